@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use threadline_fuzz::log;
-use threadline_html::{Options, turn};
-use threadline_session::{Family, Session};
+use threadline_html::{RenderOptions, turn};
+use threadline_session::{Session, SessionFamily};
 use threadline_view::transcript;
 
 /// The elements and attributes of rendered turns.
@@ -32,7 +32,10 @@ fn check(markup: &str) {
                         assert!(starts.iter().any(|start| value.starts_with(start)), "href={value}");
                     }
                     if key == "src" {
-                        assert!(value.starts_with("data:image/") && value.contains(";base64,"), "src={value}");
+                        assert!(
+                            value.starts_with("data:image/") && value.contains(";base64,"),
+                            "src={value}"
+                        );
                         assert!(!value.contains("svg"), "src={value}");
                     }
                     after
@@ -46,15 +49,16 @@ fn check(markup: &str) {
         }
         rest = &rest[at + 1 + tag.len()..];
     }
-    let hidden = |ch: char| ch.is_control() && !matches!(ch, '\n' | '\t') || ('\u{202a}'..='\u{202e}').contains(&ch);
+    let hidden =
+        |ch: char| ch.is_control() && !matches!(ch, '\n' | '\t') || ('\u{202a}'..='\u{202e}').contains(&ch);
     assert!(!markup.contains(hidden), "a control character in {markup:?}");
 }
 
 fuzz_target!(|data: &[u8]| {
     let bytes = log(data);
-    let family = Family::new(Session::from_bytes(&bytes), Vec::new());
+    let family = SessionFamily::new(Session::from_bytes(&bytes), Vec::new());
     let told = transcript(&family, &|_| None);
-    let options = Options::new(jiff::tz::TimeZone::UTC);
+    let options = RenderOptions::new(jiff::tz::TimeZone::UTC);
     for shown in &told.turns {
         check(&turn(shown, told.cwd.as_deref(), &options).into_string());
     }

@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_entry::{Ending, Lines, lens, parse_line};
+use threadline_entry::{Ending, LineReader, lens, parse_line};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut back = Vec::new();
-    let mut lines = Lines::new(bytes);
+    let mut lines = LineReader::new(bytes);
     while let Some(line) = lines.next().expect("reading from memory") {
         parse_line(&line, |entry, _| {
             lens::drift(&entry, &mut |_| {});

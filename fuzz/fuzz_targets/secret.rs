@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_fuzz::Bytes;
+use threadline_fuzz::FuzzInput;
 use threadline_secret::{Replacer, Rules};
 use threadline_testkit::secrets;
 
@@ -13,7 +13,7 @@ thread_local! {
 
 /// Returns text of the fuzzer with secrets in it, complete or truncated.
 fn text(data: &[u8]) -> String {
-    let mut bytes = Bytes(data);
+    let mut bytes = FuzzInput(data);
     let mut text = String::new();
     while !bytes.0.is_empty() {
         match bytes.byte() {
@@ -39,6 +39,6 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut replacer = Replacer::new(rules);
     let clean = replacer.replace(&text).into_owned();
-    assert!(!rules.finds(&clean), "{:?} in {clean:?}", rules.find(&clean));
+    assert!(!rules.has_findings(&clean), "{:?} in {clean:?}", rules.find(&clean));
     assert_eq!(replacer.replace(&clean), clean.as_str());
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_session::{ClientVersion, Family, Session};
+use threadline_session::{ClientVersion, Session, SessionFamily};
 
 fuzz_target!(|bytes: &[u8]| {
     let session = Session::from_bytes(bytes);
@@ -15,5 +15,5 @@ fuzz_target!(|bytes: &[u8]| {
             message.write_json(&mut out);
         }
     }
-    let _ = Family::new(session, Vec::new());
+    let _ = SessionFamily::new(session, Vec::new());
 });

@@ -10,24 +10,61 @@ use serde_json::{Value, json};
 const MAX_LINES: usize = 40;
 
 const TOOLS: &[&str] = &[
-    "Bash", "Read", "Edit", "MultiEdit", "Write", "Grep", "Glob", "Task", "TodoWrite", "WebFetch", "WebSearch",
-    "ExitPlanMode", "AskUserQuestion", "NotebookEdit", "Skill", "mcp__x__y",
+    "Bash",
+    "Read",
+    "Edit",
+    "MultiEdit",
+    "Write",
+    "Grep",
+    "Glob",
+    "Task",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "ExitPlanMode",
+    "AskUserQuestion",
+    "NotebookEdit",
+    "Skill",
+    "mcp__x__y",
 ];
 
 const KEYS: &[&str] = &[
-    "command", "description", "file_path", "old_string", "new_string", "content", "pattern", "path", "prompt",
-    "subagent_type", "todos", "url", "query", "plan", "questions", "edits", "limit", "offset",
+    "command",
+    "description",
+    "file_path",
+    "old_string",
+    "new_string",
+    "content",
+    "pattern",
+    "path",
+    "prompt",
+    "subagent_type",
+    "todos",
+    "url",
+    "query",
+    "plan",
+    "questions",
+    "edits",
+    "limit",
+    "offset",
 ];
 
-const SUBTYPES: &[&str] =
-    &["compact_boundary", "local_command", "api_error", "stop_hook_summary", "turn_duration", "informational", "x"];
+const SUBTYPES: &[&str] = &[
+    "compact_boundary",
+    "local_command",
+    "api_error",
+    "stop_hook_summary",
+    "turn_duration",
+    "informational",
+    "x",
+];
 
 /// Returns the log that `data` describes.
 pub fn log(data: &[u8]) -> Vec<u8> {
     if data.first() == Some(&b'{') {
         return data.to_vec();
     }
-    let mut bytes = Bytes(data);
+    let mut bytes = FuzzInput(data);
     let mut out = Vec::new();
     for line_no in 0..MAX_LINES {
         if bytes.0.is_empty() {
@@ -44,9 +81,9 @@ pub fn log(data: &[u8]) -> Vec<u8> {
 }
 
 /// The remaining bytes.
-pub struct Bytes<'d>(pub &'d [u8]);
+pub struct FuzzInput<'d>(pub &'d [u8]);
 
-impl Bytes<'_> {
+impl FuzzInput<'_> {
     /// Returns the next byte, or 0 at the end.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
@@ -68,7 +105,7 @@ impl Bytes<'_> {
     }
 }
 
-fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
+fn line(bytes: &mut FuzzInput<'_>, line_no: usize) -> Value {
     let kind = bytes.byte() % 12;
     // Usually one of the two previous lines; sometimes another line, a missing one, or the line itself.
     let parent = match bytes.byte() {
@@ -84,15 +121,22 @@ fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
             let content = match bytes.byte() % 3 {
                 0 => json!(bytes.text()),
                 1 => json!([{"type": "text", "text": bytes.text()}]),
-                _ => json!([{"type": "image", "source": {"type": "base64", "media_type": bytes.text(), "data": bytes.text()}}]),
+                _ => {
+                    json!([{"type": "image", "source": {"type": "base64", "media_type": bytes.text(), "data": bytes.text()}}])
+                }
             };
             let error = bytes.byte().is_multiple_of(4);
-            let result = json!({"type": "tool_result", "tool_use_id": call, "content": content, "is_error": error});
+            let result =
+                json!({"type": "tool_result", "tool_use_id": call, "content": content, "is_error": error});
             let details = match bytes.byte() % 4 {
                 0 => json!({"stdout": bytes.text(), "stderr": bytes.text(), "interrupted": false}),
-                1 => json!({"filePath": bytes.text(), "structuredPatch": [{"oldStart": 1, "oldLines": 1, "newStart": 1,
-                    "newLines": 1, "lines": [format!("-{}", bytes.text()), format!("+{}", bytes.text())]}]}),
-                2 => json!({"file": {"filePath": bytes.text(), "content": bytes.text(), "numLines": 1, "startLine": 1, "totalLines": 1}}),
+                1 => {
+                    json!({"filePath": bytes.text(), "structuredPatch": [{"oldStart": 1, "oldLines": 1, "newStart": 1,
+                    "newLines": 1, "lines": [format!("-{}", bytes.text()), format!("+{}", bytes.text())]}]})
+                }
+                2 => {
+                    json!({"file": {"filePath": bytes.text(), "content": bytes.text(), "numLines": 1, "startLine": 1, "totalLines": 1}})
+                }
                 _ => json!(bytes.text()),
             };
             json!({"type": "user", "message": {"role": "user", "content": [result]}, "toolUseResult": details})
@@ -110,7 +154,10 @@ fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
                 };
                 input.insert(key, value);
             }
-            assistant(message, json!({"type": "tool_use", "id": call, "name": bytes.pick(TOOLS), "input": input}))
+            assistant(
+                message,
+                json!({"type": "tool_use", "id": call, "name": bytes.pick(TOOLS), "input": input}),
+            )
         }
         9 => json!({"type": "system", "subtype": bytes.pick(SUBTYPES), "content": bytes.text(),
             "compactMetadata": {"trigger": "auto", "preTokens": 9}}),
@@ -119,8 +166,12 @@ fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
         _ => match bytes.byte() % 6 {
             0 => json!({"type": "summary", "summary": bytes.text(), "leafUuid": uuid(line_no / 2)}),
             1 => json!({"type": "queue-operation", "operation": "enqueue", "content": bytes.text()}),
-            2 => json!({"type": "file-history-snapshot", "messageId": uuid(line_no / 2), "snapshot": {"trackedFileBackups": {}}}),
-            3 => json!({"type": "progress", "toolUseID": call, "data": {"type": "hook_progress", "hookName": bytes.text()}}),
+            2 => {
+                json!({"type": "file-history-snapshot", "messageId": uuid(line_no / 2), "snapshot": {"trackedFileBackups": {}}})
+            }
+            3 => {
+                json!({"type": "progress", "toolUseID": call, "data": {"type": "hook_progress", "hookName": bytes.text()}})
+            }
             4 => json!({"type": "attachment", "attachment": {"type": bytes.text(), "content": bytes.text()}}),
             _ => json!({"type": bytes.text(), "content": bytes.text()}),
         },
@@ -132,7 +183,8 @@ fn line(bytes: &mut Bytes<'_>, line_no: usize) -> Value {
         object.insert("timestamp".into(), json!(format!("2026-01-01T10:00:{:02}.000Z", line_no % 60)));
         object.insert("isSidechain".into(), json!(bytes.byte() >= 250));
         object.insert("cwd".into(), json!("/loom"));
-        object.insert("gitBranch".into(), json!(if bytes.byte() > 250 { bytes.text() } else { "main".into() }));
+        object
+            .insert("gitBranch".into(), json!(if bytes.byte() > 250 { bytes.text() } else { "main".into() }));
     }
     line
 }

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memmem::Finder;
-use threadline_entry::{Entry, Lines, TextRole, parse_line, texts, walk};
+use threadline_entry::{Entry, LineReader, StringRole, parse_line, visit_strings, walk};
 use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::Store;
 
-use crate::{answers, command, corpus, hostile, viewer};
+use crate::{command, corpus, hostile, query_bench, viewer};
 
 /// Each measurement is the best of this many, interleaved with the alternatives.
 const ROUNDS: usize = 7;
@@ -33,9 +33,9 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let made = Logs::below(&home.join("projects"));
+    let made = LogFiles::in_folder(&home.join("projects"));
     println!("generated logs: {} files, {:.0} MB", made.files.len(), made.bytes as f64 / 1e6);
-    let mut card = Card { missed: 0 };
+    let mut card = BenchReport { missed: 0 };
     scanning(&made, &mut card);
     parsing(&made, &mut card);
     on_real_logs(&mut card);
@@ -53,7 +53,7 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn hostile(only: &str) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
-    let mut card = Card { missed: 0 };
+    let mut card = BenchReport { missed: 0 };
     hostile::measure_hostile(&target, &binary, only, &mut card);
     card.verdict()
 }
@@ -63,8 +63,8 @@ pub(crate) fn answers() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
-    let mut card = Card { missed: 0 };
-    answers::measure_answers(&home, &binary, &mut card);
+    let mut card = BenchReport { missed: 0 };
+    query_bench::measure_answers(&home, &binary, &mut card);
     card.verdict()
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn answers() -> ExitCode {
 pub(crate) fn viewer(quick: bool) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
-    let mut card = Card { missed: 0 };
+    let mut card = BenchReport { missed: 0 };
     viewer::measure_viewer(&target, &home, quick, &mut card);
     card.verdict()
 }
@@ -81,18 +81,18 @@ pub(crate) fn viewer(quick: bool) -> ExitCode {
 pub(crate) fn export() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
-    let mut card = Card { missed: 0 };
+    let mut card = BenchReport { missed: 0 };
     command::measure_exports(&home, &mut card);
     card.verdict()
 }
 
-pub(crate) struct Logs {
+pub(crate) struct LogFiles {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) bytes: u64,
 }
 
-impl Logs {
-    pub(crate) fn below(dir: &Path) -> Self {
+impl LogFiles {
+    pub(crate) fn in_folder(dir: &Path) -> Self {
         let mut found = Vec::new();
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
@@ -118,11 +118,11 @@ impl Logs {
 }
 
 /// Prints results and counts missed limits.
-pub(crate) struct Card {
+pub(crate) struct BenchReport {
     missed: usize,
 }
 
-impl Card {
+impl BenchReport {
     fn verdict(&self) -> ExitCode {
         if self.missed > 0 {
             println!("{} missed or not measured", self.missed);
@@ -132,7 +132,7 @@ impl Card {
     }
 
     /// Prints that something could not be measured, which counts as a missed limit.
-    pub(crate) fn failed(&mut self, what: &str, why: &str) {
+    pub(crate) fn fail(&mut self, what: &str, why: &str) {
         self.missed += 1;
         println!("{what:<58} FAILED: {why}");
     }
@@ -168,10 +168,10 @@ pub(crate) fn measure<const N: usize>(mut ways: [&mut dyn FnMut(); N]) -> [Durat
 }
 
 /// Opens one file after another, with one reused buffer.
-fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
+fn each_file(logs: &LogFiles, mut work: impl FnMut(&mut LineReader<File>)) {
     let mut buffer = Vec::new();
     for file in logs.files.iter().filter_map(|path| File::open(path).ok()) {
-        let mut lines = Lines::new(file).with_buffer(buffer);
+        let mut lines = LineReader::new(file).with_buffer(buffer);
         work(&mut lines);
         buffer = lines.into_buffer();
     }
@@ -179,15 +179,15 @@ fn each_file(logs: &Logs, mut work: impl FnMut(&mut Lines<File>)) {
 
 /// Does the same on all cores, each with its own buffer and with the state that `work` keeps between files.
 pub(crate) fn each_file_on_all_cores<K: Default>(
-    logs: &Logs,
-    work: impl Fn(&mut Lines<File>, &mut K) + Sync,
+    logs: &LogFiles,
+    work: impl Fn(&mut LineReader<File>, &mut K) + Sync,
 ) {
     let next = AtomicUsize::new(0);
     rayon::broadcast(|_| {
         let (mut buffer, mut kept) = (Vec::new(), K::default());
         while let Some(path) = logs.files.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Ok(file) = File::open(path) else { continue };
-            let mut lines = Lines::new(file).with_buffer(buffer);
+            let mut lines = LineReader::new(file).with_buffer(buffer);
             work(&mut lines, &mut kept);
             buffer = lines.into_buffer();
         }
@@ -195,7 +195,7 @@ pub(crate) fn each_file_on_all_cores<K: Default>(
 }
 
 /// Sums the output tokens of all replies, as a usage report would.
-fn scan(lines: &mut Lines<File>) -> u64 {
+fn scan(lines: &mut LineReader<File>) -> u64 {
     lines.stop_numbering();
     let finder = Finder::new("\"usage\"");
     let mut tokens = 0;
@@ -212,7 +212,7 @@ fn scan(lines: &mut Lines<File>) -> u64 {
     tokens
 }
 
-fn scanning(logs: &Logs, card: &mut Card) {
+fn scanning(logs: &LogFiles, card: &mut BenchReport) {
     let mut split = || {
         each_file(logs, |lines| {
             while let Ok(Some(line)) = lines.next() {
@@ -220,7 +220,7 @@ fn scanning(logs: &Logs, card: &mut Card) {
             }
         });
     };
-    let work = |lines: &mut Lines<File>| {
+    let work = |lines: &mut LineReader<File>| {
         black_box(scan(lines));
     };
     let mut scan_one = || each_file(logs, work);
@@ -262,7 +262,7 @@ fn read_fully(entry: &Entry) -> usize {
     seen + entry.tool_use_result().map_or(0, |result| result.json().raw().len())
 }
 
-fn parse(lines: &mut Lines<File>) {
+fn parse(lines: &mut LineReader<File>) {
     while let Ok(Some(line)) = lines.next() {
         parse_line(&line, |entry, _| {
             black_box(read_fully(&entry));
@@ -271,21 +271,21 @@ fn parse(lines: &mut Lines<File>) {
 }
 
 /// Searches for secrets in all text.
-fn seek(rules: &Rules, lines: &mut Lines<File>) {
+fn find_secrets(rules: &Rules, lines: &mut LineReader<File>) {
     while let Ok(Some(line)) = lines.next() {
-        texts(std::str::from_utf8(line.bytes).unwrap_or_default(), |text| {
-            if !matches!(text.role, TextRole::Id | TextRole::Sealed) {
+        visit_strings(std::str::from_utf8(line.bytes).unwrap_or_default(), |text| {
+            if !matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 black_box(rules.find(&text.decoded()));
             }
         });
     }
 }
 
-fn parsing(logs: &Logs, card: &mut Card) {
+fn parsing(logs: &LogFiles, card: &mut BenchReport) {
     let rules = Rules::new();
     let mut one = || each_file(logs, parse);
     let mut two = || each_file_on_all_cores(logs, |lines, ()| parse(lines));
-    let mut seek = || each_file(logs, |lines| seek(&rules, lines));
+    let mut seek = || each_file(logs, |lines| find_secrets(&rules, lines));
     let [one, two, seek] = measure([&mut one, &mut two, &mut seek]);
     card.at_least("secret search, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
     card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
@@ -297,7 +297,7 @@ fn parsing(logs: &Logs, card: &mut Card) {
     );
 }
 
-fn build(lines: &mut Lines<File>) -> Session {
+fn build(lines: &mut LineReader<File>) -> Session {
     let mut session = Session::new();
     while let Ok(Some(line)) = lines.next() {
         parse_line(&line, |entry, findings| session.push(entry, findings));
@@ -312,9 +312,9 @@ pub(crate) fn shared() -> PathBuf {
 }
 
 /// Measures parsing real sessions and building them with their turns, if there are any.
-fn on_real_logs(card: &mut Card) {
+fn on_real_logs(card: &mut BenchReport) {
     let shared = shared();
-    let logs = Logs::below(&shared.join("corpus"));
+    let logs = LogFiles::in_folder(&shared.join("corpus"));
     if logs.files.is_empty() {
         println!("real logs: skipped, none in {}", shared.display());
         return;
@@ -327,7 +327,7 @@ fn on_real_logs(card: &mut Card) {
         });
     };
     let rules = Rules::new();
-    let mut seek = || each_file(&logs, |lines| seek(&rules, lines));
+    let mut seek = || each_file(&logs, |lines| find_secrets(&rules, lines));
     let [parse, build, seek] = measure([&mut parse, &mut build, &mut seek]);
     println!("real logs: {} files, {:.0} MB", logs.files.len(), logs.bytes as f64 / 1e6);
     card.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
@@ -335,8 +335,8 @@ fn on_real_logs(card: &mut Card) {
     card.at_least("secret search in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
 }
 
-fn listing(home: &Path, card: &mut Card) {
-    let mut paths = Logs::below(&home.join("projects")).files;
+fn listing(home: &Path, card: &mut BenchReport) {
+    let mut paths = LogFiles::in_folder(&home.join("projects")).files;
     paths.sort();
     let mut plain = || {
         let mut buffer = vec![0; 64 << 10];
@@ -364,7 +364,7 @@ fn listing(home: &Path, card: &mut Card) {
 }
 
 /// Measures peak memory in separate processes.
-fn memory(target: &Path, logs: &Logs, card: &mut Card) {
+fn memory(target: &Path, logs: &LogFiles, card: &mut BenchReport) {
     let Some(largest) =
         logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
     else {
@@ -394,11 +394,11 @@ fn peak_of(what: &str, path: &Path) -> Option<f64> {
 pub(crate) fn child(what: &str, path: &Path) -> ExitCode {
     let mut kept = None;
     match what {
-        "scan" => each_file(&Logs::below(path), |lines| {
+        "scan" => each_file(&LogFiles::in_folder(path), |lines| {
             black_box(scan(lines));
         }),
-        "parse" => each_file(&Logs::below(path), parse),
-        "load" => kept = File::open(path).ok().map(|file| build(&mut Lines::new(file))),
+        "parse" => each_file(&LogFiles::in_folder(path), parse),
+        "load" => kept = File::open(path).ok().map(|file| build(&mut LineReader::new(file))),
         _ => {}
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

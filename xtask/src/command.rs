@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::answers;
-use crate::bench::{Card, Logs, measure, shared};
+use crate::bench::{BenchReport, LogFiles, measure, shared};
 use crate::corpus::{Random, log};
 use crate::peer::CLAUDE_CODE_LOG;
+use crate::query_bench;
 
 /// Returns the path of `threadline`, which is built into the same folder as this program.
 pub(crate) fn binary() -> Option<PathBuf> {
@@ -25,28 +25,28 @@ pub(crate) fn binary() -> Option<PathBuf> {
 }
 
 /// Measures HTML exports.
-pub(crate) fn measure_exports(home: &Path, card: &mut Card) {
+pub(crate) fn measure_exports(home: &Path, card: &mut BenchReport) {
     let Some(binary) = binary() else { return };
     measure_export(home, &binary, card);
     measure_real_exports(home, &binary, card);
 }
 
 /// Measures the commands against simple implementations and other programs.
-pub(crate) fn measure_commands(home: &Path, card: &mut Card) {
+pub(crate) fn measure_commands(home: &Path, card: &mut BenchReport) {
     let Some(binary) = binary() else { return };
-    answers::measure_answers(home, &binary, card);
+    query_bench::measure_answers(home, &binary, card);
     measure_show(home, &binary, card);
     measure_statusline(home, &binary, card);
     measure_huge_line(home, &binary, card);
     measure_exports(home, card);
     crate::trace::measure_trace(home, &binary, card);
-    crate::surgery::measure_edits(home.parent().unwrap_or(home), &binary, card);
+    crate::edit_bench::measure_edits(home.parent().unwrap_or(home), &binary, card);
 }
 
 /// Measures the status line in a home where most logs have not changed for days.
-fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
+fn measure_statusline(home: &Path, binary: &Path, card: &mut BenchReport) {
     let still = home.with_file_name("bench-home-statusline");
-    let transcript = match still_home(&still) {
+    let transcript = match inactive_home(&still) {
         Ok(transcript) => transcript,
         Err(error) => return println!("statusline: skipped, {error}"),
     };
@@ -67,7 +67,7 @@ fn measure_statusline(home: &Path, binary: &Path, card: &mut Card) {
 }
 
 /// Creates a home with 4,800 logs, six of them written today; returns the path of one of those.
-fn still_home(home: &Path) -> io::Result<PathBuf> {
+fn inactive_home(home: &Path) -> io::Result<PathBuf> {
     let mut random = Random::new(4800);
     let then = SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
     let text = log("still", 2000, &mut random);
@@ -91,7 +91,7 @@ fn still_home(home: &Path) -> io::Result<PathBuf> {
 }
 
 /// Measures that a line of one gigabyte does not increase memory.
-fn measure_huge_line(home: &Path, binary: &Path, card: &mut Card) {
+fn measure_huge_line(home: &Path, binary: &Path, card: &mut BenchReport) {
     let odd = home.with_file_name("bench-home-huge-line");
     let made = || {
         let folder = odd.join("projects/-home-ada-project");
@@ -126,7 +126,7 @@ fn one_session(home: &Path, megabytes: usize) -> Option<PathBuf> {
 const SCREEN: usize = 50;
 
 /// Measures the time from the start of the process to the first screen of a large session.
-fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
+fn measure_show(home: &Path, binary: &Path, card: &mut BenchReport) {
     let Some(large) = one_session(home, 100) else { return };
     let mut best = f64::INFINITY;
     for _ in 0..7 {
@@ -145,8 +145,8 @@ fn measure_show(home: &Path, binary: &Path, card: &mut Card) {
 }
 
 /// Measures exports of real sessions by us and by claude-code-log, each in a separate process.
-fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
-    let mut sessions = Logs::below(&shared().join("corpus")).files;
+fn measure_real_exports(home: &Path, binary: &Path, card: &mut BenchReport) {
+    let mut sessions = LogFiles::in_folder(&shared().join("corpus")).files;
     sessions
         .retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-")));
     sessions.sort_by_key(|path| std::cmp::Reverse(fs::metadata(path).map_or(0, |metadata| metadata.len())));
@@ -172,7 +172,7 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
         command.arg(path).arg("-o").arg(page()).args(["--no-cache", "--no-individual-sessions"]);
         command
     };
-    if !CLAUDE_CODE_LOG.answers(theirs(&sessions[0]), &what, card) {
+    if !CLAUDE_CODE_LOG.check_runs(theirs(&sessions[0]), &what, card) {
         return;
     }
     let mut theirs = || sessions.iter().for_each(|path| run(&mut theirs(path)));
@@ -186,7 +186,7 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut Card) {
     card.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
 }
 
-fn measure_export(home: &Path, binary: &Path, card: &mut Card) {
+fn measure_export(home: &Path, binary: &Path, card: &mut BenchReport) {
     let Some(large) = one_session(home, 50) else { return };
     let size = fs::metadata(&large).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
     let page = home.join("one-session.html");

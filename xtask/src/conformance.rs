@@ -18,19 +18,19 @@ use std::sync::{Mutex, OnceLock};
 
 use serde_json::Value;
 
-use operation::{Operation, operations};
-use request::{Block, apart, blocks, first_difference};
+use operation::{TestedOperation, operations};
+use request::{RequestBlock, block_difference, blocks, first_difference};
 
 /// The version for comparing the replays of source and result. Like edits, it drops unanswered tool calls.
-const PLANNED_AS: &str = "2.1.197";
+const COMPARED_VERSION: &str = "2.1.197";
 
 const USAGE: &str = "usage: cargo xtask conformance CORPUS [--claude CMD]... [--sessions N] [--only WORD]... [--jobs N] [--log FILE]";
 
 /// The outcome of an operation on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
+enum ConformanceVerdict {
     Good,
-    Nothing,
+    NothingToDo,
     Refused,
     NotClean,
     NotAsPlanned,
@@ -38,23 +38,23 @@ enum Verdict {
     ClaudeRefuses,
 }
 
-const VERDICTS: [(Verdict, &str); 7] = [
-    (Verdict::Good, "good"),
-    (Verdict::Nothing, "nothing to do"),
-    (Verdict::Refused, "refused"),
-    (Verdict::NotClean, "not clean"),
-    (Verdict::NotAsPlanned, "not as planned"),
-    (Verdict::Differs, "differs"),
-    (Verdict::ClaudeRefuses, "Claude Code refuses"),
+const VERDICTS: [(ConformanceVerdict, &str); 7] = [
+    (ConformanceVerdict::Good, "good"),
+    (ConformanceVerdict::NothingToDo, "nothing to do"),
+    (ConformanceVerdict::Refused, "refused"),
+    (ConformanceVerdict::NotClean, "not clean"),
+    (ConformanceVerdict::NotAsPlanned, "not as planned"),
+    (ConformanceVerdict::Differs, "differs"),
+    (ConformanceVerdict::ClaudeRefuses, "Claude Code refuses"),
 ];
 
-impl Verdict {
+impl ConformanceVerdict {
     fn name(self) -> &'static str {
         VERDICTS.iter().find(|(verdict, _)| *verdict == self).map_or("", |(_, name)| name)
     }
 }
 
-struct Args {
+struct ConformanceArgs {
     corpus: PathBuf,
     claude: Vec<String>,
     sessions: usize,
@@ -63,8 +63,8 @@ struct Args {
     log: Option<PathBuf>,
 }
 
-fn parse(words: &[&str]) -> Option<Args> {
-    let mut args = Args {
+fn parse(words: &[&str]) -> Option<ConformanceArgs> {
+    let mut args = ConformanceArgs {
         corpus: PathBuf::new(),
         claude: Vec::new(),
         sessions: 20,
@@ -102,7 +102,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     };
     let mut operations = operations();
     // The full name of an operation selects only that one.
-    let names: Vec<String> = operations.iter().map(Operation::name).collect();
+    let names: Vec<String> = operations.iter().map(TestedOperation::name).collect();
     operations.retain(|operation| {
         let is_meant = |only: &String| match names.contains(only) {
             true => operation.name() == *only,
@@ -112,12 +112,12 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     });
     let resumes = |log: &Path| {
         let mut replay = Command::new(&binary);
-        replay.args(["--json", "replay", "--as", PLANNED_AS]).arg(log);
+        replay.args(["--json", "replay", "--as", COMPARED_VERSION]).arg(log);
         let answer: Value = serde_json::from_str(&run_command(replay).out).unwrap_or_default();
         answer["messages"].as_array().is_some_and(|messages| !messages.is_empty())
     };
-    let sessions = varied(&args.corpus, args.sessions, resumes);
-    let bench = Bench {
+    let sessions = select_sessions(&args.corpus, args.sessions, resumes);
+    let bench = ConformanceRun {
         binary: binary.clone(),
         done: read_log(args.log.as_deref()),
         claude: args.claude,
@@ -131,7 +131,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         operations.len(),
         bench.claude.len()
     );
-    let jobs: Vec<(&PathBuf, &Operation)> = sessions
+    let jobs: Vec<(&PathBuf, &TestedOperation)> = sessions
         .iter()
         .flat_map(|session| operations.iter().map(move |operation| (session, operation)))
         .collect();
@@ -140,14 +140,14 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         for _ in 0..args.jobs {
             scope.spawn(|| {
                 while let Some((session, operation)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    bench.try_one(session, operation);
+                    bench.run_one(session, operation);
                 }
             });
         }
     });
     let rows = bench.rows.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     print_tables(&operations, &rows);
-    let bad = rows.iter().filter(|row| row.verdict > Verdict::Refused).count();
+    let bad = rows.iter().filter(|row| row.verdict > ConformanceVerdict::Refused).count();
     if bad > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 ///
 /// Takes turns over the folders, and takes the largest, the middle and the smallest remaining log of each in
 /// turn. Skips sessions that cannot be resumed, because there is nothing to compare.
-fn varied(corpus: &Path, count: usize, resumes: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+fn select_sessions(corpus: &Path, count: usize, resumes: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut folders: Vec<Vec<PathBuf>> = Vec::new();
     let mut tops: Vec<PathBuf> =
         fs::read_dir(corpus).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -204,53 +204,54 @@ fn collect(path: &Path, logs: &mut Vec<PathBuf>) {
 
 /// One row of the result.
 #[derive(Clone, Debug)]
-struct Row {
+struct VerdictRow {
     /// The version of Claude Code; empty if only our own checks ran.
     version: String,
     operation: String,
     session: String,
-    verdict: Verdict,
+    verdict: ConformanceVerdict,
     why: String,
 }
 
 /// The outcome for one version of Claude Code: the version, the verdict, and the reason.
-type Answer = (String, Verdict, String);
+type VersionVerdict = (String, ConformanceVerdict, String);
 
-struct Bench {
+struct ConformanceRun {
     binary: PathBuf,
     claude: Vec<String>,
     log: Option<PathBuf>,
     /// The results of an earlier run, by command, operation and session.
-    done: HashMap<(String, String, String), Row>,
-    sources: HashMap<PathBuf, OnceLock<Source>>,
-    rows: Mutex<Vec<Row>>,
+    done: HashMap<(String, String, String), VerdictRow>,
+    sources: HashMap<PathBuf, OnceLock<UneditedSession>>,
+    rows: Mutex<Vec<VerdictRow>>,
 }
 
 /// An unedited session, as seen by us and by each version of Claude Code.
 #[derive(Default)]
-struct Source {
-    replay: Vec<Block>,
+struct UneditedSession {
+    replay: Vec<RequestBlock>,
     findings: HashSet<String>,
     /// Texts with the role of the user that were not typed by a person.
     meta: HashSet<String>,
     /// The differences per version, computed when a result differs. `None` if the version rejects the
     /// session.
-    apart: Vec<OnceLock<Option<Apart>>>,
+    differences: Vec<OnceLock<Option<BlockDifference>>>,
 }
 
 /// The blocks that only our replay contains, and those that only the request of a version contains.
-type Apart = (Vec<Block>, Vec<Block>);
+type BlockDifference = (Vec<RequestBlock>, Vec<RequestBlock>);
 
 /// Findings about content and location, which an edit of the structure does not change.
-const OF_THE_CONTENT: &[&str] = &["F13", "F15", "F18", "F19", "F20", "F21", "F22", "F26"];
+const CONTENT_FINDINGS: &[&str] = &["F13", "F15", "F18", "F19", "F20", "F21", "F22", "F26"];
 
-impl Bench {
-    fn try_one(&self, path: &Path, operation: &Operation) {
+impl ConformanceRun {
+    fn run_one(&self, path: &Path, operation: &TestedOperation) {
         let session = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let ways: Vec<String> =
             if self.claude.is_empty() { vec![String::new()] } else { self.claude.clone() };
         let key = |way: &String| (way.clone(), operation.name(), session.clone());
-        let known: Vec<Row> = ways.iter().filter_map(|way| self.done.get(&key(way)).cloned()).collect();
+        let known: Vec<VerdictRow> =
+            ways.iter().filter_map(|way| self.done.get(&key(way)).cloned()).collect();
         if known.len() == ways.len() {
             self.rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(known);
             return;
@@ -259,17 +260,18 @@ impl Bench {
         for (i, way) in ways.iter().enumerate() {
             let (version, verdict, why) = match &verdicts {
                 Ok(verdicts) => verdicts[i].clone(),
-                Err((verdict, why)) => (label(way), *verdict, why.clone()),
+                Err((verdict, why)) => (command_label(way), *verdict, why.clone()),
             };
-            let row = Row { version, operation: operation.name(), session: session.clone(), verdict, why };
-            if row.verdict > Verdict::Refused {
+            let row =
+                VerdictRow { version, operation: operation.name(), session: session.clone(), verdict, why };
+            if row.verdict > ConformanceVerdict::Refused {
                 eprintln!("{} · {} · {session}: {}: {}", row.version, row.operation, verdict.name(), row.why);
             }
-            self.keep(way, row);
+            self.store_row(way, row);
         }
     }
 
-    fn keep(&self, way: &str, row: Row) {
+    fn store_row(&self, way: &str, row: VerdictRow) {
         let mut rows = self.rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(log) = &self.log
             && let Ok(mut file) = fs::OpenOptions::new().create(true).append(true).open(log)
@@ -282,12 +284,17 @@ impl Bench {
     }
 
     /// Returns the outcome for each version of Claude Code, or why the operation did not get that far.
-    fn verdicts(&self, path: &Path, operation: &Operation) -> Result<Vec<Answer>, (Verdict, String)> {
+    fn verdicts(
+        &self,
+        path: &Path,
+        operation: &TestedOperation,
+    ) -> Result<Vec<VersionVerdict>, (ConformanceVerdict, String)> {
         let source = self.source(path);
         if source.replay.is_empty() {
-            return Err((Verdict::Nothing, "no conversation".to_owned()));
+            return Err((ConformanceVerdict::NothingToDo, "no conversation".to_owned()));
         }
-        let home = Home::with(path).map_err(|error| (Verdict::Refused, error.to_string()))?;
+        let home =
+            TemporaryHome::with(path).map_err(|error| (ConformanceVerdict::Refused, error.to_string()))?;
         let mut args = vec!["--json", "edit", operation.args[0], home.log.to_str().unwrap_or_default()];
         args.extend(&operation.args[1..]);
         args.push("--apply");
@@ -295,8 +302,8 @@ impl Bench {
         let told = |text: &str| text.trim().lines().take(3).collect::<Vec<_>>().join("; ");
         match done.code {
             0 => {}
-            1 => return Err((Verdict::Nothing, told(&done.err))),
-            _ => return Err((Verdict::Refused, told(&done.err))),
+            1 => return Err((ConformanceVerdict::NothingToDo, told(&done.err))),
+            _ => return Err((ConformanceVerdict::Refused, told(&done.err))),
         }
         let plan: Value =
             serde_json::from_str(done.out.lines().last().unwrap_or_default()).unwrap_or_default();
@@ -306,47 +313,49 @@ impl Bench {
             .into_iter()
             .filter(|finding| {
                 let code = finding.split(' ').next().unwrap_or_default();
-                !((OF_THE_CONTENT.contains(&code) || operation.leaves_faults())
+                !((CONTENT_FINDINGS.contains(&code) || operation.keeps_problems())
                     && source.findings.iter().any(|other| other.starts_with(code)))
             })
             .collect();
         if let Some(first) = new.first() {
-            return Err((Verdict::NotClean, format!("{} findings: {first}", new.len())));
+            return Err((ConformanceVerdict::NotClean, format!("{} findings: {first}", new.len())));
         }
-        let Some(replay) = self.replay(&home, &result, PLANNED_AS) else {
-            return Err((Verdict::NotAsPlanned, "our replay rejects it".to_owned()));
+        let Some(replay) = self.replay(&home, &result, COMPARED_VERSION) else {
+            return Err((ConformanceVerdict::NotAsPlanned, "our replay rejects it".to_owned()));
         };
         // Paths inside the folder of the session contain the id of the new session.
         let id = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
-        let as_in_source = |blocks: &[Block]| renamed(blocks, &id("target"), &id("source"));
+        let as_in_source = |blocks: &[RequestBlock]| renamed(blocks, &id("target"), &id("source"));
         let nameless = source.findings.iter().any(|finding| finding.starts_with("F25"));
         operation
-            .fits(&source.replay, &as_in_source(&replay), nameless, &source.meta)
-            .map_err(|why| (Verdict::NotAsPlanned, why))?;
+            .check(&source.replay, &as_in_source(&replay), nameless, &source.meta)
+            .map_err(|why| (ConformanceVerdict::NotAsPlanned, why))?;
         if self.claude.is_empty() {
-            return Ok(vec![(String::new(), Verdict::Good, String::new())]);
+            return Ok(vec![(String::new(), ConformanceVerdict::Good, String::new())]);
         }
         let ask = |(i, way): (usize, &String)| {
-            let (version, sent) = ask(way, &result);
+            let (version, sent) = run_claude(way, &result);
             let Some(sent) = sent else {
-                let also = self.source_apart(path, i).is_none();
-                let verdict = if also { Verdict::Good } else { Verdict::ClaudeRefuses };
+                let also = self.source_difference(path, i).is_none();
+                let verdict = if also { ConformanceVerdict::Good } else { ConformanceVerdict::ClaudeRefuses };
                 return (version, verdict, String::new());
             };
             let replay = self.replay(&home, &result, &version).unwrap_or_default();
             if first_difference(&replay, &sent).is_none() {
-                return (version, Verdict::Good, String::new());
+                return (version, ConformanceVerdict::Good, String::new());
             }
             // Blocks that differ in the same way for the source are peculiarities of the version.
-            let (mut mine, mut its) = apart(&replay, &sent);
-            if let Some((source_mine, source_its)) = self.source_apart(path, i) {
+            let (mut mine, mut its) = block_difference(&replay, &sent);
+            if let Some((source_mine, source_its)) = self.source_difference(path, i) {
                 // A version that rewrites a call or a result does so at any length.
-                let same_call = |a: &Block, b: &Block| a.kind == b.kind && a.id == b.id && !a.id.is_empty();
+                let same_call =
+                    |a: &RequestBlock, b: &RequestBlock| a.kind == b.kind && a.id == b.id && !a.id.is_empty();
                 // If an operation only replaces words, each block corresponds to the block at the same index.
-                let only_words = operation.changes_words() && replay.len() == source.replay.len();
-                let before =
-                    |block: &Block| replay.iter().position(|other| other == block).filter(|_| only_words);
-                let known = |blocks: &[Block], block: &Block| {
+                let only_words = operation.replaces_words() && replay.len() == source.replay.len();
+                let before = |block: &RequestBlock| {
+                    replay.iter().position(|other| other == block).filter(|_| only_words)
+                };
+                let known = |blocks: &[RequestBlock], block: &RequestBlock| {
                     let before = before(block).map(|at| &source.replay[at]);
                     let block = as_in_source(std::slice::from_ref(block)).remove(0);
                     blocks
@@ -358,37 +367,37 @@ impl Bench {
             } else {
                 (mine, its) = (Vec::new(), Vec::new());
             }
-            match first_difference(&less(&replay, &mine), &less(&sent, &its)) {
-                Some(why) => (version, Verdict::Differs, why),
-                None => (version, Verdict::Good, own_way(&mine, &its)),
+            match first_difference(&without_blocks(&replay, &mine), &without_blocks(&sent, &its)) {
+                Some(why) => (version, ConformanceVerdict::Differs, why),
+                None => (version, ConformanceVerdict::Good, describe_ignored(&mine, &its)),
             }
         };
         Ok(self.claude.iter().enumerate().map(ask).collect())
     }
 
     /// Returns the data of the unedited session, computed once.
-    fn source(&self, path: &Path) -> &Source {
+    fn source(&self, path: &Path) -> &UneditedSession {
         self.sources[path].get_or_init(|| {
-            let Ok(home) = Home::with(path) else { return Source::default() };
-            let replay = self.replay(&home, &home.log, PLANNED_AS).unwrap_or_default();
+            let Ok(home) = TemporaryHome::with(path) else { return UneditedSession::default() };
+            let replay = self.replay(&home, &home.log, COMPARED_VERSION).unwrap_or_default();
             let findings = self.findings(&home, &home.log).into_iter().collect();
             let apart = self.claude.iter().map(|_| OnceLock::new()).collect();
-            Source { replay, findings, meta: meta_texts(path), apart }
+            UneditedSession { replay, findings, meta: meta_texts(path), differences: apart }
         })
     }
 
     /// Returns how a version of Claude Code differs from us for the unedited session; `None` if it rejects
     /// it.
-    fn source_apart(&self, path: &Path, way: usize) -> Option<&Apart> {
+    fn source_difference(&self, path: &Path, way: usize) -> Option<&BlockDifference> {
         let find = || {
-            let home = Home::with(path).ok()?;
-            let (version, sent) = ask(&self.claude[way], &home.log);
-            Some(apart(&self.replay(&home, &home.log, &version).unwrap_or_default(), &sent?))
+            let home = TemporaryHome::with(path).ok()?;
+            let (version, sent) = run_claude(&self.claude[way], &home.log);
+            Some(block_difference(&self.replay(&home, &home.log, &version).unwrap_or_default(), &sent?))
         };
-        self.source(path).apart[way].get_or_init(find).as_ref()
+        self.source(path).differences[way].get_or_init(find).as_ref()
     }
 
-    fn findings(&self, home: &Home, log: &Path) -> Vec<String> {
+    fn findings(&self, home: &TemporaryHome, log: &Path) -> Vec<String> {
         let done = self.threadline(home, &["--json", "check", log.to_str().unwrap_or_default()]);
         let findings = done.out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         findings
@@ -399,13 +408,13 @@ impl Bench {
             .collect()
     }
 
-    fn replay(&self, home: &Home, log: &Path, version: &str) -> Option<Vec<Block>> {
+    fn replay(&self, home: &TemporaryHome, log: &Path, version: &str) -> Option<Vec<RequestBlock>> {
         let done = self.threadline(home, &["--json", "replay", "--as", version, log.to_str()?]);
         let answer: Value = serde_json::from_str(&done.out).ok().filter(|_| done.code == 0)?;
         Some(blocks(&answer["messages"]))
     }
 
-    fn threadline(&self, home: &Home, args: &[&str]) -> Done {
+    fn threadline(&self, home: &TemporaryHome, args: &[&str]) -> CommandOutput {
         let mut command = Command::new(&self.binary);
         command.arg("--home").arg(&home.root).args(args).env("XDG_STATE_HOME", home.root.join("state"));
         run_command(command)
@@ -426,14 +435,14 @@ fn meta_texts(log: &Path) -> HashSet<String> {
 }
 
 /// A temporary home with one session, which is deleted when dropped.
-struct Home {
+struct TemporaryHome {
     root: PathBuf,
     log: PathBuf,
 }
 
 static HOMES: AtomicUsize = AtomicUsize::new(0);
 
-impl Home {
+impl TemporaryHome {
     fn with(session: &Path) -> std::io::Result<Self> {
         let n = HOMES.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("threadline-conformance-{}-{n}", std::process::id()));
@@ -461,7 +470,7 @@ fn session_name(session: &Path) -> String {
     }
 }
 
-impl Drop for Home {
+impl Drop for TemporaryHome {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
@@ -483,42 +492,42 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-struct Done {
+struct CommandOutput {
     code: i32,
     out: String,
     err: String,
 }
 
-fn run_command(mut command: Command) -> Done {
+fn run_command(mut command: Command) -> CommandOutput {
     match command.stdin(Stdio::null()).output() {
-        Ok(done) => Done {
+        Ok(done) => CommandOutput {
             code: done.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&done.stdout).into_owned(),
             err: String::from_utf8_lossy(&done.stderr).into_owned(),
         },
-        Err(error) => Done { code: -1, out: String::new(), err: error.to_string() },
+        Err(error) => CommandOutput { code: -1, out: String::new(), err: error.to_string() },
     }
 }
 
 /// Returns the name of a command until it reports its version.
-fn label(way: &str) -> String {
+fn command_label(way: &str) -> String {
     way.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
 /// Returns the version of a Claude Code, and the blocks that it sends for a log; `None` if it rejects the
 /// log.
-fn ask(way: &str, log: &Path) -> (String, Option<Vec<Block>>) {
+fn run_claude(way: &str, log: &Path) -> (String, Option<Vec<RequestBlock>>) {
     let mut words = way.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words).arg(log);
     let done = run_command(command);
     let answer: Value = serde_json::from_str(done.out.lines().last().unwrap_or_default()).unwrap_or_default();
-    let version = answer["version"].as_str().map_or_else(|| label(way), str::to_owned);
+    let version = answer["version"].as_str().map_or_else(|| command_label(way), str::to_owned);
     (version, answer["messages"].is_array().then(|| blocks(&answer["messages"])))
 }
 
 /// Describes the ignored differences: the number of omitted and added blocks by kind.
-fn own_way(mine: &[Block], its: &[Block]) -> String {
+fn describe_ignored(mine: &[RequestBlock], its: &[RequestBlock]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (sign, block) in mine.iter().map(|block| ('-', block)).chain(its.iter().map(|block| ('+', block))) {
         *counts.entry(format!("{sign}{}", block.kind)).or_default() += 1;
@@ -528,26 +537,29 @@ fn own_way(mine: &[Block], its: &[Block]) -> String {
 }
 
 /// Returns the blocks without those in `own`.
-fn less(blocks: &[Block], own: &[Block]) -> Vec<Block> {
+fn without_blocks(blocks: &[RequestBlock], own: &[RequestBlock]) -> Vec<RequestBlock> {
     blocks.iter().filter(|block| !own.contains(block)).cloned().collect()
 }
 
 /// Returns the blocks with one session id replaced by another.
-fn renamed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
-    let rename = |block: &Block| Block { content: block.content.replace(from, to), ..block.clone() };
+fn renamed(blocks: &[RequestBlock], from: &str, to: &str) -> Vec<RequestBlock> {
+    let rename =
+        |block: &RequestBlock| RequestBlock { content: block.content.replace(from, to), ..block.clone() };
     blocks.iter().map(|block| if from.is_empty() { block.clone() } else { rename(block) }).collect()
 }
 
-fn read_log(log: Option<&Path>) -> HashMap<(String, String, String), Row> {
+fn read_log(log: Option<&Path>) -> HashMap<(String, String, String), VerdictRow> {
     let text = log.and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
     let mut done = HashMap::new();
     for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
         let verdict =
             VERDICTS.iter().find(|(_, name)| line["verdict"] == **name).map(|(verdict, _)| *verdict);
-        let Some(verdict) = verdict.filter(|verdict| *verdict <= Verdict::Refused) else { continue };
+        let Some(verdict) = verdict.filter(|verdict| *verdict <= ConformanceVerdict::Refused) else {
+            continue;
+        };
         let (operation, session) = (text("operation"), text("session"));
-        let row = Row {
+        let row = VerdictRow {
             version: text("version"),
             operation: operation.clone(),
             session: session.clone(),
@@ -559,7 +571,7 @@ fn read_log(log: Option<&Path>) -> HashMap<(String, String, String), Row> {
     done
 }
 
-fn print_tables(operations: &[Operation], rows: &[Row]) {
+fn print_tables(operations: &[TestedOperation], rows: &[VerdictRow]) {
     let mut versions: Vec<&str> = rows.iter().map(|row| &*row.version).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -569,14 +581,14 @@ fn print_tables(operations: &[Operation], rows: &[Row]) {
         for operation in operations {
             let name = operation.name();
             let own = rows.iter().filter(|row| row.version == version && row.operation == name);
-            let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+            let mut counts: BTreeMap<ConformanceVerdict, usize> = BTreeMap::new();
             own.for_each(|row| *counts.entry(row.verdict).or_default() += 1);
             let counts = VERDICTS.map(|(verdict, _)| counts.get(&verdict).copied().unwrap_or(0).to_string());
             println!("{name:<60} {}", counts.join(" / "));
         }
     }
     let refused = rows.iter().filter(|row| !row.why.is_empty());
-    let mut reasons: BTreeMap<(Verdict, String, &str), usize> = BTreeMap::new();
+    let mut reasons: BTreeMap<(ConformanceVerdict, String, &str), usize> = BTreeMap::new();
     for row in refused {
         *reasons.entry((row.verdict, row.operation.clone(), &*row.why)).or_default() += 1;
     }

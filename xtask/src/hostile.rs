@@ -1,10 +1,12 @@
-//! What hostile logs cost: twice the log takes about twice the time, and memory stays within a few times its size.
+//! Measures the cost of hostile logs: time must be proportional to the log, and memory within a few times
+//! its size.
 //!
-//! Each shape is a log that made something quadratic or large once, or could. Every command reads it at three sizes: a
-//! small one, which stands for fixed costs, and one that is doubled.
+//! Each shape is a log that made something quadratic or large once, or could. Every command reads it at
+//! three sizes: a small one, for the fixed costs, one of full size, and one of double size.
 //!
-//! Times are processor time of the process (user and system, all threads), so a busy machine changes little. Memory is
-//! the peak of the resident set, less that of the small log, divided by how much longer the log is.
+//! Times are processor time of the process (user and system, all threads), so a busy machine changes
+//! little. Memory is the peak of the resident set, less that of the small log, divided by how much longer
+//! the log is.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,21 +16,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::bench::Card;
+use crate::bench::BenchReport;
 
 /// The most time that twice the log may take, in times of the log. A little more than two, for noise.
-const TIME: f64 = 2.4;
+const MAX_TIME_RATIO: f64 = 2.4;
 /// The maximum memory, as a multiple of the size of the log.
-const MEMORY: f64 = 6.0;
+const MAX_MEMORY_RATIO: f64 = 6.0;
 /// Each time is the least of this many.
 const ROUNDS: usize = 2;
 /// Shorter times count as this much: the system counts processor time in steps of 10 ms.
-const NOISE: Duration = Duration::from_millis(100);
+const MIN_TIME: Duration = Duration::from_millis(100);
 /// The small log has this part of the units.
 const SMALL: usize = 100;
 
 /// A shape of log, and how many units it is made of before it is doubled.
-struct Shape {
+struct HostileShape {
     name: &'static str,
     units: usize,
     make: fn(usize) -> Vec<Value>,
@@ -36,11 +38,11 @@ struct Shape {
     agents: fn(usize) -> Vec<Vec<Value>>,
 }
 
-const fn shape(name: &'static str, units: usize, make: fn(usize) -> Vec<Value>) -> Shape {
-    Shape { name, units, make, agents: |_| Vec::new() }
+const fn shape(name: &'static str, units: usize, make: fn(usize) -> Vec<Value>) -> HostileShape {
+    HostileShape { name, units, make, agents: |_| Vec::new() }
 }
 
-static SHAPES: &[Shape] = &[
+static SHAPES: &[HostileShape] = &[
     shape("one long line", 4_000_000, |n| result(&"x".repeat(n))),
     shape("one result of words", 800_000, |n| result(&"warp ".repeat(n))),
     shape("one result of short lines", 1_000_000, |n| result(&"abc\n".repeat(n))),
@@ -53,7 +55,7 @@ static SHAPES: &[Shape] = &[
     shape("one id for all calls", 20_000, |n| calls(n, false)),
     shape("one id and one reply", 20_000, |n| calls(n, true)),
     shape("one reply of many lines", 20_000, one_reply),
-    shape("one reply, all lines beside", 20_000, fan),
+    shape("one reply, all lines beside", 20_000, fan_out),
     shape("a deep chain", 20_000, |n| chain(n, |idx| idx.checked_sub(1))),
     shape("many roots", 20_000, |n| chain(n, |_| None)),
     shape("many branches", 20_000, |n| chain(n, |idx| (idx > 0).then_some(0))),
@@ -62,29 +64,34 @@ static SHAPES: &[Shape] = &[
     shape("a reply of many blocks", 60_000, blocks),
     shape("calls without results", 15_000, unanswered),
     shape("short lines", 150_000, |n| vec![json!({"type": "x"}); n]),
-    shape("emphasis", 500_000, |n| said(&"*a ".repeat(n))),
-    shape("backticks", 800_000, |n| said(&"`a".repeat(n))),
+    shape("emphasis", 500_000, |n| exchange(&"*a ".repeat(n))),
+    shape("backticks", 800_000, |n| exchange(&"`a".repeat(n))),
     shape("backticks of growing length", 4_000_000, |n| {
-        said(&(1..n.isqrt()).map(|idx| format!("{}a", "`".repeat(idx))).collect::<String>())
+        exchange(&(1..n.isqrt()).map(|idx| format!("{}a", "`".repeat(idx))).collect::<String>())
     }),
-    shape("brackets", 400_000, |n| said(&"[a](".repeat(n))),
-    shape("quotes in quotes", 1_500_000, |n| said(&format!("{}x", ">".repeat(n)))),
+    shape("brackets", 400_000, |n| exchange(&"[a](".repeat(n))),
+    shape("quotes in quotes", 1_500_000, |n| exchange(&format!("{}x", ">".repeat(n)))),
     shape("lists in lists", 2_000_000, |n| {
-        said(&(0..n.isqrt()).map(|idx| format!("{}- x\n", "  ".repeat(idx))).collect::<String>())
+        exchange(&(0..n.isqrt()).map(|idx| format!("{}- x\n", "  ".repeat(idx))).collect::<String>())
     }),
-    shape("a wide table", 300_000, |n| said(&format!("{0}\n{1}\n{0}", "|a".repeat(n), "|-".repeat(n)))),
-    shape("code", 300_000, |n| said(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
+    shape("a wide table", 300_000, |n| exchange(&format!("{0}\n{1}\n{0}", "|a".repeat(n), "|-".repeat(n)))),
+    shape("code", 300_000, |n| exchange(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
     shape("a long diff", 100_000, diff),
     shape("edits of one file", 2_000, edits),
     shape("JSON in JSON, arrays", 1_000_000, |n| deep(n, "[", "]")),
     shape("JSON in JSON, objects", 300_000, |n| deep(n, "{\"a\":", "}")),
     shape("many keys", 200_000, many_keys),
     shape("sub-agents inside the log", 10_000, inline_agents),
-    Shape { name: "sub-agents", units: 500, make: agent_calls, agents: agent_logs },
-    Shape { name: "sub-agents in sub-agents", units: 500, make: |_| agent_calls(2), agents: nested_agents },
+    HostileShape { name: "sub-agents", units: 500, make: agent_calls, agents: agent_logs },
+    HostileShape {
+        name: "sub-agents in sub-agents",
+        units: 500,
+        make: |_| agent_calls(2),
+        agents: nested_agents,
+    },
 ];
 
-/// The commands that read a log: `@` stands for its path, `%` for the home that it is in.
+/// The commands that read a log: `@` is replaced by its path, `%` by its home.
 static COMMANDS: &[(&str, &[&str])] = &[
     ("show", &["show", "@", "--level", "full", "--color", "never", "--no-pager"]),
     ("show in colours", &["show", "@", "--level", "full", "--color", "always", "--no-pager"]),
@@ -108,7 +115,7 @@ static COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// Measures all of it. `only` keeps the shapes whose names contain it.
-pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &mut Card) {
+pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &mut BenchReport) {
     let folder = folder.join("bench-hostile");
     println!(
         "hostile logs: processor time of twice the log; peak memory beyond that of a log of 1/{} of the size,\n\
@@ -122,14 +129,14 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &m
             [small, once, twice] => {
                 let why =
                     [small, once, twice].into_iter().find_map(Result::err).map(|error| error.to_string());
-                card.failed(shape.name, &why.unwrap_or_default());
+                card.fail(shape.name, &why.unwrap_or_default());
                 continue;
             }
         };
         let mut rows: Vec<(f64, f64, &str)> = Vec::new();
         for (name, args) in COMMANDS {
             let [small, once, twice] = logs.each_ref().map(|log| cost(binary, args, log));
-            let seconds = |time: Duration| time.max(NOISE).as_secs_f64();
+            let seconds = |time: Duration| time.max(MIN_TIME).as_secs_f64();
             let time = seconds(twice.time) / seconds(once.time);
             let longer = (logs[2].bytes - logs[0].bytes) as f64;
             rows.push((time, (twice.peak - small.peak).max(0.0) / longer, name));
@@ -139,14 +146,21 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &m
         };
         let (slowest, largest) = (worst(|row| row.0), worst(|row| row.1));
         let size = logs[2].bytes as f64 / 1e6;
-        card.at_most(&format!("{}, {size:.0} MB: time ({})", shape.name, slowest.2), slowest.0, TIME, "×");
+        card.at_most(
+            &format!("{}, {size:.0} MB: time ({})", shape.name, slowest.2),
+            slowest.0,
+            MAX_TIME_RATIO,
+            "×",
+        );
         card.at_most(
             &format!("{}, {size:.0} MB: memory ({})", shape.name, largest.2),
             largest.1,
-            MEMORY,
+            MAX_MEMORY_RATIO,
             "×",
         );
-        for (time, memory, name) in rows.iter().filter(|row| row.0 > TIME || row.1 > MEMORY) {
+        for (time, memory, name) in
+            rows.iter().filter(|row| row.0 > MAX_TIME_RATIO || row.1 > MAX_MEMORY_RATIO)
+        {
             println!("    {name}: {time:.2} × the time, {memory:.1} × the memory");
         }
         let _ = fs::remove_dir_all(&folder);
@@ -161,7 +175,7 @@ struct Log {
     bytes: u64,
 }
 
-fn write_log(folder: &Path, shape: &Shape, units: usize) -> std::io::Result<Log> {
+fn write_log(folder: &Path, shape: &HostileShape, units: usize) -> std::io::Result<Log> {
     const ID: &str = "5e551000-0000-4000-8000-000000000001";
     let home = folder.join(units.to_string());
     let project = home.join("projects/-loom");
@@ -180,7 +194,7 @@ fn write_log(folder: &Path, shape: &Shape, units: usize) -> std::io::Result<Log>
     Ok(Log { home, path, bytes })
 }
 
-/// What a process cost.
+/// The time and memory that a process used.
 struct Cost {
     time: Duration,
     /// The most resident memory, in bytes.
@@ -224,13 +238,15 @@ fn time_of_children() -> Duration {
     /// Linux counts in hundredths of a second here, on every machine.
     const TICK: Duration = Duration::from_millis(10);
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the program's name, which may have spaces and parentheses; `cutime` and `cstime` are fields 16 and 17.
+    // Behind the program's name, which may have spaces and parentheses; `cutime` and `cstime` are fields 16
+    // and 17.
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u32 = fields.skip(13).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
     TICK * ticks
 }
 
-/// Stands for JSON that is too deep for a [`Value`]: `deep:` with a count, what opens and what closes a level.
+/// Prefix of a placeholder for JSON that is too deep for a [`Value`]: a count and the texts that open and
+/// close a level follow.
 const DEEP: &str = "deep:";
 
 fn text(lines: &[Value]) -> String {
@@ -302,7 +318,7 @@ fn result(text: &str) -> Vec<Value> {
 }
 
 /// Returns a session with this text as prompt and as reply.
-fn said(text: &str) -> Vec<Value> {
+fn exchange(text: &str) -> Vec<Value> {
     vec![user(0, None, json!(text)), reply(1, Some(0), 1, words(text))]
 }
 
@@ -324,7 +340,7 @@ fn one_reply(n: usize) -> Vec<Value> {
     std::iter::once(user(0, None, json!("x"))).chain(lines).collect()
 }
 
-fn fan(n: usize) -> Vec<Value> {
+fn fan_out(n: usize) -> Vec<Value> {
     let lines = (1..n).map(|idx| reply(idx, Some(0), 0, words(&(idx / 2).to_string())));
     std::iter::once(user(0, None, json!("x"))).chain(lines).collect()
 }

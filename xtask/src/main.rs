@@ -1,6 +1,6 @@
 //! Development tasks of the repository.
 //!
-//! - `cargo xtask bench` runs all benchmarks; `answers` (`usage` and `search`), `viewer`, `export` and
+//! - `cargo xtask bench` runs all benchmarks; `query_bench` (`usage` and `search`), `viewer`, `export` and
 //!   `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
@@ -9,16 +9,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its results")]
 #![allow(clippy::disallowed_methods, reason = "a developer tool reads the environment and the clock")]
 
-mod answers;
 mod bench;
 mod command;
 mod conformance;
 mod corpus;
+mod edit_bench;
 mod hostile;
 mod peer;
+mod query_bench;
 mod receivers;
-mod running;
-mod surgery;
+mod server_process;
 mod tidy;
 mod trace;
 mod viewer;

@@ -3,29 +3,30 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::bench::Card;
+use crate::bench::BenchReport;
 
 /// A program to compare with. We do not install it, but without it the comparison counts as failed.
-pub(crate) struct Peer {
+pub(crate) struct ComparedProgram {
     name: &'static str,
     /// The environment variable with the path of the program, if it is not in `PATH`.
     variable: &'static str,
     install: &'static str,
 }
 
-pub(crate) const CCUSAGE: Peer = Peer {
+pub(crate) const CCUSAGE: ComparedProgram = ComparedProgram {
     name: "ccusage",
     variable: "CCUSAGE",
     install: "npm install ccusage@20.0.24 @ccusage/ccusage-linux-x64@20.0.24, then chmod +x and CCUSAGE=node_modules/@ccusage/ccusage-linux-x64/bin/ccusage",
 };
-pub(crate) const RIPGREP: Peer = Peer { name: "rg", variable: "RIPGREP", install: "apt install ripgrep" };
-pub(crate) const CLAUDE_CODE_LOG: Peer = Peer {
+pub(crate) const RIPGREP: ComparedProgram =
+    ComparedProgram { name: "rg", variable: "RIPGREP", install: "apt install ripgrep" };
+pub(crate) const CLAUDE_CODE_LOG: ComparedProgram = ComparedProgram {
     name: "claude-code-log",
     variable: "CLAUDE_CODE_LOG",
     install: "pip install claude-code-log in a virtual environment, then CLAUDE_CODE_LOG=VENV/bin/claude-code-log",
 };
 
-impl Peer {
+impl ComparedProgram {
     /// Returns a command that runs the program.
     pub(crate) fn command(&self) -> Command {
         let named = std::env::var_os(self.variable).map(PathBuf::from);
@@ -33,10 +34,10 @@ impl Peer {
     }
 
     /// Returns whether the command to be measured succeeds. If it does not, the row `what` counts as failed.
-    pub(crate) fn answers(&self, mut command: Command, what: &str, card: &mut Card) -> bool {
+    pub(crate) fn check_runs(&self, mut command: Command, what: &str, card: &mut BenchReport) -> bool {
         let failed = try_once(&mut command).err();
         if let Some(why) = &failed {
-            card.failed(what, &format!("{} {why}; to install it: {}", self.name, self.install));
+            card.fail(what, &format!("{} {why}; to install it: {}", self.name, self.install));
         }
         failed.is_none()
     }

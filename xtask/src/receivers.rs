@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::bench::Logs;
+use crate::bench::LogFiles;
 
 const READER: &str = include_str!("receivers.py");
 
 /// The compared fields of a span: parent, start, end, whether it failed, session, input and output tokens.
-type Fields = (Option<String>, i64, i64, bool, String, Option<u64>, Option<u64>);
+type SpanFields = (Option<String>, i64, i64, bool, String, Option<u64>, Option<u64>);
 
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let count = args.first().and_then(|count| count.parse().ok()).unwrap_or(12);
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     let mut good = true;
     for kind in ["mlflow", "phoenix"] {
         match std::env::var_os(kind.to_uppercase()) {
-            Some(bin) => match trial(kind, Path::new(&bin), &binary, &sessions) {
+            Some(bin) => match run_receiver(kind, Path::new(&bin), &binary, &sessions) {
                 Ok(told) => println!("{told}"),
                 Err(told) => {
                     good = false;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 fn sessions(count: usize) -> Vec<PathBuf> {
     let shared =
         std::env::var_os("THREADLINE_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let mut files = Logs::below(&shared.join("corpus")).files;
+    let mut files = LogFiles::in_folder(&shared.join("corpus")).files;
     files.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         !name.starts_with("agent-") && name != "journal.jsonl"
@@ -61,9 +61,9 @@ fn sessions(count: usize) -> Vec<PathBuf> {
 }
 
 /// A server process, which is stopped when dropped.
-struct Server(Child);
+struct ReceiverProcess(Child);
 
-impl Drop for Server {
+impl Drop for ReceiverProcess {
     fn drop(&mut self) {
         // MLflow starts child processes, so the whole process group is stopped. It may have ended already.
         let group = format!("-{}", self.0.id());
@@ -73,7 +73,7 @@ impl Drop for Server {
     }
 }
 
-fn trial(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> Result<String, String> {
+fn run_receiver(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> Result<String, String> {
     let dir = std::env::temp_dir().join(format!("threadline-receivers-{kind}-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
     let port = free_port()?;
@@ -107,7 +107,7 @@ fn free_port() -> Result<u16, String> {
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
-fn start(kind: &str, bin: &Path, port: u16, dir: &Path) -> Result<Server, String> {
+fn start(kind: &str, bin: &Path, port: u16, dir: &Path) -> Result<ReceiverProcess, String> {
     let log = fs::File::create(dir.join("server.log")).map_err(|error| error.to_string())?;
     let again = log.try_clone().map_err(|error| error.to_string())?;
     let mut command = Command::new(bin.join("python"));
@@ -127,7 +127,7 @@ fn start(kind: &str, bin: &Path, port: u16, dir: &Path) -> Result<Server, String
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let child = command.current_dir(dir).stdin(Stdio::null()).stdout(log).stderr(again).spawn();
-    let server = Server(child.map_err(|error| format!("{}: {error}", bin.display()))?);
+    let server = ReceiverProcess(child.map_err(|error| format!("{}: {error}", bin.display()))?);
     let until = Instant::now() + Duration::from_secs(240);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         if Instant::now() > until {
@@ -161,7 +161,7 @@ fn push(
 }
 
 /// Returns the expected spans, from the output of a dry run.
-fn expected(binary: &Path, sessions: &[PathBuf]) -> Result<BTreeMap<String, Fields>, String> {
+fn expected(binary: &Path, sessions: &[PathBuf]) -> Result<BTreeMap<String, SpanFields>, String> {
     let mut command = Command::new(binary);
     command.args(["--json", "trace", "push", "--unfinished", "--dry-run"]).args(sessions);
     let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
@@ -199,7 +199,7 @@ fn read_back(
     url: &str,
     dir: &Path,
     count: usize,
-) -> Result<BTreeMap<String, Fields>, String> {
+) -> Result<BTreeMap<String, SpanFields>, String> {
     let script = dir.join("read.py");
     fs::write(&script, READER).map_err(|error| error.to_string())?;
     let (mut until, mut most) = (Instant::now() + Duration::from_secs(60), 0);
@@ -238,7 +238,7 @@ fn read_back(
     }
 }
 
-fn compare(expected: &BTreeMap<String, Fields>, stored: &BTreeMap<String, Fields>) -> Vec<String> {
+fn compare(expected: &BTreeMap<String, SpanFields>, stored: &BTreeMap<String, SpanFields>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (id, fields) in expected {
         match stored.get(id) {

@@ -39,7 +39,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-struct Source {
+struct SourceFile {
     path: PathBuf,
     lines: usize,
     tests: usize,
@@ -47,7 +47,7 @@ struct Source {
     allows: usize,
 }
 
-fn collect(dir: &Path, files: &mut Vec<Source>) {
+fn collect(dir: &Path, files: &mut Vec<SourceFile>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -56,7 +56,7 @@ fn collect(dir: &Path, files: &mut Vec<Source>) {
             let text = fs::read_to_string(&path).unwrap_or_default();
             let count =
                 |start: &str| text.lines().filter(|line| line.trim_start().starts_with(start)).count();
-            files.push(Source {
+            files.push(SourceFile {
                 lines: text.lines().count(),
                 tests: count("#[test]"),
                 public: count("pub fn") + count("pub struct") + count("pub enum"),

@@ -7,12 +7,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::bench::{Card, Logs, measure};
+use crate::bench::{BenchReport, LogFiles, measure};
 use crate::command::peak;
 use crate::corpus::{Random, log};
 
 /// Measures the hook on a session of 50 MB with one new turn, and a push of all sessions.
-pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut Card) {
+pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut BenchReport) {
     let Ok(port) = receiver() else { return };
     let state = home.join("trace-state");
     // With the state of an earlier run there would be nothing to send.
@@ -38,7 +38,7 @@ fn turn(n: usize) -> String {
     prompt + &line("assistant", "assistant", &reply)
 }
 
-fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut Card) {
+fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut BenchReport) {
     let session = "00000000-0000-4000-8000-000000000051";
     let folder = home.join("trace-home/projects/-bench");
     let path = folder.join(format!("{session}.jsonl"));
@@ -84,8 +84,8 @@ fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
     card.at_most("peak memory of the trace hook", peak(hook()), 30.0, "MB");
 }
 
-fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut Card) {
-    let logs = Logs::below(&home.join("projects"));
+fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut BenchReport) {
+    let logs = LogFiles::in_folder(&home.join("projects"));
     let push = |again: bool| {
         let mut command = Command::new(binary);
         command.arg("--home").arg(home).args([

@@ -7,10 +7,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use threadline_testkit::Browser;
 
-use crate::bench::Card;
+use crate::bench::BenchReport;
 use crate::command::binary;
 use crate::corpus::{Random, log};
-use crate::running::Running;
+use crate::server_process::RunningServer;
 
 /// The size of a large session in bytes.
 const LARGE: usize = 100_000_000;
@@ -19,16 +19,16 @@ const LARGE: usize = 100_000_000;
 const SESSIONS: usize = 50;
 
 /// Measures the viewer on large sessions, and on the 3,000 sessions of `home`.
-pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut Card) {
+pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
     let Some(binary) = binary() else {
-        return card.failed("the viewer", "threadline not found next to xtask");
+        return card.fail("the viewer", "threadline not found next to xtask");
     };
     match large_home(target) {
         Ok(large) => {
             on_large_sessions(&binary, &large, quick, card);
             on_many_sessions(&binary, home, quick, card);
         }
-        Err(error) => card.failed("the viewer", &format!("cannot generate logs: {error}")),
+        Err(error) => card.fail("the viewer", &format!("cannot generate logs: {error}")),
     }
 }
 
@@ -56,13 +56,14 @@ fn id(number: usize) -> String {
 
 /// Returns the time of the first paint of the current page, in milliseconds after the request.
 fn first_paint(browser: &Browser) -> f64 {
-    let paint = browser.wait("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime");
+    let paint =
+        browser.wait_for("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime");
     paint.as_f64().unwrap_or(f64::NAN)
 }
 
-fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
-    let Some(server) = Running::start(binary, home) else {
-        return card.failed("the viewer on large sessions", "server did not start");
+fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
+    let Some(server) = RunningServer::start(binary, home) else {
+        return card.fail("the viewer on large sessions", "server did not start");
     };
     let memory = |when: &str| println!("  memory {when}: {:.0} MB", server.memory());
     memory("before the first request");
@@ -86,13 +87,13 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
             appended(&server, &browser, home, card);
             memory("after lines were appended");
         }
-        None => card.failed("first paint and appended lines", "Chromium not found"),
+        None => card.fail("first paint and appended lines", "Chromium not found"),
     }
     let sessions = if quick { 10 } else { SESSIONS };
     for i in 0..sessions {
         let path = format!("/s/{}", id(i));
         let Some(page) = server.get(&path) else {
-            return card.failed("memory after large sessions", "a session could not be opened");
+            return card.fail("memory after large sessions", "a session could not be opened");
         };
         let names =
             page.match_indices("data-p=\"").filter_map(|(at, key)| page[at + key.len()..].split('"').next());
@@ -104,12 +105,12 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
         }
     }
     card.at_most(&format!("memory after {sessions} sessions of 100 MB"), server.memory(), 300.0, "MB");
-    server.crowd("a session of 100 MB", &[format!("/s/{}", id(0))], quick, card);
+    server.measure_load("a session of 100 MB", &[format!("/s/{}", id(0))], quick, card);
     card.at_most("memory after the load test", server.memory(), 300.0, "MB");
 }
 
 /// Measures the time from appending a line until it is on the page.
-fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
+fn appended(server: &RunningServer, browser: &Browser, home: &Path, card: &mut BenchReport) {
     let small = "00000000-0000-4000-8000-000000000001";
     let path = home.join(format!("projects/-bench/{small}.jsonl"));
     if fs::write(&path, log(small, 200_000, &mut Random::new(7))).is_err() {
@@ -123,7 +124,7 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
             return;
         }
         browser.open(&format!("http://{}/s/{session}", server.host));
-        browser.wait("return document.getElementById('main')?.dataset.line");
+        browser.wait_for("return document.getElementById('main')?.dataset.line");
         browser.run("scrollTo(0, document.documentElement.scrollHeight)");
         let mut times = Vec::new();
         // Continue the conversation at its last line.
@@ -144,7 +145,7 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
             if log.write_all(line.as_bytes()).is_err() {
                 return;
             }
-            let seen = browser.wait("return window.seen").as_f64().unwrap_or(f64::NAN);
+            let seen = browser.wait_for("return window.seen").as_f64().unwrap_or(f64::NAN);
             times.push(seen - now);
             parent = format!("appended-{i}-{session}");
         }
@@ -159,9 +160,9 @@ fn appended(server: &Running, browser: &Browser, home: &Path, card: &mut Card) {
     }
 }
 
-fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
-    let Some(server) = Running::start(binary, home) else {
-        return card.failed("the viewer on many sessions", "server did not start");
+fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
+    let Some(server) = RunningServer::start(binary, home) else {
+        return card.fail("the viewer on many sessions", "server did not start");
     };
     if let Some(browser) = Browser::start() {
         browser.open(&server.url("/"));
@@ -177,11 +178,11 @@ fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut Card) {
     filters(&server, card);
     let page = server.get("/").unwrap_or_default();
     let session = page.split("href=\"/s/").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-    server.crowd("home and a session", &["/".to_owned(), format!("/s/{session}")], quick, card);
+    server.measure_load("home and a session", &["/".to_owned(), format!("/s/{session}")], quick, card);
 }
 
 /// Measures the slowest filter of the home page after all sessions are counted.
-fn filters(server: &Running, card: &mut Card) {
+fn filters(server: &RunningServer, card: &mut BenchReport) {
     // The JSON response is sent only when all sessions are counted.
     let _ = server.get("/index.json");
     let mut slowest = (0.0, "");
@@ -201,7 +202,7 @@ fn filters(server: &Running, card: &mut Card) {
         for _ in 0..5 {
             let started = Instant::now();
             if server.get(&format!("/?{ask}")).is_none() {
-                return card.failed("filtered home", ask);
+                return card.fail("filtered home", ask);
             }
             best = best.min(started.elapsed().as_secs_f64() * 1e3);
         }

@@ -64,11 +64,11 @@ impl App {
         }
         if named.is_empty() {
             let sessions = self.store().sessions();
-            targets.unread.extend(sessions.unread.into_iter().map(AppError::from));
+            targets.unread.extend(sessions.errors.into_iter().map(AppError::from));
             targets.logs.extend(sessions.found.iter().flat_map(with_agents));
             targets.placed = sessions.found;
             let around = self.store().audit(now);
-            targets.unread.extend(around.unread.into_iter().map(AppError::from));
+            targets.unread.extend(around.errors.into_iter().map(AppError::from));
             targets.findings = around.found;
         }
         Ok(targets)

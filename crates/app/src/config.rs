@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use threadline_store::{Operations, Store};
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
 use crate::error::AppError;
 
@@ -29,7 +29,7 @@ pub struct App {
     config: AppConfig,
     store: Store,
     /// The price list, loaded on first use.
-    pub(crate) prices: OnceLock<Arc<Book>>,
+    pub(crate) prices: OnceLock<Arc<PriceBook>>,
 }
 
 impl App {

@@ -11,11 +11,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LeftOut, parse_line};
+use threadline_entry::{SkippedLine, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
-use threadline_usage::{Book, By, Calls, GroupKey, Groups, Ledger, Scanned, Wants};
-use threadline_view::{Figures, Tally};
+use threadline_usage::{
+    CallGroupKey, CallGroups, CallLedger, GroupBy, ModelCalls, PriceBook, ScanOptions, ScannedLog,
+};
+use threadline_view::{LogTally, SessionCardFigures};
 
 use crate::sync::lock;
 use crate::usage::{LogScanner, left_out_note, unreadable};
@@ -29,9 +31,9 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(400);
 /// Figures of all sessions.
 pub struct SessionFigures {
     /// The calls of all logs that were read.
-    pub calls: Calls,
+    pub calls: ModelCalls,
     /// Figures by session id.
-    pub by_session: HashMap<String, Figures>,
+    pub by_session: HashMap<String, SessionCardFigures>,
     /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
     /// Number of logs that are not read yet.
@@ -46,7 +48,7 @@ type LogVersions = HashMap<PathBuf, (u64, SystemTime)>;
 impl SessionFigures {
     fn empty() -> Self {
         Self {
-            calls: Ledger::default().settle(),
+            calls: CallLedger::default().finish(),
             by_session: HashMap::new(),
             unread: Vec::new(),
             n_pending: 0,
@@ -79,7 +81,7 @@ struct Published {
 
 impl SessionCounter {
     /// Starts the thread. `on_change` is called, in that thread, each time new figures are available.
-    pub fn new(prices: Arc<Book>, zone: TimeZone, on_change: impl Fn() + Send + 'static) -> Self {
+    pub fn new(prices: Arc<PriceBook>, zone: TimeZone, on_change: impl Fn() + Send + 'static) -> Self {
         let figures = Mutex::new(Arc::new(SessionFigures::empty()));
         let published = Arc::new(Published { figures, changed: Condvar::new() });
         let (work, requests) = channel();
@@ -116,9 +118,9 @@ impl SessionCounter {
 
 /// The figures of one log.
 struct LogFigures {
-    scanned: Scanned,
-    tally: Tally,
-    left_out: Vec<LeftOut>,
+    scanned: ScannedLog,
+    tally: LogTally,
+    left_out: Vec<SkippedLine>,
 }
 
 /// The result of reading one version of a log.
@@ -135,7 +137,7 @@ impl CachedLog {
 }
 
 struct Worker {
-    prices: Arc<Book>,
+    prices: Arc<PriceBook>,
     zone: TimeZone,
     on_change: Box<dyn Fn() + Send>,
     published: Arc<Published>,
@@ -205,7 +207,7 @@ impl Worker {
     }
 
     fn publish(&self, sessions: &[SessionLogs], n_pending: usize) {
-        let mut ledger = Ledger::default();
+        let mut ledger = CallLedger::default();
         let mut unread = Vec::new();
         let mut logs = HashMap::new();
         for log in sessions.iter().flat_map(SessionLogs::logs) {
@@ -213,13 +215,13 @@ impl Worker {
             logs.insert(log.path.clone(), (known.size, known.modified));
             match &known.result {
                 Ok(read) => {
-                    ledger.absorb(read.scanned.clone());
+                    ledger.add(read.scanned.clone());
                     unread.extend(read.left_out.iter().map(|line| left_out_note(&log.path, line)));
                 }
                 Err(error) => unread.extend(unreadable(&log.path, error)),
             }
         }
-        let calls = ledger.settle();
+        let calls = ledger.finish();
         let by_session = self.figures(sessions, &calls);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
@@ -228,25 +230,30 @@ impl Worker {
     }
 
     /// Returns the figures of each session with a readable log.
-    fn figures(&self, sessions: &[SessionLogs], calls: &Calls) -> HashMap<String, Figures> {
+    fn figures(&self, sessions: &[SessionLogs], calls: &ModelCalls) -> HashMap<String, SessionCardFigures> {
         let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
-        let mut all: HashMap<String, Figures> = HashMap::new();
+        let mut all: HashMap<String, SessionCardFigures> = HashMap::new();
         for session in sessions {
             let Some(mut own) = session.own.as_ref().and_then(tally) else { continue };
             for agent in session.agents.iter().filter_map(tally) {
                 own.add_agent(agent);
             }
-            all.insert(session.file.id.to_string(), Figures { tally: own, ..Figures::default() });
+            all.insert(
+                session.file.id.to_string(),
+                SessionCardFigures { tally: own, ..SessionCardFigures::default() },
+            );
         }
-        let crossed = |by: By| Groups::crossed(calls, (By::Session, by), &self.prices, &self.zone, |_| true);
-        for (group, models) in crossed(By::Model) {
-            let GroupKey::Session { session, .. } = group.key else { continue };
+        let crossed = |by: GroupBy| {
+            CallGroups::nested(calls, (GroupBy::Session, by), &self.prices, &self.zone, |_| true)
+        };
+        for (group, models) in crossed(GroupBy::Model) {
+            let CallGroupKey::Session { session, .. } = group.key else { continue };
             let Some(figures) = all.get_mut(&session) else { continue };
             figures.totals = group.totals;
             figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
         }
-        for (group, tools) in crossed(By::Tool) {
-            let GroupKey::Session { session, .. } = group.key else { continue };
+        for (group, tools) in crossed(GroupBy::Tool) {
+            let CallGroupKey::Session { session, .. } = group.key else { continue };
             let Some(figures) = all.get_mut(&session) else { continue };
             let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
             figures.tools =
@@ -257,9 +264,9 @@ impl Worker {
     }
 }
 
-fn name(key: GroupKey) -> Option<String> {
+fn name(key: CallGroupKey) -> Option<String> {
     match key {
-        GroupKey::Model(name) | GroupKey::Tool(name) => Some(name),
+        CallGroupKey::Model(name) | CallGroupKey::Tool(name) => Some(name),
         _ => None,
     }
 }
@@ -287,8 +294,9 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
 
 /// Reads the calls of a log and tallies its lines.
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
-    let (scanned, left_out) = scanner.scan(log, Wants { tools: true, limits: true, ..Wants::default() })?;
-    let mut tally = Tally::default();
+    let (scanned, left_out) =
+        scanner.scan(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() })?;
+    let mut tally = LogTally::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
     while let Some(line) = lines.next()? {
@@ -298,6 +306,6 @@ fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
         });
     }
     scanner.give_back(lines.into_buffer());
-    let tally = whole.map_or(tally, |session| Tally::of(&session));
+    let tally = whole.map_or(tally, |session| LogTally::of(&session));
     Ok(LogFigures { scanned, tally, left_out })
 }

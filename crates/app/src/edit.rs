@@ -18,11 +18,11 @@ mod strip;
 
 use std::path::{Path, PathBuf};
 
-use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
-use threadline_entry::{Code, Lines, Severity, parse_line};
+use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
+use threadline_entry::{Code, LineReader, Severity, parse_line};
 use threadline_session::{ClientVersion, Session};
-use threadline_store::{Live, Operation, SessionFile, Snapshot, is_live};
-use threadline_view::figure::{count, short_count};
+use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
+use threadline_view::humanize::{count, short_count};
 
 pub use apply::ApplyOptions;
 pub use clone::CloneOptions;
@@ -46,10 +46,10 @@ pub enum EditTarget {
 }
 
 impl EditTarget {
-    fn with_new_id(self) -> Target {
+    fn with_new_id(self) -> PlanTarget {
         match self {
-            Self::NewSession => Target::New(new_id()),
-            Self::InPlace => Target::InPlace,
+            Self::NewSession => PlanTarget::New(new_id()),
+            Self::InPlace => PlanTarget::InPlace,
         }
     }
 }
@@ -62,7 +62,7 @@ impl EditTarget {
 pub struct EditSession {
     file: SessionFile,
     session: Session,
-    snapshot: Snapshot,
+    snapshot: FileSnapshot,
 }
 
 impl App {
@@ -79,9 +79,9 @@ impl App {
 impl EditSession {
     fn open(file: SessionFile) -> Result<Self, AppError> {
         let error = |error| AppError::read(&file.path)(error);
-        let snapshot = Snapshot::take(&file.path).map_err(error)?;
+        let snapshot = FileSnapshot::take(&file.path).map_err(error)?;
         let mut session = Session::with_id(&file.id);
-        let mut lines = Lines::new(snapshot.reader().map_err(error)?);
+        let mut lines = LineReader::new(snapshot.reader().map_err(error)?);
         while let Some(line) = lines.next().map_err(error)? {
             parse_line(&line, |entry, findings| session.push(entry, findings));
         }
@@ -106,10 +106,12 @@ impl EditSession {
     /// Returns an error if the session is open in Claude Code: it reads a session once, at its start, and
     /// would not see a change.
     pub fn refuse_live(&self) -> Result<(), EditError> {
-        match is_live(&self.file, jiff::Timestamp::now().into()) {
+        match detect_live(&self.file, jiff::Timestamp::now().into()) {
             None => Ok(()),
-            Some(Live::Process(pid)) => Err(EditError::Open { id: self.file.id.to_string(), pid }),
-            Some(Live::Written(ago)) => Err(EditError::RecentlyWritten { id: self.file.id.to_string(), ago }),
+            Some(LiveEvidence::Process(pid)) => Err(EditError::Open { id: self.file.id.to_string(), pid }),
+            Some(LiveEvidence::RecentLine(ago)) => {
+                Err(EditError::RecentlyWritten { id: self.file.id.to_string(), ago })
+            }
         }
     }
 
@@ -119,15 +121,15 @@ impl EditSession {
         self.file.path.exists()
     }
 
-    fn draft(&self) -> Draft<'_> {
-        Draft::new(&self.session)
+    fn draft(&self) -> EditDraft<'_> {
+        EditDraft::new(&self.session)
     }
 
     /// Plans a draft whose result is the session's own log, or that of a new session next to it.
-    fn plan<'s>(&'s self, operation: Operation, draft: Draft<'s>, target: Target) -> PlannedEdit<'s> {
+    fn plan<'s>(&'s self, operation: Operation, draft: EditDraft<'s>, target: PlanTarget) -> PlannedEdit<'s> {
         let path = match &target {
-            Target::New(id) => self.file.path.with_file_name(format!("{id}.jsonl")),
-            Target::InPlace | Target::AsItStands => self.file.path.clone(),
+            PlanTarget::New(id) => self.file.path.with_file_name(format!("{id}.jsonl")),
+            PlanTarget::InPlace | PlanTarget::KeepOrder => self.file.path.clone(),
         };
         self.plan_at(operation, draft, target, path)
     }
@@ -136,8 +138,8 @@ impl EditSession {
     fn plan_at<'s>(
         &'s self,
         operation: Operation,
-        mut draft: Draft<'s>,
-        target: Target,
+        mut draft: EditDraft<'s>,
+        target: PlanTarget,
         path: PathBuf,
     ) -> PlannedEdit<'s> {
         for finding in self.session.findings() {
@@ -148,7 +150,7 @@ impl EditSession {
             }
         }
         let fresh = fresh(&target);
-        let plan = draft.plan(Shape { target, fresh });
+        let plan = draft.plan(PlanOptions { target, seed: fresh });
         PlannedEdit { source: self, operation, plan, path }
     }
 }
@@ -158,7 +160,7 @@ impl EditSession {
 pub struct PlannedEdit<'s> {
     source: &'s EditSession,
     operation: Operation,
-    plan: Plan<'s>,
+    plan: EditPlan<'s>,
     path: PathBuf,
 }
 
@@ -169,7 +171,7 @@ impl<'s> PlannedEdit<'s> {
     }
 
     /// The changes, line by line.
-    pub fn plan(&self) -> &Plan<'s> {
+    pub fn plan(&self) -> &EditPlan<'s> {
         &self.plan
     }
 
@@ -185,9 +187,9 @@ impl<'s> PlannedEdit<'s> {
 
     /// The id of the new session; `None` if the session itself is changed.
     pub fn new_session(&self) -> Option<&str> {
-        match &self.plan.shape().target {
-            Target::New(id) => Some(id),
-            Target::InPlace | Target::AsItStands => None,
+        match &self.plan.options().target {
+            PlanTarget::New(id) => Some(id),
+            PlanTarget::InPlace | PlanTarget::KeepOrder => None,
         }
     }
 
@@ -199,9 +201,9 @@ impl<'s> PlannedEdit<'s> {
     /// The versions of Claude Code that read the same conversation from the result: all known ones if it is
     /// one straight chain.
     pub fn claude_code_versions(&self) -> &'static [ClientVersion] {
-        match self.plan.shape().target {
-            Target::New(_) | Target::InPlace => &ClientVersion::KNOWN,
-            Target::AsItStands => &[],
+        match self.plan.options().target {
+            PlanTarget::New(_) | PlanTarget::InPlace => &ClientVersion::KNOWN,
+            PlanTarget::KeepOrder => &[],
         }
     }
 
@@ -232,7 +234,7 @@ impl<'s> PlannedEdit<'s> {
         if refusals.is_empty() {
             return Ok(());
         }
-        if self.source.session.is_agents() {
+        if self.source.session.is_agent_log() {
             return Err(EditError::AgentLog { path: self.source.file.path.clone() });
         }
         Err(EditError::Unsound { reasons: refusals.to_vec() })
@@ -244,10 +246,10 @@ fn new_id() -> String {
 }
 
 /// The seed of new ids, and the time. The ids of a new session follow from its own.
-fn fresh(target: &Target) -> Fresh {
+fn fresh(target: &PlanTarget) -> PlanSeed {
     let seed = match target {
-        Target::New(id) => id.clone(),
-        Target::InPlace | Target::AsItStands => new_id(),
+        PlanTarget::New(id) => id.clone(),
+        PlanTarget::InPlace | PlanTarget::KeepOrder => new_id(),
     };
-    Fresh { seed, now: jiff::Timestamp::now().as_millisecond() }
+    PlanSeed { seed, now: jiff::Timestamp::now().as_millisecond() }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use threadline_store::{Candidate, FindError};
-use threadline_usage::BookError;
+use threadline_store::{FindError, SessionCandidate};
+use threadline_usage::PriceBookError;
 use threadline_view::visible;
 
 /// An error of the application. [`AppError::hints`] returns suggestions for the user.
@@ -34,7 +34,7 @@ pub enum AppError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: BookError,
+        source: PriceBookError,
     },
     /// The text is not a date or a time.
     #[error("`{text}` is not a date or time")]
@@ -63,8 +63,10 @@ impl AppError {
     /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::Find(FindError::NoMatch { near, .. }) if near.is_empty() => vec![LIST_HINT.to_owned()],
-            Self::Find(FindError::NoMatch { near, .. }) => {
+            Self::Find(FindError::NoMatch { similar: near, .. }) if near.is_empty() => {
+                vec![LIST_HINT.to_owned()]
+            }
+            Self::Find(FindError::NoMatch { similar: near, .. }) => {
                 near.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
             }
             Self::Find(FindError::Ambiguous { found, .. }) => {
@@ -83,7 +85,7 @@ const LIST_HINT: &str = "list sessions: `threadline list`";
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 
 /// Formats a candidate for a hint: its id, and its title in quotes.
-fn describe(candidate: &Candidate) -> String {
+fn describe(candidate: &SessionCandidate) -> String {
     match &candidate.title {
         Some(title) => format!("{} \"{}\"", candidate.id, visible(title)),
         None => candidate.id.to_string(),

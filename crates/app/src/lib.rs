@@ -1,11 +1,11 @@
-//! What threadline can do, for any front end.
+//! The operations of threadline, for any front end.
 //!
-//! An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment variables into an
-//! [`AppConfig`], calls the app, and renders what it returns:
+//! An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment
+//! variables into an [`AppConfig`], calls the app, and renders the result:
 //!
 //! | to | use |
 //! |---|---|
-//! | find a session by what a person typed | [`App::find`], [`AppError::hints`] |
+//! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
 //! | list sessions | [`App::list`]; [`CardList`] with figures, for a list that is shown again and again |
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
 //! | follow a session while it is written | [`LiveSession`] |
@@ -13,7 +13,8 @@
 //! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`]; [`SessionCounter`] in the background |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
-//! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for progress.
+//! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for
+//! progress.
 //!
 //! Printing the turns of the last session:
 //!

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use threadline_store::{Glance, Listing, LogFile, SessionFile, SessionLogs, glance, glance_all};
+use threadline_store::{
+    Listing, LogFile, SessionFile, SessionLogs, SessionPreview, preview_all, read_session_preview,
+};
 use threadline_view::SessionCard;
 
 use crate::config::App;
@@ -35,7 +37,7 @@ pub struct SessionSummary {
     /// The files of the session.
     pub file: SessionFile,
     /// The facts.
-    pub glance: Glance,
+    pub glance: SessionPreview,
 }
 
 impl SessionSummary {
@@ -45,7 +47,7 @@ impl SessionSummary {
     ///
     /// If the file cannot be read.
     pub fn of(file: SessionFile) -> io::Result<Self> {
-        Ok(Self { glance: glance(&file)?, file })
+        Ok(Self { glance: read_session_preview(&file)?, file })
     }
 
     /// Returns the heading of the session in a list, chosen as in Claude Code's own list; `None` if the
@@ -61,7 +63,7 @@ impl SessionSummary {
 }
 
 /// Returns the heading on one line.
-fn heading(glance: &Glance) -> Option<String> {
+fn heading(glance: &SessionPreview) -> Option<String> {
     glance.heading().map(|heading| heading.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
@@ -79,19 +81,19 @@ impl App {
             folder || session.glance.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
         };
         let found = summaries.filter(wanted).take(filter.limit.unwrap_or(usize::MAX)).collect();
-        Listing { found, unread: listing.unread }
+        Listing { found, errors: listing.errors }
     }
 
     /// Returns the sessions with and without a title, in the order of [`App::list`].
-    fn list_untitled(&self) -> Listing<(SessionFile, Glance)> {
+    fn list_untitled(&self) -> Listing<(SessionFile, SessionPreview)> {
         let sessions = self.store().sessions();
-        let glances = glance_all(&sessions.found);
-        let mut listing = Listing { found: Vec::new(), unread: sessions.unread };
+        let glances = preview_all(&sessions.found);
+        let mut listing = Listing { found: Vec::new(), errors: sessions.errors };
         for (file, glance) in sessions.found.into_iter().zip(glances) {
             match glance {
                 Ok(glance) => listing.found.push((file, glance)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => listing.unread.push(error),
+                Err(error) => listing.errors.push(error),
             }
         }
         listing.found.sort_by(|(a, x), (b, y)| y.modified.cmp(&x.modified).then_with(|| a.id.cmp(&b.id)));
@@ -106,7 +108,7 @@ impl App {
 /// Caches the heads and tails of logs by path, size and modification time.
 #[derive(Default)]
 pub struct CardList {
-    known: Mutex<HashMap<PathBuf, (u64, SystemTime, Glance)>>,
+    known: Mutex<HashMap<PathBuf, (u64, SystemTime, SessionPreview)>>,
 }
 
 /// A snapshot of a [`CardList`].
@@ -131,7 +133,7 @@ impl CardList {
         timeout: Duration,
     ) -> ListedCards {
         let listing = app.store().session_logs();
-        let mut unread: Vec<String> = listing.unread.iter().map(ToString::to_string).collect();
+        let mut unread: Vec<String> = listing.errors.iter().map(ToString::to_string).collect();
         let logs = Arc::new(listing.found);
         let figures = counter.count(&logs, timeout);
         let glances = self.glances(&logs, &mut unread);
@@ -149,7 +151,7 @@ impl CardList {
     }
 
     /// Returns the heads and tails of the sessions' own logs.
-    fn glances(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, Glance> {
+    fn glances(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, SessionPreview> {
         let mut known = lock(&self.known);
         let own = || logs.iter().filter_map(|session| Some((&session.file, session.own.as_ref()?)));
         let is_known = |log: &LogFile| {
@@ -161,7 +163,7 @@ impl CardList {
             .map(|(file, log)| (SessionFile { path: log.path.clone(), ..file.clone() }, log))
             .collect();
         let files: Vec<SessionFile> = fresh.iter().map(|(file, _)| file.clone()).collect();
-        let read = if files.is_empty() { Vec::new() } else { glance_all(&files) };
+        let read = if files.is_empty() { Vec::new() } else { preview_all(&files) };
         for ((_, log), glance) in fresh.iter().zip(read) {
             match glance {
                 Ok(glance) => {
@@ -171,7 +173,7 @@ impl CardList {
                 Err(error) => unread.push(error.to_string()),
             }
         }
-        let mut glances: HashMap<PathBuf, Glance> = HashMap::new();
+        let mut glances: HashMap<PathBuf, SessionPreview> = HashMap::new();
         for (_, log) in own() {
             if let Some((_, _, glance)) = known.get(&log.path) {
                 glances.insert(log.path.clone(), glance.clone());
@@ -184,7 +186,12 @@ impl CardList {
     }
 }
 
-fn card(session: &SessionLogs, glance: &Glance, figures: &SessionFigures, now: SystemTime) -> SessionCard {
+fn card(
+    session: &SessionLogs,
+    glance: &SessionPreview,
+    figures: &SessionFigures,
+    now: SystemTime,
+) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
     let file = &session.file;
     let created = glance.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
@@ -192,7 +199,7 @@ fn card(session: &SessionLogs, glance: &Glance, figures: &SessionFigures, now: S
         id: file.id.to_string(),
         project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
         title: heading(glance).unwrap_or_else(|| file.id.to_string()),
-        first_prompt: glance.opening().map(str::to_owned),
+        first_prompt: glance.first_prompt_text().map(str::to_owned),
         branch: glance.git_branch.clone(),
         tag: glance.tag.clone(),
         version: glance.version.clone(),

@@ -4,12 +4,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use threadline_session::{Agent, Family, Inside, Session, Spawn, Turn};
+use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn, Turn};
 use threadline_store::{AgentFile, SessionFile};
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 use threadline_view::{
-    Body, Finding, Item, Layout, Notes, Spending, SpendingCounter, Telling, TurnView, findings, items,
-    layout, layout_turns,
+    Finding, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder, TranscriptItem,
+    TurnView, findings, items, layout, layout_turns,
 };
 
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
@@ -76,16 +76,16 @@ pub enum LiveChange {
 
 /// A session that is followed while it is written.
 ///
-/// Its logs are in memory with long texts truncated. [`LiveSession::refresh`] reads what was added;
+/// Its logs are in memory with long texts truncated. [`LiveSession::refresh`] reads added lines;
 /// [`LiveSession::layout`] returns the structure of a conversation, and [`LiveSession::read`] its lines.
 pub struct LiveSession {
     file: SessionFile,
     limits: LiveLimits,
     main: LiveLog,
     agents: Vec<LiveAgent>,
-    family: Family,
-    notes: Notes,
-    prices: Arc<Book>,
+    family: SessionFamily,
+    notes: LineNotes,
+    prices: Arc<PriceBook>,
     counter: SpendingCounter,
     spending: Arc<Spending>,
     /// Whether `spending` includes all entries.
@@ -113,15 +113,15 @@ impl LiveSession {
     /// # Errors
     ///
     /// If the session's own log cannot be read. Sub-agents that cannot be read are left out.
-    pub fn open(file: SessionFile, prices: Arc<Book>, limits: LiveLimits) -> io::Result<Self> {
+    pub fn open(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
         let (main, session) = LiveLog::open(&file.path, &file.id, &limits)?;
         let mut live = Self {
             file,
             limits,
             main,
             agents: Vec::new(),
-            family: Family::default(),
-            notes: Notes::default(),
+            family: SessionFamily::default(),
+            notes: LineNotes::default(),
             prices,
             counter: SpendingCounter::default(),
             spending: Arc::default(),
@@ -139,7 +139,7 @@ impl LiveSession {
         Ok(live)
     }
 
-    /// Reads what was added to the logs.
+    /// Reads the lines added to the logs.
     ///
     /// # Errors
     ///
@@ -172,8 +172,8 @@ impl LiveSession {
         }
         self.version += 1;
         self.is_counted = false;
-        if !fresh.is_empty() || !self.family.follow() {
-            let Family { main, mut agents, .. } = std::mem::take(&mut self.family);
+        if !fresh.is_empty() || !self.family.update() {
+            let SessionFamily { main, mut agents, .. } = std::mem::take(&mut self.family);
             agents.truncate(n_known);
             agents.append(&mut fresh);
             self.join(main, agents);
@@ -214,7 +214,7 @@ impl LiveSession {
             agent.spawn.clone_from(&logged.spawn);
         }
         // These three are independent: sub-agents inside the session's log, costs, and notes on its lines.
-        let alone = Family::with(main, Vec::new(), Inside::default());
+        let alone = SessionFamily::with_embedded(main, Vec::new(), EmbeddedAgents::default());
         let main = &alone.main;
         let (notes, counter, prices) = (&mut self.notes, &mut self.counter, &self.prices);
         let count = || {
@@ -222,11 +222,13 @@ impl LiveSession {
             main.thread();
             counter.count(main, &agents, prices)
         };
-        let (_, (inside, spending)) =
-            rayon::join(|| notes.follow_main(&alone), || rayon::join(|| Inside::of(main, &agents), count));
-        self.family = Family::with(alone.main, agents, inside);
+        let (_, (inside, spending)) = rayon::join(
+            || notes.update_main(&alone),
+            || rayon::join(|| EmbeddedAgents::find(main, &agents), count),
+        );
+        self.family = SessionFamily::with_embedded(alone.main, agents, inside);
         (self.spending, self.is_counted) = (Arc::new(spending), true);
-        self.notes.forget_agents();
+        self.notes.clear_agents();
     }
 
     fn settle_if_small(&mut self) {
@@ -239,13 +241,13 @@ impl LiveSession {
     /// Adds the costs of entries that were added.
     pub fn count(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
-            let (main, agents) = (&self.family.main, self.family.logged());
+            let (main, agents) = (&self.family.main, self.family.agents_with_log());
             self.spending = Arc::new(self.counter.count(main, agents, &self.prices));
             self.version += 1;
         }
     }
 
-    /// Computes what was left for later in a large session: costs and findings.
+    /// Computes the costs and findings that were postponed in a large session.
     pub fn settle(&mut self) {
         self.count();
         if !std::mem::replace(&mut self.is_checked, true) {
@@ -272,7 +274,7 @@ impl LiveSession {
     }
 
     /// The session and its sub-agents, abridged.
-    pub fn family(&self) -> &Family {
+    pub fn family(&self) -> &SessionFamily {
         &self.family
     }
 
@@ -284,11 +286,11 @@ impl LiveSession {
     /// Approximate memory in bytes.
     pub fn weight(&self) -> usize {
         // Sub-agents without a log share the texts of the session's own.
-        let inside = &self.family.agents[self.family.logged().len()..];
+        let inside = &self.family.agents[self.family.agents_with_log().len()..];
         self.main.weight
             + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
             + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
-            + self.notes.weight()
+            + self.notes.memory_use()
     }
 
     /// The log and the abridged session of a conversation.
@@ -318,23 +320,26 @@ impl LiveSession {
     ///
     /// If there is no such conversation.
     pub fn layout(&mut self, selector: &SessionSelector) -> Result<Layout, LiveError> {
-        self.notes.follow(&self.family);
+        self.notes.update(&self.family);
         let agent = self.agent(selector)?;
         let session = self.family.session(agent);
         let on_line = |line: u64| session.entries().iter().rposition(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
-        let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
+        let telling =
+            TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
         let mut layout = layout(telling, &self.notes, agent, leaf);
-        layout.told.findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
+        layout.facts.findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
         Ok(layout)
     }
 
-    /// The structure of the turns of the active conversation that `wanted` accepts. It is called for every turn, in order.
+    /// The structure of the turns of the active conversation that `wanted` accepts. It is called for every
+    /// turn, in order.
     ///
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
     pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
-        self.notes.follow(&self.family);
-        let telling = Telling { spending: Some(&self.spending), ..Telling::new(&self.family) };
+        self.notes.update(&self.family);
+        let telling =
+            TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
         layout_turns(telling, &self.notes, wanted)
     }
 
@@ -355,20 +360,20 @@ impl LiveSession {
         let mut all: Vec<usize> =
             spans.iter().flat_map(|span| span.entries(layout).iter().copied()).collect();
         all.sort_unstable();
-        let mut needed: Vec<u64> = Layout::needed(session, &all).into_iter().map(line).collect();
+        let mut needed: Vec<u64> = Layout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
-        let mut family = Family::default();
+        let mut family = SessionFamily::default();
         family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
         // A sub-agent without a log is inside the progress lines of the session.
         if agent.is_some_and(|agent| agent >= self.agents.len()) {
             let id = selector.agent.as_deref();
-            let mut inner = Family::new(family.main, Vec::new());
+            let mut inner = SessionFamily::new(family.main, Vec::new());
             let found = inner.agents.iter().position(|agent| Some(&*agent.id) == id);
             family.main = found.map(|found| inner.agents.swap_remove(found).session).unwrap_or(inner.main);
         }
         let lines =
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
-        let log = Spending::log(&self.family, agent);
+        let log = Spending::log_index(&self.family, agent);
         Ok(ReadSpans { family, lines, spending: Arc::clone(&self.spending), log, file: self.file.clone() })
     }
 
@@ -404,13 +409,13 @@ impl LiveSession {
     /// # Errors
     ///
     /// If a file cannot be read.
-    pub fn read_agents(&mut self, items: &mut [Item]) -> Result<(), LiveError> {
+    pub fn read_agents(&mut self, items: &mut [TranscriptItem]) -> Result<(), LiveError> {
         self.read_agents_of(items, MAX_DEPTH)
     }
 
-    fn read_agents_of(&mut self, items: &mut [Item], depth: usize) -> Result<(), LiveError> {
+    fn read_agents_of(&mut self, items: &mut [TranscriptItem], depth: usize) -> Result<(), LiveError> {
         let calls = items.iter_mut().filter_map(|item| match &mut item.body {
-            Body::Call(call) => Some(call),
+            ItemBody::Call(call) => Some(call),
             _ => None,
         });
         for agent in calls.flat_map(|call| &mut call.agents).filter(|_| depth > 0) {
@@ -428,7 +433,7 @@ impl LiveSession {
     /// # Errors
     ///
     /// If a file cannot be read.
-    pub fn edits(&self) -> Result<Option<Family>, LiveError> {
+    pub fn edits(&self) -> Result<Option<SessionFamily>, LiveError> {
         let mut size = 0;
         let mut whole = Vec::new();
         for (agent, calls) in self.family.calls_with_edits() {
@@ -450,7 +455,7 @@ impl LiveSession {
         let mut whole = whole.into_iter();
         let main = whole.next().unwrap_or_default();
         let agents = whole.map(|session| Agent { session, ..Agent::bare(String::new()) }).collect();
-        let mut family = Family::default();
+        let mut family = SessionFamily::default();
         (family.main, family.agents) = (main, agents);
         Ok(Some(family))
     }
@@ -458,7 +463,7 @@ impl LiveSession {
 
 /// The lines of some spans of a conversation, whole.
 pub struct ReadSpans {
-    family: Family,
+    family: SessionFamily,
     /// The lines of each span, in the order of the conversation.
     lines: Vec<Vec<u64>>,
     spending: Arc<Spending>,
@@ -469,11 +474,12 @@ pub struct ReadSpans {
 
 impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
-    pub fn items(&self, layout: &Layout, span: usize) -> Vec<Item> {
+    pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
         let kept = |path: &str| kept_output(&self.file, path);
-        let telling = Telling { family: &self.family, kept: &kept, spending: Some(&self.spending) };
+        let telling =
+            TranscriptBuilder { family: &self.family, read_output: &kept, spending: Some(&self.spending) };
         let mut found = items(telling, &self.lines[span], self.log);
-        layout.complete(&mut found);
+        layout.fill_in(&mut found);
         found
     }
 }

@@ -1,17 +1,18 @@
 //! A log that is followed: its lines with long texts truncated, and the offset of each line in the file.
 //!
-//! A log is read once from start to end, abridged on the way, and followed from there. Nothing else is kept, so a log of
-//! a hundred megabytes takes a fraction of that; to show a part of it, its lines are read again.
+//! A log is read once from start to end, abridged on the way, and followed from there. Nothing else is
+//! kept, so a log of a hundred megabytes takes a fraction of that; to show a part of it, its lines are read
+//! again.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use threadline_entry::{
-    Ending, Entry, Finding, Kind, Line, Lines, Position, Stretch, Stretches, abridge, parse_line,
+    Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_line,
 };
 use threadline_session::Session;
-use threadline_store::{Change, Follower, Mark, open_regular, read_stretches};
+use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunks};
 
 /// Number of bytes that are kept of a long text.
 const KEEP: usize = 192;
@@ -37,14 +38,15 @@ pub struct LiveLog {
     pub(crate) weight: usize,
 }
 
-/// Limits on what a live session keeps and computes at once, in bytes.
+/// Limits of a live session, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveLimits {
     /// Of a larger log, only the end is kept.
     pub max_log: u64,
     /// The size of that end.
     pub kept_end: u64,
-    /// In a larger log, findings and added costs are left to [`LiveSession::settle`](crate::LiveSession::settle).
+    /// In a larger log, findings and added costs are left to
+    /// [`LiveSession::settle`](crate::LiveSession::settle).
     pub max_prompt: u64,
 }
 
@@ -61,7 +63,7 @@ pub(crate) enum LogChange {
     Same,
     /// Lines were added.
     Grown,
-    /// The file was replaced, and what was read of it is void.
+    /// The file was replaced; everything read from it is invalid.
     Replaced,
     /// The file does not exist, for now or for good.
     Gone,
@@ -100,9 +102,9 @@ impl LiveLog {
         log.skipped = from.line_no - 1;
         log.starts = vec![from.byte_offset];
         file.seek(SeekFrom::Start(from.byte_offset))?;
-        let stretches = Stretches::from(file.take(length - from.byte_offset), from);
+        let stretches = ChunkReader::from(file.take(length - from.byte_offset), from);
         let mut end = from;
-        read_stretches(
+        read_chunks(
             stretches,
             length,
             |stretch| AbridgedChunk::of(&stretch),
@@ -116,7 +118,7 @@ impl LiveLog {
                 }
             },
         )?;
-        if let Some(mark) = Mark::of(path, end)? {
+        if let Some(mark) = FileMark::of(path, end)? {
             log.follower = Follower::resume_at(path, mark);
         }
         log.take_tail(&mut session)?;
@@ -128,9 +130,9 @@ impl LiveLog {
         let mut fresh: Vec<(Entry, Vec<Finding>)> = Vec::new();
         let change = self.follower.poll(|entry, findings| fresh.push((entry, findings)))?;
         match change {
-            Change::Missing => return Ok(LogChange::Gone),
-            Change::Replaced => return Ok(LogChange::Replaced),
-            Change::Unchanged | Change::Appended => {}
+            PollOutcome::Missing => return Ok(LogChange::Gone),
+            PollOutcome::Replaced => return Ok(LogChange::Replaced),
+            PollOutcome::Unchanged | PollOutcome::Appended => {}
         }
         let (had_tail, was_torn) = (self.tail.is_some(), self.torn > 0);
         for (entry, findings) in fresh {
@@ -160,7 +162,7 @@ impl LiveLog {
         }
         let grown = self.take_tail(session)?;
         let torn = was_torn != (self.torn > 0);
-        Ok(if change == Change::Appended || grown || torn { LogChange::Grown } else { LogChange::Same })
+        Ok(if change == PollOutcome::Appended || grown || torn { LogChange::Grown } else { LogChange::Same })
     }
 
     fn push(&mut self, session: &mut Session, entry: &Entry, findings: Vec<Finding>) {
@@ -222,14 +224,14 @@ impl LiveLog {
             let Some((start, stop)) = self.range(lines[at], lines[end - 1]) else { break };
             let bytes = read(&mut file, start, stop)?;
             let from = Position { line_no: lines[at], byte_offset: start };
-            let mut found = Lines::from(&bytes[..], from);
+            let mut found = LineReader::from(&bytes[..], from);
             while let Some(line) = found.next()? {
                 let short = (line.bytes.len() > longest).then(|| {
                     let mut short = Vec::new();
                     abridge(line.bytes, longest / 64, &mut short);
                     short
                 });
-                let line = Line { bytes: short.as_deref().unwrap_or(line.bytes), ..line };
+                let line = LogLine { bytes: short.as_deref().unwrap_or(line.bytes), ..line };
                 parse_line(&line, |entry, findings| session.push(entry, findings));
             }
             at = end;
@@ -237,7 +239,8 @@ impl LiveLog {
         Ok(session)
     }
 
-    /// The first bytes of a line as written, at most `most`, and the length of the line; `None` if there is no such line.
+    /// The first bytes of a line as written, at most `most`, and the length of the line; `None` if there is
+    /// no such line.
     ///
     /// # Errors
     ///
@@ -303,7 +306,7 @@ const READ: u64 = 4 << 20;
 const LONGEST_TAIL: u64 = 64 << 20;
 
 impl AbridgedChunk {
-    fn of(stretch: &Stretch) -> Self {
+    fn of(stretch: &Chunk) -> Self {
         let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
         let mut open = None;
         for line in stretch.lines() {

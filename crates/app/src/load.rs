@@ -4,10 +4,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use threadline_entry::Entry;
-use threadline_session::{Agent, Family, Inside, Session, Spawn};
+use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, read_log};
-use threadline_usage::Book;
-use threadline_view::{Spending, Telling, Transcript};
+use threadline_usage::PriceBook;
+use threadline_view::{Spending, Transcript, TranscriptBuilder};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -18,7 +18,7 @@ pub struct LoadedSession {
     /// The files of the session.
     pub file: SessionFile,
     /// The session and its sub-agents.
-    pub family: Family,
+    pub family: SessionFamily,
     /// Costs of the model calls; `None` if not requested.
     pub spending: Option<Spending>,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
@@ -29,7 +29,8 @@ impl LoadedSession {
     /// Returns the whole conversation as data to show.
     pub fn transcript(&self) -> Transcript {
         let kept = |path: &str| kept_output(&self.file, path);
-        Telling { family: &self.family, kept: &kept, spending: self.spending.as_ref() }.transcript()
+        TranscriptBuilder { family: &self.family, read_output: &kept, spending: self.spending.as_ref() }
+            .transcript()
     }
 
     /// Returns the session if all of its sub-agents could be read.
@@ -72,7 +73,7 @@ impl LineObserver for Unobserved {
 impl App {
     /// Loads a session with its sub-agents and costs.
     ///
-    /// A sub-agent that cannot be read is skipped; [`LoadedSession::unread`] contains the error.
+    /// A sub-agent that cannot be read is skipped; [`LoadedSession::errors`] contains the error.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl App {
     ) -> Result<LoadedSession, AppError> {
         let (read, prices) = rayon::join(|| ReadLogs::of(file, observer), || self.prices());
         let loaded = read?.priced(file, &*prices?);
-        for agent in &loaded.family.agents[loaded.family.logged().len()..] {
+        for agent in &loaded.family.agents[loaded.family.agents_with_log().len()..] {
             observer.begin(Some(&agent.id));
             agent.session.entries().iter().for_each(|entry| observer.line(entry));
         }
@@ -107,12 +108,12 @@ impl App {
 ///
 /// # Errors
 ///
-/// If the session's own log cannot be read. [`LoadedSession::unread`] contains the errors of sub-agents.
+/// If the session's own log cannot be read. [`LoadedSession::errors`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
     let ReadLogs { main, agents, unread } = ReadLogs::of(file, &mut Unobserved)?;
     // Both take a while for a large session. `thread` fills a cache that the caller needs next.
-    let (inside, _) = rayon::join(|| Inside::of(&main, &agents), || main.thread());
-    let family = Family::with(main, agents, inside);
+    let (inside, _) = rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread());
+    let family = SessionFamily::with_embedded(main, agents, inside);
     Ok(LoadedSession { file: file.clone(), family, spending: None, unread })
 }
 
@@ -127,7 +128,7 @@ impl ReadLogs {
     fn of(file: &SessionFile, observer: &mut dyn LineObserver) -> Result<Self, AppError> {
         let main = read_lines(&file.path, &file.id, None, observer)?;
         let listing = file.agents();
-        let mut unread: Vec<AppError> = listing.unread.into_iter().map(AppError::from).collect();
+        let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
         let mut agents = Vec::new();
         for file in &listing.found {
             let meta = file.read_meta().unwrap_or_else(|error| {
@@ -144,15 +145,15 @@ impl ReadLogs {
     }
 
     /// Joins the session with its sub-agents, and sums the costs of their calls.
-    fn priced(self, file: &SessionFile, prices: &Book) -> LoadedSession {
+    fn priced(self, file: &SessionFile, prices: &PriceBook) -> LoadedSession {
         let Self { main, agents, unread } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
             Spending::of_logs(&main, &agents, prices)
         };
-        let (inside, spending) = rayon::join(|| Inside::of(&main, &agents), spend);
-        let family = Family::with(main, agents, inside);
+        let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
+        let family = SessionFamily::with_embedded(main, agents, inside);
         LoadedSession { file: file.clone(), family, spending: Some(spending), unread }
     }
 }
@@ -199,7 +200,7 @@ pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Ag
 /// If a folder below it cannot be read.
 pub fn logs_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
     let logs = threadline_store::logs_below(dir);
-    match logs.unread.into_iter().next() {
+    match logs.errors.into_iter().next() {
         Some(error) => Err(error.into()),
         None => Ok(logs.found.into_iter().map(|log| log.path).collect()),
     }
@@ -230,7 +231,7 @@ pub const MAX_KEPT_OUTPUT: u64 = 4 << 20;
 /// larger than [`MAX_KEPT_OUTPUT`].
 pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    file.kept_output(path)?.take(MAX_KEPT_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
+    file.open_tool_output(path)?.take(MAX_KEPT_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
     let is_small = bytes.len() as u64 <= MAX_KEPT_OUTPUT;
     is_small.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
 use crate::config::App;
 use crate::error::AppError;
@@ -17,7 +17,7 @@ impl App {
     /// # Errors
     ///
     /// If the file cannot be read or is invalid.
-    pub fn prices(&self) -> Result<Arc<Book>, AppError> {
+    pub fn prices(&self) -> Result<Arc<PriceBook>, AppError> {
         if let Some(known) = self.prices.get() {
             return Ok(Arc::clone(known));
         }
@@ -31,8 +31,8 @@ impl App {
 /// # Errors
 ///
 /// If the file cannot be read or is invalid.
-pub fn price_list(file: Option<&Path>) -> Result<Book, AppError> {
-    let Some(path) = file else { return Ok(Book::embedded()) };
+pub fn price_list(file: Option<&Path>) -> Result<PriceBook, AppError> {
+    let Some(path) = file else { return Ok(PriceBook::embedded()) };
     let json = std::fs::read_to_string(path).map_err(AppError::read(path))?;
-    Book::embedded().with(&json).map_err(|source| AppError::Prices { path: path.to_owned(), source })
+    PriceBook::embedded().with(&json).map_err(|source| AppError::Prices { path: path.to_owned(), source })
 }

@@ -5,8 +5,8 @@ mod point;
 
 use std::path::{Path, PathBuf};
 
-use threadline_session::{At, Family, FileHistory};
-use threadline_store::{Operation, Receipt, SessionFile, Surroundings, WriteRoot};
+use threadline_session::{FileHistory, HistoryPoint, SessionFamily};
+use threadline_store::{Operation, Receipt, SessionFile, UserContext, WriteRoot};
 use threadline_view::wire::{ChangedFileObject, RestoreTurn};
 use threadline_view::{outline, transcript, wire};
 
@@ -89,7 +89,7 @@ impl App {
         &self,
         session: &SessionFile,
         history: &FileHistory,
-        at: At,
+        at: HistoryPoint,
         options: &RestoreOptions,
     ) -> Result<RestorePlan, RestoreError> {
         let to = options.to.as_deref();
@@ -112,17 +112,17 @@ impl App {
         to: Option<&Path>,
     ) -> Result<Result<WriteRoot, String>, AppError> {
         if let Some(to) = to {
-            return Ok(Ok(WriteRoot::named(to)?));
+            return Ok(Ok(WriteRoot::from_user(to)?));
         }
         let Some(dir) = history.root() else {
             return Ok(Err("the log names no working directory".to_owned()));
         };
-        let surroundings = Surroundings {
+        let surroundings = UserContext {
             current_dir: self.config().current_dir.clone(),
             home_dir: self.config().home_dir.clone(),
             homes: self.store().homes().to_vec(),
         };
-        Ok(WriteRoot::of_session(dir, session, &surroundings)
+        Ok(WriteRoot::from_session(dir, session, &surroundings)
             .map_err(|why| format!("{dir} is not taken for the project: {why}")))
     }
 }
@@ -166,7 +166,7 @@ impl RestorePlan {
 }
 
 /// Returns the turns that changed files, with the files.
-pub fn turns_with_changes(family: &Family, history: &FileHistory) -> Vec<RestoreTurn> {
+pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<RestoreTurn> {
     let turns = family.main.turns();
     let titles = outline(&transcript(family, &|_| None).turns);
     let starts: Vec<usize> =
@@ -174,7 +174,7 @@ pub fn turns_with_changes(family: &Family, history: &FileHistory) -> Vec<Restore
     let mut listed = Vec::new();
     for (i, turn) in turns.iter().enumerate() {
         let Some(&from) = starts.get(i) else { continue };
-        let files = history.changed(from, starts.get(i + 1).copied());
+        let files = history.changed_files(from, starts.get(i + 1).copied());
         if files.is_empty() {
             continue;
         }
@@ -194,7 +194,7 @@ pub fn turns_with_changes(family: &Family, history: &FileHistory) -> Vec<Restore
 }
 
 /// Returns the number of shell commands that ran. Their changes to files cannot be restored.
-pub fn count_shell_commands(family: &Family) -> usize {
+pub fn count_shell_commands(family: &SessionFamily) -> usize {
     let sessions = std::iter::once(&family.main).chain(family.agents.iter().map(|agent| &agent.session));
     let is_shell = |name: &str| matches!(name, "Bash" | "PowerShell");
     sessions.flat_map(|session| session.tool_calls()).filter(|call| is_shell(&call.name)).count()

@@ -7,9 +7,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use threadline_search::{Event, LogHit, Query, Scan, Searched, Trouble, directories, keep_wanted};
+use threadline_search::{
+    LogHit, LogProblem, Query, ScanEvent, SearchedSession, SessionScan, directories, retain_matching,
+};
 use threadline_store::{SessionFile, SessionLogs, open_regular};
-use threadline_view::figure;
+use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
@@ -19,7 +21,7 @@ use crate::list::SessionSummary;
 #[derive(Debug)]
 pub struct SearchScope {
     /// The sessions.
-    pub sessions: Vec<Searched>,
+    pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
     pub unread: Vec<io::Error>,
 }
@@ -29,9 +31,9 @@ impl App {
     /// those with this text in their working directory or project folder.
     pub fn search_scope(&self, query: Option<&Query>, project: Option<&str>) -> SearchScope {
         let listing = self.store().session_logs();
-        let mut sessions: Vec<Searched> = listing.found.into_iter().map(searched).collect();
+        let mut sessions: Vec<SearchedSession> = listing.found.into_iter().map(searched).collect();
         if let Some(query) = query {
-            keep_wanted(&mut sessions, query, &open);
+            retain_matching(&mut sessions, query, &open);
         }
         if let Some(text) = project {
             let mut directories = directories(&sessions, &open).into_iter();
@@ -40,7 +42,7 @@ impl App {
                 cwd.contains(text) || session.folder.contains(text)
             });
         }
-        SearchScope { sessions, unread: listing.unread }
+        SearchScope { sessions, unread: listing.errors }
     }
 }
 
@@ -58,7 +60,7 @@ impl SearchScope {
         query: &Query,
         context: Option<usize>,
         cancelled: &AtomicBool,
-        on_event: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let order: Vec<usize> = (0..self.sessions.len()).collect();
         self.search_in(&order, query, context, cancelled, on_event)
@@ -75,9 +77,9 @@ impl SearchScope {
         query: &Query,
         context: Option<usize>,
         cancelled: &AtomicBool,
-        on_event: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let scan = Scan { query, sessions: &self.sessions, open: &open, context, cancelled };
+        let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
         scan.run(order, &mut |event| on_event(event))
     }
 
@@ -88,7 +90,7 @@ impl SearchScope {
     pub fn ranked(&self, query: &Query) -> Vec<usize> {
         let mut found: HashMap<usize, (usize, usize)> = HashMap::new();
         let counted = self.search(query, None, &AtomicBool::new(false), &mut |event| {
-            if let Event::Hit(session, hit) = event {
+            if let ScanEvent::Hit(session, hit) = event {
                 let (best, count) = found.entry(session).or_insert((usize::MAX, 0));
                 *best = (*best).min(hit.kind.rank());
                 *count += 1;
@@ -106,10 +108,16 @@ impl SearchScope {
     }
 }
 
-fn searched(session: SessionLogs) -> Searched {
+fn searched(session: SessionLogs) -> SearchedSession {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
     let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
-    Searched { id: file.id.into(), folder: file.folder.unwrap_or_default(), path: file.path, modified, logs }
+    SearchedSession {
+        id: file.id.into(),
+        folder: file.folder.unwrap_or_default(),
+        path: file.path,
+        modified,
+        logs,
+    }
 }
 
 fn open(log: &Path) -> io::Result<Box<dyn Read>> {
@@ -117,12 +125,12 @@ fn open(log: &Path) -> io::Result<Box<dyn Read>> {
 }
 
 /// Reads the head and the tail of a session; returns `None` if its own log cannot be read.
-pub fn summary(session: &Searched) -> Option<SessionSummary> {
+pub fn summary(session: &SearchedSession) -> Option<SessionSummary> {
     SessionSummary::of(SessionFile::at(&session.path)).ok()
 }
 
 /// Returns a hit as public JSON; `None` if it contains no text.
-pub fn hit_object<'a>(session: &'a Searched, hit: &'a LogHit) -> Option<HitObject<'a>> {
+pub fn hit_object<'a>(session: &'a SearchedSession, hit: &'a LogHit) -> Option<HitObject<'a>> {
     let path = &session.logs[hit.log];
     let found = hit.hit.as_ref()?;
     Some(HitObject {
@@ -143,20 +151,20 @@ pub fn hit_object<'a>(session: &'a Searched, hit: &'a LogHit) -> Option<HitObjec
 }
 
 /// Returns whether a problem makes the results incomplete.
-pub fn is_incomplete(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Unread(..) | Trouble::LeftOut { .. })
+pub fn is_incomplete(trouble: &LogProblem) -> bool {
+    matches!(trouble, LogProblem::Unread(..) | LogProblem::SkippedLine { .. })
 }
 
 /// Formats a problem of a search.
-pub fn trouble_message(trouble: &Trouble) -> String {
+pub fn trouble_message(trouble: &LogProblem) -> String {
     match trouble {
-        Trouble::Huge { path, line_no, length } => {
-            format!("{}: line {line_no} is {} long", path.display(), figure::bytes(*length as u64))
+        LogProblem::HugeLine { path, line_no, length } => {
+            format!("{}: line {line_no} is {} long", path.display(), humanize::bytes(*length as u64))
         }
-        Trouble::LeftOut { path, line_no, length } => {
-            format!("{}: line {line_no} skipped: {} long", path.display(), figure::bytes(*length))
+        LogProblem::SkippedLine { path, line_no, length } => {
+            format!("{}: line {line_no} skipped: {} long", path.display(), humanize::bytes(*length))
         }
-        Trouble::Gone(path) => format!("{} no longer exists", path.display()),
-        Trouble::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
+        LogProblem::Gone(path) => format!("{} no longer exists", path.display()),
+        LogProblem::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
     }
 }

@@ -8,10 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LeftOut, Lines, Millis};
+use threadline_entry::{LineReader, Millis, SkippedLine};
 use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
-use threadline_usage::{Book, Calls, Ledger, Scan, Scanned, Source, Totals, Wants, Ways, reset_of};
-use threadline_view::{figure, visible};
+use threadline_usage::{
+    CallLedger, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
+    limit_end,
+};
+use threadline_view::{humanize, visible};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -33,7 +36,7 @@ pub struct UsageLogs {
 
 impl From<Listing<LogFile>> for UsageLogs {
     fn from(listing: Listing<LogFile>) -> Self {
-        Self { found: listing.found, unread: listing.unread.iter().map(ToString::to_string).collect() }
+        Self { found: listing.found, unread: listing.errors.iter().map(ToString::to_string).collect() }
     }
 }
 
@@ -106,12 +109,12 @@ impl UsageLogs {
     }
 
     /// Reads all logs in parallel. `progress` is called once per log.
-    pub fn read(mut self, wants: Wants, progress: &(dyn Fn() + Sync)) -> UsageRead {
+    pub fn read(mut self, wants: ScanOptions, progress: &(dyn Fn() + Sync)) -> UsageRead {
         // Largest first, so that no thread starts a large log last.
         let mut order: Vec<_> =
             self.found.iter().zip(0..).map(|(log, place)| (Reverse(log.size), place)).collect();
         order.sort_unstable();
-        let ledger = Mutex::new(Ledger::default());
+        let ledger = Mutex::new(CallLedger::default());
         let failed = Mutex::new(Vec::new());
         let left_out = Mutex::new(Vec::new());
         let next = AtomicUsize::new(0);
@@ -121,7 +124,7 @@ impl UsageLogs {
                 let log: &LogFile = &self.found[*place];
                 match scanner.scan(log, wants) {
                     Ok((scanned, lines)) => {
-                        lock(&ledger).absorb(scanned);
+                        lock(&ledger).add(scanned);
                         lock(&left_out).extend(lines.into_iter().map(|line| (log.path.clone(), line)));
                     }
                     Err(error) => lock(&failed).push((log.path.clone(), error)),
@@ -141,14 +144,14 @@ impl UsageLogs {
         let mut left_out = into_inner(left_out);
         left_out.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.at.cmp(&y.at)));
         self.unread.extend(left_out.iter().map(|(path, line)| left_out_note(path, line)));
-        UsageRead { calls: into_inner(ledger).settle(), unread: self.unread, gone }
+        UsageRead { calls: into_inner(ledger).finish(), unread: self.unread, gone }
     }
 }
 
 /// The calls in many logs.
 pub struct UsageRead {
     /// The calls, without duplicates.
-    pub calls: Calls,
+    pub calls: ModelCalls,
     /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
     /// Logs that were deleted after they were listed.
@@ -159,7 +162,7 @@ pub struct UsageRead {
 #[derive(Default)]
 pub struct LogScanner {
     buffer: Vec<u8>,
-    ways: Option<Ways>,
+    ways: Option<ScanCache>,
 }
 
 impl LogScanner {
@@ -168,20 +171,20 @@ impl LogScanner {
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn scan(&mut self, log: &LogFile, wants: Wants) -> io::Result<(Scanned, Vec<LeftOut>)> {
+    pub fn scan(&mut self, log: &LogFile, wants: ScanOptions) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         let mut lines = self.lines(&log.path)?;
-        let mut scan = Scan::with_ways(source_of(log), wants, self.ways.take().unwrap_or_default());
+        let mut scan = UsageScan::with_cache(source_of(log), wants, self.ways.take().unwrap_or_default());
         if !wants.records {
             lines.stop_numbering();
         }
         let result = loop {
             match lines.next_block() {
                 Ok(Some(block)) => scan.block(&block),
-                Ok(None) => break Ok(lines.left_out().to_vec()),
+                Ok(None) => break Ok(lines.skipped_lines().to_vec()),
                 Err(error) => break Err(error),
             }
         };
-        let (scanned, ways) = scan.finish_with_ways();
+        let (scanned, ways) = scan.finish_with_cache();
         self.ways = Some(ways);
         self.buffer = lines.into_buffer();
         result.map(|left_out| (scanned, left_out))
@@ -189,8 +192,8 @@ impl LogScanner {
 
     /// Opens the lines of a log, without those longer than [`MAX_LINE`]. [`LogScanner::give_back`] returns
     /// the buffer.
-    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<Lines<std::fs::File>> {
-        let lines = Lines::new(open_regular(path)?).leaving_out_longer_than(MAX_LINE);
+    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
+        let lines = LineReader::new(open_regular(path)?).skip_longer_than(MAX_LINE);
         Ok(lines.with_buffer(std::mem::take(&mut self.buffer)))
     }
 
@@ -201,8 +204,8 @@ impl LogScanner {
 }
 
 /// Returns the owner of a log, according to its path.
-fn source_of(log: &LogFile) -> Source {
-    Source {
+fn source_of(log: &LogFile) -> LogSource {
+    LogSource {
         path: log.path.to_string_lossy().into_owned(),
         session: log.session.clone().map(Into::into),
         folder: Some(log.folder()),
@@ -217,42 +220,42 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Option<String> {
 }
 
 /// Formats the message about a skipped line.
-pub(crate) fn left_out_note(path: &Path, line: &LeftOut) -> String {
-    let (at, length) = (line.at.byte_offset, figure::bytes(line.length));
+pub(crate) fn left_out_note(path: &Path, line: &SkippedLine) -> String {
+    let (at, length) = (line.at.byte_offset, humanize::bytes(line.length));
     format!("{}: line at byte {at} skipped: {length} long", path.display())
 }
 
 /// Returns the ends of five-hour windows that are in the logs.
-pub fn window_resets(calls: &Calls, zone: &TimeZone) -> Vec<Millis> {
+pub fn window_resets(calls: &ModelCalls, zone: &TimeZone) -> Vec<Millis> {
     let zone_named = |name: &str| TimeZone::get(name).ok();
-    calls.limits().iter().filter_map(|limit| reset_of(limit, zone, zone_named)).collect()
+    calls.limits().iter().filter_map(|limit| limit_end(limit, zone, zone_named)).collect()
 }
 
 /// Returns notes on the figures: calls without a price, under-reported calls, and lines that could not be
 /// read.
-pub fn usage_notes(calls: &Calls, total: &Totals) -> Vec<String> {
+pub fn usage_notes(calls: &ModelCalls, total: &UsageTotals) -> Vec<String> {
     let mut notes = Vec::new();
     if total.unpriced_calls > 0 {
         let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
-        let calls = figure::plural(total.unpriced_calls, "call");
+        let calls = humanize::plural(total.unpriced_calls, "call");
         notes.push(format!("no price for {}: {calls} not included in the cost", names.join(", ")));
     }
     if total.under_reported > 0 {
-        let calls = figure::plural(total.under_reported, "call");
+        let calls = humanize::plural(total.under_reported, "call");
         notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens"));
     }
-    if calls.n_broken() > 0 {
-        let lines = figure::plural(calls.n_broken(), "invalid line");
+    if calls.n_invalid_lines() > 0 {
+        let lines = humanize::plural(calls.n_invalid_lines(), "invalid line");
         notes.push(format!("{lines} not counted"));
     }
-    if calls.n_torn() > 0 {
-        let logs = figure::plural(calls.n_torn(), "log");
+    if calls.n_incomplete_logs() > 0 {
+        let logs = humanize::plural(calls.n_incomplete_logs(), "log");
         notes.push(format!("{logs} with an incomplete last line (perhaps still being written)"));
     }
     notes
 }
 
 /// Returns the note about the date and version of the prices.
-pub fn prices_note(prices: &Book) -> String {
+pub fn prices_note(prices: &PriceBook) -> String {
     format!("price list of {} ({})", prices.updated(), prices.digest())
 }

@@ -7,7 +7,7 @@ use etcetera::BaseStrategy;
 use threadline_app::{App, AppConfig, AppError};
 use threadline_store::Store;
 
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 use crate::ui::{ColorChoice, Ui};
 use crate::{demo, env};
 
@@ -52,7 +52,7 @@ pub(crate) struct Context {
 impl Context {
     /// Resolves flags and environment.
     pub(crate) fn new(args: &GlobalArgs) -> Result<Self, CommandError> {
-        let homes = if args.demo { vec![demo::home()?] } else { roots(&args.home)? };
+        let homes = if args.demo { vec![demo::unpack_home()?] } else { roots(&args.home)? };
         let base = etcetera::choose_base_strategy().ok();
         let base = base.as_ref();
         let config = AppConfig {
@@ -74,16 +74,16 @@ impl Context {
         self.app.store()
     }
 
-    /// Prints a warning for each error. Returns [`Outcome::Partly`] if there are any, else `outcome`.
-    pub(crate) fn warn_unread(&self, unread: &[AppError], outcome: Outcome) -> Outcome {
+    /// Prints a warning for each error. Returns [`CommandOutcome::Partial`] if there are any, else `outcome`.
+    pub(crate) fn warn_unread(&self, unread: &[AppError], outcome: CommandOutcome) -> CommandOutcome {
         for error in unread {
             self.ui.warn(&error.to_string());
         }
-        if unread.is_empty() { outcome } else { Outcome::Partly }
+        if unread.is_empty() { outcome } else { CommandOutcome::Partial }
     }
 }
 
-/// Returns the folders with sessions: those given with `--home`, else those that Claude Code uses.
+/// Returns the folders with sessions: those given with `--unpack_home`, else those that Claude Code uses.
 fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
         return Err(CommandError::new(format!("folder not found: `{}`", missing.display()))

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use etcetera::BaseStrategy;
-use threadline_entry::{Lines, walk};
+use threadline_entry::{LineReader, walk};
 
 use crate::error::CommandError;
 
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/demo_files.rs"));
 
 /// Returns the folder with the demo sessions. Missing or changed files are written again.
-pub(crate) fn home() -> Result<PathBuf, CommandError> {
+pub(crate) fn unpack_home() -> Result<PathBuf, CommandError> {
     let cache = etcetera::choose_base_strategy().map(|base| base.cache_dir().join("threadline")).ok();
     let place = cache.filter(|cache| fs::create_dir_all(cache).is_ok());
     let home = match place {
@@ -20,12 +20,12 @@ pub(crate) fn home() -> Result<PathBuf, CommandError> {
         None => tempfile::tempdir()?.keep(),
     };
     for (name, bytes) in FILES {
-        unpack(&home.join(name), bytes)?;
+        write_if_changed(&home.join(name), bytes)?;
     }
     Ok(home)
 }
 
-fn unpack(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
@@ -34,15 +34,15 @@ fn unpack(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     }
     fs::write(path, bytes)?;
     // Lists are sorted by modification time, so it is set to the last timestamp in the file.
-    if let Some(modified) = last_moment(bytes) {
+    if let Some(modified) = last_timestamp(bytes) {
         File::options().append(true).open(path)?.set_modified(modified)?;
     }
     Ok(())
 }
 
-fn last_moment(bytes: &[u8]) -> Option<SystemTime> {
+fn last_timestamp(bytes: &[u8]) -> Option<SystemTime> {
     let mut last = None;
-    let mut lines = Lines::new(bytes);
+    let mut lines = LineReader::new(bytes);
     while let Ok(Some(line)) = lines.next() {
         let found = walk::pick(line.bytes, ["timestamp"]).and_then(|[moment]| moment?.as_str());
         last = last.max(found.and_then(|text| text.parse::<jiff::Timestamp>().ok()));

@@ -24,15 +24,15 @@ pub(crate) const LANGFUSE_RELEASE: &str = "LANGFUSE_RELEASE";
 pub(crate) const MALLOC_MMAP_THRESHOLD: &str = "MALLOC_MMAP_THRESHOLD_";
 
 /// Variables set by terminals that support hyperlinks, and the one with which users enable them.
-const LINKS: &[&str] =
+const HYPERLINK_VARIABLES: &[&str] =
     &["FORCE_HYPERLINK", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"];
 /// The name of the terminal program, which some terminals set.
 const TERM_PROGRAM: &str = "TERM_PROGRAM";
 
 /// Returns whether the terminal supports hyperlinks.
-pub(crate) fn knows_links() -> bool {
+pub(crate) fn supports_hyperlinks() -> bool {
     let program = get(TERM_PROGRAM).unwrap_or_default();
-    LINKS.iter().any(|name| get(name).is_some_and(|value| value != "0"))
+    HYPERLINK_VARIABLES.iter().any(|name| get(name).is_some_and(|value| value != "0"))
         || ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper"].contains(&&*program)
 }
 
@@ -42,7 +42,7 @@ const TZ: &str = "TZ";
 const LOCALTIME: &str = "/etc/localtime";
 
 /// Returns the time zone in which times are shown.
-pub(crate) fn zone() -> TimeZone {
+pub(crate) fn time_zone() -> TimeZone {
     // Reads the file directly: to find its name as well, `TimeZone::system` would search all zones.
     let file = std::env::var_os(TZ).is_none().then(|| std::fs::read(LOCALTIME).ok()).flatten();
     file.and_then(|file| TimeZone::tzif("local", &file).ok()).unwrap_or_else(TimeZone::system)

@@ -8,21 +8,21 @@ use threadline_app::AppError;
 
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// Succeeded.
     Done,
     /// Succeeded, and the result is negative or empty.
-    No,
+    Negative,
     /// Partly succeeded: some input could not be read, which was reported.
-    Partly,
+    Partial,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
+impl From<CommandOutcome> for ExitCode {
+    fn from(outcome: CommandOutcome) -> Self {
         match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::No => Self::from(1),
-            Outcome::Partly => Self::from(2),
+            CommandOutcome::Done => Self::SUCCESS,
+            CommandOutcome::Negative => Self::from(1),
+            CommandOutcome::Partial => Self::from(2),
         }
     }
 }

@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     };
     // First of all, since it may re-execute the process.
     if matches!(cli.command, commands::Command::Serve(_)) {
-        commands::serve::give_memory_back();
+        commands::serve::set_malloc_threshold();
     }
     let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            ui::say(&text!("{error}"));
+            ui::write_stderr(&text!("{error}"));
             ExitCode::from(2)
         }
     }
@@ -68,7 +68,7 @@ fn run_hook() -> ExitCode {
         Err(error) => Err(error.to_string()),
     };
     if let Ok(Err(error)) = std::panic::catch_unwind(run) {
-        ui::say(&text!("{error}"));
+        ui::write_stderr(&text!("{error}"));
     }
     ExitCode::SUCCESS
 }
@@ -79,10 +79,10 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("unknown");
     let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
     let backtrace = std::backtrace::Backtrace::capture();
-    ui::say(&text!("threadline panicked{place}:\n  {message}\n"));
+    ui::write_stderr(&text!("threadline panicked{place}:\n  {message}\n"));
     match backtrace.status() {
-        std::backtrace::BacktraceStatus::Captured => ui::say(&text!("{backtrace}\n")),
-        _ => ui::say(&text!("hint: set RUST_BACKTRACE=1 for a backtrace\n")),
+        std::backtrace::BacktraceStatus::Captured => ui::write_stderr(&text!("{backtrace}\n")),
+        _ => ui::write_stderr(&text!("hint: set RUST_BACKTRACE=1 for a backtrace\n")),
     }
 }
 
@@ -95,7 +95,7 @@ fn report_usage(error: &clap::Error) -> ExitCode {
         // A write error cannot be reported anywhere.
         let _ = error.print();
     } else {
-        ui::say(&text!("{}", error.render()));
+        ui::write_stderr(&text!("{}", error.render()));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
-use threadline_term::{Label, Page, TermText, text};
+use threadline_term::{TermPage, TermText, TextLabel, text};
 use threadline_view::is_hidden;
 
 use crate::env;
@@ -40,56 +40,56 @@ impl Ui {
     }
 
     /// Returns the page format: as wide as the terminal, or unwrapped if stdout is not a terminal.
-    pub(crate) fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> TermPage {
         let asked = || env::get(env::COLUMNS).and_then(|columns| columns.parse().ok());
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         let width = io::stdout().is_terminal().then(|| terminal().or_else(asked)).flatten();
-        Page {
+        TermPage {
             width,
             color: self.color,
-            links: self.color && io::stdout().is_terminal() && env::knows_links(),
+            links: self.color && io::stdout().is_terminal() && env::supports_hyperlinks(),
         }
     }
 
     /// Returns the stream for results.
-    pub(crate) fn answer(&self) -> Answer {
+    pub(crate) fn output(&self) -> OutputStream {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Answer { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
     }
 
     /// Returns the stream for long results: a pager, if stdout is a terminal.
-    pub(crate) fn long_answer(&self) -> Answer {
+    pub(crate) fn paged_output(&self) -> OutputStream {
         let pager = self.paging.then(start_pager).flatten();
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
-                Answer { out, pager: Some(pager), is_terminal: true }
+                OutputStream { out, pager: Some(pager), is_terminal: true }
             }
-            None => self.answer(),
+            None => self.output(),
         }
     }
 
     /// Writes a note to stderr, unless `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            say(&text!("{}\n", text.replace('\n', "\n  ")));
+            write_stderr(&text!("{}\n", text.replace('\n', "\n  ")));
         }
     }
 
     /// Writes a warning to stderr, about a failure of a part of the work.
     pub(crate) fn warn(&self, text: &str) {
-        say(&text!("warning: {}\n", text.replace('\n', "\n  ")));
+        write_stderr(&text!("warning: {}\n", text.replace('\n', "\n  ")));
     }
 
     /// Starts a progress line, which is shown on a terminal only, for more than 20 steps.
-    pub(crate) fn progress(&self, what: &'static str, total: usize) -> Progress {
+    pub(crate) fn progress(&self, what: &'static str, total: usize) -> ProgressLine {
         let shown = !self.quiet && total > 20 && io::stderr().is_terminal();
-        Progress { what, total, shown, done: std::sync::atomic::AtomicUsize::new(0) }
+        ProgressLine { label: what, total, shown, done: std::sync::atomic::AtomicUsize::new(0) }
     }
 }
 
 /// Writes to stderr. A failure cannot be reported anywhere, and is ignored.
-pub(crate) fn say(text: &TermText) {
+pub(crate) fn write_stderr(text: &TermText) {
     let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
 }
 
@@ -105,14 +105,14 @@ fn start_pager() -> Option<Child> {
 ///
 /// `write!` and `writeln!` format [`TermText`], in which control characters are escaped. Raw bytes can be
 /// written only as [data](Self::data) for programs.
-pub(crate) struct Answer {
+pub(crate) struct OutputStream {
     out: Option<Box<dyn Write>>,
     pager: Option<Child>,
     /// Whether the output is shown on a terminal, directly or in a pager.
     is_terminal: bool,
 }
 
-impl Answer {
+impl OutputStream {
     /// Supports `write!` and `writeln!`.
     pub(crate) fn write_fmt(&mut self, args: fmt::Arguments<'_>) -> io::Result<()> {
         self.text(&TermText::format(args))
@@ -124,15 +124,15 @@ impl Answer {
 
     /// Writes a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
-        let mut out = BufferedAnswer(self);
-        value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, SafeJson))?;
+        let mut out = JsonSink(self);
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, EscapingJsonFormatter))?;
         self.write_bytes(b"\n")?;
         Ok(())
     }
 
     /// Writes JSON text as one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        write_escaped(&mut BufferedAnswer(self), json)?;
+        write_escaped(&mut JsonSink(self), json)?;
         self.write_bytes(b"\n")
     }
 
@@ -143,17 +143,17 @@ impl Answer {
     }
 
     /// Writes a patch: coloured on a terminal or if colours are enabled, else as [data](Self::data).
-    pub(crate) fn patch(&mut self, page: Page, patch: &str) -> io::Result<()> {
+    pub(crate) fn patch(&mut self, page: TermPage, patch: &str) -> io::Result<()> {
         if !self.is_terminal && !page.color {
             return self.write_bytes(patch.as_bytes());
         }
         for line in patch.split_inclusive('\n') {
             let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
             let label = match line.as_bytes().first() {
-                _ if line.starts_with("--- ") || line.starts_with("+++ ") => Label::Strong,
-                Some(b'@') => Label::Dim,
-                Some(b'+') => Label::Added,
-                Some(b'-') => Label::Removed,
+                _ if line.starts_with("--- ") || line.starts_with("+++ ") => TextLabel::Strong,
+                Some(b'@') => TextLabel::Dim,
+                Some(b'+') => TextLabel::Added,
+                Some(b'-') => TextLabel::Removed,
                 _ => {
                     write!(self, "{line}{newline}")?;
                     continue;
@@ -165,7 +165,7 @@ impl Answer {
     }
 
     /// Writes [data](Self::data) that `work` generates piece by piece.
-    pub(crate) fn data_of(
+    pub(crate) fn data_from(
         &mut self,
         work: impl FnOnce(&mut dyn Write) -> Result<(), CommandError>,
     ) -> Result<(), CommandError> {
@@ -199,9 +199,9 @@ impl Answer {
 }
 
 /// An adapter for serializers. Other code must not use it, since it does not escape text.
-struct BufferedAnswer<'a>(&'a mut Answer);
+struct JsonSink<'a>(&'a mut OutputStream);
 
-impl Write for BufferedAnswer<'_> {
+impl Write for JsonSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_bytes(bytes)?;
         Ok(bytes.len())
@@ -213,9 +213,9 @@ impl Write for BufferedAnswer<'_> {
 }
 
 /// Formats JSON with control characters escaped, which changes nothing for a parser.
-struct SafeJson;
+struct EscapingJsonFormatter;
 
-impl serde_json::ser::Formatter for SafeJson {
+impl serde_json::ser::Formatter for EscapingJsonFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         write_escaped(out, text)
     }
@@ -241,31 +241,31 @@ fn write_escaped<W: ?Sized + Write>(out: &mut W, json: &str) -> io::Result<()> {
 }
 
 /// The progress of a long operation. The line is erased when dropped.
-pub(crate) struct Progress {
-    what: &'static str,
+pub(crate) struct ProgressLine {
+    label: &'static str,
     total: usize,
     shown: bool,
     done: std::sync::atomic::AtomicUsize,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Counts one more step as done.
     pub(crate) fn step(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if self.shown && done.is_multiple_of(16) {
-            self.draw(&format!("\r{} {done} of {}", self.what, self.total));
+            self.draw(&format!("\r{} {done} of {}", self.label, self.total));
         }
     }
 }
 
-impl Progress {
+impl ProgressLine {
     /// Writes to stderr. Errors are ignored.
     fn draw(&self, line: &str) {
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown {
             self.draw("\r\u{1b}[K");
@@ -278,10 +278,10 @@ mod tests {
     use super::*;
 
     /// Returns the text that `work` writes, to a terminal or to a pipe.
-    fn written(is_terminal: bool, work: impl FnOnce(&mut Answer)) -> String {
+    fn output_of(is_terminal: bool, work: impl FnOnce(&mut OutputStream)) -> String {
         #[derive(Clone, Default)]
-        struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-        impl Write for Shared {
+        struct SharedBuffer(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for SharedBuffer {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0.lock().unwrap().write(bytes)
             }
@@ -289,8 +289,8 @@ mod tests {
                 Ok(())
             }
         }
-        let shared = Shared::default();
-        let mut answer = Answer { out: Some(Box::new(shared.clone())), pager: None, is_terminal };
+        let shared = SharedBuffer::default();
+        let mut answer = OutputStream { out: Some(Box::new(shared.clone())), pager: None, is_terminal };
         work(&mut answer);
         answer.finish().unwrap();
         let bytes = shared.0.lock().unwrap().clone();
@@ -298,26 +298,26 @@ mod tests {
     }
 
     #[test]
-    fn only_data_for_a_program_is_written_as_it_is() {
+    fn only_data_for_programs_is_written_unescaped() {
         let evil = "a\u{1b}[2J\u{9b}b\u{202e}";
         let shown = "a^[[2J<U+009B>b<U+202E>";
         for is_terminal in [false, true] {
-            assert_eq!(written(is_terminal, |answer| write!(answer, "{evil}").unwrap()), shown);
-            assert_eq!(written(is_terminal, |answer| answer.text(&evil.into()).unwrap()), shown);
-            let json = written(is_terminal, |answer| answer.json(&evil).unwrap());
+            assert_eq!(output_of(is_terminal, |answer| write!(answer, "{evil}").unwrap()), shown);
+            assert_eq!(output_of(is_terminal, |answer| answer.text(&evil.into()).unwrap()), shown);
+            let json = output_of(is_terminal, |answer| answer.json(&evil).unwrap());
             assert_eq!(json, "\"a\\u001b[2J\\u009bb\\u202e\"\n");
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), evil);
             let data = if is_terminal { shown } else { evil };
-            let plain = Page { width: None, color: false, links: false };
-            assert_eq!(written(is_terminal, |answer| answer.patch(plain, evil).unwrap()), data);
-            let colored = Page { color: true, ..plain };
-            assert_eq!(written(is_terminal, |answer| answer.patch(colored, evil).unwrap()), shown);
-            assert_eq!(written(is_terminal, |answer| answer.data(evil).unwrap()), data);
+            let plain = TermPage { width: None, color: false, links: false };
+            assert_eq!(output_of(is_terminal, |answer| answer.patch(plain, evil).unwrap()), data);
+            let colored = TermPage { color: true, ..plain };
+            assert_eq!(output_of(is_terminal, |answer| answer.patch(colored, evil).unwrap()), shown);
+            assert_eq!(output_of(is_terminal, |answer| answer.data(evil).unwrap()), data);
             let piecewise =
                 |out: &mut dyn Write| Ok(evil.bytes().try_for_each(|byte| out.write_all(&[byte]))?);
-            assert_eq!(written(is_terminal, |answer| answer.data_of(piecewise).unwrap()), data);
+            assert_eq!(output_of(is_terminal, |answer| answer.data_from(piecewise).unwrap()), data);
         }
         let tag = "\u{e0041}";
-        assert_eq!(written(true, |answer| answer.json(&tag).unwrap()), "\"\\udb40\\udc41\"\n");
+        assert_eq!(output_of(true, |answer| answer.json(&tag).unwrap()), "\"\\udb40\\udc41\"\n");
     }
 }

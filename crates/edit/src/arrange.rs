@@ -9,31 +9,31 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Input, Parent, Session};
+use threadline_session::{InputKind, ParentLink, Session};
 
-use crate::draft::{Body, Draft};
-use crate::{mend, usage};
+use crate::draft::{EditDraft, LineContent};
+use crate::{sanitize, usage_reset};
 
 mod conversation;
 
-use conversation::{conversation, first_written, group_replies};
+use conversation::{conversation, first_copy, group_replies};
 
 /// A line of the result.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
-    pub(crate) from: From,
-    pub(crate) link: Link,
+pub(crate) struct ResultLine {
+    pub(crate) from: ResultOrigin,
+    pub(crate) link: ResultParent,
     /// The new timestamp, if it changes.
     pub(crate) time: Option<Millis>,
     /// Whether it gets a new uuid.
-    pub(crate) renamed: bool,
+    pub(crate) new_uuid: bool,
     /// Whether it is part of the conversation that a resume continues.
-    pub(crate) chained: bool,
+    pub(crate) in_chain: bool,
 }
 
 /// The origin of a line of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum ResultOrigin {
     /// The index of an entry of the log.
     Source(u32),
     /// The index of an added line.
@@ -42,7 +42,7 @@ pub(crate) enum From {
 
 /// The parent of a line of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum ResultParent {
     /// Unchanged.
     Keep,
     /// None.
@@ -53,27 +53,27 @@ pub(crate) enum Link {
 
 /// The order of the lines of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum LineOrder {
     /// The original order; only lines whose parent is removed get a new parent.
-    AsTheyStand,
+    Original,
     /// The conversation as one chain, with abandoned branches.
-    Straight,
+    Chain,
     /// The conversation as one chain, without other lines of the tree.
     ConversationOnly,
 }
 
-pub(crate) const GONE: u32 = u32::MAX;
+pub(crate) const REMOVED: u32 = u32::MAX;
 
-/// The lines of the result, and the index in the result of each entry of the log ([`GONE`] if removed).
-pub(crate) struct Arranged {
-    pub(crate) lines: Vec<Placed>,
-    pub(crate) place: Vec<u32>,
+/// The lines of the result, and the index in the result of each entry of the log ([`REMOVED`] if removed).
+pub(crate) struct Arrangement {
+    pub(crate) lines: Vec<ResultLine>,
+    pub(crate) positions: Vec<u32>,
 }
 
-pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arranged {
+pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) -> Arrangement {
     let (chain, brought_back) = match order {
-        Order::AsTheyStand => Default::default(),
-        Order::Straight | Order::ConversationOnly => {
+        LineOrder::Original => Default::default(),
+        LineOrder::Chain | LineOrder::ConversationOnly => {
             group_replies(draft.session, conversation(draft.session))
         }
     };
@@ -81,20 +81,20 @@ pub(crate) fn arrange(draft: &mut Draft<'_>, order: Order, now: Millis) -> Arran
         draft.note(idx, "moved to its call (Claude Code drops results after another reply)");
     }
     let parts = roles(draft.session, &chain);
-    leave_out(draft, &parts, &chain, order);
-    if order == Order::Straight {
-        leave_idle_compactions(draft, &parts);
+    remove_unwanted(draft, &parts, &chain, order);
+    if order == LineOrder::Chain {
+        remove_idle_compactions(draft, &parts);
     }
-    if order != Order::AsTheyStand {
-        usage::zero(draft, &chain);
-        mend::mend(draft, &chain);
+    if order != LineOrder::Original {
+        usage_reset::reset_counts(draft, &chain);
+        sanitize::sanitize(draft, &chain);
     }
     let copies = copies(draft.session, &parts, &chain);
     let sequence = sequence(draft, &parts, &chain, &copies, order);
-    if order != Order::AsTheyStand {
-        leave_behind(draft, &parts, &sequence);
+    if order != LineOrder::Original {
+        remove_trailing_branches(draft, &parts, &sequence);
     }
-    let mut arranged = place(draft, &parts, sequence, order);
+    let mut arranged = place_lines(draft, &parts, sequence, order);
     link(draft, &mut arranged, &copies, order, now);
     arranged
 }
@@ -113,49 +113,50 @@ pub(crate) fn answered_reply(session: &Session, idx: usize) -> Option<usize> {
 
 /// The relation of an entry to the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ChainRole {
     /// It is in the chain.
     Chain,
     /// It is a leaf attached to a line of the chain.
-    Beside,
+    Leaf,
     /// It is not part of the conversation.
     Other,
 }
 
-fn roles(session: &Session, chain: &[usize]) -> Vec<Part> {
-    let mut parts = vec![Part::Other; session.entries().len()];
+fn roles(session: &Session, chain: &[usize]) -> Vec<ChainRole> {
+    let mut parts = vec![ChainRole::Other; session.entries().len()];
     if chain.is_empty() {
         return parts;
     }
     for &idx in &session.thread().entries {
         let entry = &session.entries()[idx];
         // The output of a local command is sent as a user message, although it is a `system` line.
-        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant) || mend::is_local_command(entry);
+        let speaks =
+            matches!(entry.kind(), Kind::User | Kind::Assistant) || sanitize::is_local_command(entry);
         // A compaction that was rewound is a branch.
         if !speaks && !session.is_sidechain(idx) && !session.is_boundary(idx) {
-            parts[idx] = Part::Beside;
+            parts[idx] = ChainRole::Leaf;
         }
     }
     for &idx in chain {
-        parts[idx] = Part::Chain;
+        parts[idx] = ChainRole::Chain;
     }
     parts
 }
 
 /// Removes lines that the result must not contain.
-fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Order) {
-    if order == Order::AsTheyStand {
+fn remove_unwanted(draft: &mut EditDraft<'_>, parts: &[ChainRole], chain: &[usize], order: LineOrder) {
+    if order == LineOrder::Original {
         return;
     }
     let session = draft.session;
     let names: FxHashSet<Cow<'_, str>> = chain
         .iter()
-        .filter(|&&idx| !draft.goes(idx))
+        .filter(|&&idx| !draft.is_removed(idx))
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
     let replies: FxHashSet<usize> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
     for (idx, &part) in parts.iter().enumerate() {
-        if part == Part::Chain || draft.fates[idx].goes {
+        if part == ChainRole::Chain || draft.line_edits[idx].removed {
             continue;
         }
         let entry = &session.entries()[idx];
@@ -165,21 +166,21 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
         let is_copy = || !session.in_tree(idx) || entry.uuid().is_some_and(|uuid| names.contains(&uuid));
         let why = if is_tree && is_copy() {
             Some("duplicate line")
-        } else if is_tree && entry.is_glued_behind() {
+        } else if is_tree && entry.follows_on_line() {
             Some("not on its own line (Claude Code ignores it)")
-        } else if order == Order::ConversationOnly {
+        } else if order == LineOrder::ConversationOnly {
             match entry.kind() {
                 Kind::Bad => Some("unreadable line"),
                 Kind::Blank => Some("blank line"),
-                _ if is_tree && session.is_sidechain(idx) && draft.agents_apart => {
+                _ if is_tree && session.is_sidechain(idx) && draft.extracts_agents => {
                     Some("inline sub-agent (extracted to a separate log)")
                 }
                 _ if is_tree && session.is_sidechain(idx) => Some("inline sub-agent"),
-                _ if is_tree && part == Part::Other => Some("abandoned branch"),
+                _ if is_tree && part == ChainRole::Other => Some("abandoned branch"),
                 _ => None,
             }
-        } else if is_tree && part == Part::Other && !session.is_sidechain(idx) {
-            strays(session, parts, &replies, idx)
+        } else if is_tree && part == ChainRole::Other && !session.is_sidechain(idx) {
+            removal_reason(session, parts, &replies, idx)
         } else {
             None
         };
@@ -191,10 +192,11 @@ fn leave_out(draft: &mut Draft<'_>, parts: &[Part], chain: &[usize], order: Orde
 
 /// Removes compactions of branches without remaining messages: Claude Code would apply them to the
 /// conversation.
-fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
+fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &[ChainRole]) {
     let session = draft.session;
-    let left =
-        |idx: &usize| parts[*idx] == Part::Other && session.is_boundary(*idx) && !session.is_sidechain(*idx);
+    let left = |idx: &usize| {
+        parts[*idx] == ChainRole::Other && session.is_boundary(*idx) && !session.is_sidechain(*idx)
+    };
     for boundary in (0..parts.len()).filter(left) {
         let mut lines = vec![boundary];
         let mut at = 0;
@@ -204,7 +206,7 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
         }
         let says = |idx: &usize| {
             let entry = &session.entries()[*idx];
-            !draft.goes(*idx)
+            !draft.is_removed(*idx)
                 && matches!(entry.kind(), Kind::User | Kind::Assistant)
                 && !entry.flag("isCompactSummary")
         };
@@ -212,7 +214,7 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
             continue;
         }
         for idx in lines {
-            if parts[idx] == Part::Other && !draft.goes(idx) {
+            if parts[idx] == ChainRole::Other && !draft.is_removed(idx) {
                 draft.remove(idx, "compaction of an abandoned branch");
             }
         }
@@ -221,41 +223,48 @@ fn leave_idle_compactions(draft: &mut Draft<'_>, parts: &[Part]) {
 
 /// Returns the reason why a line of a branch must be removed: with another parent, some versions would read
 /// it as part of the conversation.
-fn strays(session: &Session, parts: &[Part], replies: &FxHashSet<usize>, idx: usize) -> Option<&'static str> {
+fn removal_reason(
+    session: &Session,
+    parts: &[ChainRole],
+    replies: &FxHashSet<usize>,
+    idx: usize,
+) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
     if reply.is_some_and(|reply| replies.contains(&reply)) {
         return Some("part of a reply that the conversation contains without it");
     }
-    if reply.is_none() && session.input(idx) == Some(Input::ToolResult) {
+    if reply.is_none() && session.input(idx) == Some(InputKind::ToolResult) {
         return Some("tool result without a call");
     }
     let above = session
         .ancestors(idx)
-        .find(|&above| parts[above] == Part::Chain || session.parent(above) == Parent::Dangling)?;
-    (parts[above] != Part::Chain).then_some("parent missing")
+        .find(|&above| parts[above] == ChainRole::Chain || session.parent(above) == ParentLink::Dangling)?;
+    (parts[above] != ChainRole::Chain).then_some("parent missing")
 }
 
 /// Removes branches after the last line of the conversation. Versions that resume from the newest or the
 /// last line would resume such a branch instead.
-fn leave_behind(draft: &mut Draft<'_>, parts: &[Part], sequence: &[usize]) {
+fn remove_trailing_branches(draft: &mut EditDraft<'_>, parts: &[ChainRole], sequence: &[usize]) {
     let session = draft.session;
     // Newer versions ignore progress lines: for them the conversation ends before.
     let is_end = |&idx: &usize| {
-        parts[idx] == Part::Chain && !draft.goes(idx) && session.entries()[idx].kind() != Kind::Progress
+        parts[idx] == ChainRole::Chain
+            && !draft.is_removed(idx)
+            && session.entries()[idx].kind() != Kind::Progress
     };
     let Some(end) = sequence.iter().rposition(is_end) else { return };
     // A leaf is attached to a line of the conversation, so it cannot precede all of them.
     let start = sequence.iter().position(is_end).unwrap_or(end);
-    let before = sequence[..start].iter().filter(|&&idx| parts[idx] == Part::Beside);
+    let before = sequence[..start].iter().filter(|&&idx| parts[idx] == ChainRole::Leaf);
     for idx in before.copied().collect::<Vec<_>>() {
-        if !draft.goes(idx) {
+        if !draft.is_removed(idx) {
             draft.remove(idx, "abandoned branch");
         }
     }
     for &idx in &sequence[end + 1..] {
         let is_left =
-            parts[idx] == Part::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
-        if is_left && !draft.goes(idx) {
+            parts[idx] == ChainRole::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
+        if is_left && !draft.is_removed(idx) {
             draft.remove(idx, "abandoned branch");
         }
     }
@@ -273,13 +282,13 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
 /// Returns the entries in the order of the result: each line of the chain, then the lines that followed it
 /// in the log.
 fn sequence(
-    draft: &mut Draft<'_>,
-    parts: &[Part],
+    draft: &mut EditDraft<'_>,
+    parts: &[ChainRole],
     chain: &[usize],
-    copies: &Copies,
-    order: Order,
+    copies: &DuplicateLines,
+    order: LineOrder,
 ) -> Vec<usize> {
-    if order == Order::AsTheyStand {
+    if order == LineOrder::Original {
         return (0..parts.len()).collect();
     }
     let session = draft.session;
@@ -294,11 +303,11 @@ fn sequence(
         rank[idx] = at;
     }
     let mut last: Option<usize> = None;
-    let mut is_put: Vec<bool> = parts.iter().map(|&part| part == Part::Chain).collect();
+    let mut is_put: Vec<bool> = parts.iter().map(|&part| part == ChainRole::Chain).collect();
     // The line of the chain that each other line descends from.
     let mut fork: Vec<Option<usize>> = (0..parts.len()).map(|idx| is_put[idx].then_some(idx)).collect();
     for idx in 0..parts.len() {
-        let is_here = parts[idx] == Part::Chain && !elsewhere.contains(&idx);
+        let is_here = parts[idx] == ChainRole::Chain && !elsewhere.contains(&idx);
         let copy = copies.get(&idx).copied().filter(|line| elsewhere.contains(line));
         last = is_here.then_some(idx).or(copy).or(last);
         // Ancestors may be written later than their descendants; they come first.
@@ -309,7 +318,7 @@ fn sequence(
             let above = session.ancestors(line).nth(1);
             fork[line] = above.and_then(|above| copies.get(&above).copied().or(fork[above]));
             // A branch after the end of the conversation would have to be removed.
-            let may_follow = |fork: usize| parts[line] == Part::Beside || Some(fork) != end;
+            let may_follow = |fork: usize| parts[line] == ChainRole::Leaf || Some(fork) != end;
             let is_later =
                 |&fork: &usize| may_follow(fork) && last.is_none_or(|last| rank[fork] > rank[last]);
             match fork[line].filter(is_later).or(last) {
@@ -318,8 +327,8 @@ fn sequence(
             }
         }
     }
-    if order == Order::Straight {
-        part_branches(draft, parts, chain, &mut followers);
+    if order == LineOrder::Chain {
+        move_branches_above(draft, parts, chain, &mut followers);
     }
     for &idx in chain {
         sequence.push(idx);
@@ -329,17 +338,17 @@ fn sequence(
 }
 
 /// Lines of the chain that were written more than once, by the index of their first copy.
-type Copies = FxHashMap<usize, usize>;
+type DuplicateLines = FxHashMap<usize, usize>;
 
-fn copies(session: &Session, parts: &[Part], chain: &[usize]) -> Copies {
-    let firsts = chain.iter().map(|&idx| (first_written(session, idx), idx));
-    firsts.filter(|&(first, _)| parts[first] != Part::Chain).collect()
+fn copies(session: &Session, parts: &[ChainRole], chain: &[usize]) -> DuplicateLines {
+    let firsts = chain.iter().map(|&idx| (first_copy(session, idx), idx));
+    firsts.filter(|&(first, _)| parts[first] != ChainRole::Chain).collect()
 }
 
 /// Moves branches that fork off above a new compaction boundary to a place above it.
-fn part_branches(
-    draft: &mut Draft<'_>,
-    parts: &[Part],
+fn move_branches_above(
+    draft: &mut EditDraft<'_>,
+    parts: &[ChainRole],
     chain: &[usize],
     followers: &mut FxHashMap<usize, Vec<usize>>,
 ) {
@@ -353,10 +362,10 @@ fn part_branches(
         let behind = followers.remove(&idx).unwrap_or_default();
         let (mut stay, mut go_up) = (Vec::new(), Vec::new());
         for line in behind {
-            let is_branch = parts[line] == Part::Other
+            let is_branch = parts[line] == ChainRole::Other
                 && is_tree(&session.entries()[line])
                 && !session.is_sidechain(line);
-            let fork = session.ancestors(line).find(|&above| parts[above] == Part::Chain);
+            let fork = session.ancestors(line).find(|&above| parts[above] == ChainRole::Chain);
             match fork.and_then(|fork| above.get(&fork)).filter(|_| is_branch) {
                 Some(&at) => go_up.push((line, at)),
                 None => stay.push(line),
@@ -366,7 +375,7 @@ fn part_branches(
         for (line, at) in go_up {
             if at < boundary {
                 followers.entry(chain[at]).or_default().push(line);
-            } else if !draft.goes(line) {
+            } else if !draft.is_removed(line) {
                 draft.remove(line, "abandoned branch");
             }
         }
@@ -374,41 +383,52 @@ fn part_branches(
 }
 
 /// Builds the list of lines, without links.
-fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) -> Arranged {
+fn place_lines(
+    draft: &EditDraft<'_>,
+    parts: &[ChainRole],
+    sequence: Vec<usize>,
+    order: LineOrder,
+) -> Arrangement {
     let n = parts.len();
     let mut added_behind: FxHashMap<Option<usize>, Vec<u32>> = FxHashMap::default();
     for (i, added) in draft.added.iter().enumerate() {
         added_behind.entry(added.after).or_default().push(i as u32);
     }
-    let mut arranged = Arranged { lines: Vec::with_capacity(n), place: vec![GONE; n] };
-    let put = |arranged: &mut Arranged, from: From, chained: bool| {
-        arranged.lines.push(Placed { from, link: Link::Keep, time: None, renamed: false, chained });
+    let mut arranged = Arrangement { lines: Vec::with_capacity(n), positions: vec![REMOVED; n] };
+    let put = |arranged: &mut Arrangement, from: ResultOrigin, chained: bool| {
+        arranged.lines.push(ResultLine {
+            from,
+            link: ResultParent::Keep,
+            time: None,
+            new_uuid: false,
+            in_chain: chained,
+        });
     };
-    let is_chained = |added: u32| order != Order::AsTheyStand && is_tree(&draft.added[added as usize].entry);
+    let is_chained = |added: u32| order != LineOrder::Original && is_tree(&draft.added[added as usize].entry);
     for added in added_behind.remove(&None).unwrap_or_default() {
-        put(&mut arranged, From::Added(added), is_chained(added));
+        put(&mut arranged, ResultOrigin::Added(added), is_chained(added));
     }
     for idx in sequence {
-        if !draft.fates[idx].goes {
-            arranged.place[idx] = arranged.lines.len() as u32;
-            put(&mut arranged, From::Source(idx as u32), parts[idx] == Part::Chain);
+        if !draft.line_edits[idx].removed {
+            arranged.positions[idx] = arranged.lines.len() as u32;
+            put(&mut arranged, ResultOrigin::Source(idx as u32), parts[idx] == ChainRole::Chain);
         }
         for added in added_behind.remove(&Some(idx)).unwrap_or_default() {
-            put(&mut arranged, From::Added(added), is_chained(added));
+            put(&mut arranged, ResultOrigin::Added(added), is_chained(added));
         }
     }
-    if order != Order::AsTheyStand {
-        show_in_picker(draft, &mut arranged);
+    if order != LineOrder::Original {
+        move_pr_links(draft, &mut arranged);
         // Versions that resume from the last line would take leaves after the end of the conversation as
         // its end, so they are made part of it. Newer versions ignore progress lines, so these are not an
         // end.
-        let is_end = |line: &Placed| line.chained && entry_of(draft, line.from).kind() != Kind::Progress;
+        let is_end = |line: &ResultLine| line.in_chain && entry_of(draft, line.from).kind() != Kind::Progress;
         let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
-            if let From::Source(idx) = line.from
-                && parts[idx as usize] == Part::Beside
+            if let ResultOrigin::Source(idx) = line.from
+                && parts[idx as usize] == ChainRole::Leaf
             {
-                line.chained = true;
+                line.in_chain = true;
             }
         }
     }
@@ -417,20 +437,26 @@ fn place(draft: &Draft<'_>, parts: &[Part], sequence: Vec<usize>, order: Order) 
 
 /// Moves `pr-link` lines at the start after the first line of the conversation. Claude Code does not list
 /// sessions that begin with one.
-fn show_in_picker(draft: &Draft<'_>, arranged: &mut Arranged) {
+fn move_pr_links(draft: &EditDraft<'_>, arranged: &mut Arrangement) {
     let lines = &mut arranged.lines;
     let links = lines.iter().take_while(|line| entry_of(draft, line.from).kind() == Kind::PrLink).count();
-    let Some(first) = lines.iter().position(|line| line.chained).filter(|_| links > 0) else { return };
+    let Some(first) = lines.iter().position(|line| line.in_chain).filter(|_| links > 0) else { return };
     lines[..=first].rotate_left(links);
     for (at, line) in lines[..=first].iter().enumerate() {
-        if let From::Source(idx) = line.from {
-            arranged.place[idx as usize] = at as u32;
+        if let ResultOrigin::Source(idx) = line.from {
+            arranged.positions[idx as usize] = at as u32;
         }
     }
 }
 
 /// Sets the parents, and increases timestamps where necessary.
-fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Order, now: Millis) {
+fn link(
+    draft: &EditDraft<'_>,
+    arranged: &mut Arrangement,
+    copies: &DuplicateLines,
+    order: LineOrder,
+    now: Millis,
+) {
     let session = draft.session;
     let mut seen: FxHashSet<Box<str>> = FxHashSet::default();
     let mut before: Option<u32> = None;
@@ -443,9 +469,13 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Orde
             continue;
         }
         let sidechain = entry.flag("isSidechain");
-        if line.chained {
+        if line.in_chain {
             let is_root = before.is_none() || is_boundary(entry);
-            arranged.lines[at].link = if is_root { Link::Root } else { before.map_or(Link::Root, Link::To) };
+            arranged.lines[at].link = if is_root {
+                ResultParent::Root
+            } else {
+                before.map_or(ResultParent::Root, ResultParent::To)
+            };
             before = Some(at as u32);
             let own = entry.timestamp();
             let time = match (own, clock) {
@@ -459,14 +489,14 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Orde
             }
             clock = Some(time);
         } else {
-            arranged.lines[at].link = beside(draft, arranged, copies, at, before, order);
+            arranged.lines[at].link = parent_outside_chain(draft, arranged, copies, at, before, order);
             if !sidechain {
                 newest = newest.max(entry.timestamp());
             }
         }
-        if order != Order::AsTheyStand {
+        if order != LineOrder::Original {
             let known = entry.uuid().is_some_and(|uuid| seen.insert((&*uuid).into()));
-            arranged.lines[at].renamed = !known && (line.chained || entry.uuid().is_some());
+            arranged.lines[at].new_uuid = !known && (line.in_chain || entry.uuid().is_some());
         }
     }
     // Older versions resume from the line with the newest timestamp.
@@ -478,51 +508,51 @@ fn link(draft: &Draft<'_>, arranged: &mut Arranged, copies: &Copies, order: Orde
 }
 
 /// Returns the parent of a line that is not in the chain.
-fn beside(
-    draft: &Draft<'_>,
-    arranged: &Arranged,
-    copies: &Copies,
+fn parent_outside_chain(
+    draft: &EditDraft<'_>,
+    arranged: &Arrangement,
+    copies: &DuplicateLines,
     at: usize,
     before: Option<u32>,
-    order: Order,
-) -> Link {
+    order: LineOrder,
+) -> ResultParent {
     let session = draft.session;
-    let From::Source(idx) = arranged.lines[at].from else {
-        return before.map_or(Link::Root, Link::To);
+    let ResultOrigin::Source(idx) = arranged.lines[at].from else {
+        return before.map_or(ResultParent::Root, ResultParent::To);
     };
     let idx = idx as usize;
-    let earlier = |place: u32| place != GONE && (place as usize) < at;
+    let earlier = |place: u32| place != REMOVED && (place as usize) < at;
     let Some(parent) = session.ancestors(idx).nth(1) else {
         // A root, or a line with a missing parent.
         let is_root = session.entries()[idx].parent_uuid().is_none();
         return match order {
-            Order::AsTheyStand => Link::Keep,
-            _ if is_root && !draft.goes(idx) => Link::Keep,
-            _ => before.map_or(Link::Root, Link::To),
+            LineOrder::Original => ResultParent::Keep,
+            _ if is_root && !draft.is_removed(idx) => ResultParent::Keep,
+            _ => before.map_or(ResultParent::Root, ResultParent::To),
         };
     };
-    if order == Order::AsTheyStand && arranged.place[parent] != GONE {
-        return Link::Keep;
+    if order == LineOrder::Original && arranged.positions[parent] != REMOVED {
+        return ResultParent::Keep;
     }
-    let place = |idx: usize| arranged.place[copies.get(&idx).copied().unwrap_or(idx)];
+    let place = |idx: usize| arranged.positions[copies.get(&idx).copied().unwrap_or(idx)];
     if earlier(place(parent)) {
-        return Link::To(place(parent));
+        return ResultParent::To(place(parent));
     }
     let above = session.ancestors(idx).skip(2).map(place).find(|&place| earlier(place));
-    above.or(before).map_or(Link::Root, Link::To)
+    above.or(before).map_or(ResultParent::Root, ResultParent::To)
 }
 
 fn first_time(session: &Session) -> Option<Millis> {
     (0..session.entries().len()).find_map(|idx| session.timestamp(idx))
 }
 
-pub(crate) fn entry_of<'d>(draft: &'d Draft<'_>, from: From) -> &'d Entry {
+pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d Entry {
     match from {
-        From::Source(idx) => match &draft.fates[idx as usize].body {
-            Body::Made(entry) => entry,
-            Body::Same | Body::Spliced(_) => &draft.session.entries()[idx as usize],
+        ResultOrigin::Source(idx) => match &draft.line_edits[idx as usize].content {
+            LineContent::Replaced(entry) => entry,
+            LineContent::Unchanged | LineContent::Spliced(_) => &draft.session.entries()[idx as usize],
         },
-        From::Added(added) => &draft.added[added as usize].entry,
+        ResultOrigin::Added(added) => &draft.added[added as usize].entry,
     }
 }
 

@@ -4,12 +4,12 @@ use threadline_entry::Kind;
 use threadline_session::Session;
 
 use crate::arrange;
-use crate::draft::Draft;
+use crate::draft::EditDraft;
 use crate::label::title_line;
 
 /// The end of a clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum CutPoint {
     /// The end of the turn with this number.
     Turn(usize),
     /// The line with this uuid. If it belongs to a reply, the whole reply with its results.
@@ -48,9 +48,9 @@ impl std::error::Error for CutError {}
 /// # Errors
 ///
 /// Returns an error if `to` is not in the conversation.
-pub fn clone(draft: &mut Draft<'_>, to: Option<&Cut>, title: Option<&str>) -> Result<(), CutError> {
+pub fn clone(draft: &mut EditDraft<'_>, to: Option<&CutPoint>, title: Option<&str>) -> Result<(), CutError> {
     if let Some(cut) = to {
-        cut_behind(draft, cut)?;
+        remove_after(draft, cut)?;
     }
     let session = draft.session;
     let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", heading(session)?)));
@@ -73,17 +73,17 @@ fn heading(session: &Session) -> Option<String> {
 }
 
 /// Removes everything after the cut.
-fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
+fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutError> {
     let session = draft.session;
     let chain = arrange::chain(session);
     let end = match cut {
-        Cut::Turn(number) => {
+        CutPoint::Turn(number) => {
             let turns = session.turns();
             let turn = number.checked_sub(1).and_then(|at| turns.get(at));
             let turn = turn.ok_or(CutError::NoTurn { turns: turns.len() })?;
             chain.iter().rposition(|idx| turn.entries.contains(idx)).ok_or(CutError::NoLine)?
         }
-        Cut::Uuid(uuid) => {
+        CutPoint::Uuid(uuid) => {
             let idx = session.find(uuid).ok_or(CutError::NoLine)?;
             let at = chain.iter().position(|&line| line == idx).ok_or(CutError::NoLine)?;
             end_of_reply(session, &chain, at)
@@ -103,7 +103,7 @@ fn cut_behind(draft: &mut Draft<'_>, cut: &Cut) -> Result<(), CutError> {
         of.is_some_and(|of| kept[of])
     };
     for (idx, &is_kept) in kept.iter().enumerate().skip(last + 1) {
-        if !is_kept && !draft.goes(idx) && !is_of_kept(idx) {
+        if !is_kept && !draft.is_removed(idx) && !is_of_kept(idx) {
             draft.remove(idx, "after the cut");
         }
     }
@@ -126,7 +126,7 @@ fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
 }
 
 /// Removes lines that apply to one session only.
-pub(crate) fn leave_out(draft: &mut Draft<'_>) {
+pub(crate) fn remove_session_data(draft: &mut EditDraft<'_>) {
     let session = draft.session;
     for (idx, entry) in session.entries().iter().enumerate() {
         let why = match entry.kind() {
@@ -145,7 +145,7 @@ pub(crate) fn leave_out(draft: &mut Draft<'_>) {
             }
             _ => continue,
         };
-        if !draft.goes(idx) {
+        if !draft.is_removed(idx) {
             draft.remove(idx, why);
         }
     }

@@ -6,7 +6,7 @@
 
 mod extract;
 mod fact;
-mod telling;
+mod segment;
 
 use std::fmt::Write;
 
@@ -16,22 +16,22 @@ use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, User
 use threadline_entry::{Entry, Kind};
 use threadline_session::{Session, Thread};
 
-pub use self::telling::Level;
+pub use self::segment::SummaryLevel;
 
-use self::extract::Rarity;
-use self::telling::Telling;
-use crate::draft::Draft;
-use crate::fresh::Fresh;
+use self::extract::WordFrequency;
+use self::segment::SegmentContent;
+use crate::draft::EditDraft;
+use crate::seed::PlanSeed;
 use crate::splice::Splice;
 use crate::tokens::tokens;
-use crate::usage::WHY;
+use crate::usage_reset::RESET_REASON;
 
 /// Options of a compression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compress {
+pub struct CompressOptions {
     /// The level of detail of each part of the conversation, oldest first. Turns after the last band are
     /// kept.
-    pub bands: Vec<Band>,
+    pub bands: Vec<SummaryBand>,
     /// The maximum number of tokens that a resume should send. If set, it replaces the bands.
     pub budget: Option<u64>,
     /// The path of the full conversation, which the summary mentions.
@@ -40,16 +40,18 @@ pub struct Compress {
 
 /// A part of the conversation, from the end of the previous band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Band {
+pub struct SummaryBand {
     /// The level of detail.
-    pub level: Level,
+    pub level: SummaryLevel,
     /// The end, in percent of the stretches. A short turn is one stretch, a long one several.
     pub until: u8,
 }
 
 /// The default bands.
-pub const BANDS: [Band; 2] =
-    [Band { level: Level::Short, until: 50 }, Band { level: Level::Long, until: 80 }];
+pub const DEFAULT_BANDS: [SummaryBand; 2] = [
+    SummaryBand { level: SummaryLevel::Short, until: 50 },
+    SummaryBand { level: SummaryLevel::Long, until: 80 },
+];
 
 /// The reason why a session cannot be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,30 +78,30 @@ impl std::error::Error for CompressError {}
 
 /// A part of a turn that is summarised or kept as a whole.
 #[derive(Clone, Debug)]
-struct Stretch<'s> {
+struct TurnSegment<'s> {
     /// The number of the turn, and whether this is its first part.
     turn: usize,
-    begins: bool,
+    is_first: bool,
     lines: Vec<usize>,
-    telling: Telling<'s>,
+    content: SegmentContent<'s>,
     /// The number of tokens of the original lines.
-    whole: u64,
+    tokens: u64,
     /// The level of detail; `None` if it is kept.
-    level: Option<Level>,
+    level: Option<SummaryLevel>,
 }
 
 /// The selection of turns to summarise and to keep.
 #[derive(Clone, Debug)]
 pub struct Compression<'s> {
     session: &'s Session,
-    stretches: Vec<Stretch<'s>>,
-    rarity: Rarity,
+    segments: Vec<TurnSegment<'s>>,
+    frequency: WordFrequency,
     root: Option<String>,
     original: Option<String>,
 }
 
 /// The number of replies after which a turn is split.
-const REPLIES: usize = 8;
+const MAX_REPLIES: usize = 8;
 
 impl<'s> Compression<'s> {
     /// Selects the turns to summarise and to keep.
@@ -108,45 +110,51 @@ impl<'s> Compression<'s> {
     ///
     /// Returns an error if there is no conversation, if it is too short, or if the summary would not be
     /// shorter.
-    pub fn choose(session: &'s Session, options: &Compress) -> Result<Self, CompressError> {
+    pub fn choose(session: &'s Session, options: &CompressOptions) -> Result<Self, CompressError> {
         let lines = session.resumed_lines().ok_or(CompressError::NoConversation)?;
         let leaf = lines.last().copied();
         let mut stretches = Vec::new();
         for turn in session.turns_of(&Thread { entries: lines, leaf }) {
             for (i, lines) in split(session, turn.entries).into_iter().enumerate() {
                 let whole = lines.iter().map(|&idx| tokens(&session.entries()[idx])).sum();
-                let telling = Telling::of(session, &lines);
-                stretches.push(Stretch {
+                let telling = SegmentContent::of(session, &lines);
+                stretches.push(TurnSegment {
                     turn: turn.number,
-                    begins: i == 0,
+                    is_first: i == 0,
                     lines,
-                    telling,
-                    whole,
+                    content: telling,
+                    tokens: whole,
                     level: None,
                 });
             }
         }
-        let mut rarity = Rarity::default();
-        stretches.iter().for_each(|stretch| stretch.telling.texts().for_each(|text| rarity.add(text)));
+        let mut rarity = WordFrequency::default();
+        stretches.iter().for_each(|stretch| stretch.content.texts().for_each(|text| rarity.add(text)));
         let root = session.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
-        let mut this = Self { session, stretches, rarity, root, original: options.original.clone() };
-        if this.stretches.len() < 2 {
+        let mut this = Self {
+            session,
+            segments: stretches,
+            frequency: rarity,
+            root,
+            original: options.original.clone(),
+        };
+        if this.segments.len() < 2 {
             return Err(CompressError::TooShort);
         }
         match options.budget {
             Some(budget) => this.fit(budget),
-            None => this.set_bands(if options.bands.is_empty() { &BANDS } else { &options.bands }),
+            None => this.set_bands(if options.bands.is_empty() { &DEFAULT_BANDS } else { &options.bands }),
         }
-        if this.told().next().is_none() {
+        if this.summarised().next().is_none() {
             return Err(CompressError::TooShort);
         }
-        let told: u64 = this.told().map(|stretch| stretch.whole).sum();
+        let told: u64 = this.summarised().map(|stretch| stretch.tokens).sum();
         if this.summary().len() as u64 / 4 >= told { Err(CompressError::NoGain) } else { Ok(this) }
     }
 
-    fn set_bands(&mut self, bands: &[Band]) {
-        let count = self.stretches.len();
-        for (i, stretch) in self.stretches.iter_mut().enumerate().take(count - 1) {
+    fn set_bands(&mut self, bands: &[SummaryBand]) {
+        let count = self.segments.len();
+        for (i, stretch) in self.segments.iter_mut().enumerate().take(count - 1) {
             let place = i * 100 / count;
             stretch.level = bands.iter().find(|band| place < usize::from(band.until)).map(|band| band.level);
         }
@@ -156,59 +164,59 @@ impl<'s> Compression<'s> {
     /// Makes the summarised stretches contiguous: those before the last summarised one cannot be kept.
     fn close_gaps(&mut self) {
         let end =
-            self.stretches.iter().rposition(|stretch| stretch.level.is_some()).map_or(0, |last| last + 1);
-        for stretch in &mut self.stretches[..end] {
-            stretch.level.get_or_insert(Level::Long);
+            self.segments.iter().rposition(|stretch| stretch.level.is_some()).map_or(0, |last| last + 1);
+        for stretch in &mut self.segments[..end] {
+            stretch.level.get_or_insert(SummaryLevel::Long);
         }
     }
 
     /// Selects levels of detail for a token budget: keeps the newest stretches, then raises the level of
     /// the others, newest first.
     fn fit(&mut self, budget: u64) {
-        let cost = |this: &Self, i: usize, level: Level| {
-            this.tell(&this.stretches[i], &this.stretches[i].telling, level).len() as u64 / 4
+        let cost = |this: &Self, i: usize, level: SummaryLevel| {
+            this.summarise(&this.segments[i], &this.segments[i].content, level).len() as u64 / 4
         };
-        let count = self.stretches.len();
+        let count = self.segments.len();
         let last = count - 1;
-        for stretch in &mut self.stretches[..last] {
-            stretch.level = Some(Level::Bare);
+        for stretch in &mut self.segments[..last] {
+            stretch.level = Some(SummaryLevel::Bare);
         }
-        let mut costs: Vec<u64> = (0..last).map(|i| cost(self, i, Level::Bare)).collect();
-        costs.push(self.stretches[last].whole);
+        let mut costs: Vec<u64> = (0..last).map(|i| cost(self, i, SummaryLevel::Bare)).collect();
+        costs.push(self.segments[last].tokens);
         let head = self.summary_head().len() as u64 / 4 + 100;
         let mut total: u64 = head + costs.iter().sum::<u64>();
         let mut first_kept = last;
         while first_kept > 0 {
             let i = first_kept - 1;
-            let with = total - costs[i] + self.stretches[i].whole;
+            let with = total - costs[i] + self.segments[i].tokens;
             if with > budget * 7 / 10 {
                 break;
             }
             total = with;
-            self.stretches[i].level = None;
+            self.segments[i].level = None;
             first_kept = i;
         }
-        for (level, share) in [(Level::Long, 9), (Level::Short, 10)] {
+        for (level, share) in [(SummaryLevel::Long, 9), (SummaryLevel::Short, 10)] {
             for i in (0..first_kept).rev() {
-                if self.stretches[i].level >= Some(level) {
+                if self.segments[i].level >= Some(level) {
                     continue;
                 }
                 let now = cost(self, i, level);
                 if total - costs[i] + now <= budget * share / 10 {
                     total = total - costs[i] + now;
                     costs[i] = now;
-                    self.stretches[i].level = Some(level);
+                    self.segments[i].level = Some(level);
                 }
             }
         }
     }
 
-    fn told(&self) -> impl Iterator<Item = &Stretch<'s>> {
-        self.stretches.iter().filter(|stretch| stretch.level.is_some())
+    fn summarised(&self) -> impl Iterator<Item = &TurnSegment<'s>> {
+        self.segments.iter().filter(|stretch| stretch.level.is_some())
     }
 
-    fn kept(&self) -> impl Iterator<Item = &Stretch<'s>> {
-        self.stretches.iter().filter(|stretch| stretch.level.is_none())
+    fn kept(&self) -> impl Iterator<Item = &TurnSegment<'s>> {
+        self.segments.iter().filter(|stretch| stretch.level.is_none())
     }
 
     /// Returns the numbers of turns that are summarised, at least in part, and kept.
@@ -218,27 +226,27 @@ impl<'s> Compression<'s> {
             numbers.filter(|&number| std::mem::replace(&mut last, number) != number).count()
         };
         (
-            count(&mut self.told().map(|stretch| stretch.turn)),
+            count(&mut self.summarised().map(|stretch| stretch.turn)),
             count(&mut self.kept().map(|stretch| stretch.turn)),
         )
     }
 
     /// Estimates the number of tokens that are kept.
     pub fn kept_tokens(&self) -> u64 {
-        self.kept().map(|stretch| stretch.whole).sum()
+        self.kept().map(|stretch| stretch.tokens).sum()
     }
 
     /// Returns the summary.
     pub fn summary(&self) -> String {
         let mut out = self.summary_head();
-        let told: Vec<&Stretch<'_>> = self.told().collect();
+        let told: Vec<&TurnSegment<'_>> = self.summarised().collect();
         // Stretches of one turn with the same level are summarised together.
         for group in told.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
-            let level = group[0].level.unwrap_or(Level::Bare);
+            let level = group[0].level.unwrap_or(SummaryLevel::Bare);
             let lines: Vec<usize> = group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
             let told = match group {
-                [stretch] => self.tell(stretch, &stretch.telling, level),
-                _ => self.tell(group[0], &Telling::of(self.session, &lines), level),
+                [stretch] => self.summarise(stretch, &stretch.content, level),
+                _ => self.summarise(group[0], &SegmentContent::of(self.session, &lines), level),
             };
             if !told.is_empty() {
                 out.push('\n');
@@ -264,12 +272,17 @@ impl<'s> Compression<'s> {
         out
     }
 
-    fn tell(&self, stretch: &Stretch<'_>, telling: &Telling<'_>, level: Level) -> String {
-        let told = telling.write(self.session, level, self.root.as_deref(), &self.rarity);
+    fn summarise(
+        &self,
+        stretch: &TurnSegment<'_>,
+        telling: &SegmentContent<'_>,
+        level: SummaryLevel,
+    ) -> String {
+        let told = telling.write(self.session, level, self.root.as_deref(), &self.frequency);
         if told.is_empty() {
             return told;
         }
-        let goes_on = if stretch.begins { "" } else { " continued=\"true\"" };
+        let goes_on = if stretch.is_first { "" } else { " continued=\"true\"" };
         format!("<turn number=\"{}\"{goes_on}>\n{told}</turn>\n", stretch.turn)
     }
 
@@ -277,14 +290,14 @@ impl<'s> Compression<'s> {
     fn write_state(&self, out: &mut String) {
         let mut files: Vec<(String, usize)> = Vec::new();
         let mut todos = Vec::new();
-        for stretch in self.told() {
-            for path in stretch.telling.changed_files(self.session, self.root.as_deref()) {
+        for stretch in self.summarised() {
+            for path in stretch.content.changed_files(self.session, self.root.as_deref()) {
                 match files.iter_mut().find(|(known, _)| *known == path) {
                     Some((_, count)) => *count += 1,
                     None => files.push((path, 1)),
                 }
             }
-            stretch.telling.update_todos(self.session, &mut todos);
+            stretch.content.update_todos(self.session, &mut todos);
         }
         let open = todos.iter().any(|(_, status, _)| status != "completed");
         if files.is_empty() && !open {
@@ -309,19 +322,19 @@ impl<'s> Compression<'s> {
 
     /// Replaces the summarised lines with a boundary and a summary. If `leave`, the lines stay above the
     /// boundary, as in a compaction by Claude Code; otherwise they are removed.
-    pub fn apply(&self, draft: &mut Draft<'s>, summary: &str, leave: bool) {
+    pub fn apply(&self, draft: &mut EditDraft<'s>, summary: &str, leave: bool) {
         let session = self.session;
         let entries = session.entries();
         let Some(first) = self.kept().next().and_then(|stretch| stretch.lines.first().copied()) else {
             return;
         };
-        let after = self.told().last().and_then(|stretch| stretch.lines.last().copied());
+        let after = self.summarised().last().and_then(|stretch| stretch.lines.last().copied());
         let context = context_before(session, first);
         let time = session.timestamp(first).unwrap_or_default() - 2;
         let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
-        let fresh = Fresh { seed, now: 0 };
+        let fresh = PlanSeed { seed, now: 0 };
         let (boundary_id, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
-        let before: u64 = self.stretches.iter().map(|stretch| stretch.whole).sum();
+        let before: u64 = self.segments.iter().map(|stretch| stretch.tokens).sum();
         let why = "told in short";
         let boundary = CompactBoundaryLine {
             uuid: &boundary_id,
@@ -341,11 +354,12 @@ impl<'s> Compression<'s> {
         if !leave {
             let mut kept = vec![false; entries.len()];
             self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
-            for &idx in session.thread().entries.iter().chain(self.told().flat_map(|stretch| &stretch.lines))
+            for &idx in
+                session.thread().entries.iter().chain(self.summarised().flat_map(|stretch| &stretch.lines))
             {
                 let speaks = matches!(entries[idx].kind(), Kind::User | Kind::Assistant | Kind::System);
                 let is_before = after.is_some_and(|after| idx <= after) || idx < first;
-                if !kept[idx] && !draft.goes(idx) && (speaks || is_before) {
+                if !kept[idx] && !draft.is_removed(idx) && (speaks || is_before) {
                     draft.remove(idx, why);
                 }
             }
@@ -359,11 +373,11 @@ impl<'s> Compression<'s> {
                 }
             }
         }
-        self.forget_fullness(draft);
+        self.reset_context_size(draft);
     }
 
     /// Resets the input token counts of the last reply, which Claude Code takes as the size of the context.
-    fn forget_fullness(&self, draft: &mut Draft<'s>) {
+    fn reset_context_size(&self, draft: &mut EditDraft<'s>) {
         let session = self.session;
         let lines = self.kept().flat_map(|stretch| &stretch.lines).copied();
         let Some(last) = lines.filter_map(|idx| session.reply_of(idx)).last() else { return };
@@ -374,7 +388,7 @@ impl<'s> Compression<'s> {
             };
             for key in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
                 if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > 0)) {
-                    draft.splice(idx, Splice::over(entry.text(), old.raw(), "0"), WHY);
+                    draft.splice(idx, Splice::replace(entry.text(), old.raw(), "0"), RESET_REASON);
                 }
             }
         }
@@ -391,7 +405,7 @@ fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
     for idx in lines {
         let reply = session.reply_of(idx);
         if reply.is_some() && reply != last {
-            if replies >= REPLIES && open.is_empty() {
+            if replies >= MAX_REPLIES && open.is_empty() {
                 out.push(Vec::new());
                 replies = 0;
             }

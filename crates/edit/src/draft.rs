@@ -9,33 +9,33 @@ use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
 use threadline_session::Session;
 
-use crate::plan::{Digest, Plan, Shape};
+use crate::plan::{ContentDigest, EditPlan, PlanOptions};
 use crate::splice::{self, Splice};
 
 /// The requested changes to a session: lines to remove, change or add.
 ///
-/// An operation records only the changes that it wants. [`Draft::plan`] then adjusts parents, timestamps,
+/// An operation records only the changes that it wants. [`EditDraft::plan`] then adjusts parents, timestamps,
 /// ids, and references to removed lines.
 #[derive(Debug)]
-pub struct Draft<'s> {
+pub struct EditDraft<'s> {
     pub(crate) session: &'s Session,
-    pub(crate) fates: Vec<Fate>,
-    pub(crate) added: Vec<Added>,
+    pub(crate) line_edits: Vec<LineEdit>,
+    pub(crate) added: Vec<AddedLine>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
     /// The places of `reasons`.
     reason_places: FxHashMap<Cow<'static, str>, u16>,
     /// Lines that were gone before the session was read, by their numbers, and why.
-    pub(crate) gone_before: Vec<(u64, u16)>,
-    pub(crate) side: Vec<SideFile>,
+    pub(crate) already_removed: Vec<(u64, u16)>,
+    pub(crate) side_files: Vec<SideFileOp>,
     pub(crate) findings: Vec<Finding>,
     /// Whether the conversation contains no user message, so that it starts with the assistant in any case.
-    pub(crate) nobody_asks: bool,
+    pub(crate) no_user_message: bool,
     /// Path prefixes to replace in every line, with their replacements.
     pub(crate) moved_paths: Vec<(String, String)>,
     /// Whether sub-agents inside the log are moved to separate logs.
-    pub(crate) agents_apart: bool,
+    pub(crate) extracts_agents: bool,
     /// Descriptions of the changes to the content of side files.
-    pub(crate) beside: Vec<String>,
+    pub(crate) side_notes: Vec<String>,
 }
 
 /// Maximum number of distinct reasons in a plan; all others share one.
@@ -43,42 +43,42 @@ const MOST_REASONS: usize = 1000;
 
 /// The changes to one line.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
-    pub(crate) goes: bool,
-    pub(crate) why: Vec<u16>,
-    pub(crate) body: Body,
+pub(crate) struct LineEdit {
+    pub(crate) removed: bool,
+    pub(crate) reasons: Vec<u16>,
+    pub(crate) content: LineContent,
     /// Whether its token counts include removed content.
-    pub(crate) stale: bool,
+    pub(crate) stale_usage: bool,
     /// The indices of the blocks to remove from its message.
-    pub(crate) out: BTreeSet<u32>,
+    pub(crate) removed_blocks: BTreeSet<u32>,
     /// The number of blocks in its message; computed on first use.
     pub(crate) n_blocks: Option<usize>,
 }
 
 /// The content of a line.
 #[derive(Debug, Default)]
-pub(crate) enum Body {
+pub(crate) enum LineContent {
     /// Unchanged.
     #[default]
-    Same,
+    Unchanged,
     /// The original with splices applied.
     Spliced(Vec<Splice>),
     /// A different line.
-    Made(Box<Entry>),
+    Replaced(Box<Entry>),
 }
 
 /// A new line.
 #[derive(Debug)]
-pub(crate) struct Added {
+pub(crate) struct AddedLine {
     /// The index of the entry that it follows; `None` for the start of the log.
     pub(crate) after: Option<usize>,
     pub(crate) entry: Entry,
-    pub(crate) why: u16,
+    pub(crate) reason: u16,
 }
 
 /// A planned operation on a side file: a file that belongs to the session but is not its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideFile {
+pub enum SideFileOp {
     /// Copies a file unchanged.
     Copy {
         /// The source.
@@ -94,7 +94,7 @@ pub enum SideFile {
         to: PathBuf,
     },
     /// Creates a log or a JSON file, with the ids of the new session.
-    MakeLog {
+    CreateLog {
         /// The file.
         path: PathBuf,
         /// Its content, before the ids are replaced.
@@ -105,7 +105,7 @@ pub enum SideFile {
         /// The file.
         path: PathBuf,
         /// The digest of the current content.
-        read: Digest,
+        read: ContentDigest,
         /// The new content.
         content: Vec<u8>,
     },
@@ -116,7 +116,7 @@ pub enum SideFile {
         /// The target.
         to: PathBuf,
         /// The digest of the current content and the new content; `None` if the content does not change.
-        content: Option<(Digest, Vec<u8>)>,
+        content: Option<(ContentDigest, Vec<u8>)>,
     },
     /// Creates a file.
     Create {
@@ -132,22 +132,22 @@ pub enum SideFile {
     },
 }
 
-impl<'s> Draft<'s> {
+impl<'s> EditDraft<'s> {
     /// Creates a draft that changes nothing.
     pub fn new(session: &'s Session) -> Self {
         Self {
             session,
-            fates: session.entries().iter().map(|_| Fate::default()).collect(),
+            line_edits: session.entries().iter().map(|_| LineEdit::default()).collect(),
             added: Vec::new(),
             reasons: Vec::new(),
             reason_places: FxHashMap::default(),
-            gone_before: Vec::new(),
-            side: Vec::new(),
+            already_removed: Vec::new(),
+            side_files: Vec::new(),
             findings: Vec::new(),
-            nobody_asks: false,
+            no_user_message: false,
             moved_paths: Vec::new(),
-            agents_apart: false,
-            beside: Vec::new(),
+            extracts_agents: false,
+            side_notes: Vec::new(),
         }
     }
 
@@ -159,9 +159,9 @@ impl<'s> Draft<'s> {
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.fates[entry_idx];
-        fate.goes = true;
-        fate.why.push(why);
+        let fate = &mut self.line_edits[entry_idx];
+        fate.removed = true;
+        fate.reasons.push(why);
     }
 
     /// Removes a block from a message. When all blocks are removed, so is the line.
@@ -170,45 +170,45 @@ impl<'s> Draft<'s> {
     pub fn remove_block(&mut self, entry_idx: usize, block_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let message = self.session.entries()[entry_idx].message();
-        let fate = &mut self.fates[entry_idx];
+        let fate = &mut self.line_edits[entry_idx];
         let count = || message.map_or(0, |message| message.blocks().count());
         let n_blocks = *fate.n_blocks.get_or_insert_with(count);
-        fate.out.insert(block_idx as u32);
-        if !fate.why.contains(&why) {
-            fate.why.push(why);
+        fate.removed_blocks.insert(block_idx as u32);
+        if !fate.reasons.contains(&why) {
+            fate.reasons.push(why);
         }
-        fate.goes |= fate.out.len() >= n_blocks;
+        fate.removed |= fate.removed_blocks.len() >= n_blocks;
     }
 
     /// Returns the remaining blocks of a line's message, with their original indices.
     pub fn blocks(&self, entry_idx: usize) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
-        let fate = &self.fates[entry_idx];
-        let message = self.session.entries()[entry_idx].message().filter(|_| !fate.goes);
+        let fate = &self.line_edits[entry_idx];
+        let message = self.session.entries()[entry_idx].message().filter(|_| !fate.removed);
         let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
-        blocks.filter(|(block_idx, _)| !fate.out.contains(&(*block_idx as u32)))
+        blocks.filter(|(block_idx, _)| !fate.removed_blocks.contains(&(*block_idx as u32)))
     }
 
     /// Replaces a range of a line. The range refers to the original line.
     pub fn splice(&mut self, entry_idx: usize, splice: Splice, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.fates[entry_idx];
-        if !fate.why.contains(&why) {
-            fate.why.push(why);
+        let fate = &mut self.line_edits[entry_idx];
+        if !fate.reasons.contains(&why) {
+            fate.reasons.push(why);
         }
-        match &mut fate.body {
-            Body::Spliced(splices) => splices.push(splice),
-            body => *body = Body::Spliced(vec![splice]),
+        match &mut fate.content {
+            LineContent::Spliced(splices) => splices.push(splice),
+            body => *body = LineContent::Spliced(vec![splice]),
         }
     }
 
     /// Replaces a whole line with `text`, which has no newline.
     pub fn rewrite(&mut self, entry_idx: usize, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.fates[entry_idx];
-        if !fate.why.contains(&why) {
-            fate.why.push(why);
+        let fate = &mut self.line_edits[entry_idx];
+        if !fate.reasons.contains(&why) {
+            fate.reasons.push(why);
         }
-        fate.body = Body::Made(Box::new(Entry::parse(text.as_bytes()).0));
+        fate.content = LineContent::Replaced(Box::new(Entry::parse(text.as_bytes()).0));
     }
 
     /// Adds a line after entry `after`, or at the start of the log. Several lines after one entry keep
@@ -218,7 +218,7 @@ impl<'s> Draft<'s> {
     /// conversation; a compaction boundary becomes a root.
     pub fn insert(&mut self, after: Option<usize>, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        self.added.push(Added { after, entry: Entry::parse(text.as_bytes()).0, why });
+        self.added.push(AddedLine { after, entry: Entry::parse(text.as_bytes()).0, reason: why });
     }
 
     /// Adds a line at the end.
@@ -230,27 +230,27 @@ impl<'s> Draft<'s> {
     /// Records the reason why a line of the session differs from the line in the file.
     pub(crate) fn note(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.fates[entry_idx];
-        if !fate.why.contains(&why) {
-            fate.why.push(why);
+        let fate = &mut self.line_edits[entry_idx];
+        if !fate.reasons.contains(&why) {
+            fate.reasons.push(why);
         }
     }
 
     /// Records the reason why a line of the file is not in the session.
-    pub(crate) fn note_gone(&mut self, line_no: u64, why: impl Into<Cow<'static, str>>) {
+    pub(crate) fn note_removed(&mut self, line_no: u64, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        self.gone_before.push((line_no, why));
+        self.already_removed.push((line_no, why));
     }
 
     /// Returns whether the line is to be removed.
-    pub fn goes(&self, entry_idx: usize) -> bool {
-        self.fates[entry_idx].goes
+    pub fn is_removed(&self, entry_idx: usize) -> bool {
+        self.line_edits[entry_idx].removed
     }
 
     /// Returns whether the line is to be removed or changed.
     pub fn is_touched(&self, entry_idx: usize) -> bool {
-        let fate = &self.fates[entry_idx];
-        fate.goes || !fate.out.is_empty() || !matches!(fate.body, Body::Same)
+        let fate = &self.line_edits[entry_idx];
+        fate.removed || !fate.removed_blocks.is_empty() || !matches!(fate.content, LineContent::Unchanged)
     }
 
     /// Estimates the number of tokens that a resume of the original session sends.
@@ -262,30 +262,31 @@ impl<'s> Draft<'s> {
     /// Returns whether the draft changes nothing.
     pub fn is_untouched(&self) -> bool {
         self.added.is_empty()
-            && self.side.is_empty()
-            && self.gone_before.is_empty()
-            && (0..self.fates.len()).all(|idx| !self.is_touched(idx) && self.fates[idx].why.is_empty())
+            && self.side_files.is_empty()
+            && self.already_removed.is_empty()
+            && (0..self.line_edits.len())
+                .all(|idx| !self.is_touched(idx) && self.line_edits[idx].reasons.is_empty())
     }
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
     pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
-        let fate = &self.fates[entry_idx];
+        let fate = &self.line_edits[entry_idx];
         let source = &self.session.entries()[entry_idx];
-        let mut splices = match &fate.body {
-            Body::Made(entry) => return Cow::Borrowed(&**entry),
-            Body::Spliced(splices) => splices.clone(),
-            Body::Same if fate.out.is_empty() => return Cow::Borrowed(source),
-            Body::Same => Vec::new(),
+        let mut splices = match &fate.content {
+            LineContent::Replaced(entry) => return Cow::Borrowed(&**entry),
+            LineContent::Spliced(splices) => splices.clone(),
+            LineContent::Unchanged if fate.removed_blocks.is_empty() => return Cow::Borrowed(source),
+            LineContent::Unchanged => Vec::new(),
         };
         if let Some(content) =
-            source.message().and_then(|message| message.content()).filter(|_| !fate.out.is_empty())
+            source.message().and_then(|message| message.content()).filter(|_| !fate.removed_blocks.is_empty())
         {
             // Only objects are blocks.
             let mut block_idx = 0;
-            splices.extend(splice::without(source.text(), content.json(), |_, _, item| {
+            splices.extend(splice::delete_parts(source.text(), content.json(), |_, _, item| {
                 let is_block = item.is_object();
                 block_idx += u32::from(is_block);
-                is_block && fate.out.contains(&(block_idx - 1))
+                is_block && fate.removed_blocks.contains(&(block_idx - 1))
             }));
         }
         let text = splice::apply(source.text(), &mut splices);
@@ -293,23 +294,23 @@ impl<'s> Draft<'s> {
     }
 
     /// Adds an operation on a side file.
-    pub fn side(&mut self, file: SideFile) {
-        self.side.push(file);
+    pub fn add_side_file(&mut self, file: SideFileOp) {
+        self.side_files.push(file);
     }
 
     /// Returns the operations on side files so far.
-    pub fn sides(&self) -> &[SideFile] {
-        &self.side
+    pub fn side_files(&self) -> &[SideFileOp] {
+        &self.side_files
     }
 
     /// Returns the operations on side files, for modification.
-    pub fn sides_mut(&mut self) -> &mut Vec<SideFile> {
-        &mut self.side
+    pub fn side_files_mut(&mut self) -> &mut Vec<SideFileOp> {
+        &mut self.side_files
     }
 
     /// Adds a short description of a change to the content of a side file.
-    pub fn note_beside(&mut self, what: String) {
-        self.beside.push(what);
+    pub fn add_side_note(&mut self, what: String) {
+        self.side_notes.push(what);
     }
 
     /// Adds a finding to show to the user.
@@ -323,8 +324,8 @@ impl<'s> Draft<'s> {
     }
 
     /// Builds the plan: adjusts links, timestamps, ids and references, and checks the result.
-    pub fn plan(self, shape: Shape) -> Plan<'s> {
-        Plan::new(self, shape)
+    pub fn plan(self, shape: PlanOptions) -> EditPlan<'s> {
+        EditPlan::new(self, shape)
     }
 
     pub(crate) fn reason(&mut self, why: impl Into<Cow<'static, str>>) -> u16 {

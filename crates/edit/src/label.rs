@@ -2,7 +2,7 @@
 
 use threadline_entry::write::{CustomTitleLine, TagLine};
 
-use crate::draft::Draft;
+use crate::draft::EditDraft;
 
 /// Returns the line that sets the title of a session.
 pub fn title_line(session_id: &str, title: &str) -> String {
@@ -15,13 +15,13 @@ pub fn tag_line(session_id: &str, tag: &str) -> String {
 }
 
 /// Sets the title of the session. The last title in the log is used.
-pub fn title(draft: &mut Draft<'_>, title: &str) {
+pub fn title(draft: &mut EditDraft<'_>, title: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
     draft.append(&title_line(&id, title), "title");
 }
 
 /// Sets the tag of the session. The last tag in the log is used.
-pub fn tag(draft: &mut Draft<'_>, tag: &str) {
+pub fn tag(draft: &mut EditDraft<'_>, tag: &str) {
     let id = draft.session.id().unwrap_or_default().into_owned();
     draft.append(&tag_line(&id, tag), "tag");
 }

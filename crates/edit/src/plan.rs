@@ -9,46 +9,48 @@ use sha2::{Digest as _, Sha256};
 use threadline_entry::{Ending, Entry, Finding};
 use threadline_session::Session;
 
-use crate::arrange::{self, Arranged, From, GONE, Link, Order, Placed, is_tree};
+use crate::arrange::{
+    self, Arrangement, LineOrder, REMOVED, ResultLine, ResultOrigin, ResultParent, is_tree,
+};
 use crate::clone;
-use crate::draft::{Draft, SideFile};
-use crate::fresh::{Fresh, moment};
-use crate::rename::Rename;
+use crate::draft::{EditDraft, SideFileOp};
+use crate::rename::IdRenamer;
+use crate::seed::{PlanSeed, moment};
 use crate::splice::{self, Splice, quote};
-use crate::tally::{Tally, TurnChange};
-use crate::usage;
+use crate::totals::{PlanTotals, TurnChange};
+use crate::usage_reset;
 
 /// The kind of result that an edit should produce.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct PlanOptions {
     /// Where the result goes.
-    pub target: Target,
+    pub target: PlanTarget,
     /// The source of new ids, and the current time.
-    pub fresh: Fresh,
+    pub seed: PlanSeed,
 }
 
 /// The destination of the result of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum PlanTarget {
     /// A new session with this id. It contains only the conversation, as one chain.
     New(String),
     /// The session itself, with its conversation rearranged into one chain.
     InPlace,
     /// The session itself, with every line in its place. For changes of text that do not affect the tree.
-    AsItStands,
+    KeepOrder,
 }
 
 /// The changes that an edit would make.
 ///
-/// Plans are built by [`Draft::plan`], which also checks the result: see [`Plan::refusals`].
+/// Plans are built by [`EditDraft::plan`], which also checks the result: see [`EditPlan::refusals`].
 #[derive(Debug)]
-pub struct Plan<'s> {
-    draft: Draft<'s>,
-    shape: Shape,
-    lines: Vec<Placed>,
-    place: Vec<u32>,
-    rename: Rename,
-    tally: Tally,
+pub struct EditPlan<'s> {
+    draft: EditDraft<'s>,
+    options: PlanOptions,
+    lines: Vec<ResultLine>,
+    positions: Vec<u32>,
+    rename: IdRenamer,
+    totals: PlanTotals,
 }
 
 /// Changes of the same kind for the same reason.
@@ -72,7 +74,7 @@ pub struct LineChange<'p> {
     /// The kind of change.
     pub kind: ChangeKind,
     /// The reasons, a few words each.
-    pub why: Vec<Cow<'p, str>>,
+    pub reasons: Vec<Cow<'p, str>>,
 }
 
 /// The kind of change of a line.
@@ -88,53 +90,55 @@ pub enum ChangeKind {
 
 /// The length and the SHA-256 of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest {
+pub struct ContentDigest {
     /// The number of bytes.
     pub length: u64,
     /// The SHA-256.
     pub sha256: [u8; 32],
 }
 
-impl<'s> Plan<'s> {
-    pub(crate) fn new(mut draft: Draft<'s>, shape: Shape) -> Self {
+impl<'s> EditPlan<'s> {
+    pub(crate) fn new(mut draft: EditDraft<'s>, shape: PlanOptions) -> Self {
         let order = match &shape.target {
-            Target::New(_) => {
-                clone::leave_out(&mut draft);
-                Order::ConversationOnly
+            PlanTarget::New(_) => {
+                clone::remove_session_data(&mut draft);
+                LineOrder::ConversationOnly
             }
-            Target::InPlace => Order::Straight,
-            Target::AsItStands => Order::AsTheyStand,
+            PlanTarget::InPlace => LineOrder::Chain,
+            PlanTarget::KeepOrder => LineOrder::Original,
         };
-        let Arranged { lines, place } = arrange::arrange(&mut draft, order, shape.fresh.now);
-        let rename = Rename::new(&draft, &shape);
-        let mut plan = Self { draft, shape, lines, place, rename, tally: Tally::default() };
-        plan.rename.moved = plan.moved();
-        plan.tally = Tally::of(&plan);
+        let Arrangement { lines, positions: place } = arrange::arrange(&mut draft, order, shape.seed.now);
+        let rename = IdRenamer::new(&draft, &shape);
+        let mut plan =
+            Self { draft, options: shape, lines, positions: place, rename, totals: PlanTotals::default() };
+        plan.rename.replacements = plan.replacements();
+        plan.totals = PlanTotals::of(&plan);
         plan
     }
 
     /// Maps the uuid of each removed line to the line of the result that references to it should use
     /// instead: its nearest remaining ancestor, else the preceding line of the conversation.
-    fn moved(&self) -> FxHashMap<Box<str>, u32> {
+    fn replacements(&self) -> FxHashMap<Box<str>, u32> {
         let session = self.draft.session;
         let mut moved = FxHashMap::default();
         let mut before = None;
-        let is_kept = |idx: &usize| self.place[*idx] != GONE && is_tree(&session.entries()[*idx]);
+        let is_kept = |idx: &usize| self.positions[*idx] != REMOVED && is_tree(&session.entries()[*idx]);
         // If a line was written twice, one of the copies is kept.
         let lines = (0..session.entries().len()).filter(is_kept);
-        let named = lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.place[idx])));
+        let named =
+            lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx])));
         let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
-        let first = lines.map(|idx| self.place[idx]).min();
-        let stands = |idx: usize| match self.place[idx] {
-            GONE => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
+        let first = lines.map(|idx| self.positions[idx]).min();
+        let stands = |idx: usize| match self.positions[idx] {
+            REMOVED => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
         // A cache of the replacements found so far.
         let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
         for (idx, entry) in session.entries().iter().enumerate() {
-            if self.place[idx] != GONE {
+            if self.positions[idx] != REMOVED {
                 if is_tree(entry) && !session.is_sidechain(idx) {
-                    before = Some(self.place[idx]);
+                    before = Some(self.positions[idx]);
                 }
                 continue;
             }
@@ -172,26 +176,26 @@ impl<'s> Plan<'s> {
     }
 
     /// Returns the requested shape.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
+    pub fn options(&self) -> &PlanOptions {
+        &self.options
     }
 
     /// Returns the id of the resulting session.
     pub fn target_id(&self) -> Option<Cow<'_, str>> {
-        match &self.shape.target {
-            Target::New(id) => Some(Cow::Borrowed(id)),
-            Target::InPlace | Target::AsItStands => self.draft.session.id(),
+        match &self.options.target {
+            PlanTarget::New(id) => Some(Cow::Borrowed(id)),
+            PlanTarget::InPlace | PlanTarget::KeepOrder => self.draft.session.id(),
         }
     }
 
     /// Returns the operations on side files.
-    pub fn side_files(&self) -> &[SideFile] {
-        &self.draft.side
+    pub fn side_files(&self) -> &[SideFileOp] {
+        &self.draft.side_files
     }
 
     /// Returns descriptions of the changes to the content of side files.
-    pub fn notes_beside(&self) -> &[String] {
-        &self.draft.beside
+    pub fn side_notes(&self) -> &[String] {
+        &self.draft.side_notes
     }
 
     /// Returns the oddities of the session, and notes about the result.
@@ -202,38 +206,38 @@ impl<'s> Plan<'s> {
     /// Returns the reasons why the result must not be written: the soundness rules that it would break.
     /// Usually empty.
     pub fn refusals(&self) -> &[String] {
-        &self.tally.refusals
+        &self.totals.refusals
     }
 
     /// Returns the turns that change.
     pub fn turns(&self) -> &[TurnChange] {
-        &self.tally.turns
+        &self.totals.turns
     }
 
     /// Estimates the number of tokens that a resume of the original log sends.
     pub fn tokens_before(&self) -> u64 {
-        self.tally.tokens_before
+        self.totals.tokens_before
     }
 
     /// Estimates the number of tokens that a resume of the result sends.
     pub fn tokens_after(&self) -> u64 {
-        self.tally.tokens_after
+        self.totals.tokens_after
     }
 
     /// Returns the length of the original log in bytes.
     pub fn bytes_before(&self) -> u64 {
-        self.tally.bytes_before
+        self.totals.bytes_before
     }
 
     /// Returns the length and the hash of the result.
-    pub fn digest(&self) -> Digest {
-        self.tally.digest
+    pub fn digest(&self) -> ContentDigest {
+        self.totals.digest
     }
 
     /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        matches!(self.shape.target, Target::InPlace | Target::AsItStands)
-            && self.draft.side.is_empty()
+        matches!(self.options.target, PlanTarget::InPlace | PlanTarget::KeepOrder)
+            && self.draft.side_files.is_empty()
             && self.changes().next().is_none()
     }
 
@@ -251,25 +255,26 @@ impl<'s> Plan<'s> {
     ///
     /// Different ids and links in a new session do not count as changes.
     pub fn changes(&self) -> impl Iterator<Item = LineChange<'_>> {
-        let gone = (0..self.place.len()).filter(|&idx| self.place[idx] == GONE).map(|idx| LineChange {
-            line_no: Some(self.line_no(idx)),
-            kind: ChangeKind::Removed,
-            why: self.why_gone(idx),
-        });
-        let before = self.draft.gone_before.iter().map(|&(line_no, why)| LineChange {
+        let gone =
+            (0..self.positions.len()).filter(|&idx| self.positions[idx] == REMOVED).map(|idx| LineChange {
+                line_no: Some(self.line_no(idx)),
+                kind: ChangeKind::Removed,
+                reasons: self.removal_reasons(idx),
+            });
+        let before = self.draft.already_removed.iter().map(|&(line_no, why)| LineChange {
             line_no: Some(line_no),
             kind: ChangeKind::Removed,
-            why: self.why(&[why]),
+            reasons: self.reason_texts(&[why]),
         });
         before.chain(gone).chain((0..self.lines.len()).filter_map(|at| self.change(at)))
     }
 
-    /// Returns the changes in groups of the same kind and reason, ordered by these. A line with several reasons is in
-    /// several groups.
+    /// Returns the changes in groups of the same kind and reason, ordered by these. A line with several
+    /// reasons is in several groups.
     pub fn changes_by_reason(&self) -> Vec<ChangeGroup> {
         let mut groups: BTreeMap<(ChangeKind, String), ChangeGroup> = BTreeMap::new();
         for change in self.changes() {
-            for why in &change.why {
+            for why in &change.reasons {
                 let group = groups.entry((change.kind, why.to_string())).or_insert_with(|| ChangeGroup {
                     kind: change.kind,
                     why: why.to_string(),
@@ -287,17 +292,17 @@ impl<'s> Plan<'s> {
 
     fn change(&self, at: usize) -> Option<LineChange<'_>> {
         match self.lines[at].from {
-            From::Added(added) => Some(LineChange {
+            ResultOrigin::Added(added) => Some(LineChange {
                 line_no: None,
                 kind: ChangeKind::Added,
-                why: self.why(&[self.draft.added[added as usize].why]),
+                reasons: self.reason_texts(&[self.draft.added[added as usize].reason]),
             }),
-            From::Source(idx) => {
+            ResultOrigin::Source(idx) => {
                 let idx = idx as usize;
-                let mut why = self.why(&self.draft.fates[idx].why);
+                let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
                 if self.is_new() {
                     let nameless =
-                        self.lines[at].renamed && self.draft.session.entries()[idx].uuid().is_none();
+                        self.lines[at].new_uuid && self.draft.session.entries()[idx].uuid().is_none();
                     why.extend(nameless.then_some(Cow::Borrowed("uuid added")));
                 } else {
                     why.extend(self.structural_reasons(at, idx).into_iter().map(Cow::Borrowed));
@@ -305,7 +310,7 @@ impl<'s> Plan<'s> {
                 (!why.is_empty()).then(|| LineChange {
                     line_no: Some(self.line_no(idx)),
                     kind: ChangeKind::Changed,
-                    why,
+                    reasons: why,
                 })
             }
         }
@@ -322,7 +327,7 @@ impl<'s> Plan<'s> {
             reasons.push("path updated");
         }
         out.clear();
-        if !is_tree(entry) && self.rename.moved.is_empty() {
+        if !is_tree(entry) && self.rename.replacements.is_empty() {
             return reasons;
         }
         self.links(at, entry, &mut out);
@@ -332,7 +337,7 @@ impl<'s> Plan<'s> {
         if line.time.is_some() {
             reasons.push("timestamp increased");
         }
-        if line.renamed {
+        if line.new_uuid {
             reasons.push("new uuid (duplicate)");
         }
         out.clear();
@@ -344,15 +349,15 @@ impl<'s> Plan<'s> {
     }
 
     /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
-    fn why_gone(&self, idx: usize) -> Vec<Cow<'_, str>> {
-        let mut why = self.why(&self.draft.fates[idx].why);
+    fn removal_reasons(&self, idx: usize) -> Vec<Cow<'_, str>> {
+        let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
         if why.len() > 1 {
-            why.retain(|why| why != usage::WHY);
+            why.retain(|why| why != usage_reset::RESET_REASON);
         }
         why
     }
 
-    fn why(&self, reasons: &[u16]) -> Vec<Cow<'_, str>> {
+    fn reason_texts(&self, reasons: &[u16]) -> Vec<Cow<'_, str>> {
         reasons.iter().map(|&reason| Cow::Borrowed(&*self.draft.reasons[usize::from(reason)])).collect()
     }
 
@@ -361,22 +366,22 @@ impl<'s> Plan<'s> {
     }
 
     pub(crate) fn is_new(&self) -> bool {
-        matches!(self.shape.target, Target::New(_))
+        matches!(self.options.target, PlanTarget::New(_))
     }
 
-    pub(crate) fn draft(&self) -> &Draft<'s> {
+    pub(crate) fn draft(&self) -> &EditDraft<'s> {
         &self.draft
     }
 
-    pub(crate) fn lines(&self) -> &[Placed] {
+    pub(crate) fn lines(&self) -> &[ResultLine] {
         &self.lines
     }
 
     /// Returns the index of the entry that a line of the result comes from, unless the line was added.
     pub fn source_of(&self, at: usize) -> Option<usize> {
         match self.lines[at].from {
-            From::Source(idx) => Some(idx as usize),
-            From::Added(_) => None,
+            ResultOrigin::Source(idx) => Some(idx as usize),
+            ResultOrigin::Added(_) => None,
         }
     }
 
@@ -386,21 +391,21 @@ impl<'s> Plan<'s> {
     }
 
     /// Returns a line of the result, before ids, links and timestamps are set.
-    pub fn said(&self, at: usize) -> Cow<'_, Entry> {
+    pub fn draft_line(&self, at: usize) -> Cow<'_, Entry> {
         match self.lines[at].from {
-            From::Source(idx) => self.draft.entry(idx as usize),
-            From::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
+            ResultOrigin::Source(idx) => self.draft.entry(idx as usize),
+            ResultOrigin::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
         }
     }
 
     /// Returns the uuid of a line of the result.
     pub(crate) fn uuid_at(&self, at: u32) -> Option<String> {
         let line = &self.lines[at as usize];
-        let added = matches!(line.from, From::Added(_));
+        let added = matches!(line.from, ResultOrigin::Added(_));
         let entry = arrange::entry_of(&self.draft, line.from);
-        if line.renamed {
+        if line.new_uuid {
             let name = format!("{} of line {at}", entry.uuid().unwrap_or_default());
-            return Some(self.shape.fresh.uuid(&name));
+            return Some(self.options.seed.uuid(&name));
         }
         let uuid = entry.uuid()?;
         Some(if added {
@@ -413,26 +418,26 @@ impl<'s> Plan<'s> {
     /// Appends a line of the result to `out`, without a newline.
     pub fn render(&self, at: usize, out: &mut Vec<u8>) {
         let line = &self.lines[at];
-        let entry = self.said(at);
+        let entry = self.draft_line(at);
         let mut splices = Vec::new();
         if is_tree(&entry) {
             self.links(at, &entry, &mut splices);
             if let Some(time) = line.time {
                 splices.extend(splice::set(&entry, "timestamp", &quote(&moment(time))));
             }
-            if (line.renamed || self.is_new() && matches!(line.from, From::Source(_)))
+            if (line.new_uuid || self.is_new() && matches!(line.from, ResultOrigin::Source(_)))
                 && let Some(uuid) = self.uuid_at(at as u32)
             {
                 splices.extend(splice::set(&entry, "uuid", &quote(&uuid)));
             }
         }
-        match &self.shape.target {
-            Target::New(id) if matches!(line.from, From::Added(_)) => {
+        match &self.options.target {
+            PlanTarget::New(id) if matches!(line.from, ResultOrigin::Added(_)) => {
                 if entry.get("sessionId").is_some() {
                     splices.extend(splice::set(&entry, "sessionId", &quote(id)));
                 }
             }
-            _ if matches!(line.from, From::Added(_)) => {}
+            _ if matches!(line.from, ResultOrigin::Added(_)) => {}
             _ => self.rename.line(self, &entry, &mut splices),
         }
         if splices.is_empty() {
@@ -448,16 +453,16 @@ impl<'s> Plan<'s> {
     fn links(&self, at: usize, entry: &Entry, out: &mut Vec<Splice>) {
         let line = &self.lines[at];
         let parent = match line.link {
-            Link::Keep => return,
-            Link::Root => None,
-            Link::To(above) => self.uuid_at(above),
+            ResultParent::Keep => return,
+            ResultParent::Root => None,
+            ResultParent::To(above) => self.uuid_at(above),
         };
         if entry.parent_uuid().as_deref() != parent.as_deref() || entry.get("parentUuid").is_none() {
             let value = parent.as_deref().map_or("null".to_owned(), quote);
             out.extend(splice::set(entry, "parentUuid", &value));
         }
-        if line.chained && arrange::is_boundary(entry) {
-            let before = self.lines[..at].iter().rposition(|line| line.chained);
+        if line.in_chain && arrange::is_boundary(entry) {
+            let before = self.lines[..at].iter().rposition(|line| line.in_chain);
             let before = before.and_then(|before| self.uuid_at(before as u32));
             if let Some(before) =
                 before.filter(|before| entry.get("logicalParentUuid").is_none_or(|json| !json.is_str(before)))
@@ -472,10 +477,11 @@ impl<'s> Plan<'s> {
         match self.lines[at].from {
             // Objects on one line stay together if nothing is removed or inserted between them, and a log
             // without a final newline stays without one.
-            From::Source(idx) if self.shape.target == Target::AsItStands => {
+            ResultOrigin::Source(idx) if self.options.target == PlanTarget::KeepOrder => {
                 let entry = &self.draft.session.entries()[idx as usize];
                 let next = self.lines.get(at + 1).map(|next| next.from);
-                entry.ending() == Ending::Newline || next.is_some_and(|next| next != From::Source(idx + 1))
+                entry.ending() == Ending::Newline
+                    || next.is_some_and(|next| next != ResultOrigin::Source(idx + 1))
             }
             _ => true,
         }
@@ -483,7 +489,7 @@ impl<'s> Plan<'s> {
 
     /// Returns a reader of the result, which renders lines on demand.
     pub fn reader(&self) -> impl Read + '_ {
-        Rendered { plan: self, at: 0, line: Vec::new(), read: 0 }
+        PlanReader { plan: self, at: 0, line: Vec::new(), read: 0 }
     }
 
     /// Returns the bytes of the result.
@@ -499,20 +505,20 @@ impl<'s> Plan<'s> {
     }
 
     /// Rewrites another log of the session, such as a sub-agent's, to the ids of the result.
-    pub fn repoint(&self, log: &[u8], out: &mut Vec<u8>) {
+    pub fn rewrite_ids(&self, log: &[u8], out: &mut Vec<u8>) {
         self.rename.log(self, log, out);
     }
 }
 
 /// A reader of the result of a plan.
-struct Rendered<'p, 's> {
-    plan: &'p Plan<'s>,
+struct PlanReader<'p, 's> {
+    plan: &'p EditPlan<'s>,
     at: usize,
     line: Vec<u8>,
     read: usize,
 }
 
-impl Read for Rendered<'_, '_> {
+impl Read for PlanReader<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.read == self.line.len() {
             self.line.clear();
@@ -533,14 +539,14 @@ impl Read for Rendered<'_, '_> {
     }
 }
 
-impl Digest {
+impl ContentDigest {
     /// Computes the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self { length: bytes.len() as u64, sha256: Sha256::digest(bytes).into() }
     }
 }
 
-impl Default for Digest {
+impl Default for ContentDigest {
     fn default() -> Self {
         Self::of(b"")
     }

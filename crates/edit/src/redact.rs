@@ -10,25 +10,27 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::{Ending, Entry, Json, Kind, Lines, Position, TextRole, decode, parse_line, texts};
-use threadline_secret::{Found, Known, Replacer, Rules, mask};
+use threadline_entry::{
+    Ending, Entry, Json, Kind, LineReader, Position, StringRole, decode, parse_line, visit_strings,
+};
+use threadline_secret::{KnownSecrets, Replacer, Rules, SecretMatch, mask};
 use threadline_session::Session;
 
-use crate::draft::Draft;
-use crate::fresh::Fresh;
-use crate::mend;
-use crate::plan::{Shape, Target};
-use crate::splice::{Splice, apply, span, without};
+use crate::draft::EditDraft;
+use crate::plan::{PlanOptions, PlanTarget};
+use crate::sanitize;
+use crate::seed::PlanSeed;
+use crate::splice::{Splice, apply, delete_parts, span};
 
 /// A secret that was found, in a form that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct MaskedSecret {
     /// The kind: `github-token`.
     pub kind: String,
     /// The kind for people: `a GitHub token`.
-    pub what: String,
+    pub description: String,
     /// The placeholder that replaces it.
-    pub name: String,
+    pub placeholder: String,
     /// The masked secret, with a few of its characters.
     pub masked: String,
     /// The position of the line that contains it; `None` in a file that is not a log.
@@ -41,24 +43,24 @@ pub struct Hit {
 pub struct Redactor<'r> {
     rules: &'r Rules,
     replacer: Replacer<'r>,
-    known: Option<Known>,
+    learnt: Option<KnownSecrets>,
     /// Whether only learnt secrets are replaced, because the text belongs to several sessions.
-    only_known: bool,
+    only_learnt: bool,
     /// Whether the first pass is complete.
     has_learnt: bool,
 }
 
 /// The maximum number of passes over one text. Replacing a secret may reveal another.
-const ROUNDS: usize = 16;
+const MAX_PASSES: usize = 16;
 
 impl<'r> Redactor<'r> {
     /// Creates a redactor that has not learnt anything.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, replacer: Replacer::new(rules), known: None, only_known: false, has_learnt: false }
+        Self { rules, replacer: Replacer::new(rules), learnt: None, only_learnt: false, has_learnt: false }
     }
 
     /// Learns the secrets in a session.
-    pub fn learn(&mut self, session: &Session) -> Vec<Hit> {
+    pub fn learn(&mut self, session: &Session) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         for entry in session.entries() {
             self.learn_entry(entry, &mut hits);
@@ -67,14 +69,14 @@ impl<'r> Redactor<'r> {
     }
 
     /// Learns the secrets in a log, or in a file with one JSON object.
-    pub fn learn_log(&mut self, log: &[u8]) -> Vec<Hit> {
+    pub fn learn_log(&mut self, log: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         each_entry(log, |entry| self.learn_entry(entry, &mut hits));
         hits
     }
 
     /// Learns the secrets in any other file.
-    pub fn learn_file(&mut self, content: &[u8]) -> Vec<Hit> {
+    pub fn learn_file(&mut self, content: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         for chunk in content.utf8_chunks() {
             self.learn_text(chunk.valid(), None, "", &mut hits);
@@ -82,15 +84,15 @@ impl<'r> Redactor<'r> {
         hits
     }
 
-    fn learn_entry(&mut self, entry: &Entry, hits: &mut Vec<Hit>) {
+    fn learn_entry(&mut self, entry: &Entry, hits: &mut Vec<MaskedSecret>) {
         let at = Some(entry.at());
         if entry.kind() == Kind::Bad {
             return self.learn_text(entry.text(), at, "", hits);
         }
         // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
-        texts(entry.text(), |text| {
-            if matches!(text.role, TextRole::Id | TextRole::Sealed) {
+        visit_strings(entry.text(), |text| {
+            if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
             }
             let decoded = text.decoded();
@@ -115,20 +117,26 @@ impl<'r> Redactor<'r> {
         }
     }
 
-    fn learn_text(&mut self, text: &str, at: Option<Position>, key: &str, hits: &mut Vec<Hit>) {
+    fn learn_text(&mut self, text: &str, at: Option<Position>, key: &str, hits: &mut Vec<MaskedSecret>) {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
         }
-        for found in self.rules.find_under(key, text) {
-            hits.push(self.hit(&found, &text[found.range.clone()], at, key));
+        for found in self.rules.find_in_member(key, text) {
+            hits.push(self.masked(&found, &text[found.range.clone()], at, key));
         }
     }
 
-    fn hit(&mut self, found: &Found<'_>, secret: &str, at: Option<Position>, key: &str) -> Hit {
-        Hit {
+    fn masked(
+        &mut self,
+        found: &SecretMatch<'_>,
+        secret: &str,
+        at: Option<Position>,
+        key: &str,
+    ) -> MaskedSecret {
+        MaskedSecret {
             kind: found.kind.to_owned(),
-            what: found.what.to_owned(),
-            name: self.replacer.name(found, secret).to_owned(),
+            description: found.description.to_owned(),
+            placeholder: self.replacer.placeholder(found, secret).to_owned(),
             masked: mask(secret),
             at,
             key: decode(key).into_owned(),
@@ -136,43 +144,43 @@ impl<'r> Redactor<'r> {
     }
 
     /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.
-    pub fn know(&mut self) {
+    pub fn finish_learning(&mut self) {
         self.has_learnt = true;
-        self.known = self.replacer.known();
+        self.learnt = self.replacer.known();
     }
 
     /// Drafts the redaction of a session.
-    pub fn redact(&mut self, draft: &mut Draft<'_>) {
+    pub fn redact(&mut self, draft: &mut EditDraft<'_>) {
         let session = draft.session();
         // Without learnt secrets there is nothing to replace.
         if self.has_learnt && self.replacer.is_empty() {
             return;
         }
         for (idx, entry) in session.entries().iter().enumerate() {
-            let clean = self.entry(entry);
+            let clean = self.redact_entry(entry);
             for splice in clean.splices {
                 draft.splice(idx, splice, "secrets replaced");
             }
-            if clean.thought {
+            if clean.has_secret_thinking {
                 // A reply that keeps only some of its thinking does not match its signature.
-                mend::drop_thinking(draft, idx, "thinking with a secret removed");
+                sanitize::remove_thinking(draft, idx, "thinking with a secret removed");
             }
         }
     }
 
     /// Returns a log without its secrets; `None` if it contains none.
-    pub fn log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
+    pub fn redact_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
         let session = Session::from_bytes(log);
-        let mut draft = Draft::new(&session);
+        let mut draft = EditDraft::new(&session);
         self.redact(&mut draft);
         // No lines are added, so no ids are needed.
-        let fresh = Fresh { seed: String::new(), now: 0 };
-        let plan = draft.plan(Shape { target: Target::AsItStands, fresh });
+        let fresh = PlanSeed { seed: String::new(), now: 0 };
+        let plan = draft.plan(PlanOptions { target: PlanTarget::KeepOrder, seed: fresh });
         (!plan.is_empty()).then(|| plan.to_bytes())
     }
 
     /// Returns a file of any kind without its secrets; `None` if it contains none.
-    pub fn file(&mut self, content: &[u8]) -> Option<Vec<u8>> {
+    pub fn redact_file(&mut self, content: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(content.len());
         let mut changed = false;
         for chunk in content.utf8_chunks() {
@@ -192,19 +200,20 @@ impl<'r> Redactor<'r> {
     ///
     /// Only secrets learnt from this session are replaced. In a log, lines of the session itself are fully
     /// redacted.
-    pub fn shared(&mut self, content: &[u8], session_id: &str, is_log: bool) -> Option<Vec<u8>> {
-        self.only_known = true;
-        let clean = if is_log { self.shared_log(content, session_id) } else { self.file(content) };
-        self.only_known = false;
+    pub fn redact_shared(&mut self, content: &[u8], session_id: &str, is_log: bool) -> Option<Vec<u8>> {
+        self.only_learnt = true;
+        let clean =
+            if is_log { self.redact_shared_log(content, session_id) } else { self.redact_file(content) };
+        self.only_learnt = false;
         clean
     }
 
-    fn shared_log(&mut self, log: &[u8], session_id: &str) -> Option<Vec<u8>> {
+    fn redact_shared_log(&mut self, log: &[u8], session_id: &str) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(log.len());
         let mut changed = false;
         each_entry(log, |entry| {
-            self.only_known = entry.session_id().is_none_or(|id| id != session_id);
-            let mut clean = self.entry(entry);
+            self.only_learnt = entry.session_id().is_none_or(|id| id != session_id);
+            let mut clean = self.redact_entry(entry);
             if clean.splices.is_empty() {
                 out.extend(entry.as_bytes());
             } else {
@@ -218,8 +227,8 @@ impl<'r> Redactor<'r> {
         changed.then_some(out)
     }
 
-    fn entry(&mut self, entry: &Entry) -> Cleaned {
-        let mut clean = Cleaned::default();
+    fn redact_entry(&mut self, entry: &Entry) -> LineRedaction {
+        let mut clean = LineRedaction::default();
         let line = entry.text();
         if entry.kind() == Kind::Bad {
             if let Some(text) = self.text("", line, false) {
@@ -233,16 +242,16 @@ impl<'r> Redactor<'r> {
         let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
         // Copies of thinking blocks, by the offset of the array that contains them.
         let mut copies: Vec<(usize, FxHashSet<usize>)> = Vec::new();
-        texts(line, |text| {
-            if matches!(text.role, TextRole::Id | TextRole::Sealed) {
+        visit_strings(line, |text| {
+            if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
             }
             let Some(new) = self.text(text.key, text.inner, true) else { return };
             let object = text.object.filter(|_| text.key == "thinking");
             match (object, text.array) {
-                (Some(object), Some(array)) if is_thought(line, object) => {
+                (Some(object), Some(array)) if is_thinking_at(line, object) => {
                     if message.as_ref().is_some_and(|message| message.start == array) {
-                        clean.thought = true;
+                        clean.has_secret_thinking = true;
                         return;
                     }
                     match copies.iter_mut().find(|(at, _)| *at == array) {
@@ -255,9 +264,9 @@ impl<'r> Redactor<'r> {
         });
         for (array, objects) in copies {
             let Some(json) = value_at(line, array) else { continue };
-            clean
-                .splices
-                .extend(without(line, json, |_, _, item| objects.contains(&span(line, item.raw()).start)));
+            clean.splices.extend(delete_parts(line, json, |_, _, item| {
+                objects.contains(&span(line, item.raw()).start)
+            }));
         }
         clean
     }
@@ -266,10 +275,10 @@ impl<'r> Redactor<'r> {
     /// the raw content of a JSON string.
     fn text(&mut self, key: &str, text: &str, escaped: bool) -> Option<String> {
         let mut clean: Option<String> = None;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_PASSES {
             let now = clean.as_deref().unwrap_or(text);
             let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
-            let edits = self.edits(key, &decoded);
+            let edits = self.replacements(key, &decoded);
             if edits.is_empty() {
                 break;
             }
@@ -289,14 +298,14 @@ impl<'r> Redactor<'r> {
     }
 
     /// Returns the replacements in a text, in order: matches of the rules, and learnt secrets.
-    fn edits(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, String)> {
+    fn replacements(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, String)> {
         let mut edits: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
-        let found = if self.only_known { Vec::new() } else { self.rules.find_under(key, text) };
+        let found = if self.only_learnt { Vec::new() } else { self.rules.find_in_member(key, text) };
         for found in found {
-            let name = self.replacer.name(&found, &text[found.range.clone()]).to_owned();
+            let name = self.replacer.placeholder(&found, &text[found.range.clone()]).to_owned();
             edits.insert(found.range.start, (found.range, name));
         }
-        for (range, name) in self.known.iter().flat_map(|known| known.find(text)) {
+        for (range, name) in self.learnt.iter().flat_map(|known| known.find(text)) {
             let before = edits
                 .range(..=range.start)
                 .next_back()
@@ -311,15 +320,15 @@ impl<'r> Redactor<'r> {
 
 /// The redaction of one line.
 #[derive(Default)]
-struct Cleaned {
+struct LineRedaction {
     splices: Vec<Splice>,
     /// Whether a thinking block of its message contains a secret.
-    thought: bool,
+    has_secret_thinking: bool,
 }
 
 /// Calls `visit` with each entry of a log.
 pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
-    let mut lines = Lines::new(log);
+    let mut lines = LineReader::new(log);
     while let Ok(Some(line)) = lines.next() {
         parse_line(&line, |entry, _| visit(&entry));
     }
@@ -353,7 +362,7 @@ fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
 }
 
 /// Returns whether the object at offset `start` is a thinking block.
-fn is_thought(line: &str, start: usize) -> bool {
+fn is_thinking_at(line: &str, start: usize) -> bool {
     value_at(line, start).and_then(|object| object.get("type")).is_some_and(|kind| kind.is_str("thinking"))
 }
 
@@ -365,7 +374,7 @@ fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut at, mut decoded) = (0, 0);
     for want in wanted {
         while decoded < want && at < bytes.len() {
-            let (long, wide) = step(inner, at);
+            let (long, wide) = char_lengths(inner, at);
             at += long;
             decoded += wide;
         }
@@ -375,7 +384,7 @@ fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 /// Returns the length of the character at offset `at`, raw and decoded.
-fn step(inner: &str, at: usize) -> (usize, usize) {
+fn char_lengths(inner: &str, at: usize) -> (usize, usize) {
     let bytes = inner.as_bytes();
     if bytes[at] != b'\\' {
         let wide = inner[at..].chars().next().map_or(1, char::len_utf8);
@@ -402,7 +411,7 @@ mod tests {
     use threadline_entry::decode;
 
     #[test]
-    fn places_are_found_behind_every_escape() {
+    fn ranges_are_mapped_across_escapes() {
         let inner = r#"é\n\u0041\ud83d\ude00\ud800x\"y\\z"#;
         let decoded = decode(inner);
         for (at, letter) in decoded.char_indices() {

@@ -4,49 +4,49 @@ use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
 use threadline_entry::write::ForkOrigin;
-use threadline_entry::{Entry, Json, JsonKind, mend_surrogates};
+use threadline_entry::{Entry, Json, JsonKind, replace_lone_surrogates};
 
-use crate::draft::Draft;
-use crate::fresh::Fresh;
-use crate::plan::{Plan, Shape, Target};
+use crate::draft::EditDraft;
+use crate::plan::{EditPlan, PlanOptions, PlanTarget};
 use crate::redact::each_entry;
-use crate::splice::{Splice, quote, set, span, without};
+use crate::seed::PlanSeed;
+use crate::splice::{Splice, delete_parts, quote, set, span};
 
 /// The mapping from the ids of a log to those of the result.
 #[derive(Clone, Debug)]
-pub(crate) struct Rename {
-    new: Option<New>,
+pub(crate) struct IdRenamer {
+    new: Option<NewSessionIds>,
     /// The uuids of removed lines, with the indices of the lines that replace them.
-    pub(crate) moved: FxHashMap<Box<str>, u32>,
+    pub(crate) replacements: FxHashMap<Box<str>, u32>,
     /// Path fragments to replace, with their replacements.
     paths: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug)]
-struct New {
+struct NewSessionIds {
     old_id: String,
     id: String,
-    fresh: Fresh,
+    fresh: PlanSeed,
 }
 
 /// Fields that belong to one session only. Claude Code's own fork removes them too.
-const OWN: &[&str] = &["teamName", "agentName", "slug", "forkedFrom"];
+const SESSION_FIELDS: &[&str] = &["teamName", "agentName", "slug", "forkedFrom"];
 
 /// Fields that are not searched for references: message content, and fields that are set elsewhere.
-const SAID: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
+const SKIPPED_FIELDS: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
 
-impl Rename {
-    pub(crate) fn new(draft: &Draft<'_>, shape: &Shape) -> Self {
+impl IdRenamer {
+    pub(crate) fn new(draft: &EditDraft<'_>, shape: &PlanOptions) -> Self {
         let mut paths = draft.moved_paths.clone();
         let new = match &shape.target {
-            Target::New(id) => Some(New {
+            PlanTarget::New(id) => Some(NewSessionIds {
                 old_id: draft.session.id().unwrap_or_default().into_owned(),
                 id: id.clone(),
-                fresh: shape.fresh.clone(),
+                fresh: shape.seed.clone(),
             }),
-            Target::InPlace | Target::AsItStands => None,
+            PlanTarget::InPlace | PlanTarget::KeepOrder => None,
         };
-        if let Some(New { old_id, id, .. }) = &new {
+        if let Some(NewSessionIds { old_id, id, .. }) = &new {
             // Side files are in a folder named after the session.
             for folder in ["tool-results", "subagents"] {
                 paths.push((format!("/{old_id}/{folder}/"), format!("/{id}/{folder}/")));
@@ -54,7 +54,7 @@ impl Rename {
                 paths.push((windows(old_id), windows(id)));
             }
         }
-        Self { new, moved: FxHashMap::default(), paths }
+        Self { new, replacements: FxHashMap::default(), paths }
     }
 
     /// Returns the new uuid of a line, or `None` if lines keep theirs.
@@ -63,7 +63,7 @@ impl Rename {
     }
 
     /// Adds the splices for all ids of a line, except for its own uuid and its parent.
-    pub(crate) fn line(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
+    pub(crate) fn line(&self, plan: &EditPlan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
         self.references(plan, entry, out);
         self.paths(entry, out);
         let Some(new) = &self.new else { return };
@@ -71,12 +71,15 @@ impl Rename {
         let text = entry.text();
         // A reference to a call that is not in the log.
         let nowhere = |key: &str, value: Json<'_>| {
-            let names = |uuid: &str| plan.session().find(uuid).is_some() || self.moved.contains_key(uuid);
+            let names =
+                |uuid: &str| plan.session().find(uuid).is_some() || self.replacements.contains_key(uuid);
             key == "sourceToolAssistantUUID" && value.as_str().is_some_and(|uuid| !names(&uuid))
         };
-        let goes = |key: &str, value: Json<'_>| OWN.contains(&key) || nowhere(key, value);
+        let goes = |key: &str, value: Json<'_>| SESSION_FIELDS.contains(&key) || nowhere(key, value);
         if entry.members().any(|(key, value)| goes(&key.name(), value)) {
-            out.extend(without(text, object.json(), |_, key, value| key.is_some_and(|key| goes(key, value))));
+            out.extend(delete_parts(text, object.json(), |_, key, value| {
+                key.is_some_and(|key| goes(key, value))
+            }));
         }
         if let Some(uuid) = entry.uuid() {
             let end = span(text, object.json().raw()).end - 1;
@@ -86,12 +89,12 @@ impl Rename {
     }
 
     /// Adds the splices for references to lines that were removed or renamed.
-    pub(crate) fn references(&self, plan: &Plan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
-        if self.new.is_none() && self.moved.is_empty() {
+    pub(crate) fn references(&self, plan: &EditPlan<'_>, entry: &Entry, out: &mut Vec<Splice>) {
+        if self.new.is_none() && self.replacements.is_empty() {
             return;
         }
         for (key, value) in entry.members() {
-            if SAID.iter().chain(OWN).any(|said| key.is(said)) {
+            if SKIPPED_FIELDS.iter().chain(SESSION_FIELDS).any(|said| key.is(said)) {
                 continue;
             }
             // The logical parent of a boundary is set together with its parent.
@@ -102,7 +105,7 @@ impl Rename {
         }
     }
 
-    fn value(&self, plan: &Plan<'_>, entry: &Entry, key: &str, value: Json<'_>, out: &mut Vec<Splice>) {
+    fn value(&self, plan: &EditPlan<'_>, entry: &Entry, key: &str, value: Json<'_>, out: &mut Vec<Splice>) {
         match value.kind() {
             JsonKind::Object => {
                 for (key, value) in value.members() {
@@ -112,7 +115,7 @@ impl Rename {
             JsonKind::Array => value.items().for_each(|item| self.value(plan, entry, key, item, out)),
             JsonKind::String => {
                 if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id)) {
-                    out.push(Splice::over(entry.text(), value.raw(), quote(&id)));
+                    out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
                 }
             }
             JsonKind::Null | JsonKind::Bool | JsonKind::Number => {}
@@ -120,7 +123,7 @@ impl Rename {
     }
 
     /// Returns the new value of an id, if it changes.
-    fn id(&self, plan: &Plan<'_>, key: &str, id: &str) -> Option<String> {
+    fn id(&self, plan: &EditPlan<'_>, key: &str, id: &str) -> Option<String> {
         // No id is longer than a uuid.
         if id.len() > 36 || id.is_empty() {
             return None;
@@ -128,7 +131,7 @@ impl Rename {
         if key == "sessionId" || key == "session_id" {
             return self.new.as_ref().map(|new| new.id.clone());
         }
-        if let Some(&place) = self.moved.get(id) {
+        if let Some(&place) = self.replacements.get(id) {
             return plan.uuid_at(place);
         }
         let new = self.new.as_ref()?;
@@ -159,29 +162,29 @@ impl Rename {
     }
 
     /// Rewrites a log, or a file with one JSON object, to the ids of the new session.
-    pub(crate) fn log(&self, plan: &Plan<'_>, log: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn log(&self, plan: &EditPlan<'_>, log: &[u8], out: &mut Vec<u8>) {
         // A line that was removed from the session may still exist in this log.
         let mut own: FxHashSet<Box<str>> = FxHashSet::default();
-        if !self.moved.is_empty() {
+        if !self.replacements.is_empty() {
             each_entry(log, |entry| {
                 own.extend(
                     entry
                         .uuid()
-                        .filter(|uuid| self.moved.contains_key(&**uuid))
+                        .filter(|uuid| self.replacements.contains_key(&**uuid))
                         .map(|uuid| Box::from(&*uuid)),
                 );
             });
         }
         if !own.is_empty() {
             let mut here = self.clone();
-            here.moved.retain(|uuid, _| !own.contains(uuid));
+            here.replacements.retain(|uuid, _| !own.contains(uuid));
             return here.log(plan, log, out);
         }
         each_entry(log, |entry| {
             let mut splices = Vec::new();
             for key in ["uuid", "parentUuid"] {
                 let old = entry.get(key).and_then(|json| json.as_str());
-                let renamed = old.and_then(|old| match self.moved.get(&*old) {
+                let renamed = old.and_then(|old| match self.replacements.get(&*old) {
                     Some(&place) => plan.uuid_at(place),
                     None => self.uuid(&old),
                 });
@@ -195,7 +198,7 @@ impl Rename {
             } else {
                 let mut text = String::new();
                 crate::splice::apply_to(entry.text(), &mut splices, &mut text);
-                out.extend(mend_surrogates(&text).as_bytes());
+                out.extend(replace_lone_surrogates(&text).as_bytes());
             }
             if entry.ending() == threadline_entry::Ending::Newline {
                 out.push(b'\n');

@@ -13,24 +13,24 @@ use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Finding, Json, Kind, Severity};
 use threadline_session::Session;
 
-use crate::draft::Draft;
-use crate::fresh::Fresh;
-use crate::mend;
+use crate::draft::EditDraft;
+use crate::sanitize;
+use crate::seed::PlanSeed;
 use crate::splice::{Splice, quote, set};
 
 /// A repair in progress.
 pub struct Repair<'s> {
     source: &'s Session,
     /// The session with readable lines, if any line had to be changed.
-    made: Option<Session>,
+    readable: Option<Session>,
     /// The changes made to its lines, by entry index.
     notes: Vec<(usize, Cow<'static, str>)>,
     /// The lines of the source that it does not contain, by line number.
-    gone: Vec<(u64, Cow<'static, str>)>,
+    removed: Vec<(u64, Cow<'static, str>)>,
 }
 
 /// The findings that a repair fixes in a log, where possible.
-pub const MENDED: &[Code] = &[
+pub const REPAIRED_CODES: &[Code] = &[
     Code::OrphanCall,
     Code::OrphanResult,
     Code::DanglingParent,
@@ -56,26 +56,26 @@ pub const MENDED: &[Code] = &[
 
 impl<'s> Repair<'s> {
     /// Makes the lines of a session readable. Lines without an id get a new one.
-    pub fn new(source: &'s Session, fresh: &Fresh) -> Self {
+    pub fn new(source: &'s Session, fresh: &PlanSeed) -> Self {
         let readable = readable::readable(source, fresh);
-        Self { source, made: readable.session, notes: readable.notes, gone: readable.gone }
+        Self { source, readable: readable.session, notes: readable.notes, removed: readable.removed }
     }
 
     /// Returns the session with readable lines.
     pub fn session(&self) -> &Session {
-        self.made.as_ref().unwrap_or(self.source)
+        self.readable.as_ref().unwrap_or(self.source)
     }
 
     /// Drafts the remaining repairs, and notes the changes already made. There is nothing to repair if
-    /// [`Draft::is_untouched`] returns true.
-    pub fn draft(&self) -> Draft<'_> {
+    /// [`EditDraft::is_untouched`] returns true.
+    pub fn draft(&self) -> EditDraft<'_> {
         let session = self.session();
-        let mut draft = Draft::new(session);
+        let mut draft = EditDraft::new(session);
         for (idx, why) in &self.notes {
             draft.note(*idx, why.clone());
         }
-        for (line_no, why) in &self.gone {
-            draft.note_gone(*line_no, why.clone());
+        for (line_no, why) in &self.removed {
+            draft.note_removed(*line_no, why.clone());
         }
         let places: FxHashMap<u64, usize> =
             session.entries().iter().enumerate().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
@@ -86,17 +86,17 @@ impl<'s> Repair<'s> {
         for finding in session.findings() {
             let idx = finding.at.and_then(|at| places.get(&at.byte_offset).copied());
             if let Some(idx) = idx {
-                mend_finding(&mut draft, &finding, idx, &orphans);
+                repair_finding(&mut draft, &finding, idx, &orphans);
             }
         }
-        move_behind_prompt(&mut draft);
+        move_pr_links(&mut draft);
         draft
     }
 }
 
 /// Repairs one finding. `orphans` contains the block indices of results without a call, by entry.
-fn mend_finding(
-    draft: &mut Draft<'_>,
+fn repair_finding(
+    draft: &mut EditDraft<'_>,
     finding: &Finding,
     idx: usize,
     orphans: &FxHashMap<usize, Vec<usize>>,
@@ -104,8 +104,8 @@ fn mend_finding(
     let session = draft.session();
     let is_harmless = finding.severity == Severity::Note;
     match finding.code {
-        Code::BrokenLine if !is_harmless => set_aside(draft, idx, "unreadable line"),
-        Code::DeepNesting => set_aside(draft, idx, "nested too deeply"),
+        Code::BrokenLine if !is_harmless => remove_line(draft, idx, "unreadable line"),
+        Code::DeepNesting => remove_line(draft, idx, "nested too deeply"),
         Code::OrphanCall => {
             let calls = session
                 .calls_on(idx)
@@ -120,26 +120,30 @@ fn mend_finding(
                 draft.remove_block(idx, block, "tool result without a call");
             }
         }
-        Code::HollowThinking if !is_harmless => mend::drop_thinking(draft, idx, "thinking without text"),
-        Code::BadSignature if !is_harmless => mend::drop_thinking(draft, idx, "thinking without a signature"),
-        Code::LoneSurrogate | Code::OddBytes if !is_harmless => mend::mend_text(draft, idx),
-        Code::EmptyContent if !is_harmless => mend::drop_empty(draft, idx),
+        Code::HollowThinking if !is_harmless => {
+            sanitize::remove_thinking(draft, idx, "thinking without text")
+        }
+        Code::BadSignature if !is_harmless => {
+            sanitize::remove_thinking(draft, idx, "thinking without a signature")
+        }
+        Code::LoneSurrogate | Code::OddBytes if !is_harmless => sanitize::replace_invalid_text(draft, idx),
+        Code::EmptyContent if !is_harmless => sanitize::remove_empty(draft, idx),
         Code::LargeImage => replace_images(draft, idx),
-        Code::HugeLine => trim(draft, idx),
-        Code::ErrorTail => drop_error_tail(draft, idx),
+        Code::HugeLine => shorten_line(draft, idx),
+        Code::ErrorTail => remove_error_tail(draft, idx),
         _ => {}
     }
 }
 
-fn set_aside(draft: &mut Draft<'_>, idx: usize, why: &'static str) {
-    if !draft.goes(idx) {
+fn remove_line(draft: &mut EditDraft<'_>, idx: usize, why: &'static str) {
+    if !draft.is_removed(idx) {
         draft.remove(idx, why);
     }
 }
 
 /// Replaces every image of a line with a text.
-fn replace_images(draft: &mut Draft<'_>, idx: usize) {
-    const INSTEAD: &str = r#"{"type":"text","text":"[image removed: larger than the API accepts]"}"#;
+fn replace_images(draft: &mut EditDraft<'_>, idx: usize) {
+    const PLACEHOLDER: &str = r#"{"type":"text","text":"[image removed: larger than the API accepts]"}"#;
     let entry = &draft.session().entries()[idx];
     let mut images: Vec<&str> = Vec::new();
     for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
@@ -148,15 +152,15 @@ fn replace_images(draft: &mut Draft<'_>, idx: usize) {
         images.extend(all.map(|block| block.object().json().raw()));
     }
     for image in images {
-        draft.splice(idx, Splice::over(entry.text(), image, INSTEAD), "image too large");
+        draft.splice(idx, Splice::replace(entry.text(), image, PLACEHOLDER), "image too large");
     }
 }
 
 /// Shortens a line that is too long for readers.
-fn trim(draft: &mut Draft<'_>, idx: usize) {
+fn shorten_line(draft: &mut EditDraft<'_>, idx: usize) {
     let entry = &draft.session().entries()[idx];
     if entry.kind() == Kind::Progress {
-        return set_aside(draft, idx, "progress line too long");
+        return remove_line(draft, idx, "progress line too long");
     }
     let Some(result) =
         entry.get("toolUseResult").map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
@@ -164,15 +168,16 @@ fn trim(draft: &mut Draft<'_>, idx: usize) {
         return;
     };
     let instead = quote(&format!("[{} MB removed]", result.len() >> 20));
-    draft.splice(idx, Splice::over(entry.text(), result, instead), "display result too long");
+    draft.splice(idx, Splice::replace(entry.text(), result, instead), "display result too long");
 }
 
 /// Moves `pr-link` lines at the start after the first message. Claude Code does not list sessions that
 /// begin with one.
-fn move_behind_prompt(draft: &mut Draft<'_>) {
+fn move_pr_links(draft: &mut EditDraft<'_>) {
     let session = draft.session();
     let entries = session.entries();
-    let Some(first) = (0..entries.len()).find(|&idx| entries[idx].kind() != Kind::Blank && !draft.goes(idx))
+    let Some(first) =
+        (0..entries.len()).find(|&idx| entries[idx].kind() != Kind::Blank && !draft.is_removed(idx))
     else {
         return;
     };
@@ -189,13 +194,13 @@ fn move_behind_prompt(draft: &mut Draft<'_>) {
 }
 
 /// Removes the API errors at the end of a session.
-fn drop_error_tail(draft: &mut Draft<'_>, last: usize) {
+fn remove_error_tail(draft: &mut EditDraft<'_>, last: usize) {
     let session = draft.session();
     for idx in (0..=last).rev() {
         let entry = &session.entries()[idx];
         if !matches!(entry.kind(), Kind::User | Kind::Assistant)
             || session.is_sidechain(idx)
-            || draft.goes(idx)
+            || draft.is_removed(idx)
         {
             continue;
         }

@@ -21,12 +21,12 @@ impl Splice {
     }
 
     /// Replaces `piece`, which must be a slice of `line`, with `text`.
-    pub fn over(line: &str, piece: &str, text: impl Into<Box<str>>) -> Self {
+    pub fn replace(line: &str, piece: &str, text: impl Into<Box<str>>) -> Self {
         Self::new(span(line, piece), text)
     }
 
     /// Deletes the byte range `range`.
-    pub fn out(range: Range<usize>) -> Self {
+    pub fn delete(range: Range<usize>) -> Self {
         Self::new(range, "")
     }
 
@@ -71,7 +71,7 @@ pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
 pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     let text = entry.text();
     if let Some(old) = entry.get(key) {
-        return Some(Splice::over(text, old.raw(), value));
+        return Some(Splice::replace(text, old.raw(), value));
     }
     let end = span(text, entry.object()?.json().raw()).end - 1;
     let comma = if entry.members().next().is_some() { "," } else { "" };
@@ -80,7 +80,7 @@ pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
 
 /// The stretches of `line` to take out so that the members of an object, or the items of an array, for
 /// which `goes` says so are gone, with the commas that set them apart.
-pub fn without<'a>(
+pub fn delete_parts<'a>(
     line: &str,
     json: Json<'a>,
     mut goes: impl FnMut(usize, Option<&str>, Json<'a>) -> bool,
@@ -104,7 +104,7 @@ pub fn without<'a>(
             all_before_go = false;
             continue;
         }
-        out.push(Splice::out(match (all_before_go, parts.get(i + 1)) {
+        out.push(Splice::delete(match (all_before_go, parts.get(i + 1)) {
             (true, Some((next, _))) => part.start..next.start,
             (true, None) => part.clone(),
             (false, _) => parts[i - 1].0.end..part.end,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_go_with_their_commas_whichever_they_are() {
+    fn parts_are_deleted_with_their_commas() {
         let array = "x[1, 2 ,3,4]";
         let object = r#"x{"a" : 1, "b":2 ,"c":3}"#;
         for (goes, numbers, members) in [
@@ -133,7 +133,7 @@ mod tests {
         ] {
             for (line, expected) in [(array, numbers), (object, members)] {
                 let json = Json::parse(&line[1..]).unwrap();
-                let mut splices = without(line, json, |i, _, _| goes.contains(&i));
+                let mut splices = delete_parts(line, json, |i, _, _| goes.contains(&i));
                 let result = apply(line, &mut splices);
                 assert_eq!(result, expected);
                 assert!(Json::parse(&result[1..]).is_some());

@@ -11,15 +11,15 @@ use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_session::{Session, ToolCall};
 
 use crate::arrange;
-use crate::draft::Draft;
-use crate::mend::{drop_thinking, is_thought, waiting_reply};
-use crate::splice::without;
+use crate::draft::EditDraft;
+use crate::sanitize::{is_thinking, pending_reply, remove_thinking};
+use crate::splice::delete_parts;
 
 /// The content to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Strip {
+pub struct StripOptions {
     /// Tool calls and their results.
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolStripOptions>,
     /// All thinking.
     pub thinking: bool,
     /// Images and documents, which are replaced by a placeholder.
@@ -34,7 +34,7 @@ pub struct Strip {
 
 /// The calls to remove or shorten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tools {
+pub struct ToolStripOptions {
     /// Only calls of these tools; all tools if empty.
     pub names: Vec<String>,
     /// Only calls before the last `n` turns.
@@ -47,7 +47,7 @@ pub struct Tools {
 
 /// A named amount of content to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
+pub enum StripPreset {
     /// Removes progress, and shortens long inputs and results before the last 20 turns with calls.
     Light,
     /// Also removes thinking and images, and shortens before the last 10 turns with calls.
@@ -58,21 +58,25 @@ pub enum Preset {
     Extreme,
 }
 
-impl Preset {
+impl StripPreset {
     /// Returns the content that the preset removes.
-    pub fn strip(self) -> Strip {
+    pub fn options(self) -> StripOptions {
         let tools = |keep_last: usize, truncate: bool| {
-            Some(Tools { keep_last: Some(keep_last), truncate, ..Tools::default() })
+            Some(ToolStripOptions { keep_last: Some(keep_last), truncate, ..ToolStripOptions::default() })
         };
-        let light = Strip { tools: tools(20, true), progress: true, ..Strip::default() };
+        let light = StripOptions { tools: tools(20, true), progress: true, ..StripOptions::default() };
         match self {
             Self::Light => light,
-            Self::Standard => Strip { tools: tools(10, true), thinking: true, images: true, ..light },
-            Self::Heavy => {
-                Strip { tools: tools(5, false), thinking: true, images: true, attachments: true, ..light }
-            }
-            Self::Extreme => Strip {
-                tools: Some(Tools::default()),
+            Self::Standard => StripOptions { tools: tools(10, true), thinking: true, images: true, ..light },
+            Self::Heavy => StripOptions {
+                tools: tools(5, false),
+                thinking: true,
+                images: true,
+                attachments: true,
+                ..light
+            },
+            Self::Extreme => StripOptions {
+                tools: Some(ToolStripOptions::default()),
                 thinking: true,
                 images: true,
                 progress: true,
@@ -85,7 +89,7 @@ impl Preset {
 
 /// Removes the selected content. `origin` names the log with the full text, for the notes in shortened
 /// texts.
-pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
+pub fn strip(draft: &mut EditDraft<'_>, what: &StripOptions, origin: &str) {
     if let Some(tools) = &what.tools {
         strip_tools(draft, tools, origin);
     }
@@ -102,7 +106,7 @@ pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
             }
             _ => continue,
         };
-        if !draft.goes(idx) {
+        if !draft.is_removed(idx) {
             draft.remove(idx, why);
         }
     }
@@ -114,7 +118,7 @@ pub fn strip(draft: &mut Draft<'_>, what: &Strip, origin: &str) {
     }
 }
 
-fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
+fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str) {
     let session = draft.session;
     let wanted = in_scope(session, tools);
     let calls: Vec<&ToolCall> = session
@@ -134,14 +138,14 @@ fn strip_tools(draft: &mut Draft<'_>, tools: &Tools, origin: &str) {
     for (idx, entry) in session.entries().iter().enumerate().filter(|_| !removed.is_empty()) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
-        if call.is_some_and(|call| removed.contains(&*call)) && !draft.goes(idx) {
+        if call.is_some_and(|call| removed.contains(&*call)) && !draft.is_removed(idx) {
             draft.remove(idx, "progress of a removed call");
         }
     }
 }
 
 /// Returns the indices of the calls in the selected turns.
-fn in_scope(session: &Session, tools: &Tools) -> FxHashSet<usize> {
+fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<usize> {
     let turns = session.turns();
     let mut turn_of: FxHashMap<usize, usize> = FxHashMap::default();
     for (number, turn) in turns.iter().enumerate() {
@@ -193,7 +197,7 @@ fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<usize, &'s ToolCall> {
 }
 
 /// Takes out calls with their results.
-fn remove_calls(draft: &mut Draft<'_>, calls: &[&ToolCall]) {
+fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
     let session = draft.session;
     for (idx, block_idx, call) in call_blocks(session, calls) {
         draft.remove_block(idx, block_idx, format!("call of {} removed", call.name));
@@ -209,27 +213,28 @@ fn remove_calls(draft: &mut Draft<'_>, calls: &[&ToolCall]) {
     }
     for (idx, call) in result_lines(calls) {
         let entry = &session.entries()[idx];
-        let Some(members) = entry.object().filter(|_| !draft.goes(idx)).map(|object| object.json()) else {
+        let Some(members) = entry.object().filter(|_| !draft.is_removed(idx)).map(|object| object.json())
+        else {
             continue;
         };
-        for splice in without(entry.text(), members, |_, key, _| key == Some("toolUseResult")) {
+        for splice in delete_parts(entry.text(), members, |_, key, _| key == Some("toolUseResult")) {
             draft.splice(idx, splice, format!("result of {} removed", call.name));
         }
     }
 }
 
 /// Removes all thinking, except in a reply that has yet to continue after its tool results.
-fn strip_thinking(draft: &mut Draft<'_>) {
+fn strip_thinking(draft: &mut EditDraft<'_>) {
     let session = draft.session;
-    let waiting = waiting_reply(draft, &arrange::chain(session));
+    let waiting = pending_reply(draft, &arrange::chain(session));
     let mut replies: Vec<usize> = Vec::new();
     for (at, reply) in session.replies().iter().enumerate() {
-        let thinks = reply.entries.iter().any(|&idx| draft.blocks(idx).any(|(_, block)| is_thought(block)));
+        let thinks = reply.entries.iter().any(|&idx| draft.blocks(idx).any(|(_, block)| is_thinking(block)));
         if thinks && Some(at) != waiting {
             replies.push(at);
         }
     }
     for reply in replies {
-        drop_thinking(draft, session.replies()[reply].entries[0], "thinking removed");
+        remove_thinking(draft, session.replies()[reply].entries[0], "thinking removed");
     }
 }

@@ -4,9 +4,9 @@ use threadline_entry::lens::{Block, Lens, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
 /// The approximate number of bytes per token.
-const BYTES_A_TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 /// The approximate number of tokens per image.
-const IMAGE: u64 = 1500;
+const TOKENS_PER_IMAGE: u64 = 1500;
 
 /// Estimates the number of tokens that an entry adds to a request, if it is sent.
 pub fn tokens(entry: &Entry) -> u64 {
@@ -25,7 +25,7 @@ pub fn tokens(entry: &Entry) -> u64 {
         }
         _ => (0, 0),
     };
-    bytes.div_ceil(BYTES_A_TOKEN) + images * IMAGE
+    bytes.div_ceil(BYTES_PER_TOKEN) + images * TOKENS_PER_IMAGE
 }
 
 fn add(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {

@@ -18,12 +18,12 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(quote) = memchr(b'"', &line[at..]) {
         let start = at + quote + 1;
-        let Some(text) = Text::of(line, start, keep) else { break };
+        let Some(text) = ScannedString::of(line, start, keep) else { break };
         if let Some(cut) = text.cut {
             out.extend_from_slice(&line[done..cut]);
             let length = (text.end - start).to_string();
             // If the string ended with a line break, the replacement does too.
-            let (before, after) = if text.ends_line { (&*length, "") } else { ("", &*length) };
+            let (before, after) = if text.ends_with_break { (&*length, "") } else { ("", &*length) };
             out.extend_from_slice("…".as_bytes());
             out.extend_from_slice(before.as_bytes());
             for _ in 0..text.breaks {
@@ -38,7 +38,7 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
 }
 
 /// A string in a line.
-struct Text {
+struct ScannedString {
     /// The offset of the closing quote.
     end: usize,
     /// The offset to cut at, if the string is long and valid.
@@ -46,14 +46,14 @@ struct Text {
     /// The number of line breaks after the cut.
     breaks: usize,
     /// Whether the string ends with a line break.
-    ends_line: bool,
+    ends_with_break: bool,
 }
 
-impl Text {
+impl ScannedString {
     /// Scans the string whose text begins at `start`; returns `None` if it is not terminated.
     fn of(line: &[u8], start: usize, keep: usize) -> Option<Self> {
         // Text between tags is generated, and its content is needed to classify it.
-        let limit = start + if line.get(start) == Some(&b'<') { keep.max(TAGGED) } else { keep };
+        let limit = start + if line.get(start) == Some(&b'<') { keep.max(TAGGED_KEEP) } else { keep };
         let (mut at, mut cut, mut breaks, mut sound) = (start, None, 0, true);
         let mut ends_line = false;
         loop {
@@ -63,8 +63,8 @@ impl Text {
                 cut = Some(char_start(line, limit.max(at), at));
             }
             if line[hit] == b'"' {
-                let cut = cut.filter(|cut| sound && hit - cut > SAVES && is_plain(&line[*cut..hit]));
-                return Some(Self { end: hit, cut, breaks, ends_line });
+                let cut = cut.filter(|cut| sound && hit - cut > MIN_SAVED && may_be_cut(&line[*cut..hit]));
+                return Some(Self { end: hit, cut, breaks, ends_with_break: ends_line });
             }
             let escape = *line.get(hit + 1)?;
             sound &= matches!(escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' | b'u');
@@ -77,13 +77,13 @@ impl Text {
                 sound &= line.get(at..at + 4)?.iter().all(u8::is_ascii_hexdigit);
                 let first =
                     matches!(line[at..at + 2], [b'd' | b'D', b'8' | b'9' | b'a' | b'A' | b'b' | b'B']);
-                sound &= first || !is_second(&line[at..at + 2]);
+                sound &= first || !is_low_surrogate(&line[at..at + 2]);
                 at += 4;
                 // Surrogate pairs are not split; an unpaired surrogate makes the string invalid.
                 if first {
                     let pair = line
                         .get(at..at + 6)
-                        .is_some_and(|next| next.starts_with(b"\\u") && is_second(&next[2..]));
+                        .is_some_and(|next| next.starts_with(b"\\u") && is_low_surrogate(&next[2..]));
                     sound &= pair;
                     at += if pair { 6 } else { 0 };
                 }
@@ -93,15 +93,15 @@ impl Text {
 }
 
 /// Returns whether the hex digits of an escape are those of a low surrogate.
-fn is_second(digits: &[u8]) -> bool {
+fn is_low_surrogate(digits: &[u8]) -> bool {
     matches!(digits, [b'd' | b'D', b'c'..=b'f' | b'C'..=b'F', ..])
 }
 
 /// The number of bytes to keep of a string that begins with a tag.
-const TAGGED: usize = 2 << 10;
+const TAGGED_KEEP: usize = 2 << 10;
 
 /// The minimum number of bytes to cut, so that the replacement is shorter.
-const SAVES: usize = 32;
+const MIN_SAVED: usize = 32;
 
 /// Returns the start of the character at `at`, but no offset before `from`.
 fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
@@ -115,7 +115,7 @@ fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
 ///
 /// It must be valid UTF-8 without control characters, and must not contain the tags that distinguish an
 /// editor's context from a prompt.
-fn is_plain(rest: &[u8]) -> bool {
+fn may_be_cut(rest: &[u8]) -> bool {
     static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<ide_"));
     // Without an early exit the compiler can vectorize the loop.
     let controls = rest.iter().fold(false, |found, byte| found | (*byte < 0x20));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_and_pairs_stay_whole() {
+    fn characters_and_surrogate_pairs_are_not_split() {
         let wide = "é".repeat(50);
         assert_eq!(abridged(&format!(r#"["{wide}"]"#), 5), r#"["éé…100"]"#);
         let pairs = r"\ud83d\ude00".repeat(10);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_not_cut() {
+    fn invalid_strings_are_not_cut() {
         let long = "x".repeat(100);
         for odd in ["\t", "\u{1}", r"\x", r"\u12g4", r"\ud83d ", r"\udc00 ", "<ide_selection>"] {
             let line = format!(r#"{{"a":"{long}{odd}{long}"}}"#);
@@ -173,7 +173,7 @@ mod tests {
     proptest! {
         /// An abridged line is valid if and only if the line is, and has the same members.
         #[test]
-        fn soundness_is_kept(
+        fn validity_is_preserved(
             text in r#"(\PC|\\n|\\"|\\\\|\\u00e9|\\ud83d\\ude00|\\ud83d|\\q|\t|"){0,120}"#,
             keep in 0usize..60,
         ) {

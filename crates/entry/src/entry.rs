@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Code, Finding};
-use crate::index::Index;
-use crate::json::{self, DEPTH_LIMIT, Json, Walker};
+use crate::index::LineIndex;
+use crate::json::{self, DEPTH_LIMIT, Json, JsonValidator};
 use crate::kind::Kind;
 use crate::lens::{Envelope, Lens, Message, Object, ToolUseResult};
-use crate::lines::Line;
+use crate::lines::LogLine;
 use crate::timestamp::{self, Millis};
 
 /// One line of a session log, byte for byte.
@@ -21,17 +21,17 @@ use crate::timestamp::{self, Millis};
 /// Two entries are equal when their bytes are equal.
 #[derive(Clone)]
 pub struct Entry {
-    raw: Raw,
-    index: Index,
+    raw: LineBytes,
+    index: LineIndex,
     kind: Kind,
     ending: Ending,
-    glue: Glue,
+    line_part: LinePart,
     at: Position,
 }
 
 /// The bytes of a line, and the text that the lenses read.
 #[derive(Clone)]
-enum Raw {
+enum LineBytes {
     Text(Box<str>),
     /// A range of a text that several entries share: its start and end offset.
     Shared(Arc<String>, (u32, u32)),
@@ -39,7 +39,7 @@ enum Raw {
     Bytes(Box<[u8]>, Box<str>),
 }
 
-impl Raw {
+impl LineBytes {
     fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Bytes(_, text) => text,
@@ -73,24 +73,24 @@ pub enum Ending {
 
 /// Whether an entry shares its line with other entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Glue {
+enum LinePart {
     /// The entry is the only one on its line.
-    Alone,
+    Whole,
     /// The first of several entries on one line.
     First,
     /// A later entry of a line with several entries.
-    Behind,
+    Later,
 }
 
 /// The length from which a line is reported as huge; ten times the longest line of real sessions.
-const HUGE_LINE: usize = 20 << 20;
+const HUGE_LINE_LENGTH: usize = 20 << 20;
 
 /// Parses a line into entries: one, or several if the line contains concatenated objects.
 ///
 /// The bytes and endings of the entries, concatenated, are exactly the line.
-pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
+pub fn parse_line(line: &LogLine<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
     let (entry, findings) = Entry::parse_at(line.bytes, line.ending, line.at);
-    let pieces = if entry.kind == Kind::Bad { glued_pieces(line.bytes) } else { Vec::new() };
+    let pieces = if entry.kind == Kind::Bad { split_concatenated(line.bytes) } else { Vec::new() };
     if pieces.len() < 2 {
         return sink(entry, findings);
     }
@@ -99,7 +99,7 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let ending = if i + 1 == count { line.ending } else { Ending::None };
         let at = Position { byte_offset: line.at.byte_offset + piece.start as u64, ..line.at };
         let (mut entry, mut findings) = Entry::parse_at(&line.bytes[piece], ending, at);
-        entry.glue = if i == 0 { Glue::First } else { Glue::Behind };
+        entry.line_part = if i == 0 { LinePart::First } else { LinePart::Later };
         if i == 0 {
             let message = format!("{count} values on one line; Claude Code reads only the first");
             findings.insert(0, Finding::new(Code::BrokenLine, at, message));
@@ -115,13 +115,13 @@ pub fn parse_line(line: &Line<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
 ///
 /// Returns an empty list if the line does not begin with an object, unless a complete record follows a torn
 /// line.
-fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut pieces = Vec::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return pieces };
     let mut start = 0;
     loop {
         let rest = &text[start..];
-        let mut walker = Walker::new(rest);
+        let mut walker = JsonValidator::new(rest);
         if walker.object(|walker, _| walker.value()).is_err() {
             if let Some(record) = record_at_end(rest) {
                 pieces.extend([start..start + record, start + record..text.len()]);
@@ -145,7 +145,7 @@ fn glued_pieces(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 fn record_at_end(text: &str) -> Option<usize> {
     const START: &str = "{\"type\":";
     let start = text.rfind(START).filter(|start| *start > 0)?;
-    let mut walker = Walker::new(&text[start..]);
+    let mut walker = JsonValidator::new(&text[start..]);
     walker.object(|walker, _| walker.value()).ok()?;
     let is_end = json::skip_white(&text.as_bytes()[start..], walker.pos()) == text.len() - start;
     let (entry, _) = Entry::parse(&text.as_bytes()[start..]);
@@ -165,52 +165,66 @@ impl Entry {
     pub fn parse_at(bytes: &[u8], ending: Ending, at: Position) -> (Self, Vec<Finding>) {
         let mut findings = Vec::new();
         let raw = match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => Raw::Text(text.into()),
+            Ok(text) => LineBytes::Text(text.into()),
             Err(_) => {
                 findings.push(Finding::new(Code::OddBytes, at, "the line is not UTF-8"));
-                Raw::Bytes(bytes.into(), String::from_utf8_lossy(bytes).into())
+                LineBytes::Bytes(bytes.into(), String::from_utf8_lossy(bytes).into())
             }
         };
-        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glue: Glue::Alone, at };
-        entry.look(&mut findings);
+        let mut entry = Self {
+            raw,
+            index: LineIndex::default(),
+            kind: Kind::Bad,
+            ending,
+            line_part: LinePart::Whole,
+            at,
+        };
+        entry.analyze(&mut findings);
         (entry, findings)
     }
 
     /// Parses the line at `range` of a shared text, which is at position `at` of its file.
-    pub(crate) fn share(
+    pub(crate) fn parse_shared(
         text: &Arc<String>,
         range: (u32, u32),
         ending: Ending,
         at: Position,
     ) -> (Self, Vec<Finding>) {
         let mut findings = Vec::new();
-        let raw = Raw::Shared(text.clone(), range);
-        let mut entry = Self { raw, index: Index::default(), kind: Kind::Bad, ending, glue: Glue::Alone, at };
-        entry.look(&mut findings);
+        let raw = LineBytes::Shared(text.clone(), range);
+        let mut entry = Self {
+            raw,
+            index: LineIndex::default(),
+            kind: Kind::Bad,
+            ending,
+            line_part: LinePart::Whole,
+            at,
+        };
+        entry.analyze(&mut findings);
         (entry, findings)
     }
 
     /// Parses an object inside the line as a separate entry with the position of the line.
     ///
     /// If the text of the line is shared, the new entry shares it too; otherwise the object is copied.
-    pub fn inside(&self, object: Json<'_>) -> (Self, Vec<Finding>) {
+    pub fn parse_nested(&self, object: Json<'_>) -> (Self, Vec<Finding>) {
         let (text, raw) = (self.text(), object.raw());
         let start = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize);
         let range = start.map(|start| start..start + raw.len()).filter(|range| range.end <= text.len());
         match (&self.raw, range) {
-            (Raw::Shared(shared, (from, _)), Some(range)) => {
+            (LineBytes::Shared(shared, (from, _)), Some(range)) => {
                 let range = (from + range.start as u32, from + range.end as u32);
-                Self::share(shared, range, self.ending, self.at)
+                Self::parse_shared(shared, range, self.ending, self.at)
             }
             _ => Self::parse_at(raw.as_bytes(), self.ending, self.at),
         }
     }
 
     /// Indexes the object, sets the kind, and reports anything unusual about the text.
-    fn look(&mut self, findings: &mut Vec<Finding>) {
+    fn analyze(&mut self, findings: &mut Vec<Finding>) {
         let at = self.at;
         let text = self.raw.text();
-        if text.len() >= HUGE_LINE {
+        if text.len() >= HUGE_LINE_LENGTH {
             let message = format!("the line is {} MB long", text.len() >> 20);
             findings.push(Finding::new(Code::HugeLine, at, message));
         }
@@ -231,30 +245,30 @@ impl Entry {
             self.kind = Kind::Blank;
             return;
         }
-        match Index::of(text, start + white) {
+        match LineIndex::of(text, start + white) {
             Ok((index, seen)) => {
                 self.kind = kind_of(&index, text);
-                if seen.deepest >= DEPTH_LIMIT {
-                    let message = format!("values are nested {} levels deep", seen.deepest);
+                if seen.max_depth >= DEPTH_LIMIT {
+                    let message = format!("values are nested {} levels deep", seen.max_depth);
                     findings.push(Finding::new(Code::DeepNesting, at, message));
                 }
-                if let Some(key) = index.doubled_key(text) {
+                if let Some(key) = index.duplicate_key(text) {
                     findings.push(Finding::new(Code::DuplicateKey, at, format!("duplicate key `{key}`")));
                 }
-                if seen.surrogates && json::has_lone_surrogate(text) {
+                if seen.may_have_surrogates && json::has_lone_surrogate(text) {
                     let message = "unpaired surrogate, which is not valid text";
                     findings.push(Finding::new(Code::LoneSurrogate, at, message));
                 }
                 self.index = index;
             }
-            Err(message) => findings.push(broken(body, at, message)),
+            Err(message) => findings.push(broken_line_finding(body, at, message)),
         }
     }
 
     /// Returns the bytes of the line as written, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.raw {
-            Raw::Bytes(bytes, _) => bytes,
+            LineBytes::Bytes(bytes, _) => bytes,
             raw => raw.text().as_bytes(),
         }
     }
@@ -269,8 +283,8 @@ impl Entry {
     /// Copies the line only if it is not part of a shared text yet.
     pub fn shared_text(&self) -> (Arc<String>, Range<usize>) {
         match &self.raw {
-            Raw::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
-            Raw::Text(text) | Raw::Bytes(_, text) => (Arc::new(text.to_string()), 0..text.len()),
+            LineBytes::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
+            LineBytes::Text(text) | LineBytes::Bytes(_, text) => (Arc::new(text.to_string()), 0..text.len()),
         }
     }
 
@@ -290,13 +304,13 @@ impl Entry {
     }
 
     /// Returns whether this object shares its line with another object or with other bytes.
-    pub fn is_glued(&self) -> bool {
-        self.glue != Glue::Alone
+    pub fn shares_line(&self) -> bool {
+        self.line_part != LinePart::Whole
     }
 
     /// Returns whether other bytes precede this object on its line. Claude Code does not read such objects.
-    pub fn is_glued_behind(&self) -> bool {
-        self.glue == Glue::Behind
+    pub fn follows_on_line(&self) -> bool {
+        self.line_part == LinePart::Later
     }
 
     /// Returns the `type` as written.
@@ -312,11 +326,11 @@ impl Entry {
             _ => text.find('{')?,
         };
         let end = text.rfind('}')? + 1;
-        Some(Object::indexed(Json::trusted(text.get(first..end)?), self.index.top(text)))
+        Some(Object::indexed(Json::from_valid(text.get(first..end)?), self.index.top(text)))
     }
 
     /// Returns the members of the object in order; none if the line is not an object.
-    pub fn members(&self) -> impl Iterator<Item = (json::Key<'_>, Json<'_>)> {
+    pub fn members(&self) -> impl Iterator<Item = (json::JsonKey<'_>, Json<'_>)> {
         self.index.top(self.text()).iter()
     }
 
@@ -390,13 +404,13 @@ impl fmt::Debug for Entry {
 }
 
 /// Returns the kind for the `type` of the line.
-fn kind_of(index: &Index, text: &str) -> Kind {
+fn kind_of(index: &LineIndex, text: &str) -> Kind {
     let name = index.top(text).get("type").and_then(Json::as_str);
     name.map_or(Kind::Untyped, |name| Kind::named(&name))
 }
 
 /// Builds the finding for a line that is not an object, with the most specific message available.
-fn broken(body: &str, at: Position, message: String) -> Finding {
+fn broken_line_finding(body: &str, at: Position, message: String) -> Finding {
     let line = body.trim();
     if line.starts_with("//") {
         return Finding::new(Code::BrokenLine, at, "expected a JSON object, found a comment").as_note();

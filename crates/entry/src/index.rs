@@ -9,94 +9,100 @@ use std::collections::HashSet;
 use memchr::memrchr;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Json, Key, Refusal, Walker};
+use crate::json::{self, Json, JsonKey, JsonSyntaxError, JsonValidator};
 
 /// The offsets of a member: the opening quote of its key, and the first byte of its value.
 #[derive(Clone, Copy, Debug)]
-struct Field {
+struct FieldOffsets {
     key: u32,
     value: u32,
 }
 
 /// The index of a line that is an object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct LineIndex {
     /// The members of the line, then those of its message, then its blocks. Each block is one field with the
     /// start and end of the block, followed by the members of the block.
-    fields: Box<[Field]>,
+    fields: Box<[FieldOffsets]>,
     /// The number of members of the line itself.
     top: u32,
     /// The end of the message and the number of its members; `None` if the message is not indexed.
     message: Option<(u32, u32)>,
     /// Whether any key may contain escapes or be followed by white space, which is rare.
-    odd: bool,
+    has_unusual_keys: bool,
 }
 
 /// Properties of a line that the parser observed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LineProperties {
     /// The nesting depth of the deepest value.
-    pub(crate) deepest: usize,
+    pub(crate) max_depth: usize,
     /// Whether the line may contain escaped surrogates.
-    pub(crate) surrogates: bool,
+    pub(crate) may_have_surrogates: bool,
 }
 
-impl Index {
+impl LineIndex {
     /// Indexes the object that begins at `start` and extends to the end of the text.
     ///
     /// Returns an error message if the text is not a JSON object.
-    pub(crate) fn of(text: &str, start: usize) -> Result<(Self, Seen), String> {
-        let mut builder = Builder {
+    pub(crate) fn of(text: &str, start: usize) -> Result<(Self, LineProperties), String> {
+        let mut builder = IndexBuilder {
             start,
-            top: Short::EMPTY,
-            message: Short::EMPTY,
-            blocks: Short::EMPTY,
+            top: InlineVec::EMPTY,
+            message: InlineVec::EMPTY,
+            blocks: InlineVec::EMPTY,
             message_end: None,
         };
-        let mut walker = Walker::new(&text[start..]);
+        let mut walker = JsonValidator::new(&text[start..]);
         let walked = builder.line(&mut walker);
         if walked.is_err() || json::skip_white(text.as_bytes(), start + walker.pos()) != text.len() {
-            return Self::by_serde(text, start);
+            return Self::index_with_serde(text, start);
         }
-        let seen = Seen { deepest: walker.deepest + 1, surrogates: walker.surrogates() };
-        Ok((builder.finish(walker.odd_key), seen))
+        let seen = LineProperties {
+            max_depth: walker.max_depth + 1,
+            may_have_surrogates: walker.may_have_surrogates(),
+        };
+        Ok((builder.finish(walker.has_unusual_key), seen))
     }
 
     /// Indexes the object with serde_json, which decides about any text that our parser rejects.
-    fn by_serde(text: &str, start: usize) -> Result<(Self, Seen), String> {
+    fn index_with_serde(text: &str, start: usize) -> Result<(Self, LineProperties), String> {
         let whole: &RawValue = serde_json::from_str(&text[start..]).map_err(|error| error.to_string())?;
-        let json = Json::trusted(whole.get());
+        let json = Json::from_valid(whole.get());
         if !json.is_object() {
             return Err(format!("expected a JSON object, found a JSON {}", json.kind().name()));
         }
         let place =
             |part: &str| u32::try_from(part.as_ptr() as usize - text.as_ptr() as usize).unwrap_or(u32::MAX);
-        let member = |(key, value): (Key<'_>, Json<'_>)| Field {
+        let member = |(key, value): (JsonKey<'_>, Json<'_>)| FieldOffsets {
             key: place(key.raw()) - 1,
             value: place(value.raw()),
         };
-        let fields: Box<[Field]> = json.members().map(member).collect();
-        let index = Self { top: fields.len() as u32, fields, message: None, odd: true };
-        Ok((index, Seen { deepest: 1, surrogates: true }))
+        let fields: Box<[FieldOffsets]> = json.members().map(member).collect();
+        let index = Self { top: fields.len() as u32, fields, message: None, has_unusual_keys: true };
+        Ok((index, LineProperties { max_depth: 1, may_have_surrogates: true }))
     }
 
     /// Returns the members of the line.
-    pub(crate) fn top<'a>(&'a self, text: &'a str) -> Fields<'a> {
+    pub(crate) fn top<'a>(&'a self, text: &'a str) -> IndexedFields<'a> {
         let fields = &self.fields[..self.top as usize];
-        Fields { text, end: text.len(), fields, odd: self.odd }
+        IndexedFields { text, end: text.len(), fields, has_unusual_keys: self.has_unusual_keys }
     }
 
     /// Returns the members of the line's message, and its blocks.
-    pub(crate) fn message<'a>(&'a self, text: &'a str) -> Option<(Fields<'a>, Blocks<'a>)> {
+    pub(crate) fn message<'a>(&'a self, text: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
         let (end, count) = self.message?;
         let rest = &self.fields[self.top as usize..];
         let (fields, blocks) = rest.split_at_checked(count as usize)?;
-        let odd = self.odd;
-        Some((Fields { text, end: end as usize, fields, odd }, Blocks { text, fields: blocks, odd }))
+        let odd = self.has_unusual_keys;
+        Some((
+            IndexedFields { text, end: end as usize, fields, has_unusual_keys: odd },
+            IndexedBlocks { text, fields: blocks, has_unusual_keys: odd },
+        ))
     }
 
     /// Returns a key that occurs more than once at the top level of the line.
-    pub(crate) fn doubled_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
+    pub(crate) fn duplicate_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
         let top = self.top(text);
         if top.fields.len() > MANY_FIELDS {
             let mut names = HashSet::with_capacity(top.fields.len());
@@ -107,9 +113,9 @@ impl Index {
         for (i, field) in top.fields.iter().enumerate() {
             // Few keys share a hash: only those are compared.
             let key = top.key(field)?;
-            let mark = mark(key.raw().as_bytes());
+            let mark = key_hash(key.raw().as_bytes());
             let (word, bit) = (&mut seen[mark / 64 % 16], 1 << (mark % 64));
-            let known = *word & bit != 0 || self.odd;
+            let known = *word & bit != 0 || self.has_unusual_keys;
             *word |= bit;
             if known {
                 let mut before = top.fields[..i].iter().filter_map(|field| top.key(field));
@@ -126,7 +132,7 @@ impl Index {
 const MANY_FIELDS: usize = 128;
 
 /// A number below 1024 that is the same for equal keys, and mostly another for others.
-fn mark(key: &[u8]) -> usize {
+fn key_hash(key: &[u8]) -> usize {
     let [Some(first), Some(last), Some(middle)] = [key.first(), key.last(), key.get(key.len() / 2)] else {
         return 0;
     };
@@ -135,18 +141,18 @@ fn mark(key: &[u8]) -> usize {
 }
 
 /// A vector with inline storage for the first `N` elements.
-struct Short<const N: usize> {
-    first: [Field; N],
+struct InlineVec<const N: usize> {
+    first: [FieldOffsets; N],
     count: usize,
-    rest: Vec<Field>,
+    rest: Vec<FieldOffsets>,
 }
 
-impl<const N: usize> Short<N> {
-    const NONE: Field = Field { key: 0, value: 0 };
+impl<const N: usize> InlineVec<N> {
+    const NONE: FieldOffsets = FieldOffsets { key: 0, value: 0 };
     const EMPTY: Self = Self { first: [Self::NONE; N], count: 0, rest: Vec::new() };
 
     #[inline(always)]
-    fn push(&mut self, field: Field) {
+    fn push(&mut self, field: FieldOffsets) {
         match self.first.get_mut(self.count) {
             Some(place) => *place = field,
             None => self.rest.push(field),
@@ -167,29 +173,29 @@ impl<const N: usize> Short<N> {
     }
 
     /// Returns the inline and the allocated part of the vector.
-    fn parts(&self) -> [&[Field]; 2] {
+    fn parts(&self) -> [&[FieldOffsets]; 2] {
         [&self.first[..self.count.min(N)], &self.rest]
     }
 }
 
 /// An index under construction.
-struct Builder {
+struct IndexBuilder {
     start: usize,
-    top: Short<32>,
-    message: Short<16>,
-    blocks: Short<16>,
+    top: InlineVec<32>,
+    message: InlineVec<16>,
+    blocks: InlineVec<16>,
     message_end: Option<u32>,
 }
 
-impl Builder {
+impl IndexBuilder {
     fn at(&self, pos: usize) -> u32 {
         // Texts of 4 GiB or more were rejected by the caller.
         (self.start + pos) as u32
     }
 
-    fn line(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
+    fn line(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
         walker.object(|walker, key| {
-            let field = Field { key: self.at(key), value: self.at(walker.pos()) };
+            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
             self.top.push(field);
             if walker.key_is(key, "message") && walker.peek() == Some(b'{') {
                 self.message(walker)
@@ -199,12 +205,12 @@ impl Builder {
         })
     }
 
-    fn message(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
+    fn message(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
         // If the line has two messages, the last one counts.
         self.message.clear();
         self.blocks.clear();
         walker.object(|walker, key| {
-            let field = Field { key: self.at(key), value: self.at(walker.pos()) };
+            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
             self.message.push(field);
             if walker.key_is(key, "content") && walker.peek() == Some(b'[') {
                 self.blocks.clear();
@@ -217,13 +223,13 @@ impl Builder {
         Ok(())
     }
 
-    fn block(&mut self, walker: &mut Walker<'_>) -> Result<(), Refusal> {
+    fn block(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
         let header = self.blocks.count;
         let start = self.at(walker.pos());
-        self.blocks.push(Field { key: start, value: start });
+        self.blocks.push(FieldOffsets { key: start, value: start });
         if walker.peek() == Some(b'{') {
             walker.object(|walker, key| {
-                let field = Field { key: self.at(key), value: self.at(walker.pos()) };
+                let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
                 self.blocks.push(field);
                 walker.value()
             })?;
@@ -234,38 +240,38 @@ impl Builder {
         Ok(())
     }
 
-    fn finish(self, odd: bool) -> Index {
+    fn finish(self, odd: bool) -> LineIndex {
         let (top, count) = (self.top.count, self.message.count);
         let mut fields = Vec::with_capacity(top + count + self.blocks.count);
         for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
             fields.extend_from_slice(part);
         }
         let message = self.message_end.map(|end| (end, count as u32));
-        Index { fields: fields.into(), top: top as u32, message, odd }
+        LineIndex { fields: fields.into(), top: top as u32, message, has_unusual_keys: odd }
     }
 }
 
 /// The indexed members of one object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct IndexedFields<'a> {
     text: &'a str,
     /// The offset of the object's end.
     end: usize,
-    fields: &'a [Field],
-    odd: bool,
+    fields: &'a [FieldOffsets],
+    has_unusual_keys: bool,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> IndexedFields<'a> {
     /// Returns the value of `key`; the last one if the key occurs twice.
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
-        if self.odd {
+        if self.has_unusual_keys {
             let i = self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))?;
             return self.value(i);
         }
         let bytes = self.text.as_bytes();
         // Exactly two quotes and a colon separate a key from its value, so the length rules out most keys.
         let span = key.len() as u32 + 3;
-        let is_it = |field: &Field| {
+        let is_it = |field: &FieldOffsets| {
             let start = field.key as usize + 1;
             field.value.wrapping_sub(field.key) == span
                 && bytes.get(start..start + key.len()) == Some(key.as_bytes())
@@ -274,14 +280,14 @@ impl<'a> Fields<'a> {
     }
 
     #[inline(always)]
-    fn key(self, field: &Field) -> Option<Key<'a>> {
+    fn key(self, field: &FieldOffsets) -> Option<JsonKey<'a>> {
         let written = self.text.get(field.key as usize + 1..field.value as usize)?;
         // The only quote between a key and its value is the one that closes the key.
-        let end = match self.odd {
+        let end = match self.has_unusual_keys {
             true => written.bytes().rposition(|byte| byte == b'"')?,
             false => written.len().checked_sub(2)?,
         };
-        Some(Key::new(&written[..end]))
+        Some(JsonKey::new(&written[..end]))
     }
 
     /// Returns the `i`th value, which ends at the comma before the next key or at the closing brace.
@@ -298,25 +304,25 @@ impl<'a> Fields<'a> {
             let written = bytes.get(start..limit)?;
             end = start + written[..memrchr(close, written)?].trim_ascii_end().len();
         }
-        Some(Json::trusted(self.text.get(start..end)?))
+        Some(Json::from_valid(self.text.get(start..end)?))
     }
 
     /// Returns the members in order.
-    pub(crate) fn iter(self) -> impl Iterator<Item = (Key<'a>, Json<'a>)> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = (JsonKey<'a>, Json<'a>)> {
         (0..self.fields.len()).filter_map(move |i| Some((self.key(&self.fields[i])?, self.value(i)?)))
     }
 }
 
 /// The indexed content blocks of a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Blocks<'a> {
+pub(crate) struct IndexedBlocks<'a> {
     text: &'a str,
-    fields: &'a [Field],
-    odd: bool,
+    fields: &'a [FieldOffsets],
+    has_unusual_keys: bool,
 }
 
-impl<'a> Iterator for Blocks<'a> {
-    type Item = (Json<'a>, Fields<'a>);
+impl<'a> Iterator for IndexedBlocks<'a> {
+    type Item = (Json<'a>, IndexedFields<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (header, rest) = self.fields.split_first()?;
@@ -324,7 +330,15 @@ impl<'a> Iterator for Blocks<'a> {
         let count = rest.iter().take_while(|field| field.key < end).count();
         let (fields, rest) = rest.split_at(count);
         self.fields = rest;
-        let json = Json::trusted(self.text.get(header.key as usize..end as usize)?);
-        Some((json, Fields { text: self.text, end: end as usize, fields, odd: self.odd }))
+        let json = Json::from_valid(self.text.get(header.key as usize..end as usize)?);
+        Some((
+            json,
+            IndexedFields {
+                text: self.text,
+                end: end as usize,
+                fields,
+                has_unusual_keys: self.has_unusual_keys,
+            },
+        ))
     }
 }

@@ -3,8 +3,8 @@
 //! [`check`] validates a text once. After that a [`Json`] is only a string slice and copies nothing: a lookup
 //! in an object scans its text, and strings are decoded on request.
 
-mod marks;
-mod walker;
+mod masks;
+mod validator;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,9 +12,9 @@ use std::fmt;
 use fearless_simd::{Level, SimdBase, SimdMask, dispatch, u8x16};
 use memchr::{memchr, memchr2};
 
-use self::marks::Backslashes;
-pub use self::walker::check;
-pub(crate) use self::walker::{Refusal, Walker};
+use self::masks::BackslashFinder;
+pub use self::validator::check;
+pub(crate) use self::validator::{JsonSyntaxError, JsonValidator};
 
 /// One JSON value, as written.
 ///
@@ -55,13 +55,13 @@ impl<'a> Json<'a> {
 
     /// Parses a whole text as one JSON value; returns `None` if it is not JSON.
     pub fn parse(text: &'a str) -> Option<Self> {
-        let mut walker = Walker::new(text);
-        walker.whole().ok()?;
+        let mut walker = JsonValidator::new(text);
+        walker.document().ok()?;
         Some(Self(text.trim_matches(WHITE_SPACE)))
     }
 
     /// Wraps a slice of text that was validated before.
-    pub(crate) fn trusted(text: &'a str) -> Self {
+    pub(crate) fn from_valid(text: &'a str) -> Self {
         Self(text)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Json<'a> {
     pub fn get(self, key: &str) -> Option<Self> {
         let bytes = self.0.as_bytes();
         let mut found = None;
-        let walked = step_over(bytes, 0, |name, start| {
+        let walked = visit_members(bytes, 0, |name, start| {
             let end = skip_value(bytes, start);
             if name == key.as_bytes() {
                 found = Some((start, end));
@@ -149,13 +149,13 @@ impl<'a> Json<'a> {
     }
 
     /// Returns the members of an object in order; none for other kinds.
-    pub fn members(self) -> Members<'a> {
-        Members { text: self.0, pos: if self.is_object() { 1 } else { self.0.len() } }
+    pub fn members(self) -> JsonMembers<'a> {
+        JsonMembers { text: self.0, pos: if self.is_object() { 1 } else { self.0.len() } }
     }
 
     /// Returns the items of an array in order; none for other kinds.
-    pub fn items(self) -> Items<'a> {
-        Items { text: self.0, pos: if self.kind() == JsonKind::Array { 1 } else { self.0.len() } }
+    pub fn items(self) -> JsonItems<'a> {
+        JsonItems { text: self.0, pos: if self.kind() == JsonKind::Array { 1 } else { self.0.len() } }
     }
 }
 
@@ -167,9 +167,9 @@ impl fmt::Debug for Json<'_> {
 
 /// The key of a member, as written.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'a>(&'a str);
+pub struct JsonKey<'a>(&'a str);
 
-impl<'a> Key<'a> {
+impl<'a> JsonKey<'a> {
     pub(crate) fn new(inner: &'a str) -> Self {
         Self(inner)
     }
@@ -193,13 +193,13 @@ impl<'a> Key<'a> {
 
 /// An iterator over the members of an object.
 #[derive(Clone)]
-pub struct Members<'a> {
+pub struct JsonMembers<'a> {
     text: &'a str,
     pos: usize,
 }
 
-impl<'a> Iterator for Members<'a> {
-    type Item = (Key<'a>, Json<'a>);
+impl<'a> Iterator for JsonMembers<'a> {
+    type Item = (JsonKey<'a>, Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = self.text.as_bytes();
@@ -210,18 +210,18 @@ impl<'a> Iterator for Members<'a> {
         let end = skip_value(bytes, start);
         self.pos = end;
         let key = self.text.get(key_start + 1..key_end.checked_sub(1)?)?;
-        Some((Key(key), Json(self.text.get(start..end)?)))
+        Some((JsonKey(key), Json(self.text.get(start..end)?)))
     }
 }
 
 /// An iterator over the items of an array.
 #[derive(Clone)]
-pub struct Items<'a> {
+pub struct JsonItems<'a> {
     text: &'a str,
     pos: usize,
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for JsonItems<'a> {
     type Item = Json<'a>;
 
     fn next(&mut self) -> Option<Json<'a>> {
@@ -260,7 +260,7 @@ pub(crate) fn skip_white(bytes: &[u8], mut pos: usize) -> usize {
 pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
     match bytes.get(pos) {
         Some(b'"') => skip_string(bytes, pos),
-        Some(b'{' | b'[') => marks::end_of_container(bytes, pos),
+        Some(b'{' | b'[') => masks::end_of_container(bytes, pos),
         _ => {
             let mut at = pos + 1;
             while let Some(byte) = bytes.get(at) {
@@ -279,7 +279,7 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
 /// `member` receives each key and the offset of its value, and returns the end of the value. Returns `None`
 /// if the value is not an object, if a key contains escapes, or if `member` returns `None`.
 #[inline(always)]
-pub(crate) fn step_over<'a>(
+pub(crate) fn visit_members<'a>(
     bytes: &'a [u8],
     start: usize,
     mut member: impl FnMut(&'a [u8], usize) -> Option<usize>,
@@ -322,7 +322,7 @@ fn skip_string(bytes: &[u8], pos: usize) -> usize {
         at = hit + 2;
     }
     // A string with some escapes usually has many: in code every line ends with one.
-    if at < bytes.len() { marks::end_of_string(bytes, at) } else { bytes.len() }
+    if at < bytes.len() { masks::end_of_string(bytes, at) } else { bytes.len() }
 }
 
 /// Returns the offset of the next quote or backslash at or after `at`.
@@ -352,9 +352,9 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
         return Cow::Borrowed(inner);
     }
     // Decoded text is never longer than the input.
-    let mut out = Vec::with_capacity(bytes.len() + STEP);
+    let mut out = Vec::with_capacity(bytes.len() + COPY_STEP);
     let mut from = 0;
-    let mut backslashes = Backslashes::new();
+    let mut backslashes = BackslashFinder::new();
     let mut start = 0;
     while start < bytes.len() {
         let (places, looked_at) = backslashes.find(&bytes[start..]);
@@ -364,7 +364,7 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
                 continue;
             }
             copy(&bytes[from..], at - from, &mut out);
-            let plain = bytes.get(at + 1).map_or(0, |&byte| PLAIN_ESCAPE[usize::from(byte)]);
+            let plain = bytes.get(at + 1).map_or(0, |&byte| ESCAPED_CHAR[usize::from(byte)]);
             if plain != 0 {
                 out.push(plain);
                 from = at + 2;
@@ -377,18 +377,18 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
         start += looked_at;
     }
     out.extend_from_slice(&bytes[from..]);
-    Cow::Owned(text_of(out))
+    Cow::Owned(into_string(out))
 }
 
 /// The number of bytes that `copy` copies at once.
-const STEP: usize = 64;
+const COPY_STEP: usize = 64;
 
 /// Appends the first `n` bytes of `from`. Most runs are short: copying a fixed 64 bytes and truncating is
 /// faster.
 #[inline(always)]
 fn copy(from: &[u8], n: usize, to: &mut Vec<u8>) {
-    match from.first_chunk::<STEP>() {
-        Some(piece) if n <= STEP => {
+    match from.first_chunk::<COPY_STEP>() {
+        Some(piece) if n <= COPY_STEP => {
             let end = to.len() + n;
             to.extend_from_slice(piece);
             to.truncate(end);
@@ -403,7 +403,7 @@ pub(crate) fn is_escaped(inner: &str) -> bool {
 }
 
 /// Converts bytes that are valid UTF-8 to a string.
-fn text_of(bytes: Vec<u8>) -> String {
+fn into_string(bytes: Vec<u8>) -> String {
     if bytes.is_ascii() {
         return String::from_utf8(bytes).unwrap_or_default();
     }
@@ -415,7 +415,7 @@ fn text_of(bytes: Vec<u8>) -> String {
 }
 
 /// The character of each single-letter escape; zero for other bytes.
-const PLAIN_ESCAPE: [u8; 256] = {
+const ESCAPED_CHAR: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
     let mut i = 0;
@@ -488,7 +488,7 @@ pub fn has_lone_surrogate(text: &str) -> bool {
 }
 
 /// Replaces every unpaired surrogate of a JSON text by U+FFFD.
-pub fn mend_surrogates(text: &str) -> Cow<'_, str> {
+pub fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     if !has_lone_surrogate(text) {
         return Cow::Borrowed(text);
     }

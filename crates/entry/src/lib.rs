@@ -1,8 +1,9 @@
 //! One line of a Claude Code session log: its exact bytes, and typed lenses over them.
 //!
-//! [`Lines`] splits a stream into lines and [`parse_line`] turns a line into [`Entry`] values. [`Stretches`]
-//! do both for callers that keep the entries. The lenses in [`lens`] read the fields of an entry. No function
-//! here fails on malformed input: an unreadable line keeps its bytes and is reported as a [`Finding`].
+//! [`LineReader`] splits a stream into lines and [`parse_line`] turns a line into [`Entry`] values.
+//! [`ChunkReader`] do both for callers that keep the entries. The lenses in [`lens`] read the fields of an
+//! entry. No function here fails on malformed input: an unreadable line keeps its bytes and is reported as
+//! a [`Finding`].
 //!
 //! ```
 //! use threadline_entry::{Entry, Kind};
@@ -17,30 +18,31 @@
 
 mod abridge;
 mod agent_kind;
+mod chunk;
 mod entry;
 mod finding;
 mod index;
 mod json;
 mod kind;
 pub mod lens;
+mod line_layout;
 mod lines;
-mod stretch;
 mod text;
 mod timestamp;
-mod trail;
 pub mod walk;
 pub mod write;
 
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
+pub use chunk::{Chunk, ChunkReader};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{
-    DEPTH_LIMIT, Items, Json, JsonKind, Key, Members, check, decode, has_lone_surrogate, mend_surrogates,
+    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, check, decode, has_lone_surrogate,
+    replace_lone_surrogates,
 };
 pub use kind::Kind;
-pub use lines::{Block, LeftOut, Line, Lines};
-pub use stretch::{Stretch, Stretches};
-pub use text::{Text, TextRole, texts};
+pub use line_layout::{LayoutValues, LineLayoutCache};
+pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
+pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::Millis;
-pub use trail::{Trailed, Trails};

@@ -7,11 +7,11 @@ use memchr::{memchr, memmem, memrchr};
 use crate::entry::{Ending, Position};
 
 /// The number of bytes to read at a time.
-const CHUNK: usize = 1 << 18;
+const CHUNK_SIZE: usize = 1 << 18;
 
 /// One line, without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'b> {
+pub struct LogLine<'b> {
     /// The bytes, without the newline.
     pub bytes: &'b [u8],
     /// Whether a newline follows.
@@ -24,7 +24,7 @@ pub struct Line<'b> {
 ///
 /// Memory stays at about one chunk, whatever the size of the file. Only a line longer than a chunk makes the
 /// buffer grow, and the buffer shrinks again afterwards.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
     /// The bytes before this offset have been consumed.
@@ -32,24 +32,24 @@ pub struct Lines<R> {
     /// The bytes before this offset have been read.
     end: usize,
     at: Position,
-    ended: bool,
+    at_end: bool,
     /// Whether positions count lines.
-    counting: bool,
+    counts_lines: bool,
     /// The length from which lines are skipped.
-    longest: usize,
-    left_out: Vec<LeftOut>,
+    max_length: usize,
+    skipped: Vec<SkippedLine>,
 }
 
 /// A line that was skipped because it is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedLine {
     /// The position of the line in its file.
     pub at: Position,
     /// The length in bytes, without the newline.
     pub length: u64,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     /// Reads from the start of a file.
     pub fn new(reader: R) -> Self {
         Self::from(reader, Position::START)
@@ -63,29 +63,29 @@ impl<R: Read> Lines<R> {
             start: 0,
             end: 0,
             at,
-            ended: false,
-            counting: true,
-            longest: usize::MAX,
-            left_out: Vec::new(),
+            at_end: false,
+            counts_lines: true,
+            max_length: usize::MAX,
+            skipped: Vec::new(),
         }
     }
 
-    /// Skips lines of `longest` bytes or more, which limits the memory used to about twice that.
+    /// Skips lines of `max_length` bytes or more, which limits the memory used to about twice that.
     ///
     /// The limit is checked between reads, so a line that is longer by less than one read may still be
-    /// returned. [`Lines::left_out`] returns the skipped lines.
+    /// returned. [`LineReader::skipped_lines`] returns the skipped lines.
     #[must_use]
-    pub fn leaving_out_longer_than(mut self, longest: usize) -> Self {
-        self.longest = longest;
+    pub fn skip_longer_than(mut self, longest: usize) -> Self {
+        self.max_length = longest;
         self
     }
 
     /// Returns the lines that were skipped so far.
-    pub fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    pub fn skipped_lines(&self) -> &[SkippedLine] {
+        &self.skipped
     }
 
-    /// Reuses the buffer of a previous file; [`Lines::into_buffer`] returns it.
+    /// Reuses the buffer of a previous file; [`LineReader::into_buffer`] returns it.
     #[must_use]
     pub fn with_buffer(mut self, buffer: Vec<u8>) -> Self {
         self.buffer = buffer;
@@ -101,7 +101,7 @@ impl<R: Read> Lines<R> {
     ///
     /// `line_no` keeps its current value from now on.
     pub fn stop_numbering(&mut self) {
-        self.counting = false;
+        self.counts_lines = false;
     }
 
     /// Returns the position of the next line.
@@ -114,7 +114,7 @@ impl<R: Read> Lines<R> {
         clippy::should_implement_trait,
         reason = "a line borrows the buffer, which Iterator cannot express"
     )]
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next(&mut self) -> io::Result<Option<LogLine<'_>>> {
         let newline = self.find_newline(memchr)?;
         if self.start == self.end {
             return Ok(None);
@@ -124,8 +124,8 @@ impl<R: Read> Lines<R> {
         let (from, at) = (self.start, self.at);
         self.start = (stop + 1).min(self.end);
         self.at.byte_offset += (self.start - from) as u64;
-        self.at.line_no += u64::from(self.counting);
-        Ok(Some(Line { bytes: &self.buffer[from..stop], ending, at }))
+        self.at.line_no += u64::from(self.counts_lines);
+        Ok(Some(LogLine { bytes: &self.buffer[from..stop], ending, at }))
     }
 
     /// Reads until the buffer contains a newline, and returns the offset of the one that `find` selects.
@@ -139,8 +139,8 @@ impl<R: Read> Lines<R> {
                 return Ok(Some(searched + hit));
             }
             let pending = self.end - self.start;
-            if pending >= self.longest {
-                self.leave_out()?;
+            if pending >= self.max_length {
+                self.skip_pending_line()?;
                 searched = self.start;
                 continue;
             }
@@ -152,7 +152,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next block of whole lines, as many as the buffer contains.
-    pub fn next_block(&mut self) -> io::Result<Option<Block<'_>>> {
+    pub fn next_block(&mut self) -> io::Result<Option<LineBlock<'_>>> {
         let newline = self.find_newline(memrchr)?;
         if self.start == self.end {
             return Ok(None);
@@ -161,19 +161,19 @@ impl<R: Read> Lines<R> {
         let (from, at) = (self.start, self.at);
         self.start = stop;
         self.at.byte_offset += (stop - from) as u64;
-        if self.counting {
+        if self.counts_lines {
             self.at.line_no += memchr::memchr_iter(b'\n', &self.buffer[from..stop]).count() as u64;
         }
-        Ok(Some(Block { bytes: &self.buffer[from..stop], at }))
+        Ok(Some(LineBlock { bytes: &self.buffer[from..stop], at }))
     }
 
     /// Reads to the end of the pending line and discards it.
     #[cold]
-    fn leave_out(&mut self) -> io::Result<()> {
+    fn skip_pending_line(&mut self) -> io::Result<()> {
         let at = self.at;
         let mut length = (self.end - self.start) as u64;
-        self.buffer.truncate(CHUNK);
-        self.buffer.shrink_to(CHUNK);
+        self.buffer.truncate(CHUNK_SIZE);
+        self.buffer.shrink_to(CHUNK_SIZE);
         loop {
             (self.start, self.end) = (0, 0);
             if !self.fill()? {
@@ -188,33 +188,33 @@ impl<R: Read> Lines<R> {
             length += self.end as u64;
         }
         self.at.byte_offset += length;
-        self.at.line_no += u64::from(self.counting);
-        self.left_out.push(LeftOut { at, length });
+        self.at.line_no += u64::from(self.counts_lines);
+        self.skipped.push(SkippedLine { at, length });
         Ok(())
     }
 
     /// Reads more bytes after the pending ones; returns `false` at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
-        if self.ended {
+        if self.at_end {
             return Ok(false);
         }
         let pending = self.end - self.start;
         self.buffer.copy_within(self.start..self.end, 0);
         self.start = 0;
         self.end = pending;
-        if self.buffer.len() > 4 * CHUNK && pending < CHUNK {
-            self.buffer.truncate(CHUNK);
-            self.buffer.shrink_to(CHUNK);
+        if self.buffer.len() > 4 * CHUNK_SIZE && pending < CHUNK_SIZE {
+            self.buffer.truncate(CHUNK_SIZE);
+            self.buffer.shrink_to(CHUNK_SIZE);
         }
         // Room for a chunk, or for as much again as is pending: a huge line needs at most twice its length.
-        if self.buffer.len() < pending + CHUNK / 2 {
-            let most = self.longest.saturating_add(CHUNK).max(pending + CHUNK);
-            self.buffer.resize((pending + pending.max(CHUNK)).min(most), 0);
+        if self.buffer.len() < pending + CHUNK_SIZE / 2 {
+            let most = self.max_length.saturating_add(CHUNK_SIZE).max(pending + CHUNK_SIZE);
+            self.buffer.resize((pending + pending.max(CHUNK_SIZE)).min(most), 0);
         }
         while self.end < self.buffer.len() {
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => {
-                    self.ended = true;
+                    self.at_end = true;
                     break;
                 }
                 Ok(n) => self.end += n,
@@ -231,14 +231,14 @@ impl<R: Read> Lines<R> {
 
 /// A block of whole lines. The last line of a file may lack its newline.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'b> {
+pub struct LineBlock<'b> {
     /// The bytes, including newlines.
     pub bytes: &'b [u8],
     /// The position of the first line.
     pub at: Position,
 }
 
-impl<'b> Block<'b> {
+impl<'b> LineBlock<'b> {
     /// Returns each line that contains `needle` once, with the offset of the first match in the line.
     ///
     /// The search runs over the whole block, so that lines without a match are not visited individually. The
@@ -246,7 +246,7 @@ impl<'b> Block<'b> {
     pub fn hits<'n>(
         self,
         needle: &'n memmem::Finder<'_>,
-    ) -> impl Iterator<Item = (Line<'b>, usize)> + use<'b, 'n> {
+    ) -> impl Iterator<Item = (LogLine<'b>, usize)> + use<'b, 'n> {
         let mut from = 0;
         std::iter::from_fn(move || {
             let hit = from + needle.find(&self.bytes[from..])?;
@@ -257,7 +257,7 @@ impl<'b> Block<'b> {
             };
             from = (stop + 1).min(self.bytes.len());
             let at = Position { byte_offset: self.at.byte_offset + start as u64, ..self.at };
-            Some((Line { bytes: &self.bytes[start..stop], ending, at }, hit - start))
+            Some((LogLine { bytes: &self.bytes[start..stop], ending, at }, hit - start))
         })
     }
 }
@@ -269,9 +269,9 @@ mod tests {
     use super::*;
 
     /// A reader that returns a few bytes at a time, in varying numbers.
-    struct Dribble<'a>(&'a [u8], usize);
+    struct SmallReads<'a>(&'a [u8], usize);
 
-    impl Read for Dribble<'_> {
+    impl Read for SmallReads<'_> {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             self.1 = self.1 % 7 + 1;
             let n = self.1.min(self.0.len()).min(into.len());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     fn all(bytes: &[u8]) -> Vec<(Vec<u8>, Ending, Position)> {
-        let mut lines = Lines::new(Dribble(bytes, 3));
+        let mut lines = LineReader::new(SmallReads(bytes, 3));
         let mut out = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             out.push((line.bytes.to_vec(), line.ending, line.at));
@@ -291,23 +291,23 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_the_buffer_comes_whole_and_the_buffer_shrinks_again() {
-        let long = vec![b'x'; 9 * CHUNK];
+    fn a_line_longer_than_the_buffer_is_complete_and_the_buffer_shrinks_again() {
+        let long = vec![b'x'; 9 * CHUNK_SIZE];
         let mut bytes = long.clone();
-        bytes.extend(b"\nshort\n".iter().chain(&vec![b'\n'; 3 * CHUNK]));
-        let mut lines = Lines::new(&bytes[..]);
+        bytes.extend(b"\nshort\n".iter().chain(&vec![b'\n'; 3 * CHUNK_SIZE]));
+        let mut lines = LineReader::new(&bytes[..]);
         assert_eq!(lines.next().unwrap().unwrap().bytes, long);
         assert_eq!(lines.next().unwrap().unwrap().bytes, b"short");
         while lines.next().unwrap().is_some() {}
-        assert!(lines.buffer.capacity() <= 4 * CHUNK, "{}", lines.buffer.capacity());
+        assert!(lines.buffer.capacity() <= 4 * CHUNK_SIZE, "{}", lines.buffer.capacity());
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_left_out_and_named_and_the_buffer_stays_small() {
-        let long = vec![b'x'; 20 * CHUNK];
+    fn a_too_long_line_is_skipped_and_reported_and_the_buffer_stays_small() {
+        let long = vec![b'x'; 20 * CHUNK_SIZE];
         for (before, behind) in [("a\n", "\nb\n\nc"), ("", "\nb\n"), ("a\n", "\n"), ("a\n", ""), ("", "")] {
             let bytes = [before.as_bytes(), &long, behind.as_bytes()].concat();
-            let lines = || Lines::new(&bytes[..]).leaving_out_longer_than(2 * CHUNK);
+            let lines = || LineReader::new(&bytes[..]).skip_longer_than(2 * CHUNK_SIZE);
             let mut plain = Vec::new();
             let mut one_by_one = lines();
             while let Some(line) = one_by_one.next().unwrap() {
@@ -321,11 +321,11 @@ mod tests {
             }
             let at =
                 Position { line_no: 1 + u64::from(!before.is_empty()), byte_offset: before.len() as u64 };
-            let left_out = [LeftOut { at, length: long.len() as u64 }];
+            let left_out = [SkippedLine { at, length: long.len() as u64 }];
             for lines in [&one_by_one, &in_blocks] {
-                assert_eq!(lines.left_out(), left_out);
+                assert_eq!(lines.skipped_lines(), left_out);
                 assert_eq!(lines.at().byte_offset, bytes.len() as u64);
-                assert!(lines.buffer.capacity() <= 5 * CHUNK, "{}", lines.buffer.capacity());
+                assert!(lines.buffer.capacity() <= 5 * CHUNK_SIZE, "{}", lines.buffer.capacity());
             }
             assert_eq!(blocks, [before, behind.strip_prefix('\n').unwrap_or(behind)].concat().as_bytes());
             let numbers: Vec<_> = plain.iter().map(|(at, _)| at.line_no).collect();
@@ -335,8 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn hits_name_each_line_once() {
-        let block = Block { bytes: b"a usage usage\nnone\nusage", at: Position::START };
+    fn hits_return_each_line_once() {
+        let block = LineBlock { bytes: b"a usage usage\nnone\nusage", at: Position::START };
         let finder = memmem::Finder::new("usage");
         let hits: Vec<_> =
             block.hits(&finder).map(|(line, at)| (line.bytes, line.at.byte_offset, at)).collect();
@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_put_together_are_the_file(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..200)) {
+        fn concatenated_lines_equal_the_file(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..200)) {
             let mut back = Vec::new();
             for (i, (line, ending, at)) in all(&bytes).into_iter().enumerate() {
                 prop_assert_eq!(at, Position { line_no: i as u64 + 1, byte_offset: back.len() as u64 });
@@ -354,7 +354,7 @@ mod tests {
             }
             prop_assert_eq!(&back, &bytes);
             let mut blocks: Vec<u8> = Vec::new();
-            let mut lines = Lines::new(Dribble(&bytes, 2));
+            let mut lines = LineReader::new(SmallReads(&bytes, 2));
             while let Some(block) = lines.next_block().unwrap() { blocks.extend(block.bytes); }
             prop_assert_eq!(blocks, bytes);
         }

@@ -1,7 +1,8 @@
 //! Visits every string of a line, whatever key it is stored under.
 //!
-//! A lens reads only the fields it defines. The text of a session is also stored in many other places: copies
-//! in progress lines, results for display, attachments of future versions. [`texts`] visits all of them.
+//! A lens reads only the fields it defines. The text of a session is also stored in many other places:
+//! copies in progress lines, results for display, attachments of future versions. [`visit_strings`] visits
+//! all of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,13 +11,13 @@ use crate::json::{decode, find_special, skip_white};
 
 /// One string of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text<'a> {
+pub struct LineString<'a> {
     /// The text between the quotes, with its escapes.
     pub inner: &'a str,
     /// The range of `inner` in the line.
     pub range: Range<usize>,
     /// The role of the string in the format.
-    pub role: TextRole,
+    pub role: StringRole,
     /// The key of the value, as written; for an item of an array, the key of the array. Empty at the top
     /// level.
     pub key: &'a str,
@@ -26,7 +27,7 @@ pub struct Text<'a> {
     pub array: Option<usize>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> LineString<'a> {
     /// Returns the decoded text, borrowed if it contains no escapes.
     pub fn decoded(&self) -> Cow<'a, str> {
         decode(self.inner)
@@ -35,19 +36,19 @@ impl<'a> Text<'a> {
 
 /// The role of a string in the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextRole {
+pub enum StringRole {
     /// Text written by a person, a model or a tool.
-    Said,
+    Prose,
     /// The key of a member.
     Key,
     /// An identifier, or a keyword of the format.
     Id,
     /// Opaque data that must not change and is not readable: signatures, encrypted thinking, images.
-    Sealed,
+    Opaque,
 }
 
 /// Keys of identifiers and keywords.
-const IDS: &[&str] = &[
+const ID_KEYS: &[&str] = &[
     "type",
     "subtype",
     "role",
@@ -86,16 +87,16 @@ const IDS: &[&str] = &[
 ];
 
 /// Keys of opaque data.
-const SEALED: &[&str] = &["signature", "data", "base64", "encrypted_content"];
+const OPAQUE_KEYS: &[&str] = &["signature", "data", "base64", "encrypted_content"];
 
 /// The minimum length of a base64 string under such a key to be opaque data.
-const SEALED_LENGTH: usize = 40;
+const MIN_OPAQUE_LENGTH: usize = 40;
 
 /// An object that the scan is in.
 struct Object<'a> {
-    /// Its place among the open objects and arrays.
+    /// Its index among the open objects and arrays.
     frame: usize,
-    /// The key of the member that the scan is in. An array has the key that it stands under.
+    /// The key of the current member. The elements of an array have the key of the array.
     key: &'a str,
     wants_key: bool,
 }
@@ -103,9 +104,10 @@ struct Object<'a> {
 /// Calls `visit` for every string of a JSON text, in order.
 ///
 /// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics.
-pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
+pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
     let bytes = line.as_bytes();
-    // Where the open objects and arrays begin. There may be as many as there are bytes, so no more is kept of arrays.
+    // Where the open objects and arrays begin. There may be as many as there are bytes, so no more is kept
+    // of arrays.
     let mut frames: Vec<usize> = Vec::new();
     let mut objects: Vec<Object<'a>> = Vec::new();
     let mut at = 0;
@@ -134,14 +136,17 @@ pub fn texts<'a>(line: &'a str, mut visit: impl FnMut(Text<'a>)) {
                 let is_key = innermost(&mut objects, &frames).is_some_and(|object| object.wants_key);
                 let object = objects.last();
                 let key = object.map_or("", |object| object.key);
-                let role =
-                    if is_key { TextRole::Key } else { role(key, inner, is_frame(&objects, frames.len())) };
+                let role = if is_key {
+                    StringRole::Key
+                } else {
+                    role(key, inner, is_format_object(&objects, frames.len()))
+                };
                 let above = object.and_then(|object| object.frame.checked_sub(1));
                 let is_array = |above: &usize| {
                     let around = objects.len().checked_sub(2).map(|at| objects[at].frame);
                     around != Some(*above)
                 };
-                visit(Text {
+                visit(LineString {
                     inner,
                     range: start..end,
                     role,
@@ -178,9 +183,9 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether the innermost of `depth` objects and arrays is one of the format's own: the line, its message, or a block of
-/// that.
-fn is_frame(objects: &[Object<'_>], depth: usize) -> bool {
+/// Whether the innermost of `depth` objects and arrays is one of the format's own: the line, its message,
+/// or a block of that.
+fn is_format_object(objects: &[Object<'_>], depth: usize) -> bool {
     let has = |frame: usize, key: &str| {
         objects.get(frame).is_some_and(|object| object.frame == frame && object.key == key)
     };
@@ -192,16 +197,16 @@ fn is_frame(objects: &[Object<'_>], depth: usize) -> bool {
     }
 }
 
-fn role(key: &str, inner: &str, in_frame: bool) -> TextRole {
+fn role(key: &str, inner: &str, in_frame: bool) -> StringRole {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
     let is_sealed =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=');
-    if SEALED.contains(&key) && inner.len() >= SEALED_LENGTH && inner.bytes().all(is_sealed) {
-        TextRole::Sealed
-    } else if IDS.contains(&key) && (in_frame || is_id(inner)) && inner.bytes().all(is_word) {
-        TextRole::Id
+    if OPAQUE_KEYS.contains(&key) && inner.len() >= MIN_OPAQUE_LENGTH && inner.bytes().all(is_sealed) {
+        StringRole::Opaque
+    } else if ID_KEYS.contains(&key) && (in_frame || is_id(inner)) && inner.bytes().all(is_word) {
+        StringRole::Id
     } else {
-        TextRole::Said
+        StringRole::Prose
     }
 }
 
@@ -221,21 +226,21 @@ fn is_id(inner: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{TextRole, texts};
+    use super::{StringRole, visit_strings};
 
-    fn seen(line: &str) -> String {
+    fn visited(line: &str) -> String {
         let mut out = Vec::new();
-        texts(line, |text| {
+        visit_strings(line, |text| {
             assert_eq!(&line[text.range.clone()], text.inner);
             let role = match text.role {
-                TextRole::Said => "",
-                TextRole::Key => "key ",
-                TextRole::Id => "id ",
-                TextRole::Sealed => "sealed ",
+                StringRole::Prose => "",
+                StringRole::Key => "key ",
+                StringRole::Id => "id ",
+                StringRole::Opaque => "sealed ",
             };
             let within = text.object.map(|at| &line[at..=at]).unwrap_or_default();
             let array = text.array.map(|at| &line[at..=at]).unwrap_or_default();
-            if text.role != TextRole::Key {
+            if text.role != StringRole::Key {
                 out.push(format!("{role}{}={} {within}{array}", text.key, text.inner));
             }
         });
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn every_string_is_seen_with_its_key() {
+    fn every_string_is_visited_with_its_key() {
         let sealed = "Er8K".repeat(20);
         let line = format!(
             r#"{{"type":"user", "uuid" : "u1","a":{{"b\"c":["x",["y\n"],{{"d":""}}]}},"message":{{"content":[{{"signature":"{sealed}","thinking":"hm"}}]}},"n":[1,true,null]}}"#
@@ -251,7 +256,7 @@ mod tests {
         let expected = format!(
             "id type=user {{\nid uuid=u1 {{\nb\\\"c=x {{\nb\\\"c=y\\n {{\nd= {{[\nsealed signature={sealed} {{[\nthinking=hm {{["
         );
-        assert_eq!(seen(&line), expected);
+        assert_eq!(visited(&line), expected);
     }
 
     #[test]
@@ -261,28 +266,28 @@ mod tests {
         let line =
             format!(r#"{{"k":{}{}"last"{}}}"#, "[".repeat(deep), r#""x","#.repeat(wide), "]".repeat(deep));
         let mut count = 0;
-        texts(&line, |text| {
-            count += usize::from(text.role != TextRole::Key);
-            assert!(text.role == TextRole::Key || (text.key, text.object) == ("k", Some(0)));
+        visit_strings(&line, |text| {
+            count += usize::from(text.role != StringRole::Key);
+            assert!(text.role == StringRole::Key || (text.key, text.object) == ("k", Some(0)));
         });
         assert_eq!(count, wide + 1);
     }
 
     #[test]
-    fn torn_text_is_no_trouble() {
+    fn truncated_text_does_not_panic() {
         for line in
             ["", "{", "\"", "{\"a", "{\"a\":\"b\\", "]}", "{\"a\":\"b\",", "é\"ü", "[\"x\"", "{\"k\":\"\\"]
         {
-            texts(line, |_| {});
+            visit_strings(line, |_| {});
         }
     }
 
     #[test]
-    fn what_is_said_under_the_key_of_an_id_is_said() {
-        assert_eq!(seen(r#"{"id":"two words","name":"é"}"#), "id=two words {\nname=é {");
+    fn prose_under_an_id_key_is_prose() {
+        assert_eq!(visited(r#"{"id":"two words","name":"é"}"#), "id=two words {\nname=é {");
         let line = r#"{"id":"a1","x":{"id":"a1","tool_use_id":"toolu_1","name":"b"},"message":{"id":"m","content":[{"name":"Bash","input":{"name":"c"}}]}}"#;
         let expected =
             "id id=a1 {\nid=a1 {\nid tool_use_id=toolu_1 {\nname=b {\nid id=m {\nid name=Bash {[\nname=c {";
-        assert_eq!(seen(line), expected);
+        assert_eq!(visited(line), expected);
     }
 }

@@ -5,13 +5,13 @@ pub type Millis = i64;
 
 /// Parses a timestamp such as `2026-02-18T02:00:41.425Z`; returns `None` if it is not valid.
 pub(crate) fn parse(text: &str) -> Option<Millis> {
-    parse_usual(text.as_bytes())
+    parse_standard_form(text.as_bytes())
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
 }
 
 /// Parses the one form that Claude Code writes; returns `None` for other forms and for invalid dates and
 /// times.
-fn parse_usual(text: &[u8]) -> Option<Millis> {
+fn parse_standard_form(text: &[u8]) -> Option<Millis> {
     const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
     let text: &[u8; 24] = text.try_into().ok()?;
     let fits = |(&byte, &form): (&u8, &u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
@@ -52,17 +52,17 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_the_one_that_jiff_says() {
+    fn every_day_matches_jiff() {
         for year in [0, 1, 4, 100, 400, 1600, 1899, 1900, 1970, 1999, 2000, 2023, 2024, 2026, 2100, 9998] {
             for (month, day) in (0..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
                 let text = format!("{year:04}-{month:02}-{day:02}T23:59:58.007Z");
-                assert_eq!(parse_usual(text.as_bytes()), by_jiff(&text), "{text}");
+                assert_eq!(parse_standard_form(text.as_bytes()), by_jiff(&text), "{text}");
             }
         }
     }
 
     #[test]
-    fn other_forms_are_read_too_and_nonsense_is_not() {
+    fn other_forms_match_jiff() {
         for text in [
             "2026-02-18T02:00:41Z",
             "2026-02-18T02:00:41.425123Z",
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_of_that_form_is_read_as_jiff_does(
+        fn any_text_of_that_form_matches_jiff(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{3}[Zz]"
         ) {
             prop_assert_eq!(parse(&text), by_jiff(&text));

@@ -2,7 +2,7 @@
 
 use memchr::memchr_iter;
 
-use crate::json::{self, Json, Walker};
+use crate::json::{self, Json, JsonValidator};
 
 /// Returns the values of `keys` at the top level of `line`; `None` if the line is not a JSON object.
 ///
@@ -14,13 +14,13 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
     let start = json::skip_white(line, 0);
     let body = &text[start..];
     let mut found: [Option<(usize, usize)>; N] = [None; N];
-    let mut walker = Walker::new(body);
+    let mut walker = JsonValidator::new(body);
     walker
         .object(|walker, key| {
             let hit = keys.iter().position(|want| walker.key_is(key, want));
             let value = walker.pos();
             walker.value()?;
-            if let Some(i) = hit.or_else(|| escaped(body, key, &keys)) {
+            if let Some(i) = hit.or_else(|| find_escaped_key(body, key, &keys)) {
                 found[i] = Some((value, walker.pos()));
             }
             Ok(())
@@ -29,7 +29,7 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
     if json::skip_white(body.as_bytes(), walker.pos()) != body.len() {
         return None;
     }
-    Some(found.map(|value| value.map(|(from, to)| Json::trusted(&body[from..to]))))
+    Some(found.map(|value| value.map(|(from, to)| Json::from_valid(&body[from..to]))))
 }
 
 /// The values that [`skim`] returns: those of the line's keys, and those of its message's keys.
@@ -46,7 +46,7 @@ pub fn skim<'a, const N: usize, const M: usize>(
     keys: [&str; N],
     message_keys: [&str; M],
 ) -> Option<Skimmed<'a, N, M>> {
-    skim_quickly(line, None, &keys, &message_keys).or_else(|| skim_strictly(line, keys, message_keys))
+    skim_unchecked(line, None, &keys, &message_keys).or_else(|| skim_checked(line, keys, message_keys))
 }
 
 /// A faster [`skim`] for a line that contains the quoted name of one of `message_keys` at offset `hit`.
@@ -63,13 +63,13 @@ pub fn skim_around<'a, const N: usize, const M: usize>(
 ) -> Option<Skimmed<'a, N, M>> {
     // Top-level keys are never jumped over, so those that were not found do not exist.
     let whole = |(_, in_message): &Skimmed<'a, N, M>| in_message.iter().all(Option::is_some);
-    let jumped = skim_quickly(line, Some(hit), &keys, &message_keys).filter(whole);
+    let jumped = skim_unchecked(line, Some(hit), &keys, &message_keys).filter(whole);
     jumped.or_else(|| skim(line, keys, message_keys))
 }
 
 /// Skims the line without validation; returns `None` for any syntax other than the plain form of Claude Code.
 #[inline(always)]
-fn skim_quickly<'a, const N: usize, const M: usize>(
+fn skim_unchecked<'a, const N: usize, const M: usize>(
     line: &'a [u8],
     hit: Option<usize>,
     keys: &[&str; N],
@@ -79,20 +79,20 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
     let mut found = [None; N];
     let mut in_message = [None; M];
     let mut jumped = None;
-    let end = json::step_over(line, 0, |key, start| {
+    let end = json::visit_members(line, 0, |key, start| {
         let end = if key == b"message" {
             in_message = [None; M];
             match line.get(start) {
-                Some(b'{') => json::step_over(line, start, |key, start| {
+                Some(b'{') => json::visit_members(line, start, |key, start| {
                     let end = match hit {
                         Some(hit) if start < hit && key == b"content" => {
-                            let end = jump(line, start, hit)?;
+                            let end = jump_to_hit(line, start, hit)?;
                             jumped = Some((start, end));
                             end
                         }
                         _ => json::skip_value(line, start),
                     };
-                    note(&mut in_message, message_keys, key, (start, end));
+                    store_span(&mut in_message, message_keys, key, (start, end));
                     Some(end)
                 })?,
                 _ => json::skip_value(line, start),
@@ -100,43 +100,43 @@ fn skim_quickly<'a, const N: usize, const M: usize>(
         } else {
             json::skip_value(line, start)
         };
-        note(&mut found, keys, key, (start, end));
+        store_span(&mut found, keys, key, (start, end));
         Some(end)
     })?;
     if json::skip_white(line, end) != line.len() {
         return None;
     }
-    let text = Text::of(line, jumped)?;
+    let text = CheckedText::of(line, jumped)?;
     Some((text.values(found)?, text.values(in_message)?))
 }
 
 /// The validated parts of a line.
-enum Text<'a> {
+enum CheckedText<'a> {
     /// The text before the content, the text after it, and the offset at which the latter begins.
     Around(&'a str, &'a str, usize),
     /// Nothing is validated yet: each value must be validated separately.
-    Unknown(&'a [u8]),
+    Unchecked(&'a [u8]),
 }
 
-impl<'a> Text<'a> {
+impl<'a> CheckedText<'a> {
     /// Validates all of the line except the skipped content; returns `None` if that is not UTF-8.
-    fn of(line: &'a [u8], jumped: Option<Span>) -> Option<Self> {
-        let Some((from, to)) = jumped else { return Some(Self::Unknown(line)) };
+    fn of(line: &'a [u8], jumped: Option<ByteSpan>) -> Option<Self> {
+        let Some((from, to)) = jumped else { return Some(Self::Unchecked(line)) };
         let text = |bytes| simdutf8::basic::from_utf8(bytes).ok();
         Some(Self::Around(text(&line[..from])?, text(&line[to..])?, to))
     }
 
     /// Returns the values at the spans `found`; `None` if one of them is not UTF-8.
-    fn values<const N: usize>(&self, found: [Option<Span>; N]) -> Option<[Option<Json<'a>>; N]> {
+    fn values<const N: usize>(&self, found: [Option<ByteSpan>; N]) -> Option<[Option<Json<'a>>; N]> {
         let mut values = [None; N];
         for (value, span) in values.iter_mut().zip(found) {
             if let Some((start, end)) = span {
                 let text = match *self {
                     Self::Around(_, behind, from) if start >= from => behind.get(start - from..end - from)?,
                     Self::Around(before, ..) => before.get(start..end)?,
-                    Self::Unknown(line) => simdutf8::basic::from_utf8(line.get(start..end)?).ok()?,
+                    Self::Unchecked(line) => simdutf8::basic::from_utf8(line.get(start..end)?).ok()?,
                 };
-                *value = Some(Json::trusted(text));
+                *value = Some(Json::from_valid(text));
             }
         }
         Some(values)
@@ -151,18 +151,18 @@ impl<'a> Text<'a> {
 /// ended before the hit, and the hit is inside the value of a later key of the line. In that case some brace
 /// is followed by a comma and a key, and the members from there on lead to a value that contains the hit.
 /// Braces in strings may be mistaken for such an end, but no end is missed.
-pub(crate) fn jump(line: &[u8], content: usize, hit: usize) -> Option<usize> {
+pub(crate) fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;
     if line[comma] != b',' {
         return None;
     }
     let mut braces = memchr_iter(b'}', before).map(|brace| content + brace);
-    braces.all(|brace| !leads_into(line, brace, hit)).then_some(comma)
+    braces.all(|brace| !may_contain_hit(line, brace, hit)).then_some(comma)
 }
 
 /// Returns whether `hit` is or may be inside one of the members that follow the object closed by `brace`.
-fn leads_into(line: &[u8], brace: usize, hit: usize) -> bool {
+fn may_contain_hit(line: &[u8], brace: usize, hit: usize) -> bool {
     let Some(mut at) = next_key(line, brace + 1) else { return false };
     while at != hit {
         let Some(close) = json::find_special(line, at + 1).filter(|&close| line[close] == b'"') else {
@@ -193,11 +193,11 @@ fn next_key(line: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The start and end offset of a value.
-type Span = (usize, usize);
+type ByteSpan = (usize, usize);
 
 /// Stores the span of a value if its key is one of `keys`.
 #[inline(always)]
-fn note(found: &mut [Option<Span>], keys: &[&str], key: &[u8], value: Span) {
+fn store_span(found: &mut [Option<ByteSpan>], keys: &[&str], key: &[u8], value: ByteSpan) {
     if let Some(i) = keys.iter().position(|want| want.as_bytes() == key) {
         found[i] = Some(value);
     }
@@ -205,7 +205,7 @@ fn note(found: &mut [Option<Span>], keys: &[&str], key: &[u8], value: Span) {
 
 /// Does the same as [`skim`], but validates every byte.
 #[cold]
-fn skim_strictly<'a, const N: usize, const M: usize>(
+fn skim_checked<'a, const N: usize, const M: usize>(
     line: &'a [u8],
     keys: [&str; N],
     message_keys: [&str; M],
@@ -216,7 +216,7 @@ fn skim_strictly<'a, const N: usize, const M: usize>(
 }
 
 /// Returns the index of the key in `keys` that the escaped key at `key` decodes to. Keys rarely have escapes.
-fn escaped(body: &str, key: usize, keys: &[&str]) -> Option<usize> {
+fn find_escaped_key(body: &str, key: usize, keys: &[&str]) -> Option<usize> {
     let end = json::skip_value(body.as_bytes(), key) - 1;
     let name = &body[key + 1..end];
     if !name.contains('\\') {
@@ -235,7 +235,7 @@ mod tests {
     use crate::Json;
 
     #[test]
-    fn picks_what_is_asked_for_and_refuses_what_is_no_object() {
+    fn picks_requested_keys_and_rejects_non_objects() {
         let line = br#" {"type" : "user","a":{"type":"x"},"u\u0075id":"1","n":[1, 2],"type":"last"} "#;
         let [kind, uuid, n, none] = pick(line, ["type", "uuid", "n", "nope"]).unwrap();
         assert_eq!(kind.unwrap().raw(), "\"last\"");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn skims_lines_that_are_not_written_plainly() {
+    fn skims_lines_with_unusual_syntax() {
         fn usage(line: &str) -> Option<Option<&str>> {
             skim(line.as_bytes(), [], ["usage"]).map(|([], [usage])| usage.map(|json| json.raw()))
         }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     /// Returns the values that serde_json finds under the same keys.
-    fn reference(line: &[u8], keys: &[&str], message_keys: &[&str]) -> Option<Vec<Option<Value>>> {
+    fn serde_json_values(line: &[u8], keys: &[&str], message_keys: &[&str]) -> Option<Vec<Option<Value>>> {
         let line: serde_json::Map<String, Value> = serde_json::from_slice(line).ok()?;
         let message = line.get("message");
         let top = keys.iter().map(|key| line.get(*key).cloned());
@@ -287,9 +287,9 @@ mod tests {
     }
 
     /// Checks that skimming a valid line returns the same values as serde_json.
-    fn agrees(line: &[u8]) -> Result<(), TestCaseError> {
+    fn assert_agrees(line: &[u8]) -> Result<(), TestCaseError> {
         let (keys, inner) = (["type", "uuid", "message"], ["id", "model", "usage", "content"]);
-        let expected = reference(line, &keys, &inner);
+        let expected = serde_json_values(line, &keys, &inner);
         let skimmed = skim(line, keys, inner);
         let picked = pick(line, keys);
         prop_assert_eq!(picked.is_some(), expected.is_some());
@@ -303,13 +303,13 @@ mod tests {
             let found: Vec<_> =
                 found.map(|json| json.map(|json| serde_json::from_str(json.raw()).unwrap())).collect();
             prop_assert_eq!(found, expected);
-            agrees_around(line)?;
+            assert_agrees_around(line)?;
         }
         Ok(())
     }
 
     /// Checks that `skim_around` returns the same values for every occurrence of `"usage"` as `skim`.
-    fn agrees_around(line: &[u8]) -> Result<(), TestCaseError> {
+    fn assert_agrees_around(line: &[u8]) -> Result<(), TestCaseError> {
         let (keys, inner) = (["type"], ["id", "usage"]);
         let (top, message) = skim(line, ["type", "message"], inner).unwrap();
         if message_has_twice(top[1], &inner) {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_that_is_no_key_of_the_message_does_not_mislead() {
+    fn hits_outside_the_message_are_ignored() {
         for (line, expected) in [
             (r#"{"message":{"content":[{"a":{},"b":{"c":1}}],"x":{},"usage":1}}"#, Some("1")),
             (r#"{"message":{"content":"},","usage":1}}"#, Some("1")),
@@ -355,7 +355,7 @@ mod tests {
     fn skimming_and_serde_json_agree_on_the_corpus() {
         for path in threadline_testkit::shared_logs() {
             for line in std::fs::read(&path).unwrap().split(|&byte| byte == b'\n') {
-                agrees(line).unwrap();
+                assert_agrees(line).unwrap();
             }
         }
     }
@@ -400,7 +400,7 @@ mod tests {
     proptest! {
         #[test]
         fn skimming_and_serde_json_agree_on_any_line(line in any_line()) {
-            agrees(line.as_bytes())?;
+            assert_agrees(line.as_bytes())?;
         }
 
         #[test]

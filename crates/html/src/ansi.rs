@@ -1,12 +1,12 @@
 //! Terminal output as markup: SGR sequences become spans, all other control sequences are shown as text.
 
-use threadline_view::{Printed, printed};
+use threadline_view::{OutputPart, output_parts};
 
 use crate::markup::Markup;
 
 /// The current text attributes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Look {
+struct TextStyle {
     /// Foreground colour, 1 to 16; 0 is the default.
     fore: u8,
     /// Background colour, 1 to 16; 0 is the default.
@@ -19,11 +19,11 @@ struct Look {
 
 /// Adds terminal output.
 pub(crate) fn terminal(out: &mut Markup, text: &str) {
-    let mut look = Look::default();
-    for part in printed(text) {
+    let mut look = TextStyle::default();
+    for part in output_parts(text) {
         match part {
-            Printed::Text(text) => look.span(out, text),
-            Printed::Colours(codes) => look.change(codes),
+            OutputPart::Text(text) => look.span(out, text),
+            OutputPart::Colours(codes) => look.change(codes),
         }
     }
 }
@@ -37,7 +37,7 @@ const BACK: [&str; 17] = [
     "b14 ", "b15 ",
 ];
 
-impl Look {
+impl TextStyle {
     fn span(self, out: &mut Markup, text: &str) {
         if text.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl Look {
 mod tests {
     use super::*;
 
-    fn drawn(text: &str) -> String {
+    fn rendered(text: &str) -> String {
         let mut out = Markup::new();
         terminal(&mut out, text);
         out.into_string()
@@ -103,13 +103,13 @@ mod tests {
     fn colours_become_spans() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: <x> \u{1b}[38;5;10mok\u{1b}[38;2;1;2;3m rgb\u{1b}[m.";
         assert_eq!(
-            drawn(text),
+            rendered(text),
             "<span class=\"f1 bo \">error</span>: &lt;x&gt; <span class=\"f10 \">ok</span> rgb."
         );
     }
 
     #[test]
-    fn other_commands_are_shown() {
-        assert_eq!(drawn("\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}["), "^[[2J^[]0;t^G^[[");
+    fn other_control_sequences_are_shown() {
+        assert_eq!(rendered("\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}["), "^[[2J^[]0;t^G^[[");
     }
 }

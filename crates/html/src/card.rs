@@ -1,45 +1,46 @@
 //! Cards: the full content of a tool call, shown below its summary line.
 
 use threadline_view::{
-    AgentView, CallView, Card, Change, CommandCard, Hunk, Outcome, Question, Todo, figure, outcome_name,
+    AgentView, CallView, CommandCard, DiffChange, Hunk, Question, Todo, ToolCard, ToolOutcome, humanize,
+    outcome_name,
 };
 
 use crate::markup::Markup;
-use crate::sheet::{Sheet, left_out};
-use crate::turn::{self, Place};
-use crate::{picture, prose, words};
+use crate::render_context::{RenderContext, omitted_note};
+use crate::turn::{self, TurnContext};
+use crate::{message_files, prose, text_format};
 
 /// Adds the body of the call with the anchor `name`.
-pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
-    let failed = call.outcome != Outcome::Ok;
-    if let Card::Agent { .. } = call.card {
+pub(crate) fn render_body(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
+    let failed = call.outcome != ToolOutcome::Ok;
+    if let ToolCard::Agent { .. } = call.card {
         agent(sheet, out, call, name);
     } else {
         card(sheet, out, call);
         for agent in &call.agents {
-            work(sheet, out, agent, name);
+            render_subagent(sheet, out, agent, name);
         }
     }
     // These cards already contain the result. An error is shown in any case.
     let told = !failed
         && matches!(
             call.card,
-            Card::Command(_)
-                | Card::File { .. }
-                | Card::Diff { .. }
-                | Card::Todos(_)
-                | Card::Page { .. }
-                | Card::Links { .. }
-                | Card::Agent { .. }
+            ToolCard::Command(_)
+                | ToolCard::File { .. }
+                | ToolCard::Diff { .. }
+                | ToolCard::Todos(_)
+                | ToolCard::Page { .. }
+                | ToolCard::Links { .. }
+                | ToolCard::Agent { .. }
         );
-    let shown = call.shown_result();
-    let said = if failed { call.complaint().unwrap_or_default() } else { shown.trim() };
-    let told = told || matches!(&call.card, Card::Command(card) if card.output.trim() == said);
-    let told = told || matches!(&call.card, Card::File { text, .. } if *text == call.result);
-    let told = told || matches!(&call.card, Card::Matches { lines, .. } if *lines == call.result);
+    let shown = call.formatted_result();
+    let said = if failed { call.error_text().unwrap_or_default() } else { shown.trim() };
+    let told = told || matches!(&call.card, ToolCard::Command(card) if card.output.trim() == said);
+    let told = told || matches!(&call.card, ToolCard::File { text, .. } if *text == call.result);
+    let told = told || matches!(&call.card, ToolCard::Matches { lines, .. } if *lines == call.result);
     let told = told
-        || matches!(&call.card, Card::Questions(questions) if questions.iter().all(|q| q.answer.is_some()));
-    let told = told || matches!(&call.card, Card::Matches { files, .. } if !failed && !files.is_empty());
+        || matches!(&call.card, ToolCard::Questions(questions) if questions.iter().all(|q| q.answer.is_some()));
+    let told = told || matches!(&call.card, ToolCard::Matches { files, .. } if !failed && !files.is_empty());
     if !told && !said.is_empty() {
         if failed {
             out.lit("<p class=\"cap bad\">").text(outcome_name(call.outcome)).lit("</p>");
@@ -48,47 +49,47 @@ pub(crate) fn body(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, nam
         }
         sheet.output(out, said);
     }
-    picture::attached(sheet, out, &call.files, &[]);
+    message_files::render_files(sheet, out, &call.files, &[]);
 }
 
-fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
+fn card(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
     match &call.card {
-        Card::Command(card) => command(sheet, out, card),
-        Card::File { path, text, start_line, .. } => {
+        ToolCard::Command(card) => command(sheet, out, card),
+        ToolCard::File { path, text, start_line, .. } => {
             path_line(out, path);
             file(sheet, out, path, text, *start_line);
         }
-        Card::Diff { path, hunks, by_hand, .. } => {
+        ToolCard::Diff { path, hunks, by_hand, .. } => {
             path_line(out, path);
             if *by_hand {
                 out.lit("<p class=\"note\">edited by the user before accepting</p>");
             }
-            diff(sheet, out, path, hunks);
+            render_diff(sheet, out, path, hunks);
         }
-        Card::Matches { pattern, place, files, lines } => {
+        ToolCard::Matches { pattern, place, files, lines } => {
             fields(out, &[("pattern", pattern), ("in", place)]);
             if !files.is_empty() {
                 out.lit("<ul class=\"files\">");
                 for file in files {
-                    out.lit("<li>").text(words::path(file, sheet.cwd.as_deref())).lit("</li>");
+                    out.lit("<li>").text(text_format::path(file, sheet.cwd.as_deref())).lit("</li>");
                 }
                 out.lit("</ul>");
             }
             sheet.output(out, lines);
         }
-        Card::Todos(todos) => list(out, todos),
-        Card::Page { url, status, prompt, text } => {
+        ToolCard::Todos(todos) => render_todos(out, todos),
+        ToolCard::Page { url, status, prompt, text } => {
             out.lit("<p class=\"path\">");
             prose::link(out, url, url);
             out.lit("</p>");
             fields(out, &[("status", status), ("prompt", prompt)]);
-            let (text, left) = words::clip(text, sheet.options.max_output);
+            let (text, left) = text_format::truncate(text, sheet.options.max_output);
             out.lit("<div class=\"prose\">");
             prose::markdown(out, text);
             out.lit("</div>");
-            left_out(out, left);
+            omitted_note(out, left);
         }
-        Card::Links { query, links, text } => {
+        ToolCard::Links { query, links, text } => {
             fields(out, &[("query", query)]);
             out.lit("<ol class=\"links\">");
             for (title, url) in links {
@@ -103,23 +104,23 @@ fn card(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView) {
                 out.lit("</div>");
             }
         }
-        Card::Plan(plan) => {
+        ToolCard::Plan(plan) => {
             out.lit("<div class=\"prose\">");
             prose::markdown(out, plan);
             out.lit("</div>");
         }
-        Card::Questions(questions) => questions.iter().for_each(|asked| question(out, asked)),
-        Card::Message { to, text } => {
+        ToolCard::Questions(questions) => questions.iter().for_each(|asked| question(out, asked)),
+        ToolCard::Message { to, text } => {
             fields(out, &[("to", to)]);
             out.lit("<div class=\"prose\">");
             prose::markdown(out, text);
             out.lit("</div>");
         }
-        Card::Fields(found) => {
+        ToolCard::Fields(found) => {
             let found: Vec<(&str, &str)> = found.iter().map(|(key, value)| (&**key, &**value)).collect();
             fields(out, &found);
         }
-        Card::Agent { .. } => {}
+        ToolCard::Agent { .. } => {}
     }
 }
 
@@ -139,7 +140,7 @@ fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
     out.lit("</dl>");
 }
 
-fn command(sheet: &Sheet<'_>, out: &mut Markup, card: &CommandCard) {
+fn command(sheet: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
     if !card.description.is_empty() {
         out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
     }
@@ -170,8 +171,8 @@ fn language(out: &mut Markup, path: &str) {
     }
 }
 
-fn file(sheet: &Sheet<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
-    let (text, left) = words::clip(text.trim_end_matches('\n'), sheet.options.max_output);
+fn file(sheet: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
+    let (text, left) = text_format::truncate(text.trim_end_matches('\n'), sheet.options.max_output);
     if text.is_empty() {
         return;
     }
@@ -184,10 +185,10 @@ fn file(sheet: &Sheet<'_>, out: &mut Markup, path: &str, text: &str, start_line:
     }
     out.lit("</pre>");
     out.lit("<pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
-    left_out(out, left);
+    omitted_note(out, left);
 }
 
-pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, path: &str, hunks: &[Hunk]) {
+pub(crate) fn render_diff(sheet: &RenderContext<'_>, out: &mut Markup, path: &str, hunks: &[Hunk]) {
     if hunks.is_empty() {
         return;
     }
@@ -209,15 +210,15 @@ pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, path: &str, hunks: &[Hun
             }
             shown += line.text.len();
             let (class, sign) = match line.change {
-                Change::Kept => ("<span class=\"same\"", " "),
-                Change::Added => ("<span class=\"new\"", "+"),
-                Change::Removed => ("<span class=\"old\"", "-"),
+                DiffChange::Kept => ("<span class=\"same\"", " "),
+                DiffChange::Added => ("<span class=\"new\"", "+"),
+                DiffChange::Removed => ("<span class=\"old\"", "-"),
             };
             out.lit(class);
-            if line.change != Change::Added {
+            if line.change != DiffChange::Added {
                 line_no(out, " data-o=\"", &mut old);
             }
-            if line.change != Change::Removed {
+            if line.change != DiffChange::Removed {
                 line_no(out, " data-n=\"", &mut new);
             }
             out.lit(">").lit(sign);
@@ -235,7 +236,7 @@ pub(crate) fn diff(sheet: &Sheet<'_>, out: &mut Markup, path: &str, hunks: &[Hun
         }
     }
     out.lit("</pre></div>");
-    left_out(out, left);
+    omitted_note(out, left);
 }
 
 /// Adds the line number and increments it. A number of 0 is unknown and is left out.
@@ -246,7 +247,7 @@ fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {
     }
 }
 
-fn list(out: &mut Markup, todos: &[Todo]) {
+fn render_todos(out: &mut Markup, todos: &[Todo]) {
     out.lit("<ul class=\"todos\">");
     for todo in todos {
         let (class, mark) = match &*todo.status {
@@ -270,7 +271,7 @@ fn list(out: &mut Markup, todos: &[Todo]) {
 fn question(out: &mut Markup, question: &Question) {
     out.lit("<p class=\"question\">").text(&question.text).lit("</p><ul class=\"todos\">");
     for option in &question.options {
-        let mark = if question.chose(&option.label) {
+        let mark = if question.has_chosen(&option.label) {
             "<li class=\"active\"><span class=\"tick\">●</span> "
         } else {
             "<li><span class=\"tick\">○</span> "
@@ -281,7 +282,7 @@ fn question(out: &mut Markup, question: &Question) {
         }
         out.lit("</li>");
     }
-    if let Some(answer) = question.own_answer() {
+    if let Some(answer) = question.free_text_answer() {
         out.lit("<li class=\"active\"><span class=\"tick\">●</span> ").text(&answer).lit("</li>");
     }
     if question.answer.is_none() {
@@ -293,8 +294,8 @@ fn question(out: &mut Markup, question: &Question) {
     }
 }
 
-fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
-    let Card::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
+fn agent(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
+    let ToolCard::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
     fields(out, &[("agent", agent_type), ("mode", if *background { "background" } else { "" })]);
     // The first turn of a sub-agent repeats the prompt.
     if call.agents.is_empty() && !prompt.is_empty() {
@@ -302,31 +303,36 @@ fn agent(sheet: &mut Sheet<'_>, out: &mut Markup, call: &CallView, name: &str) {
         body.lit("<div class=\"prompt\">").text(prompt).lit("</div>");
         let mut summary = Markup::new();
         summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
-        summary.text(&words::first_words(prompt, 160)).lit("</span>");
-        sheet.fold(out, None, &summary, &body);
+        summary.text(&text_format::excerpt(prompt, 160)).lit("</span>");
+        sheet.collapsible(out, None, &summary, &body);
     }
     for agent in &call.agents {
-        work(sheet, out, agent, name);
+        render_subagent(sheet, out, agent, name);
     }
     // A background agent reports its answer later, in a separate prompt.
     if !answer.trim().is_empty() && (!*background || call.agents.is_empty()) {
-        let (answer, left) = words::clip(answer, sheet.options.max_output);
+        let (answer, left) = text_format::truncate(answer, sheet.options.max_output);
         out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
         prose::markdown(out, answer);
         out.lit("</div>");
-        left_out(out, left);
+        omitted_note(out, left);
     }
 }
 
 /// Adds the turns of a sub-agent. One that no call started gets its own anchor.
-pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
+pub(crate) fn render_subagent(
+    sheet: &mut RenderContext<'_>,
+    out: &mut Markup,
+    agent: &AgentView,
+    call: &str,
+) {
     sheet.agents.push((agent.id.clone(), call.to_owned()));
     if let Some(at) = sheet.options.served_at.clone() {
-        return served_work(out, agent, &at);
+        return link_subagent(out, agent, &at);
     }
     let mut body = Markup::new();
     body.lit("<div class=\"agent\">");
-    let place = Place { agent: Some(&agent.id), turns: "", goes_on: false };
+    let place = TurnContext { agent: Some(&agent.id), id_prefix: "", is_continuation: false };
     for turn in &agent.turns {
         turn::turn(sheet, &mut body, turn, place);
     }
@@ -335,21 +341,21 @@ pub(crate) fn work(sheet: &mut Sheet<'_>, out: &mut Markup, agent: &AgentView, c
     let mut summary = Markup::new();
     summary.lit("<span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     summary.text(agent.name());
-    summary.lit("</span><span class=\"gist\">").text(&figure::plural(calls as u64, "call"));
+    summary.lit("</span><span class=\"gist\">").text(&humanize::plural(calls as u64, "call"));
     if agent.spent.calls > 0 {
         summary.lit(" · ").text(&agent.spent.short_cost());
     }
     summary.lit("</span>");
     if call.is_empty() {
-        sheet.named_fold(out, &format!("a-{}", agent.id), &summary, &body);
+        sheet.collapsible_with_id(out, &format!("a-{}", agent.id), &summary, &body);
     } else {
-        sheet.fold(out, None, &summary, &body);
+        sheet.collapsible(out, None, &summary, &body);
     }
 }
 
 /// Adds a link to the page of a sub-agent, and a collapsible section that fetches its turns when expanded.
-fn served_work(out: &mut Markup, agent: &AgentView, at: &str) {
-    let id = words::url(&agent.id);
+fn link_subagent(out: &mut Markup, agent: &AgentView, at: &str) {
+    let id = text_format::encode_url(&agent.id);
     out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);
     out.lit("\"><summary><span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     out.text(agent.name());

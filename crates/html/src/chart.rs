@@ -1,9 +1,9 @@
 //! A small chart of context size and cost per turn.
 
-use threadline_view::{TurnLayout, figure};
+use threadline_view::{TurnLayout, humanize};
 
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The size of each of the two charts.
 const WIDTH: usize = 360;
@@ -14,13 +14,13 @@ const BARS: usize = 120;
 
 /// Draws the context size at the last reply and the cost of each turn. Empty for sessions of fewer than three
 /// turns.
-pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
+pub(crate) fn growth_chart(turns: &[TurnLayout]) -> Markup {
     let mut out = Markup::new();
     if turns.len() < 3 {
         return out;
     }
     let per = turns.len().div_ceil(BARS);
-    let bars: Vec<Bar> = turns.chunks(per).map(Bar::of).collect();
+    let bars: Vec<TurnBar> = turns.chunks(per).map(TurnBar::of).collect();
     let most = bars.iter().map(|bar| bar.context).max().unwrap_or(0);
     let dearest = bars.iter().map(|bar| bar.cost).fold(0.0, f64::max);
     if most == 0 && dearest == 0.0 {
@@ -29,10 +29,10 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
     out.lit("<div class=\"growth\">");
     if most > 0 {
         let cut = if bars.iter().any(|bar| bar.compacted) { "; amber: compacted" } else { "" };
-        let label = format!("context, up to {} tokens{cut}", figure::short_count(most));
+        let label = format!("context, up to {} tokens{cut}", humanize::short_count(most));
         let heights = bars
             .iter()
-            .map(|bar| (bar.context as f64 / most as f64, figure::short_count(bar.context) + " tokens"));
+            .map(|bar| (bar.context as f64 / most as f64, humanize::short_count(bar.context) + " tokens"));
         row(&mut out, &bars, "g-context", &label, heights);
     }
     if dearest > 0.0 {
@@ -46,7 +46,7 @@ pub(crate) fn growth(turns: &[TurnLayout]) -> Markup {
 }
 
 /// One turn, or several consecutive ones.
-struct Bar {
+struct TurnBar {
     anchor: String,
     numbers: (usize, usize),
     title: String,
@@ -55,13 +55,13 @@ struct Bar {
     compacted: bool,
 }
 
-impl Bar {
+impl TurnBar {
     fn of(turns: &[TurnLayout]) -> Self {
         let (first, last) = (&turns[0], &turns[turns.len() - 1]);
         Self {
             anchor: first.turn.anchor.clone(),
             numbers: (first.turn.number, last.turn.number),
-            title: words::first_words(&first.line.title, 60),
+            title: text_format::excerpt(&first.line.title, 60),
             context: turns.iter().map(|turn| turn.context).max().unwrap_or(0),
             cost: turns.iter().map(|turn| turn.turn.spent.cost.to_f64()).sum(),
             compacted: turns.iter().any(|turn| turn.line.compactions > 0),
@@ -71,7 +71,7 @@ impl Bar {
 
 fn row(
     out: &mut Markup,
-    bars: &[Bar],
+    bars: &[TurnBar],
     class: &'static str,
     label: &str,
     heights: impl Iterator<Item = (f64, String)>,

@@ -2,16 +2,16 @@
 
 use jiff::tz::TimeZone;
 
-use threadline_view::{Totals, figure};
+use threadline_view::{UsageTotals, humanize};
 
 use crate::asset;
 use crate::markup::Markup;
-use crate::turn::spent_words;
-use crate::words;
+use crate::text_format;
+use crate::turn::cost_summary;
 
 /// A session on the index page.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct IndexedSession {
     /// The file name of its page, in the same folder as the index.
     pub href: String,
     /// The directory it ran in, or the name of its project.
@@ -27,19 +27,19 @@ pub struct Listed {
     /// The number of turns.
     pub turns: u64,
     /// Tokens and cost.
-    pub spent: Totals,
+    pub spent: UsageTotals,
     /// The size of its log in bytes.
     pub size: u64,
 }
 
 /// Renders a page that lists sessions by project, both in order of last activity, latest first.
-pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
+pub fn index(sessions: &[IndexedSession], zone: &TimeZone) -> Markup {
     let mut out = Markup::new();
     asset::head(&mut out, "Sessions", false);
     out.lit("<body class=\"list\">\n<main id=\"main\"><header class=\"opening\"><h1>Sessions</h1>");
-    let mut projects: Vec<(&str, Vec<&Listed>)> = Vec::new();
-    let mut sessions: Vec<&Listed> = sessions.iter().collect();
-    let ended = |session: &Listed| session.span.map(|(_, end)| end);
+    let mut projects: Vec<(&str, Vec<&IndexedSession>)> = Vec::new();
+    let mut sessions: Vec<&IndexedSession> = sessions.iter().collect();
+    let ended = |session: &IndexedSession| session.span.map(|(_, end)| end);
     sessions.sort_by(|a, b| ended(b).cmp(&ended(a)).then_with(|| a.href.cmp(&b.href)));
     for session in &sessions {
         match projects.iter_mut().find(|(project, _)| *project == session.project) {
@@ -47,12 +47,12 @@ pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
             None => projects.push((&session.project, vec![session])),
         }
     }
-    let count = figure::plural(projects.len() as u64, "project");
-    sum(&mut out, &sessions, Some(count), zone);
+    let count = humanize::plural(projects.len() as u64, "project");
+    add_totals(&mut out, &sessions, Some(count), zone);
     out.lit("</header>\n");
     for (project, sessions) in projects {
         out.lit("<section class=\"project\"><h2>").text(project).lit("</h2>\n");
-        sum(&mut out, &sessions, None, zone);
+        add_totals(&mut out, &sessions, None, zone);
         out.lit("<ul>");
         for session in sessions {
             row(&mut out, session, zone);
@@ -65,46 +65,52 @@ pub fn index(sessions: &[Listed], zone: &TimeZone) -> Markup {
 }
 
 /// Adds the totals of some sessions.
-fn sum(out: &mut Markup, sessions: &[&Listed], first: Option<String>, zone: &TimeZone) {
-    let mut spent = Totals::default();
+fn add_totals(out: &mut Markup, sessions: &[&IndexedSession], first: Option<String>, zone: &TimeZone) {
+    let mut spent = UsageTotals::default();
     sessions.iter().for_each(|session| spent += &session.spent);
     let turns = sessions.iter().map(|session| session.turns).sum();
     let spans = || sessions.iter().filter_map(|session| session.span);
     let (start, end) = (spans().map(|(start, _)| start).min(), spans().map(|(_, end)| end).max());
-    let day = |at: i64| words::moment(at, zone, "%-d %b %Y").map(|(day, _)| day);
+    let day = |at: i64| text_format::format_time(at, zone, "%-d %b %Y").map(|(day, _)| day);
     let days = start.and_then(day).zip(end.and_then(day));
     let mut facts: Vec<String> = first.into_iter().collect();
-    facts.push(figure::plural(sessions.len() as u64, "session"));
-    facts.push(figure::plural(turns, "turn"));
+    facts.push(humanize::plural(sessions.len() as u64, "session"));
+    facts.push(humanize::plural(turns, "turn"));
     facts.extend(days.map(|(from, until)| if from == until { from } else { format!("{from} to {until}") }));
     out.lit("<p class=\"facts\">").text(&facts.join(" · "));
     cost(out, &spent);
     out.lit("</p>\n");
 }
 
-fn cost(out: &mut Markup, spent: &Totals) {
+fn cost(out: &mut Markup, spent: &UsageTotals) {
     if spent.calls > 0 {
-        out.lit(" · <b title=\"").text(&spent_words(spent)).lit("\">").text(&words::cost(spent)).lit("</b>");
+        out.lit(" · <b title=\"")
+            .text(&cost_summary(spent))
+            .lit("\">")
+            .text(&text_format::cost(spent))
+            .lit("</b>");
     }
 }
 
-fn row(out: &mut Markup, session: &Listed, zone: &TimeZone) {
+fn row(out: &mut Markup, session: &IndexedSession, zone: &TimeZone) {
     out.lit("<li><a href=\"")
         .text(&session.href)
         .lit("\">")
-        .text(&words::first_words(&session.title, 160))
+        .text(&text_format::excerpt(&session.title, 160))
         .lit("</a>");
     if let Some(prompt) = session.first_prompt.as_deref().filter(|prompt| *prompt != session.title) {
-        out.lit("<p class=\"first\">").text(&words::first_words(prompt, 200)).lit("</p>");
+        out.lit("<p class=\"first\">").text(&text_format::excerpt(prompt, 200)).lit("</p>");
     }
     out.lit("<p class=\"facts\">");
-    if let Some((shown, exact)) = session.span.and_then(|span| words::span(span, zone, "%-d %b %Y")) {
+    if let Some((shown, exact)) =
+        session.span.and_then(|span| text_format::format_span(span, zone, "%-d %b %Y"))
+    {
         out.lit("<time datetime=\"").text(&exact).lit("\">").text(&shown).lit("</time> · ");
     }
-    out.text(&figure::plural(session.turns, "turn"));
+    out.text(&humanize::plural(session.turns, "turn"));
     cost(out, &session.spent);
     if let Some(branch) = &session.git_branch {
         out.lit(" · ").text(branch);
     }
-    out.lit(" · ").text(&figure::bytes(session.size)).lit("</p></li>\n");
+    out.lit(" · ").text(&humanize::bytes(session.size)).lit("</p></li>\n");
 }

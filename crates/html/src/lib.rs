@@ -1,7 +1,8 @@
 //! Renders view data as HTML, as whole pages or fragments.
 //!
-//! A [`Page`] is one self-contained file: it makes no requests, and its content security policy allows none.
-//! [`turn`](turn()) renders a single turn. [`index`](index()) renders the page that lists other pages.
+//! A [`PageBuilder`] is one self-contained file: it makes no requests, and its content security policy
+//! allows none. [`turn`](turn()) renders a single turn. [`index`](index()) renders the page that lists
+//! other pages.
 //!
 //! Untrusted text becomes markup only through [`Markup`], which escapes everything except literals of this
 //! crate.
@@ -10,37 +11,38 @@
 
 mod ansi;
 mod asset;
+mod attachment;
 mod card;
 mod chart;
+mod compressed_section;
 mod index;
 mod item;
 mod lists;
-mod lump;
 mod markup;
-mod opening;
-mod pack;
+mod message_files;
+mod outline;
 mod page;
-mod picture;
+mod page_header;
 mod prose;
-mod rail;
 mod raw;
-mod served;
-mod sheet;
+mod render_context;
+mod session_page;
 mod site;
+mod text_format;
 mod turn;
-mod words;
 
-pub use index::{Listed, index};
+pub use compressed_section::Spool;
+pub use index::{IndexedSession, index};
 pub use lists::{
-    CheckPage, ExplainPage, FoundBlock, FoundSession, HomePage, SearchPage, UsagePage, check, explain, home,
+    BlockHit, CheckPage, ExplainPage, HomePage, SearchPage, SessionHits, UsagePage, check, explain, home,
     home_markdown, href, project_name, search, search_results, usage, usage_markdown,
 };
 pub use markup::Markup;
-pub use pack::Spool;
-pub use page::{Images, Options, Page, page, turn};
+pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};
 pub use raw::{RawLine, RawLines};
-pub use served::{
-    Part, PartTurn, RailPart, Served, around, changes_page, inside, part, rail_part, served_page,
+pub use session_page::{
+    OutlinePart, PagePart, PageTurn, SessionPage, header_and_footer, render_changes_page,
+    render_outline_part, render_part, render_session_page, render_subagent_turns,
 };
-pub use site::{Frame, Tab, asset, site, site_head, stamp};
-pub use words::url;
+pub use site::{PageFrame, ViewerTab, asset, site, site_head, stamp};
+pub use text_format::encode_url;

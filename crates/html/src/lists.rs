@@ -6,18 +6,18 @@
 
 mod chart;
 mod check;
-mod chooser;
 mod explain;
-mod foot;
+mod filter_panel;
+mod footer;
 mod home;
 mod link;
-mod numbers;
 mod search;
 mod usage;
+mod usage_table;
 
 pub use check::{CheckPage, check};
 pub use explain::{ExplainPage, explain};
 pub use home::{HomePage, home, home_markdown};
 pub use link::{href, project_name};
-pub use search::{FoundBlock, FoundSession, SearchPage, search, search_results};
+pub use search::{BlockHit, SearchPage, SessionHits, search, search_results};
 pub use usage::{UsagePage, usage, usage_markdown};

@@ -99,7 +99,7 @@ impl Markup {
 }
 
 /// Bytes that may need escaping.
-const LOOK: [bool; 256] = {
+const MAY_NEED_ESCAPE: [bool; 256] = {
     let mut look = [false; 256];
     let mut byte = 0;
     while byte < 0x20 {
@@ -125,7 +125,7 @@ fn escape(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut done = 0;
     let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|byte| LOOK[usize::from(*byte)]) {
+    while let Some(found) = bytes[at..].iter().position(|byte| MAY_NEED_ESCAPE[usize::from(*byte)]) {
         at += found;
         let ch = text[at..].chars().next().unwrap_or_default();
         let end = at + ch.len_utf8();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_shown() {
+    fn hidden_characters_are_shown() {
         assert_eq!(escaped("a\rb\r\nc\0\u{7f}"), "a^Mb\nc^@^?");
         assert_eq!(escaped("\u{1b}[31m\u{9b} \u{202e}evil"), "^[[31m&lt;U+009B&gt; &lt;U+202E&gt;evil");
         assert_eq!(escaped("\u{1c}"), "^\\");

@@ -18,7 +18,7 @@ pub(crate) fn markdown(out: &mut Markup, text: &str) {
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer =
-        Writer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new(), depth: 0 };
+        MarkdownRenderer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new(), depth: 0 };
     for event in Parser::new_ext(text, options) {
         writer.event(event);
     }
@@ -45,7 +45,7 @@ pub(crate) fn link(out: &mut Markup, url: &str, text: &str) {
     };
 }
 
-struct Writer<'m> {
+struct MarkdownRenderer<'m> {
     out: &'m mut Markup,
     columns: Vec<Alignment>,
     column: usize,
@@ -57,7 +57,7 @@ struct Writer<'m> {
     depth: usize,
 }
 
-impl Writer<'_> {
+impl MarkdownRenderer<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -217,15 +217,15 @@ impl Writer<'_> {
 mod tests {
     use super::*;
 
-    fn drawn(text: &str) -> String {
+    fn rendered(text: &str) -> String {
         let mut out = Markup::new();
         markdown(&mut out, text);
         out.into_string()
     }
 
     #[test]
-    fn the_usual_things() {
-        insta::assert_snapshot!(drawn("# One\n\na **b** `c<d`\n\n3. x\n4. y\n\n```rust ignore\nfn f() {}\n```\n\n| a | b |\n|--|-:|\n| 1 | 2 |\n\n- [x] done"), @r#"
+    fn common_markdown_is_rendered() {
+        insta::assert_snapshot!(rendered("# One\n\na **b** `c<d`\n\n3. x\n4. y\n\n```rust ignore\nfn f() {}\n```\n\n| a | b |\n|--|-:|\n| 1 | 2 |\n\n- [x] done"), @r#"
         <h3>One</h3><p>a <strong>b</strong> <code>c&lt;d</code></p><ol start="3"><li>x</li><li>y</li></ol><div class="code" data-lang="rust"><pre tabindex="0"><code>fn f() {}
         </code></pre></div><div class="table"><table><thead><tr><th>a</th><th class="right">b</th></tr></thead><tbody><tr><td>1</td><td class="right">2</td></tr></tbody></table></div><ul><li><span class="tick">☑</span> done</li></ul>
         "#);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn quotes_are_nested_only_so_deep() {
-        let html = drawn(&format!("{}x", ">".repeat(10_000)));
+        let html = rendered(&format!("{}x", ">".repeat(10_000)));
         assert_eq!(html.matches("<blockquote>").count(), MOST_QUOTES);
         assert_eq!(html.matches("</blockquote>").count(), MOST_QUOTES);
         assert!(html.contains("<p>x</p>"), "{html}");
@@ -241,20 +241,20 @@ mod tests {
 
     #[test]
     fn a_text_that_is_too_long_to_parse_is_shown_as_it_is() {
-        let html = drawn(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
+        let html = rendered(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
         assert!(html.contains("*a* &lt;b&gt;\n*a*") && !html.contains("<em>"));
     }
 
     #[test]
-    fn links_lead_only_where_a_reader_expects() {
-        insta::assert_snapshot!(drawn("[a](https://x.org/?q=\"1\") [b](javascript:alert(1)) [c](JaVaScRiPt:x) <http://y.org> [d](data:text/html,x) ![e](https://z.org/p.png) ![f](data:image/svg+xml;base64,AAAA)"), @r#"
+    fn links_are_limited_to_safe_schemes() {
+        insta::assert_snapshot!(rendered("[a](https://x.org/?q=\"1\") [b](javascript:alert(1)) [c](JaVaScRiPt:x) <http://y.org> [d](data:text/html,x) ![e](https://z.org/p.png) ![f](data:image/svg+xml;base64,AAAA)"), @r#"
         <p><a rel="noopener noreferrer" href="https://x.org/?q=&quot;1&quot;">a</a> b <code>javascript:alert(1)</code> c <code>JaVaScRiPt:x</code> <a rel="noopener noreferrer" href="http://y.org">http://y.org</a> d <code>data:text/html,x</code> <span class="picture">e</span> <a rel="noopener noreferrer" href="https://z.org/p.png">https://z.org/p.png</a> <span class="picture">f</span> <code>data:…</code></p>
         "#);
     }
 
     #[test]
     fn raw_html_is_text() {
-        insta::assert_snapshot!(drawn("<script>alert(1)</script>\n\nand <img src=x onerror=alert(1)> <!-- x -->"), @r"
+        insta::assert_snapshot!(rendered("<script>alert(1)</script>\n\nand <img src=x onerror=alert(1)> <!-- x -->"), @r"
         <p>&lt;script&gt;alert(1)&lt;/script&gt;
         </p><p>and &lt;img src=x onerror=alert(1)&gt; &lt;!-- x --&gt;</p>
         ");

@@ -5,36 +5,36 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::lump::{Lumps, lumps_in};
+use crate::attachment::{Attachments, find_attachments};
+use crate::compressed_section::{self, CompressionQueue, SECTION_SIZE, Spool};
 use crate::markup::Markup;
-use crate::pack::{self, BLOB, Press, Spool};
 
 /// A line of a log.
 pub struct RawLine {
     /// Its number.
     pub line_no: u64,
     /// The text that contains the line, shared with the caller to avoid a copy.
-    pub whole: Arc<String>,
-    /// The byte range of the line in `whole`.
+    pub source: Arc<String>,
+    /// The byte range of the line in `source`.
     pub range: Range<usize>,
 }
 
 /// A line of a compressed section, without its attachments.
-pub(crate) struct PackedLine {
+pub(crate) struct SectionLine {
     line: RawLine,
-    /// The byte range in `whole` and the number of each attachment.
-    lumps: Vec<(Range<usize>, usize)>,
+    /// The byte range in `source` and the number of each attachment.
+    attachments: Vec<(Range<usize>, usize)>,
 }
 
 /// The raw lines of a session and its sub-agents, compressed as they are added.
 #[derive(Default)]
 pub struct RawLines {
-    press: Option<Arc<Press>>,
+    queue: Option<Arc<CompressionQueue>>,
     /// The lines of the current section, and their size in bytes.
-    open: Vec<PackedLine>,
+    lines: Vec<SectionLine>,
     n_bytes: usize,
     n_packs: usize,
-    pub(crate) lumps: Lumps,
+    pub(crate) attachments: Attachments,
     /// The name of each log, with the number and first line of each of its sections.
     logs: Vec<(String, Vec<(usize, u64)>)>,
     last: u64,
@@ -43,7 +43,7 @@ pub struct RawLines {
 impl RawLines {
     /// Creates an empty collection. Compressed sections are kept in `spool` until the page is written.
     pub fn new(spool: Box<dyn Spool>) -> Self {
-        Self { press: Some(Arc::new(Press::new("r", spool))), ..Self::default() }
+        Self { queue: Some(Arc::new(CompressionQueue::new("r", spool))), ..Self::default() }
     }
 
     /// Begins a log. `name` is empty for the session itself, or the id of a sub-agent.
@@ -54,27 +54,29 @@ impl RawLines {
 
     /// Adds the next line of the current log.
     pub fn add(&mut self, line: RawLine) {
-        let Some((_, starts)) = self.logs.last_mut().filter(|_| self.press.is_some()) else { return };
-        if self.open.is_empty() && (line.line_no != self.last || starts.is_empty()) {
+        let Some((_, starts)) = self.logs.last_mut().filter(|_| self.queue.is_some()) else { return };
+        if self.lines.is_empty() && (line.line_no != self.last || starts.is_empty()) {
             starts.push((self.n_packs, line.line_no));
         }
         self.last = line.line_no;
         let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
-        let found = lumps_in(&line.whole, line.range.clone());
-        let lumps: Vec<_> =
-            found.into_iter().map(|range| (range.clone(), self.lumps.number(&line.whole, range))).collect();
+        let found = find_attachments(&line.source, line.range.clone());
+        let lumps: Vec<_> = found
+            .into_iter()
+            .map(|range| (range.clone(), self.attachments.number(&line.source, range)))
+            .collect();
         let n_apart: usize = lumps.iter().map(|(range, _)| range.len()).sum();
         self.n_bytes += digits + line.range.len() - n_apart + 2;
-        self.open.push(PackedLine { line, lumps });
-        if self.n_bytes >= BLOB {
+        self.lines.push(SectionLine { line, attachments: lumps });
+        if self.n_bytes >= SECTION_SIZE {
             self.close();
         }
     }
 
     /// Ends the current section and queues it for compression.
     pub fn close(&mut self) {
-        let lines = std::mem::take(&mut self.open);
-        if let Some(press) = self.press.as_ref().filter(|_| !lines.is_empty()) {
+        let lines = std::mem::take(&mut self.lines);
+        if let Some(press) = self.queue.as_ref().filter(|_| !lines.is_empty()) {
             press.push_lines(self.n_packs, lines, self.n_bytes);
             self.n_packs += 1;
         }
@@ -82,7 +84,7 @@ impl RawLines {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.n_packs == 0 && self.open.is_empty()
+        self.n_packs == 0 && self.lines.is_empty()
     }
 
     /// Adds the index as JSON: `{"log":[[section, first line], …], …}`.
@@ -97,7 +99,7 @@ impl RawLines {
                 if j > 0 {
                     out.lit(",");
                 }
-                pack::numbers(out, [*pack as u64, *line_no]);
+                compressed_section::numbers(out, [*pack as u64, *line_no]);
             }
             out.lit("]");
         }
@@ -106,29 +108,29 @@ impl RawLines {
 
     pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
         self.close();
-        self.press.map_or(Ok(()), |press| press.write(to))?;
-        self.lumps.write(to)
+        self.queue.map_or(Ok(()), |press| press.write(to))?;
+        self.attachments.write(to)
     }
 }
 
 /// Appends lines in the format of a section: the line number, then `:offset=attachment,…` for each attachment
 /// removed, a space, and the rest of the line. Offsets are in UTF-16 code units, as JavaScript counts.
-pub(crate) fn join(lines: &[PackedLine], out: &mut String) {
-    for PackedLine { line, lumps } in lines {
+pub(crate) fn join_lines(lines: &[SectionLine], out: &mut String) {
+    for SectionLine { line, attachments: lumps } in lines {
         let _ = write!(out, "{}", line.line_no);
         let (mut from, mut at) = (line.range.start, 0);
         for (i, (range, number)) in lumps.iter().enumerate() {
-            at += line.whole[from..range.start].chars().map(char::len_utf16).sum::<usize>();
+            at += line.source[from..range.start].chars().map(char::len_utf16).sum::<usize>();
             let _ = write!(out, "{}{at}={number}", if i == 0 { ':' } else { ',' });
             from = range.end;
         }
         out.push(' ');
         let mut from = line.range.start;
         for (range, _) in lumps {
-            out.push_str(&line.whole[from..range.start]);
+            out.push_str(&line.source[from..range.start]);
             from = range.end;
         }
-        out.push_str(&line.whole[from..line.range.end]);
+        out.push_str(&line.source[from..line.range.end]);
         out.push('\n');
     }
 }

@@ -9,11 +9,11 @@ use crate::markup::Markup;
 
 /// The frame of a viewer page.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct PageFrame<'a> {
     /// The title of the page.
     pub title: &'a str,
     /// The active tab.
-    pub tab: Tab,
+    pub tab: ViewerTab,
     /// The class of the body element.
     pub class: &'static str,
     /// Additional scripts, besides the one every page includes: names of [assets](asset()).
@@ -23,7 +23,7 @@ pub struct Frame<'a> {
 /// The sections of the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it all")]
-pub enum Tab {
+pub enum ViewerTab {
     Home,
     Search,
     Usage,
@@ -33,11 +33,14 @@ pub enum Tab {
 }
 
 /// The tabs of the top bar.
-const TABS: &[(Tab, &str, &str)] =
-    &[(Tab::Home, "/", "Sessions"), (Tab::Search, "/search", "Search"), (Tab::Usage, "/usage", "Usage")];
+const TABS: &[(ViewerTab, &str, &str)] = &[
+    (ViewerTab::Home, "/", "Sessions"),
+    (ViewerTab::Search, "/search", "Search"),
+    (ViewerTab::Usage, "/usage", "Usage"),
+];
 
 /// The script of the list pages. Pages with it also include `lists.css`.
-const LISTS: &str = "lists.js";
+const LISTS_SCRIPT: &str = "lists.js";
 
 /// The assets: name, content type and text.
 const ASSETS: &[(&str, &str, &str)] = &[
@@ -69,20 +72,20 @@ pub fn stamp() -> &'static str {
 }
 
 /// Renders a viewer page with `content` inside `main`.
-pub fn site(frame: &Frame<'_>, content: &Markup) -> Markup {
+pub fn site(frame: &PageFrame<'_>, content: &Markup) -> Markup {
     let mut out = site_head(frame);
     out.lit("<main id=\"main\" tabindex=\"-1\">\n").add(content).lit("</main>\n</body>\n</html>\n");
     out
 }
 
 /// Renders everything up to the content, for pages with more than `main` and for streamed pages.
-pub fn site_head(frame: &Frame<'_>) -> Markup {
+pub fn site_head(frame: &PageFrame<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.lit("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.lit("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
     out.lit("<link rel=\"icon\" href=\"data:,\">\n<title>").text(frame.title).lit("</title>\n");
-    let lists = frame.scripts.contains(&LISTS);
+    let lists = frame.scripts.contains(&LISTS_SCRIPT);
     let own = lists.then_some("lists.css");
     for style in ["page.css", "site.css"].into_iter().chain(own) {
         out.lit("<link rel=\"stylesheet\" href=\"/assets/").text(stamp()).lit("/").text(style).lit("\">\n");
@@ -97,7 +100,7 @@ pub fn site_head(frame: &Frame<'_>) -> Markup {
         out.lit(if *tab == frame.tab { " aria-current=\"page\">" } else { ">" }).lit(name).lit("</a>");
     }
     out.lit("</nav>");
-    if frame.tab != Tab::Search {
+    if frame.tab != ViewerTab::Search {
         out.lit(
             "<form role=\"search\" class=\"site-search\" action=\"/search\"><input type=\"search\" name=\"q\"",
         );

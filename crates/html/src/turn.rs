@@ -1,12 +1,15 @@
 //! Turns: the prompt as a heading, figures in the margin, and the items below.
 
-use threadline_view::{Body, Input, Item, Totals, TurnView, figure, input_name, short_model, unmarked};
+use threadline_view::{
+    InputKind, ItemBody, TranscriptItem, TurnView, UsageTotals, humanize, input_name, short_model,
+    strip_markdown,
+};
 
-use crate::item::{Work, close_item, is_background, open_item};
+use crate::item::{TurnItems, close_item, is_background, open_item};
 use crate::markup::Markup;
-use crate::picture::attached;
-use crate::sheet::Sheet;
-use crate::{prose, words};
+use crate::message_files::render_files;
+use crate::render_context::RenderContext;
+use crate::{prose, text_format};
 
 /// The rest of a prompt is collapsed after its beginning if it is longer than this.
 const LONG_PROMPT: usize = 2000;
@@ -19,22 +22,25 @@ const LONG_REPORT: usize = 700;
 
 /// The context of a turn: the session, a branch, or a sub-agent.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TurnContext<'a> {
     /// The sub-agent's id.
     pub(crate) agent: Option<&'a str>,
     /// The prefix of turn ids; empty if turns have no ids and numbers.
-    pub(crate) turns: &'static str,
+    pub(crate) id_prefix: &'static str,
     /// Whether this is the continuation of a turn whose head is in another part.
-    pub(crate) goes_on: bool,
+    pub(crate) is_continuation: bool,
 }
 
-impl Place<'_> {
-    pub(crate) const MAIN: Place<'static> = Place { agent: None, turns: "t", goes_on: false };
-    pub(crate) const BRANCH: Place<'static> = Place { agent: None, turns: "", goes_on: false };
-    pub(crate) const MORE: Place<'static> = Place { agent: None, turns: "t", goes_on: true };
+impl TurnContext<'_> {
+    pub(crate) const MAIN: TurnContext<'static> =
+        TurnContext { agent: None, id_prefix: "t", is_continuation: false };
+    pub(crate) const BRANCH: TurnContext<'static> =
+        TurnContext { agent: None, id_prefix: "", is_continuation: false };
+    pub(crate) const CONTINUATION: TurnContext<'static> =
+        TurnContext { agent: None, id_prefix: "t", is_continuation: true };
 
     /// Returns the element id of an anchor. Anchors of the session itself are used unchanged.
-    pub(crate) fn name(self, anchor: &str) -> String {
+    pub(crate) fn element_id(self, anchor: &str) -> String {
         match self.agent {
             Some(agent) => format!("a-{agent}-{anchor}"),
             None => anchor.to_owned(),
@@ -43,89 +49,100 @@ impl Place<'_> {
 }
 
 /// Adds a turn.
-pub(crate) fn turn(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
-    let mut opened = OpenTurn::new(sheet, out, place);
+pub(crate) fn turn(sheet: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
+    let mut opened = TurnBuilder::new(sheet, out, place);
     turn.items.iter().for_each(|item| opened.add(sheet, out, item));
     opened.finish(sheet, out, turn);
 }
 
 /// A turn under construction. Its items are already written; the head is inserted before them at the end.
-pub(crate) struct OpenTurn<'a> {
-    place: Place<'a>,
+pub(crate) struct TurnBuilder<'a> {
+    context: TurnContext<'a>,
     /// The byte offset at which it begins.
     at: usize,
     /// The number of calls of each tool before this turn.
     counts: Vec<usize>,
-    head: Option<Head>,
+    head: Option<TurnHead>,
     /// Input without text and the items after it. Text may follow and become the head instead.
-    held: Vec<Item>,
-    work: Work<'a>,
+    pending: Vec<TranscriptItem>,
+    items: TurnItems<'a>,
     /// Whether it consists of background items only.
     is_aside: bool,
     is_bad: bool,
 }
 
-impl<'a> OpenTurn<'a> {
+impl<'a> TurnBuilder<'a> {
     /// Begins a turn at the end of `out`.
-    pub(crate) fn new(sheet: &Sheet<'_>, out: &Markup, place: Place<'a>) -> Self {
+    pub(crate) fn new(sheet: &RenderContext<'_>, out: &Markup, place: TurnContext<'a>) -> Self {
         let counts = sheet.tools.iter().map(|(_, count)| *count).collect();
-        let (head, work) = (None, Work::new(sheet, place));
-        Self { place, at: out.len(), counts, head, held: Vec::new(), work, is_aside: true, is_bad: false }
+        let (head, work) = (None, TurnItems::new(sheet, place));
+        Self {
+            context: place,
+            at: out.len(),
+            counts,
+            head,
+            pending: Vec::new(),
+            items: work,
+            is_aside: true,
+            is_bad: false,
+        }
     }
 
     /// Adds the next item.
-    pub(crate) fn add(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item) {
-        self.is_bad |= item.is_bad();
+    pub(crate) fn add(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
+        self.is_bad |= item.is_error();
         self.is_aside &= is_background(&item.body);
-        let may_be_head = self.head.is_none() && !self.place.goes_on;
+        let may_be_head = self.head.is_none() && !self.context.is_continuation;
         match &item.body {
-            Body::Input { input, text, .. } if may_be_head && (input.is_typed() || input.opens_turn()) => {
+            ItemBody::Input { input, text, .. }
+                if may_be_head && (input.is_typed() || input.opens_turn()) =>
+            {
                 self.is_aside = false;
                 if text.trim().is_empty() {
-                    self.held.push(item.clone());
+                    self.pending.push(item.clone());
                 } else {
-                    self.head = Some(Head::of(sheet, item, self.place));
-                    self.let_go(sheet, out);
+                    self.head = Some(TurnHead::of(sheet, item, self.context));
+                    self.flush_pending(sheet, out);
                 }
             }
-            Body::Input { .. } if !self.held.is_empty() => self.held.push(item.clone()),
-            body if !self.held.is_empty() && is_background(body) => self.held.push(item.clone()),
+            ItemBody::Input { .. } if !self.pending.is_empty() => self.pending.push(item.clone()),
+            body if !self.pending.is_empty() && is_background(body) => self.pending.push(item.clone()),
             _ => {
-                self.let_go(sheet, out);
-                self.work.add(sheet, out, item);
+                self.flush_pending(sheet, out);
+                self.items.add(sheet, out, item);
             }
         }
     }
 
     /// Draws the items kept back. The first becomes the head if there is none yet.
-    fn let_go(&mut self, sheet: &mut Sheet<'_>, out: &mut Markup) {
-        for item in std::mem::take(&mut self.held) {
+    fn flush_pending(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup) {
+        for item in std::mem::take(&mut self.pending) {
             if self.head.is_none() {
-                self.head = Some(Head::of(sheet, &item, self.place));
+                self.head = Some(TurnHead::of(sheet, &item, self.context));
             } else {
-                self.work.add(sheet, out, &item);
+                self.items.add(sheet, out, &item);
             }
         }
     }
 
     /// Ends the turn and inserts its head. `turn` provides its totals.
-    pub(crate) fn finish(mut self, sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView) {
-        let place = self.place;
-        self.let_go(sheet, out);
-        self.work.finish(sheet, out);
+    pub(crate) fn finish(mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
+        let place = self.context;
+        self.flush_pending(sheet, out);
+        self.items.finish(sheet, out);
         let mut start = Markup::new();
         // A command that no model answered.
         let is_minor = turn.models.is_empty() && self.head.as_ref().is_some_and(|head| head.is_command);
-        start.lit(match (place.goes_on, self.is_aside) {
+        start.lit(match (place.is_continuation, self.is_aside) {
             (true, _) => "<section class=\"turn more\"",
             // Hidden together with events.
             (false, true) => "<section class=\"turn aside\"",
             (false, false) if is_minor => "<section class=\"turn minor\"",
             (false, false) => "<section class=\"turn\"",
         });
-        if !place.turns.is_empty() {
-            if !place.goes_on {
-                start.lit(" id=\"").lit(place.turns).num(turn.number as u64).lit("\"");
+        if !place.id_prefix.is_empty() {
+            if !place.is_continuation {
+                start.lit(" id=\"").lit(place.id_prefix).num(turn.number as u64).lit("\"");
             }
             start.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
             for (number, (_, count)) in sheet.tools.iter().enumerate() {
@@ -138,8 +155,8 @@ impl<'a> OpenTurn<'a> {
         start.lit(">");
         match self.head {
             Some(head) => head.put(sheet, &mut start, turn, place),
-            None if place.goes_on => {}
-            None => bare_head(sheet, &mut start, turn, place),
+            None if place.is_continuation => {}
+            None => render_empty_head(sheet, &mut start, turn, place),
         }
         if out.len() > self.at {
             start.lit("<div class=\"items\">");
@@ -153,7 +170,7 @@ impl<'a> OpenTurn<'a> {
 }
 
 /// The head of a turn, rendered except for the figures of the turn.
-struct Head {
+struct TurnHead {
     start: Markup,
     text: Markup,
     end: Markup,
@@ -161,18 +178,20 @@ struct Head {
     is_command: bool,
 }
 
-impl Head {
-    fn of(sheet: &mut Sheet<'_>, item: &Item, place: Place<'_>) -> Self {
+impl TurnHead {
+    fn of(sheet: &mut RenderContext<'_>, item: &TranscriptItem, place: TurnContext<'_>) -> Self {
         let (mut start, mut text, mut end) = (Markup::new(), Markup::new(), Markup::new());
         open_item(sheet, &mut start, "head", "", item, place);
         prompt_head(sheet, &mut text, item, place);
         close_item(&mut end, item, place);
-        let is_command =
-            matches!(item.body, Body::Input { input: Input::SlashCommand | Input::BashInput, .. });
+        let is_command = matches!(
+            item.body,
+            ItemBody::Input { input: InputKind::SlashCommand | InputKind::BashInput, .. }
+        );
         Self { start, text, end, is_command }
     }
 
-    fn put(&self, sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
+    fn put(&self, sheet: &RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
         out.add(&self.start);
         number(out, turn, place);
         out.add(&self.text);
@@ -181,11 +200,17 @@ impl Head {
     }
 }
 
-fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Place<'_>) {
-    let Body::Input { input, text, files, context } = &item.body else { return };
-    let (first, rest) = headed(text.trim());
-    let code = matches!(input, Input::SlashCommand | Input::BashInput);
-    let machine = matches!(input, Input::TaskNotification | Input::TeammateMessage | Input::HostEvent);
+fn prompt_head(
+    sheet: &mut RenderContext<'_>,
+    out: &mut Markup,
+    item: &TranscriptItem,
+    place: TurnContext<'_>,
+) {
+    let ItemBody::Input { input, text, files, context } = &item.body else { return };
+    let (first, rest) = split_heading(text.trim());
+    let code = matches!(input, InputKind::SlashCommand | InputKind::BashInput);
+    let machine =
+        matches!(input, InputKind::TaskNotification | InputKind::TeammateMessage | InputKind::HostEvent);
     let level = if place.agent.is_some() { ("<h3", "</h3>") } else { ("<h2", "</h2>") };
     out.lit(level.0).lit(if machine || first.len() > LONG_HEAD { " class=\"smaller\">" } else { ">" });
     label(out, *input);
@@ -197,19 +222,24 @@ fn prompt_head(sheet: &mut Sheet<'_>, out: &mut Markup, item: &Item, place: Plac
         out.text(first.trim_end());
     }
     out.lit(level.1);
-    let name = place.name(&item.anchor);
+    let name = place.element_id(&item.anchor);
     if machine {
         report(sheet, out, rest, &name);
     } else {
         prompt_rest(sheet, out, rest, &name);
     }
-    attached(sheet, out, files, context);
+    render_files(sheet, out, files, context);
 }
 
-fn bare_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Place<'_>) {
+fn render_empty_head(
+    sheet: &mut RenderContext<'_>,
+    out: &mut Markup,
+    turn: &TurnView,
+    place: TurnContext<'_>,
+) {
     out.lit("<div class=\"i head\"");
     // The first item may already have this id.
-    if let Some(name) = sheet.name(place.name(&turn.anchor)) {
+    if let Some(name) = sheet.unique_id(place.element_id(&turn.anchor)) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
     out.lit(">");
@@ -223,14 +253,14 @@ fn bare_head(sheet: &mut Sheet<'_>, out: &mut Markup, turn: &TurnView, place: Pl
     out.lit("</div>");
 }
 
-fn number(out: &mut Markup, turn: &TurnView, place: Place<'_>) {
-    if !place.turns.is_empty() {
+fn number(out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
+    if !place.id_prefix.is_empty() {
         out.lit("<span class=\"no\" aria-hidden=\"true\">").num(turn.number as u64).lit("</span>");
     }
 }
 
 /// Splits a prompt into heading and rest: after the first line or, if that is long, after its first sentence.
-fn headed(text: &str) -> (&str, &str) {
+fn split_heading(text: &str) -> (&str, &str) {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     if first.len() <= LONG_HEAD {
         return (first, rest);
@@ -245,7 +275,7 @@ fn headed(text: &str) -> (&str, &str) {
 }
 
 /// Adds a report of another agent as Markdown, collapsed if it is long.
-fn report(sheet: &mut Sheet<'_>, out: &mut Markup, text: &str, name: &str) {
+fn report(sheet: &mut RenderContext<'_>, out: &mut Markup, text: &str, name: &str) {
     let text = text.trim();
     let mut body = Markup::new();
     body.lit("<div class=\"prose\">");
@@ -258,16 +288,16 @@ fn report(sheet: &mut Sheet<'_>, out: &mut Markup, text: &str, name: &str) {
     let mut summary = Markup::new();
     summary
         .lit("<span class=\"tool\">Report</span><span class=\"subject\">")
-        .text(&unmarked(&words::first_words(text, 160)));
+        .text(&strip_markdown(&text_format::excerpt(text, 160)));
     summary
         .lit("</span><span class=\"gist\">")
-        .text(&figure::plural(text.lines().count() as u64, "line"))
+        .text(&humanize::plural(text.lines().count() as u64, "line"))
         .lit("</span>");
-    sheet.fold(out, Some(name), &summary, &body);
+    sheet.collapsible(out, Some(name), &summary, &body);
 }
 
 /// Adds the rest of a prompt, after its heading. The end of a long text is collapsed.
-pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, name: &str) {
+pub(crate) fn prompt_rest(sheet: &mut RenderContext<'_>, out: &mut Markup, rest: &str, name: &str) {
     let rest = rest.trim_matches(['\n', '\r']).trim_end();
     if rest.is_empty() {
         return;
@@ -276,22 +306,22 @@ pub(crate) fn prompt_rest(sheet: &mut Sheet<'_>, out: &mut Markup, rest: &str, n
     let end = rest[..end].rfind('\n').unwrap_or(end);
     let end = fence_around(rest, end).unwrap_or(end);
     if rest.len() <= LONG_PROMPT || end == 0 {
-        return ask(out, rest);
+        return render_typed_text(out, rest);
     }
     let (start, more) = rest.split_at(end);
-    ask(out, start);
+    render_typed_text(out, start);
     let (mut summary, mut body) = (Markup::new(), Markup::new());
     summary
         .lit("<span class=\"tool\">")
-        .text(&figure::plural(more.trim().lines().count() as u64, "more line"))
+        .text(&humanize::plural(more.trim().lines().count() as u64, "more line"))
         .lit("</span>");
-    ask(&mut body, more.trim_start_matches('\n'));
-    sheet.fold(out, Some(name), &summary, &body);
+    render_typed_text(&mut body, more.trim_start_matches('\n'));
+    sheet.collapsible(out, Some(name), &summary, &body);
 }
 
 /// Adds typed text verbatim. Fenced blocks are shown as code, and a text with headings is rendered as
 /// Markdown.
-fn ask(out: &mut Markup, text: &str) {
+fn render_typed_text(out: &mut Markup, text: &str) {
     let headings = text.lines().filter(|line| line.starts_with("## ") || line.starts_with("### "));
     if headings.take(2).count() == 2 {
         out.lit("<div class=\"prose\">");
@@ -348,16 +378,17 @@ fn fence_around(text: &str, at: usize) -> Option<usize> {
 }
 
 /// Adds a label for input that was not typed.
-pub(crate) fn label(out: &mut Markup, input: Input) {
+pub(crate) fn label(out: &mut Markup, input: InputKind) {
     let Some(word) = input_name(input) else { return };
     out.lit("<span class=\"kind\">").lit(word).lit("</span> ");
 }
 
 /// Adds time, model, duration, tokens and cost of a turn, in the margin.
-fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
+fn margin(sheet: &RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
     out.lit("<dl class=\"margin\">");
-    let start =
-        turn.span.and_then(|(start, _)| words::moment(start, &sheet.options.zone, "%-d %b %Y, %H:%M"));
+    let start = turn
+        .span
+        .and_then(|(start, _)| text_format::format_time(start, &sheet.options.zone, "%-d %b %Y, %H:%M"));
     if let Some((shown, exact)) = start {
         out.lit("<dt>Started</dt><dd><time datetime=\"")
             .text(&exact)
@@ -376,15 +407,15 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
     }
     if let Some((start, end)) = turn.span.filter(|(start, end)| end > start) {
         let timing = turn.timing;
-        out.lit("<dt>Duration</dt><dd title=\"model ").text(&figure::duration(timing.model));
-        out.lit(", tools ").text(&figure::duration(timing.tools));
+        out.lit("<dt>Duration</dt><dd title=\"model ").text(&humanize::duration(timing.model));
+        out.lit(", tools ").text(&humanize::duration(timing.tools));
         if timing.answering > 0 {
-            out.lit(", user answers ").text(&figure::duration(timing.answering));
+            out.lit(", user answers ").text(&humanize::duration(timing.answering));
         }
         if timing.waiting > 0 {
-            out.lit("; idle ").text(&figure::duration(timing.waiting)).lit(" before");
+            out.lit("; idle ").text(&humanize::duration(timing.waiting)).lit(" before");
         }
-        out.lit("\">").text(&figure::duration(end - start)).lit("</dd>");
+        out.lit("\">").text(&humanize::duration(end - start)).lit("</dd>");
     }
     let tokens = turn.tokens;
     if tokens.context() + tokens.output > 0 {
@@ -394,13 +425,13 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
             .lit(" cache write, ")
             .num(tokens.output)
             .lit(" output\">");
-        out.text(&figure::short_count(tokens.context()))
+        out.text(&humanize::short_count(tokens.context()))
             .lit(" in · ")
-            .text(&figure::short_count(tokens.output))
+            .text(&humanize::short_count(tokens.output))
             .lit(" out</dd>");
     }
     if turn.spent.calls > 0 {
-        out.lit("<dt>Cost</dt><dd title=\"").text(&spent_words(&turn.spent));
+        out.lit("<dt>Cost</dt><dd title=\"").text(&cost_summary(&turn.spent));
         if turn.spent_by_agents.calls > 0 {
             out.lit("; including sub-agents ").text(&turn.spent_by_agents.short_cost());
         }
@@ -413,8 +444,8 @@ fn margin(sheet: &Sheet<'_>, out: &mut Markup, turn: &TurnView) {
 }
 
 /// Returns the number of calls, and the reason if the cost is only a lower bound.
-pub(crate) fn spent_words(spent: &Totals) -> String {
-    let calls = figure::plural(spent.calls, "call");
+pub(crate) fn cost_summary(spent: &UsageTotals) -> String {
+    let calls = humanize::plural(spent.calls, "call");
     match spent.caveat() {
         Some(caveat) => format!("{calls}; {caveat}"),
         None => calls,

@@ -6,14 +6,14 @@ use std::io::{self, Read};
 use memchr::{memchr, memmem, memrchr};
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block as MessageBlock;
-use threadline_entry::{Block, Entry, Json, Lines, Position};
+use threadline_entry::{Entry, Json, LineBlock, LineReader, Position};
 
 use crate::needle::count_lines;
 use crate::searcher::LONGEST_LINE;
 
 /// A tool call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct CallInfo {
     pub(crate) tool: String,
     pub(crate) path: Option<String>,
     pub(crate) command: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Call {
     pub(crate) block_idx: usize,
 }
 
-impl Call {
+impl CallInfo {
     fn of(block: MessageBlock<'_>, line_no: u64, block_idx: usize) -> Self {
         let input = block.input();
         Self {
@@ -47,30 +47,30 @@ pub(crate) fn command_of(input: Json<'_>) -> Option<String> {
 
 /// The tool calls of one log, looked up on demand.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct CallLookup {
     /// The last lines before the current block, and the byte offset at which they end.
-    before: Vec<u8>,
-    before_end: u64,
+    previous_lines: Vec<u8>,
+    previous_end: u64,
     /// The number of times the log was read again for one call.
-    n_sought: usize,
+    n_rereads: usize,
     /// All calls of the log, once it was read again too often.
-    index: Option<FxHashMap<String, Call>>,
+    index: Option<FxHashMap<String, CallInfo>>,
 }
 
 /// A call is first looked for within this distance before its result, where it nearly always is.
-const NEAR: usize = 1 << 15;
+const NEAR_DISTANCE: usize = 1 << 15;
 
 /// The log is read again for this many calls. After that, all of them are indexed.
-const MOST_SOUGHT: usize = 3;
+const MAX_REREADS: usize = 3;
 
-impl Calls {
+impl CallLookup {
     /// Keeps the last lines of a block, for results in the next one.
-    pub(crate) fn keep_end(&mut self, block: Block<'_>) {
-        let from = block.bytes.len().saturating_sub(NEAR);
+    pub(crate) fn keep_end(&mut self, block: LineBlock<'_>) {
+        let from = block.bytes.len().saturating_sub(NEAR_DISTANCE);
         let from = memrchr(b'\n', &block.bytes[..from]).map_or(0, |newline| newline + 1);
-        self.before.clear();
-        self.before.extend_from_slice(&block.bytes[from..]);
-        self.before_end = block.at.byte_offset + block.bytes.len() as u64;
+        self.previous_lines.clear();
+        self.previous_lines.extend_from_slice(&block.bytes[from..]);
+        self.previous_end = block.at.byte_offset + block.bytes.len() as u64;
     }
 
     /// Returns the call `id` of the result at `offset` of `block`. `open` may be called to read the log
@@ -78,12 +78,12 @@ impl Calls {
     pub(crate) fn find<R: Read>(
         &mut self,
         id: &str,
-        block: Block<'_>,
+        block: LineBlock<'_>,
         offset: usize,
         open: &impl Fn() -> io::Result<R>,
-    ) -> Option<Call> {
-        let near =
-            memrchr(b'\n', &block.bytes[..offset.saturating_sub(NEAR)]).map_or(0, |newline| newline + 1);
+    ) -> Option<CallInfo> {
+        let near = memrchr(b'\n', &block.bytes[..offset.saturating_sub(NEAR_DISTANCE)])
+            .map_or(0, |newline| newline + 1);
         if let Some(call) = find_between(id, block, near, offset) {
             return Some(call);
         }
@@ -92,29 +92,33 @@ impl Calls {
             if call.is_some() {
                 return call;
             }
-            if self.n_sought < MOST_SOUGHT {
-                self.n_sought += 1;
-                return seek(id, block.at.byte_offset, open).ok().flatten();
+            if self.n_rereads < MAX_REREADS {
+                self.n_rereads += 1;
+                return reread_for_call(id, block.at.byte_offset, open).ok().flatten();
             }
-            self.index = Some(index(open).unwrap_or_default());
+            self.index = Some(index_calls(open).unwrap_or_default());
         }
         self.index.as_ref()?.get(id).cloned()
     }
 
     /// Searches the lines kept, if they directly precede the block.
-    fn find_before(&self, id: &str, block: Block<'_>) -> Option<Call> {
-        if self.before_end != block.at.byte_offset {
+    fn find_before(&self, id: &str, block: LineBlock<'_>) -> Option<CallInfo> {
+        if self.previous_end != block.at.byte_offset {
             return None;
         }
-        let line_no = block.at.line_no.saturating_sub(count_lines(&self.before));
-        let before = Block { bytes: &self.before, at: Position { line_no, byte_offset: 0 } };
-        find_between(id, before, 0, self.before.len())
+        let line_no = block.at.line_no.saturating_sub(count_lines(&self.previous_lines));
+        let before = LineBlock { bytes: &self.previous_lines, at: Position { line_no, byte_offset: 0 } };
+        find_between(id, before, 0, self.previous_lines.len())
     }
 }
 
 /// Reads the log again up to the byte offset `end`, for one call.
-fn seek<R: Read>(id: &str, end: u64, open: &impl Fn() -> io::Result<R>) -> io::Result<Option<Call>> {
-    let mut lines = Lines::new(open()?.take(end)).leaving_out_longer_than(LONGEST_LINE);
+fn reread_for_call<R: Read>(
+    id: &str,
+    end: u64,
+    open: &impl Fn() -> io::Result<R>,
+) -> io::Result<Option<CallInfo>> {
+    let mut lines = LineReader::new(open()?.take(end)).skip_longer_than(LONGEST_LINE);
     while let Some(block) = lines.next_block()? {
         let found = find_between(id, block, 0, block.bytes.len());
         if found.is_some() {
@@ -124,7 +128,7 @@ fn seek<R: Read>(id: &str, end: u64, open: &impl Fn() -> io::Result<R>) -> io::R
     Ok(None)
 }
 
-fn find_between(id: &str, block: Block<'_>, from: usize, to: usize) -> Option<Call> {
+fn find_between(id: &str, block: LineBlock<'_>, from: usize, to: usize) -> Option<CallInfo> {
     let bytes = block.bytes;
     for hit in memmem::find_iter(&bytes[from..to], id.as_bytes()) {
         let hit = from + hit;
@@ -140,7 +144,7 @@ fn find_between(id: &str, block: Block<'_>, from: usize, to: usize) -> Option<Ca
         let mut found = None;
         each_call(&entry, |i, block| {
             if block.id().as_deref() == Some(id) {
-                found = Some(Call::of(block, line_no, i));
+                found = Some(CallInfo::of(block, line_no, i));
             }
         });
         if found.is_some() {
@@ -160,9 +164,9 @@ fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)
 }
 
 /// Indexes every call of a log.
-fn index<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, Call>> {
+fn index_calls<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, CallInfo>> {
     let mut calls = FxHashMap::default();
-    let mut lines = Lines::new(open()?).leaving_out_longer_than(LONGEST_LINE);
+    let mut lines = LineReader::new(open()?).skip_longer_than(LONGEST_LINE);
     let needle = memmem::Finder::new("tool_use\"");
     while let Some(block) = lines.next_block()? {
         let (mut counted, mut line_no) = (0, block.at.line_no);
@@ -173,7 +177,7 @@ fn index<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<Str
             let (entry, _) = Entry::parse(line.bytes);
             each_call(&entry, |i, block| {
                 if let Some(id) = block.id() {
-                    calls.entry(id.into_owned()).or_insert_with(|| Call::of(block, line_no, i));
+                    calls.entry(id.into_owned()).or_insert_with(|| CallInfo::of(block, line_no, i));
                 }
             });
         }

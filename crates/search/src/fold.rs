@@ -13,22 +13,22 @@ use unicode_normalization::char::is_combining_mark;
 /// Whether case is significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
-    Counts,
-    Ignored,
+    Sensitive,
+    Insensitive,
 }
 
 /// A folded text that maps its offsets back to the original.
 pub(crate) struct Folded<'t> {
     pub(crate) text: Cow<'t, str>,
     /// Runs in order; empty if all offsets are the same as in the original.
-    parts: Vec<Part>,
-    len_before: usize,
+    runs: Vec<FoldedRun>,
+    original_len: usize,
 }
 
 /// A run of folded text, up to the next one.
-struct Part {
+struct FoldedRun {
     folded: usize,
-    before: usize,
+    original: usize,
     /// Whether bytes correspond one to one; otherwise the run is a single letter.
     same: bool,
 }
@@ -37,13 +37,13 @@ impl<'t> Folded<'t> {
     pub(crate) fn new(text: &'t str, case: Case) -> Self {
         if text.is_ascii() {
             let text = match case {
-                Case::Counts => Cow::Borrowed(text),
-                Case::Ignored => Cow::Owned(text.to_ascii_lowercase()),
+                Case::Sensitive => Cow::Borrowed(text),
+                Case::Insensitive => Cow::Owned(text.to_ascii_lowercase()),
             };
-            return Self { len_before: text.len(), text, parts: Vec::new() };
+            return Self { original_len: text.len(), text, runs: Vec::new() };
         }
         let mut out = String::with_capacity(text.len());
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<FoldedRun> = Vec::new();
         let mut at = 0;
         while at < text.len() {
             // A mark can only belong to the last ASCII letter before it, so that one is not part of the plain
@@ -53,11 +53,11 @@ impl<'t> Folded<'t> {
             if plain > at {
                 let folded = out.len();
                 out.push_str(&text[at..plain]);
-                if case == Case::Ignored {
+                if case == Case::Insensitive {
                     out[folded..].make_ascii_lowercase();
                 }
                 if !parts.last().is_some_and(|part| part.same) {
-                    parts.push(Part { folded, before: at, same: true });
+                    parts.push(FoldedRun { folded, original: at, same: true });
                 }
                 at = plain;
                 continue;
@@ -68,27 +68,27 @@ impl<'t> Folded<'t> {
             fold_letter(letter, case, &mut out);
             let same = letter.is_ascii();
             if !(same && parts.last().is_some_and(|part| part.same)) {
-                parts.push(Part { folded, before: at, same });
+                parts.push(FoldedRun { folded, original: at, same });
             }
             at += length;
         }
-        Self { text: Cow::Owned(out), parts, len_before: text.len() }
+        Self { text: Cow::Owned(out), runs: parts, original_len: text.len() }
     }
 
     /// Maps a non-empty range of the folded text to the original, extended to whole letters.
-    pub(crate) fn before(&self, range: Range<usize>) -> Range<usize> {
-        if self.parts.is_empty() {
+    pub(crate) fn original_range(&self, range: Range<usize>) -> Range<usize> {
+        if self.runs.is_empty() {
             return range;
         }
-        let part_of = |at: usize| self.parts.partition_point(|part| part.folded <= at) - 1;
-        let first = &self.parts[part_of(range.start)];
-        let start = if first.same { first.before + range.start - first.folded } else { first.before };
+        let part_of = |at: usize| self.runs.partition_point(|part| part.folded <= at) - 1;
+        let first = &self.runs[part_of(range.start)];
+        let start = if first.same { first.original + range.start - first.folded } else { first.original };
         let idx = part_of(range.end - 1);
-        let last = &self.parts[idx];
-        let end = match self.parts.get(idx + 1) {
-            _ if last.same => last.before + range.end - last.folded,
-            Some(next) => next.before,
-            None => self.len_before,
+        let last = &self.runs[idx];
+        let end = match self.runs.get(idx + 1) {
+            _ if last.same => last.original + range.end - last.folded,
+            Some(next) => next.original,
+            None => self.original_len,
         };
         start..end
     }
@@ -138,7 +138,7 @@ fn is_accent(ch: char) -> bool {
 }
 
 fn push(ch: char, case: Case, out: &mut String) {
-    if case == Case::Counts || is_sign(ch) {
+    if case == Case::Sensitive || is_sign(ch) {
         out.push(ch);
     } else {
         out.extend(ch.to_lowercase().map(|ch| if ch == 'ς' { 'σ' } else { ch }));
@@ -169,18 +169,18 @@ mod tests {
             ("≠ =\u{338} 🦀", "≠ ≠ 🦀"),
             ("\u{301}x", "x"),
         ] {
-            assert_eq!(fold(text, Case::Ignored), folded, "{text}");
+            assert_eq!(fold(text, Case::Insensitive), folded, "{text}");
         }
-        assert_eq!(fold("Café", Case::Counts), "Cafe");
+        assert_eq!(fold("Café", Case::Sensitive), "Cafe");
     }
 
     #[test]
-    fn a_range_is_found_again_in_the_text_before() {
+    fn ranges_map_back_to_the_original_text() {
         let text = "x Cafe\u{301}s é\u{301}错 end";
-        let folded = Folded::new(text, Case::Ignored);
+        let folded = Folded::new(text, Case::Insensitive);
         let find = |what: &str| {
             let at = folded.text.find(what).unwrap();
-            &text[folded.before(at..at + what.len())]
+            &text[folded.original_range(at..at + what.len())]
         };
         assert_eq!(find("cafes"), "Cafe\u{301}s");
         assert_eq!(find("cafe"), "Cafe\u{301}");

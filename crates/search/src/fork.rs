@@ -4,23 +4,23 @@
 use std::collections::HashMap;
 
 use crate::head;
-use crate::scan::Scan;
+use crate::scan::SessionScan;
 
 /// The sessions that contain copies of each other's lines.
-pub(crate) struct Forks<'a> {
-    scan: Scan<'a>,
+pub(crate) struct ForkIndex<'a> {
+    scan: SessionScan<'a>,
     /// Computed when the first match with a key is reported.
-    families: Option<Families>,
+    families: Option<ForkFamilies>,
 }
 
-struct Families {
+struct ForkFamilies {
     /// Maps a session to its family.
     family_of: HashMap<usize, usize>,
-    families: Vec<Family>,
+    families: Vec<ForkFamily>,
 }
 
 /// Sessions that begin with the same entry.
-struct Family {
+struct ForkFamily {
     /// Sorted by modification time, latest first.
     members: Vec<usize>,
     /// For each key, the session it is reported for and the number of other sessions with it. Computed on
@@ -28,15 +28,15 @@ struct Family {
     owners: Option<HashMap<u64, (usize, usize)>>,
 }
 
-impl<'a> Forks<'a> {
-    pub(crate) fn new(scan: Scan<'a>) -> Self {
+impl<'a> ForkIndex<'a> {
+    pub(crate) fn new(scan: SessionScan<'a>) -> Self {
         Self { scan, families: None }
     }
 
     /// Returns the number of copies in other sessions, or `None` if another session owns the match.
     pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
         let scan = self.scan;
-        let families = self.families.get_or_insert_with(|| Families::of(scan));
+        let families = self.families.get_or_insert_with(|| ForkFamilies::of(scan));
         let Some(&family) = families.family_of.get(&session) else { return Some(0) };
         let family = &mut families.families[family];
         let owners = family.owners.get_or_insert_with(|| owners(scan, &family.members));
@@ -49,9 +49,9 @@ impl<'a> Forks<'a> {
     }
 }
 
-impl Families {
-    fn of(scan: Scan<'_>) -> Self {
-        let roots = head::roots(scan.sessions, scan.open);
+impl ForkFamilies {
+    fn of(scan: SessionScan<'_>) -> Self {
+        let roots = head::first_uuids(scan.sessions, scan.open);
         let mut by_root: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
         for (session, root) in roots.into_iter().enumerate() {
             if let Some(root) = root {
@@ -63,13 +63,13 @@ impl Families {
             for member in &members {
                 all.family_of.insert(*member, all.families.len());
             }
-            all.families.push(Family { members, owners: None });
+            all.families.push(ForkFamily { members, owners: None });
         }
         all
     }
 }
 
-fn owners(scan: Scan<'_>, members: &[usize]) -> HashMap<u64, (usize, usize)> {
+fn owners(scan: SessionScan<'_>, members: &[usize]) -> HashMap<u64, (usize, usize)> {
     let mut owners: HashMap<u64, (usize, usize)> = HashMap::new();
     // Sessions are sorted by modification time, latest first. The reverse order makes the oldest the owner.
     for &member in members.iter().rev() {

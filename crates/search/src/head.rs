@@ -7,27 +7,27 @@ use memchr::memmem;
 use threadline_entry::decode;
 
 use crate::query::Query;
-use crate::scan::{Open, Searched, on_all_cores};
+use crate::scan::{OpenLog, SearchedSession, parallel_map};
 use crate::searcher::first_uuid;
 
 /// Removes the sessions that the `session:` and `project:` fields of a query exclude.
-pub fn keep_wanted(sessions: &mut Vec<Searched>, query: &Query, open: &Open) {
-    sessions.retain(|session| query.wants_session(&session.id));
-    if query.asks_for_project() {
+pub fn retain_matching(sessions: &mut Vec<SearchedSession>, query: &Query, open: &OpenLog) {
+    sessions.retain(|session| query.matches_session(&session.id));
+    if query.has_project_filter() {
         let mut directories = directories(sessions, open).into_iter();
         sessions.retain(|session| {
             let cwd = directories.next().flatten().unwrap_or_default();
-            query.wants_project(&[&cwd, &session.folder])
+            query.matches_project(&[&cwd, &session.folder])
         });
     }
 }
 
 /// The number of bytes read from the beginning of a log, at first and at most.
 const HEAD: usize = 1 << 12;
-const MOST: usize = 1 << 20;
+const MAX_HEAD: usize = 1 << 20;
 
-/// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MOST` bytes are read.
-fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+/// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MAX_HEAD` bytes are read.
+fn read_head<T>(log: &Path, open: &OpenLog, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut file = open(log).ok()?;
     let mut head = vec![0; HEAD];
     let mut filled = 0;
@@ -35,7 +35,7 @@ fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Opti
         let read = file.read(&mut head[filled..]).ok()?;
         filled += read;
         let found = wanted(&head[..filled]);
-        if found.is_some() || read == 0 || filled == MOST {
+        if found.is_some() || read == 0 || filled == MAX_HEAD {
             return found;
         }
         if filled == head.len() {
@@ -45,13 +45,15 @@ fn head<T>(log: &Path, open: &Open, wanted: impl Fn(&[u8]) -> Option<T>) -> Opti
 }
 
 /// Returns the first uuid of each session, which forks share.
-pub(crate) fn roots(sessions: &[Searched], open: &Open) -> Vec<Option<[u8; 36]>> {
-    on_all_cores(sessions, |session| head(&session.path, open, |head| first_uuid(head)?.try_into().ok()))
+pub(crate) fn first_uuids(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<[u8; 36]>> {
+    parallel_map(sessions, |session| read_head(&session.path, open, |head| first_uuid(head)?.try_into().ok()))
 }
 
 /// Returns the directory in which each session began.
-pub fn directories(sessions: &[Searched], open: &Open) -> Vec<Option<String>> {
-    on_all_cores(sessions, |session| head(session.logs.first()?, open, |head| string_of(head, "\"cwd\":\"")))
+pub fn directories(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<String>> {
+    parallel_map(sessions, |session| {
+        read_head(session.logs.first()?, open, |head| string_of(head, "\"cwd\":\""))
+    })
 }
 
 /// Returns the first string value of a key.

@@ -2,11 +2,11 @@
 //!
 //! A [`Query`] is parsed from user input. A [`Searcher`] runs it over one log: a search over the raw bytes
 //! finds the lines that may match, only these are decoded, and each match is verified on the decoded text.
-//! [`pieces`] returns the searchable text of a line. A [`Scan`] runs a query over many sessions on all cores
-//! and reports matches in order, without the copies in forks.
+//! [`text_pieces`] returns the searchable text of a line. A [`SessionScan`] runs a query over many sessions
+//! on all cores and reports matches in order, without the copies in forks.
 //!
 //! This crate does not access the disk, the clock or the environment. The caller opens the files, provides
-//! the current time, and handles each [`Hit`].
+//! the current time, and handles each [`SearchHit`].
 //!
 //! ```
 //! use threadline_search::{Query, Searcher};
@@ -39,9 +39,9 @@ mod searcher;
 mod snippet;
 mod term;
 
-pub use head::{directories, keep_wanted};
+pub use head::{directories, retain_matching};
 pub use moment::parse as moment;
-pub use piece::{Piece, Role, TextKind, pieces};
+pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};
 pub use query::{Query, QueryError, unknown_field};
-pub use scan::{Event, LogHit, Open, Scan, Searched, Trouble};
-pub use searcher::{Found, Hit, Scanned, Searcher, first_uuid};
+pub use scan::{LogHit, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
+pub use searcher::{MatchRef, SearchHit, SearchStats, Searcher, first_uuid};

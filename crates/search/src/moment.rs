@@ -12,8 +12,8 @@ pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     let text = text.trim().to_ascii_lowercase();
     let today = now.date();
     match &*text {
-        "today" => return stretch(today, 1.day(), now),
-        "yesterday" => return stretch(today.yesterday().ok()?, 1.day(), now),
+        "today" => return day_range(today, 1.day(), now),
+        "yesterday" => return day_range(today.yesterday().ok()?, 1.day(), now),
         "now" => return point(now.timestamp()),
         _ => {}
     }
@@ -21,7 +21,7 @@ pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
         return point(now.checked_sub(ago).ok()?.timestamp());
     }
     if let Some((date, length)) = calendar(&text) {
-        return stretch(date, length, now);
+        return day_range(date, length, now);
     }
     let text = text.to_ascii_uppercase();
     if let Ok(moment) = text.parse::<Timestamp>() {
@@ -64,7 +64,7 @@ fn calendar(text: &str) -> Option<(Date, Span)> {
     }
 }
 
-fn stretch(from: Date, length: Span, now: &Zoned) -> Option<(Millis, Millis)> {
+fn day_range(from: Date, length: Span, now: &Zoned) -> Option<(Millis, Millis)> {
     let millis = |date: Date| {
         let start = date.to_zoned(now.time_zone().clone()).ok()?;
         Some(start.timestamp().as_millisecond())
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_as_people_mean_them() {
+    fn times_are_parsed_relative_to_now() {
         let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
         let now: Timestamp = "2026-03-10T10:00:00Z".parse().unwrap();
         let now = now.to_zoned(zone);

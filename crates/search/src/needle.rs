@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, u8x64};
 use memchr::{memchr, memchr_iter, memmem, memrchr};
-use threadline_entry::{Block, Ending, Line, Position};
+use threadline_entry::{Ending, LineBlock, LogLine, Position};
 
 use crate::fold::Case;
 
@@ -19,7 +19,7 @@ pub(crate) enum Needle {
     /// Lines that contain these bytes, or an odd sequence.
     Exact(Box<memmem::Finder<'static>>),
     /// The same, ignoring ASCII case.
-    AnyCase(Box<AnyCase>),
+    AnyCase(Box<CaseInsensitiveNeedle>),
     /// All lines.
     None,
 }
@@ -29,10 +29,10 @@ impl Needle {
     pub(crate) fn of<'t>(texts: impl IntoIterator<Item = (&'t str, Case)>) -> Self {
         let runs = texts.into_iter().flat_map(|(text, case)| plain_runs(text).map(move |run| (run, case)));
         let Some((run, case)) = runs.max_by_key(|(run, _)| rarity(run)) else { return Self::None };
-        if case == Case::Counts || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+        if case == Case::Sensitive || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
             return Self::Exact(Box::new(memmem::Finder::new(run).into_owned()));
         }
-        AnyCase::new(run).map_or(Self::None, |needle| Self::AnyCase(Box::new(needle)))
+        CaseInsensitiveNeedle::new(run).map_or(Self::None, |needle| Self::AnyCase(Box::new(needle)))
     }
 
     fn find(&self, bytes: &[u8]) -> Option<usize> {
@@ -57,8 +57,8 @@ impl Needle {
     /// all.
     pub(crate) fn candidates<'b, B>(
         &self,
-        block: Block<'b>,
-        mut sink: impl FnMut(Line<'b>, usize) -> ControlFlow<B>,
+        block: LineBlock<'b>,
+        mut sink: impl FnMut(LogLine<'b>, usize) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         let bytes = block.bytes;
         let line_at = |start: usize| {
@@ -67,7 +67,7 @@ impl Needle {
                 None => (bytes.len(), Ending::None),
             };
             let at = Position { byte_offset: block.at.byte_offset + start as u64, ..block.at };
-            Line { bytes: &bytes[start..stop], ending, at }
+            LogLine { bytes: &bytes[start..stop], ending, at }
         };
         // Lines before `done` are processed; the needle was not searched from `at` on; no sequence before
         // `plain` is odd.
@@ -108,14 +108,14 @@ impl Needle {
 
 /// A needle that ignores ASCII case.
 #[derive(Clone, Debug)]
-pub(crate) struct AnyCase {
+pub(crate) struct CaseInsensitiveNeedle {
     regex: regex::bytes::Regex,
     length: usize,
     /// The two rarest bytes of the needle: offset and lower-case value.
     rarest: [(usize, u8); 2],
 }
 
-impl AnyCase {
+impl CaseInsensitiveNeedle {
     fn new(run: &str) -> Option<Self> {
         let regex = regex::bytes::RegexBuilder::new(&regex::escape(run))
             .case_insensitive(true)
@@ -123,7 +123,7 @@ impl AnyCase {
             .build()
             .ok()?;
         let mut bytes: Vec<_> = run.bytes().map(|byte| byte.to_ascii_lowercase()).enumerate().collect();
-        bytes.sort_by_key(|(_, byte)| std::cmp::Reverse(weigh(*byte)));
+        bytes.sort_by_key(|(_, byte)| std::cmp::Reverse(byte_rarity(*byte)));
         let rarest = [*bytes.first()?, *bytes.get(1).or(bytes.first())?];
         Some(Self { regex, length: run.len(), rarest })
     }
@@ -141,7 +141,7 @@ impl AnyCase {
         let mut in_vain = 0;
         let mut next = 0;
         // Compiled for the widest vectors of the machine: the compiler vectorizes plain loops.
-        let skipped = |next: usize| dispatch!(Level::new(), _ => self.first_that_fits(&a_chunks[next..], &b_chunks[next..]));
+        let skipped = |next: usize| dispatch!(Level::new(), _ => self.first_matching_chunk(&a_chunks[next..], &b_chunks[next..]));
         while let Some(skipped) = skipped(next) {
             let start = (next + skipped) * CHUNK;
             let found = from(start, start + CHUNK + self.length - 1);
@@ -160,7 +160,7 @@ impl AnyCase {
 
     /// Returns the number of chunks before the first one with both bytes at matching offsets.
     #[inline(always)]
-    fn first_that_fits(&self, a_chunks: &[[u8; CHUNK]], b_chunks: &[[u8; CHUNK]]) -> Option<usize> {
+    fn first_matching_chunk(&self, a_chunks: &[[u8; CHUNK]], b_chunks: &[[u8; CHUNK]]) -> Option<usize> {
         let [(_, a_byte), (_, b_byte)] = self.rarest;
         let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
         let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
@@ -185,12 +185,12 @@ const ESCAPE: usize = 5;
 fn plain_runs(text: &str) -> impl Iterator<Item = &str> {
     // A slash may be escaped as `\/`.
     let escaped = |ch: char| matches!(ch, '"' | '\\' | '/' | '\u{7f}') || ch < ' ';
-    let plain = move |ch: char| (ch.is_ascii() && !escaped(ch)) || is_steady(ch);
+    let plain = move |ch: char| (ch.is_ascii() && !escaped(ch)) || has_one_spelling(ch);
     text.split(move |ch| !plain(ch)).filter(|run| !run.is_empty())
 }
 
 /// Returns whether a non-ASCII character has no case and no other spelling: ideographs, kana, symbols.
-fn is_steady(ch: char) -> bool {
+fn has_one_spelling(ch: char) -> bool {
     matches!(ch, '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{2328}' | '\u{232b}'..='\u{23ff}' | '\u{2500}'..='\u{2bff}'
         | '\u{3001}'..='\u{3007}' | '\u{300a}'..='\u{301f}' | '\u{3041}'..='\u{3098}' | '\u{309b}'..='\u{30ff}'
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{2a6df}')
@@ -202,12 +202,12 @@ fn rarity(run: &str) -> usize {
     const KEYS: &str = "parentUuid isSidechain userType external sessionId version gitBranch type message role user \
                         assistant content text timestamp model usage input_tokens output_tokens requestId entrypoint \
                         tool_use tool_result tool_use_id toolUseResult stop_reason cache_creation_input_tokens";
-    let weight: usize = run.bytes().map(weigh).sum();
+    let weight: usize = run.bytes().map(byte_rarity).sum();
     if KEYS.to_ascii_lowercase().contains(&run.to_ascii_lowercase()) { weight / 8 } else { weight }
 }
 
 /// Estimates how rare a byte is.
-fn weigh(byte: u8) -> usize {
+fn byte_rarity(byte: u8) -> usize {
     match byte.to_ascii_lowercase() {
         b' ' | b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 2,
         b'j' | b'q' | b'x' | b'z' | b'k' | b'v' | b'w' | 0x80.. => 4,
@@ -271,14 +271,15 @@ mod tests {
     use crate::fold::fold;
 
     #[test]
-    fn whatever_folds_to_a_plain_or_steady_character_is_odd() {
+    fn characters_that_fold_to_others_are_odd() {
         for ch in ('\0'..=char::MAX).filter(|ch| !ch.is_ascii()) {
             let text = ch.to_string();
-            for case in [Case::Counts, Case::Ignored] {
+            for case in [Case::Sensitive, Case::Insensitive] {
                 let folded = fold(&text, case);
-                let disguised = folded.chars().any(|out| out != ch && (out.is_ascii() || is_steady(out)));
+                let disguised =
+                    folded.chars().any(|out| out != ch && (out.is_ascii() || has_one_spelling(out)));
                 assert!(!disguised || is_odd(text.as_bytes()), "U+{:04X} {folded}", ch as u32);
-                assert!(!is_steady(ch) || folded == text, "U+{:04X}", ch as u32);
+                assert!(!has_one_spelling(ch) || folded == text, "U+{:04X}", ch as u32);
                 // A mark that folds to nothing may occur within a needle.
                 assert!(!folded.is_empty() || is_odd(text.as_bytes()), "U+{:04X}", ch as u32);
             }
@@ -286,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn a_needle_in_any_case_is_found_wherever_it_stands() {
+    fn a_case_insensitive_needle_is_found_at_any_offset() {
         for needle in ["x", "xy", "a-b", "the end", "eee", "x1z"] {
-            let find = AnyCase::new(needle).unwrap();
+            let find = CaseInsensitiveNeedle::new(needle).unwrap();
             for filler in [&b"."[..], b"e", b"th", b"ex"] {
                 for place in [0, 1, 250, 254, 255, 256, 257, 600, 5000] {
                     let mut bytes: Vec<u8> = filler.iter().copied().cycle().take(place).collect();
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn the_best_needle_is_long_and_rare() {
-        let best = |texts: &[&str]| match Needle::of(texts.iter().map(|text| (*text, Case::Counts))) {
+        let best = |texts: &[&str]| match Needle::of(texts.iter().map(|text| (*text, Case::Sensitive))) {
             Needle::Exact(finder) => String::from_utf8(finder.needle().to_vec()).unwrap(),
             _ => "-".into(),
         };
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_of_a_terminal_are_nothing_odd() {
+    fn terminal_colours_are_not_odd() {
         assert!(!is_odd(r#"{"text":"\u001b[31m \n \\ \" 错 \u0000"}"#.as_bytes()));
         let colours = r"\u001b[31m".repeat(900);
         assert!(!is_odd(colours.as_bytes()));

@@ -4,7 +4,7 @@
 //! `progress` (copies of output from sub-agents and commands), raw API requests, file history, queues and
 //! `last-prompt` (copies of prompts), and attachments added by Claude Code.
 //!
-//! Whether a text is a prompt is decided from the line alone, by the same criteria as `session::Input`,
+//! Whether a text is a prompt is decided from the line alone, by the same criteria as `session::InputKind`,
 //! because this crate must not depend on sessions.
 
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ impl TextKind {
 
 /// The role of a message as in the API: tool results have the role `user`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum PieceRole {
     /// The user, including tool results and text inserted by Claude Code.
     User,
     /// The model.
@@ -91,7 +91,7 @@ pub enum Role {
     System,
 }
 
-impl Role {
+impl PieceRole {
     /// All roles.
     pub const ALL: &'static [Self] = &[Self::User, Self::Assistant, Self::System];
 
@@ -107,13 +107,13 @@ impl Role {
 
 /// A piece of text.
 #[derive(Clone, Debug)]
-pub struct Piece<'e> {
+pub struct TextPiece<'e> {
     /// The index of the block in the line's message, from 0.
     pub block_idx: usize,
     /// Its kind.
     pub kind: TextKind,
     /// Its role.
-    pub role: Role,
+    pub role: PieceRole,
     /// The decoded text. For a call, the strings of its input, joined by newlines.
     pub text: Cow<'e, str>,
     /// For a call, the name of the tool.
@@ -126,8 +126,8 @@ pub struct Piece<'e> {
     pub is_error: bool,
 }
 
-impl<'e> Piece<'e> {
-    fn new(kind: TextKind, role: Role, text: Cow<'e, str>) -> Self {
+impl<'e> TextPiece<'e> {
+    fn new(kind: TextKind, role: PieceRole, text: Cow<'e, str>) -> Self {
         Self { block_idx: 0, kind, role, text, tool: None, input: None, call_id: None, is_error: false }
     }
 
@@ -137,10 +137,10 @@ impl<'e> Piece<'e> {
 }
 
 /// Calls `sink` with each piece of text of a line, in order.
-pub fn pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
-    let title = |text: Option<Cow<'e, str>>, kind: TextKind, sink: &mut dyn FnMut(Piece<'e>)| {
+pub fn text_pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
+    let title = |text: Option<Cow<'e, str>>, kind: TextKind, sink: &mut dyn FnMut(TextPiece<'e>)| {
         if let Some(text) = text {
-            sink(Piece::new(kind, Role::System, text));
+            sink(TextPiece::new(kind, PieceRole::System, text));
         }
     };
     match entry.kind() {
@@ -160,15 +160,15 @@ pub fn pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
 }
 
 /// Visits a user line: all its texts are one piece, and each result is another.
-fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return };
     let text = content.text();
     if !text.is_empty() {
-        sink(Piece::new(kind_of_input(entry, content, &text), Role::User, text));
+        sink(TextPiece::new(kind_of_input(entry, content, &text), PieceRole::User, text));
     }
     for (i, block) in content.blocks().enumerate() {
         if block.is("tool_result") || block.is("mcp_tool_result") {
-            sink(result(block, Role::User).at(i));
+            sink(result(block, PieceRole::User).at(i));
         }
     }
 }
@@ -224,10 +224,10 @@ fn kind_of_input(entry: &Entry, content: Content<'_>, text: &str) -> TextKind {
     }
 }
 
-fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return };
     let is_error = entry.flag("isApiErrorMessage");
-    let reply = |kind, text| Piece { is_error, ..Piece::new(kind, Role::Assistant, text) };
+    let reply = |kind, text| TextPiece { is_error, ..TextPiece::new(kind, PieceRole::Assistant, text) };
     // Other programs may write the text of a reply as a string instead of blocks.
     if let Some(text) = content.as_str() {
         return sink(reply(TextKind::Reply, text));
@@ -238,7 +238,7 @@ fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
             "text" => block.text().map(|text| reply(TextKind::Reply, text)),
             "thinking" => block.thinking().map(|text| reply(TextKind::Thinking, text)),
             "tool_use" | "server_tool_use" | "mcp_tool_use" => Some(call(block)),
-            "tool_result" | "mcp_tool_result" => Some(result(block, Role::Assistant)),
+            "tool_result" | "mcp_tool_result" => Some(result(block, PieceRole::Assistant)),
             _ => None,
         };
         if let Some(piece) = piece.filter(|piece| !piece.text.is_empty() || piece.tool.is_some()) {
@@ -247,13 +247,17 @@ fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     }
 }
 
-fn call(block: Block<'_>) -> Piece<'_> {
+fn call(block: Block<'_>) -> TextPiece<'_> {
     let input = block.input();
     let mut text = String::new();
     if let Some(input) = input {
         strings(input, 0, &mut text);
     }
-    Piece { tool: block.name(), input, ..Piece::new(TextKind::Tool, Role::Assistant, text.into()) }
+    TextPiece {
+        tool: block.name(),
+        input,
+        ..TextPiece::new(TextKind::Tool, PieceRole::Assistant, text.into())
+    }
 }
 
 /// Joins all strings in a value by newlines, up to a nesting depth of 32.
@@ -273,17 +277,17 @@ fn strings(json: Json<'_>, depth: usize, out: &mut String) {
     }
 }
 
-fn result(block: Block<'_>, role: Role) -> Piece<'_> {
+fn result(block: Block<'_>, role: PieceRole) -> TextPiece<'_> {
     let text = block.content().map(Content::text).unwrap_or_default();
-    Piece {
+    TextPiece {
         call_id: block.tool_use_id(),
         is_error: block.is_error().unwrap_or(false),
-        ..Piece::new(TextKind::Result, role, text)
+        ..TextPiece::new(TextKind::Result, role, text)
     }
 }
 
 /// Visits a prompt that was typed while the model was working.
-fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
+fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     let Some(body) = entry.lens().and_then(AttachmentLine::attachment) else { return };
     if body.kind().as_deref() != Some("queued_command") {
         return;
@@ -298,5 +302,5 @@ fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(Piece<'e>)) {
     };
     let notice = body.command_mode().as_deref() == Some("task-notification");
     let kind = if notice { TextKind::Notice } else { tagged(&text).unwrap_or(TextKind::Prompt) };
-    sink(Piece::new(kind, Role::User, text));
+    sink(TextPiece::new(kind, PieceRole::User, text));
 }

@@ -8,17 +8,17 @@
 //! -term         negates any of these
 //! ```
 
-mod part;
+mod lexer;
 
 use std::ops::Range;
 
 use jiff::Zoned;
 use threadline_entry::Millis;
 
-use self::part::{Part, Reader};
+use self::lexer::{QueryLexer, QueryPart};
 use crate::needle::Needle;
-use crate::piece::{Role, TextKind};
-use crate::term::{Sheet, Term};
+use crate::piece::{PieceRole, TextKind};
+use crate::term::{FoldCache, Term};
 
 /// A parsed query.
 ///
@@ -28,21 +28,21 @@ use crate::term::{Sheet, Term};
 pub struct Query {
     pub(crate) terms: Vec<Term>,
     pub(crate) excluded: Vec<Term>,
-    pub(crate) filters: Vec<Filter>,
+    pub(crate) filters: Vec<FieldFilter>,
     pub(crate) needle: Needle,
 }
 
 /// A field condition, possibly negated.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
-    pub(crate) field: Field,
+pub(crate) struct FieldFilter {
+    pub(crate) field: FieldCondition,
     pub(crate) negated: bool,
 }
 
 /// The condition of a field.
 #[derive(Clone, Debug)]
-pub(crate) enum Field {
-    Role(Role),
+pub(crate) enum FieldCondition {
+    Role(PieceRole),
     Kind(TextKind),
     Tool(ToolName),
     Path(Term),
@@ -147,7 +147,7 @@ pub fn unknown_field(text: &str) -> Option<&str> {
         let (name, value) = word.trim_start_matches('-').split_once(':')?;
         let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
         let is_path = value.is_empty() || value.starts_with([':', '/', '\\']);
-        (is_name && !is_path && !part::FIELDS.contains(&name)).then_some(name)
+        (is_name && !is_path && !lexer::FIELDS.contains(&name)).then_some(name)
     })
 }
 
@@ -160,7 +160,7 @@ impl Query {
     pub fn parse(text: &str, now: &Zoned) -> Result<Self, QueryError> {
         let mut query =
             Self { terms: Vec::new(), excluded: Vec::new(), filters: Vec::new(), needle: Needle::None };
-        let mut reader = Reader::new(text);
+        let mut reader = QueryLexer::new(text);
         while let Some(part) = reader.next_part()? {
             query.add(&part, now)?;
         }
@@ -173,57 +173,61 @@ impl Query {
         Ok(query)
     }
 
-    fn add(&mut self, part: &Part<'_>, now: &Zoned) -> Result<(), QueryError> {
+    fn add(&mut self, part: &QueryPart<'_>, now: &Zoned) -> Result<(), QueryError> {
         let Some(name) = part.field else {
             let term = part.term()?;
             if part.negated { &mut self.excluded } else { &mut self.terms }.push(term);
             return Ok(());
         };
         let field = part.field_of(name, now)?;
-        if let (Field::Error(true, Some(term)), false) = (&field, part.negated) {
+        if let (FieldCondition::Error(true, Some(term)), false) = (&field, part.negated) {
             self.terms.push(term.clone());
         }
-        self.filters.push(Filter { field, negated: part.negated });
+        self.filters.push(FieldFilter { field, negated: part.negated });
         Ok(())
     }
 
     /// Returns the needle that a line must contain to be worth decoding.
     fn best_needle(&self) -> Needle {
-        let mut texts: Vec<_> = self.terms.iter().flat_map(Term::needs).collect();
+        let mut texts: Vec<_> = self.terms.iter().flat_map(Term::required_texts).collect();
         // A result need not contain the path or command of its call, but both lines contain `tool_use`.
-        let of_tools = |filter: &Filter| {
-            !filter.negated && matches!(filter.field, Field::Tool(_) | Field::Path(_) | Field::Command(_))
+        let of_tools = |filter: &FieldFilter| {
+            !filter.negated
+                && matches!(
+                    filter.field,
+                    FieldCondition::Tool(_) | FieldCondition::Path(_) | FieldCondition::Command(_)
+                )
         };
         if self.filters.iter().any(of_tools) {
-            texts.push(("tool_use", crate::fold::Case::Counts));
+            texts.push(("tool_use", crate::fold::Case::Sensitive));
         }
         Needle::of(texts)
     }
 
     /// Returns whether a session with this id may match.
-    pub fn wants_session(&self, id: &str) -> bool {
-        self.holds(|field| match field {
-            Field::Session(prefix) => Some(id.to_lowercase().starts_with(prefix)),
+    pub fn matches_session(&self, id: &str) -> bool {
+        self.matches_fields(|field| match field {
+            FieldCondition::Session(prefix) => Some(id.to_lowercase().starts_with(prefix)),
             _ => None,
         })
     }
 
     /// Returns whether the query has a `project:` field.
-    pub fn asks_for_project(&self) -> bool {
-        self.filters.iter().any(|filter| matches!(filter.field, Field::Project(_)))
+    pub fn has_project_filter(&self) -> bool {
+        self.filters.iter().any(|filter| matches!(filter.field, FieldCondition::Project(_)))
     }
 
     /// Returns whether a project may match, given its directory and the name of its folder.
-    pub fn wants_project(&self, names: &[&str]) -> bool {
-        self.holds(|field| match field {
-            Field::Project(term) => Some(names.iter().any(|name| term.is_in(&Sheet::new(name)))),
+    pub fn matches_project(&self, names: &[&str]) -> bool {
+        self.matches_fields(|field| match field {
+            FieldCondition::Project(term) => Some(names.iter().any(|name| term.is_in(&FoldCache::new(name)))),
             _ => None,
         })
     }
 
     /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps.
     pub fn highlight(&self, text: &str) -> Vec<Range<usize>> {
-        let sheet = Sheet::new(text);
+        let sheet = FoldCache::new(text);
         let mut ranges = Vec::new();
         for term in &self.terms {
             term.find(&sheet, &mut |range| {
@@ -235,12 +239,12 @@ impl Query {
     }
 
     /// Returns whether the fields match for which `asks` returns `Some`. Other fields are ignored.
-    pub(crate) fn holds(&self, mut asks: impl FnMut(&Field) -> Option<bool>) -> bool {
+    pub(crate) fn matches_fields(&self, mut asks: impl FnMut(&FieldCondition) -> Option<bool>) -> bool {
         // For each kind of field that is not negated, whether one of its values matched.
-        let mut groups: Vec<(std::mem::Discriminant<Field>, bool)> = Vec::new();
+        let mut groups: Vec<(std::mem::Discriminant<FieldCondition>, bool)> = Vec::new();
         for filter in &self.filters {
             let Some(held) = asks(&filter.field) else { continue };
-            if filter.negated || matches!(filter.field, Field::Since(_) | Field::Until(_)) {
+            if filter.negated || matches!(filter.field, FieldCondition::Since(_) | FieldCondition::Until(_)) {
                 if held == filter.negated {
                     return false;
                 }
@@ -256,8 +260,10 @@ impl Query {
     }
 
     /// Returns whether a field depends on the call of a result.
-    pub(crate) fn asks_for_calls(&self) -> bool {
-        let of_calls = |field: &Field| matches!(field, Field::Tool(_) | Field::Path(_) | Field::Command(_));
+    pub(crate) fn needs_calls(&self) -> bool {
+        let of_calls = |field: &FieldCondition| {
+            matches!(field, FieldCondition::Tool(_) | FieldCondition::Path(_) | FieldCondition::Command(_))
+        };
         self.filters.iter().any(|filter| of_calls(&filter.field))
     }
 }

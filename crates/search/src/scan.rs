@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use threadline_entry::LeftOut;
+use threadline_entry::SkippedLine;
 
-use crate::fork::Forks;
+use crate::fork::ForkIndex;
 use crate::piece::TextKind;
 use crate::query::Query;
-use crate::searcher::{Hit, Searcher};
+use crate::searcher::{SearchHit, Searcher};
 
 /// A session with its logs.
 #[derive(Clone, Debug)]
-pub struct Searched {
+pub struct SearchedSession {
     /// Its id.
     pub id: String,
     /// The name of the project's folder.
@@ -31,7 +31,7 @@ pub struct Searched {
     pub logs: Vec<PathBuf>,
 }
 
-impl Searched {
+impl SearchedSession {
     /// Returns the sub-agent that a log of this session belongs to; `None` for the main log.
     pub fn agent_of(&self, log: &Path) -> Option<String> {
         let name = log.file_stem()?.to_str()?;
@@ -40,17 +40,17 @@ impl Searched {
 }
 
 /// Opens a log. Provided by the caller, since this crate does not access the disk.
-pub type Open = dyn Fn(&Path) -> io::Result<Box<dyn Read>> + Sync;
+pub type OpenLog = dyn Fn(&Path) -> io::Result<Box<dyn Read>> + Sync;
 
 /// The parameters of a scan.
 #[derive(Clone, Copy)]
-pub struct Scan<'a> {
+pub struct SessionScan<'a> {
     /// The query.
     pub query: &'a Query,
     /// The sessions, sorted by modification time, latest first.
-    pub sessions: &'a [Searched],
+    pub sessions: &'a [SearchedSession],
     /// Opens a log.
-    pub open: &'a Open,
+    pub open: &'a OpenLog,
     /// The number of context lines around a match; `None` to only count matches.
     pub context: Option<usize>,
     /// Set to cancel the scan. A finished scan sets it as well, so each scan needs its own flag.
@@ -68,14 +68,14 @@ pub struct LogHit {
     /// The number of other sessions with a copy of it.
     pub copies: usize,
     /// The match itself, unless matches are only counted.
-    pub hit: Option<Hit>,
+    pub hit: Option<SearchHit>,
 }
 
 /// A problem with one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum LogProblem {
     /// A very long line, which was searched.
-    Huge {
+    HugeLine {
         /// The log.
         path: PathBuf,
         /// The line number.
@@ -84,7 +84,7 @@ pub enum Trouble {
         length: usize,
     },
     /// A line that is too long to be searched.
-    LeftOut {
+    SkippedLine {
         /// The log.
         path: PathBuf,
         /// The line number.
@@ -99,7 +99,7 @@ pub enum Trouble {
 }
 
 /// The events of a scan, grouped by session.
-pub enum Event {
+pub enum ScanEvent {
     /// A match in this session.
     Hit(usize, LogHit),
     /// A match was skipped, because it is a copy of one in an older session.
@@ -107,44 +107,44 @@ pub enum Event {
     /// There are no more matches in this session.
     End(usize),
     /// A problem with a log.
-    Trouble(Trouble),
+    Problem(LogProblem),
 }
 
 /// The maximum number of pending matches.
-const WAITING: usize = 1 << 14;
+const MAX_PENDING: usize = 1 << 14;
 
 /// The limit until the first match is reported, so that the searching threads leave the processor to the
 /// reporting one.
-const WAITING_AT_FIRST: usize = 1 << 7;
+const MAX_PENDING_AT_START: usize = 1 << 7;
 
 /// The maximum time that a thread waits before it checks again.
-const PAUSE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The number of matches that are handed over at once.
-const BUNDLE: usize = 32;
+const BATCH_SIZE: usize = 32;
 
 /// The state shared by the searching threads and the reporting one.
-struct Board {
-    slots: Vec<Slot>,
+struct ScanState {
+    slots: Vec<SessionResults>,
     /// The number of pending matches of all sessions.
-    waiting: usize,
+    n_pending: usize,
     /// The position in the order that is being reported.
     head: usize,
     /// The number of finished sessions.
     n_done: usize,
     /// The current limit of pending matches.
-    most: usize,
+    limit: usize,
 }
 
 /// The pending results of one session.
 #[derive(Default)]
-struct Slot {
+struct SessionResults {
     hits: VecDeque<LogHit>,
-    troubles: Vec<Trouble>,
+    troubles: Vec<LogProblem>,
     done: bool,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> SessionScan<'a> {
     /// Searches the sessions and calls `sink` with events, in the given order of sessions, until `sink`
     /// breaks.
     ///
@@ -156,14 +156,14 @@ impl<'a> Scan<'a> {
     pub fn run<E>(
         self,
         order: &[usize],
-        sink: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+        sink: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let board = Mutex::new(Board {
-            slots: order.iter().map(|_| Slot::default()).collect(),
-            waiting: 0,
+        let board = Mutex::new(ScanState {
+            slots: order.iter().map(|_| SessionResults::default()).collect(),
+            n_pending: 0,
             head: 0,
             n_done: 0,
-            most: WAITING_AT_FIRST,
+            limit: MAX_PENDING_AT_START,
         });
         let changed = Condvar::new();
         let next = AtomicUsize::new(0);
@@ -171,10 +171,10 @@ impl<'a> Scan<'a> {
             let n_threads = n_threads().min(order.len());
             for _ in 0..n_threads {
                 scope.spawn(|| {
-                    self.search(order, &next, &Desk { board: &board, changed: &changed, scan: self })
+                    self.search(order, &next, &ResultSender { board: &board, changed: &changed, scan: self })
                 });
             }
-            let told = self.tell(order, &board, &changed, sink);
+            let told = self.report_in_order(order, &board, &changed, sink);
             // Stops the threads that are still searching.
             self.cancelled.store(true, Ordering::Relaxed);
             changed.notify_all();
@@ -183,7 +183,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Searches one session after the other until there are no more.
-    fn search(self, order: &[usize], next: &AtomicUsize, desk: &Desk<'_, 'a>) {
+    fn search(self, order: &[usize], next: &AtomicUsize, desk: &ResultSender<'_, 'a>) {
         let mut searcher = self.searcher();
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
@@ -192,16 +192,16 @@ impl<'a> Scan<'a> {
                 let mut bundle = Vec::new();
                 let trouble = self.search_log(&mut searcher, path, log, &mut |hit| {
                     bundle.push(hit);
-                    if bundle.len() == BUNDLE {
-                        desk.hand_in(place, &mut bundle)
+                    if bundle.len() == BATCH_SIZE {
+                        desk.send(place, &mut bundle)
                     } else {
                         ControlFlow::Continue(())
                     }
                 });
-                if desk.hand_in(place, &mut bundle).is_break() {
+                if desk.send(place, &mut bundle).is_break() {
                     return;
                 }
-                desk.report(place, trouble);
+                desk.add_problems(place, trouble);
             }
             desk.finish(place);
         }
@@ -209,7 +209,7 @@ impl<'a> Scan<'a> {
 
     fn searcher(self) -> Searcher<'a> {
         let searcher = Searcher::new(self.query);
-        if self.context.is_some() { searcher } else { searcher.only_finding() }
+        if self.context.is_some() { searcher } else { searcher.matches_only() }
     }
 
     fn search_log(
@@ -218,7 +218,7 @@ impl<'a> Scan<'a> {
         path: &Path,
         log: usize,
         sink: &mut dyn FnMut(LogHit) -> ControlFlow<()>,
-    ) -> Vec<Trouble> {
+    ) -> Vec<LogProblem> {
         let scanned = searcher.search(
             || (self.open)(path),
             |found| {
@@ -232,7 +232,7 @@ impl<'a> Scan<'a> {
         match scanned {
             Ok(scanned) => {
                 let huge = scanned.huge_lines.iter().map(|(line_no, length)| huge(path, *line_no, *length));
-                huge.chain(scanned.left_out.iter().map(|line| left_out(path, line))).collect()
+                huge.chain(scanned.skipped_lines.iter().map(|line| left_out(path, line))).collect()
             }
             Err(error) => vec![unreadable(path, &error)],
         }
@@ -253,14 +253,14 @@ impl<'a> Scan<'a> {
         keys
     }
 
-    fn tell<E>(
+    fn report_in_order<E>(
         self,
         order: &[usize],
-        board: &Mutex<Board>,
+        board: &Mutex<ScanState>,
         changed: &Condvar,
-        sink: &mut dyn FnMut(Event) -> Result<ControlFlow<()>, E>,
+        sink: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let mut forks = Forks::new(self);
+        let mut forks = ForkIndex::new(self);
         let mut head = 0;
         while head < order.len() {
             let session = order[head];
@@ -268,11 +268,12 @@ impl<'a> Scan<'a> {
                 let mut board = lock(board);
                 board.head = head;
                 while board.slots[head].hits.is_empty() && !board.slots[head].done {
-                    board = changed.wait_timeout(board, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
+                    board =
+                        changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 let slot = &mut board.slots[head];
                 let taken = (std::mem::take(&mut slot.hits), std::mem::take(&mut slot.troubles), slot.done);
-                board.waiting -= taken.0.len();
+                board.n_pending -= taken.0.len();
                 taken
             };
             if !hits.is_empty() {
@@ -284,14 +285,14 @@ impl<'a> Scan<'a> {
                 match hit.key.map_or(Some(0), |key| forks.copies(session, key)) {
                     Some(copies) => {
                         hit.copies = copies;
-                        events.push(Event::Hit(session, hit));
+                        events.push(ScanEvent::Hit(session, hit));
                     }
-                    None => events.push(Event::Copy),
+                    None => events.push(ScanEvent::Copy),
                 }
             }
-            events.extend(troubles.into_iter().map(Event::Trouble));
+            events.extend(troubles.into_iter().map(ScanEvent::Problem));
             if done {
-                events.push(Event::End(session));
+                events.push(ScanEvent::End(session));
                 head += 1;
             }
             for event in events {
@@ -300,7 +301,7 @@ impl<'a> Scan<'a> {
                 }
             }
             if told {
-                lock(board).most = WAITING;
+                lock(board).limit = MAX_PENDING;
             }
         }
         Ok(())
@@ -308,27 +309,27 @@ impl<'a> Scan<'a> {
 }
 
 /// Hands over the results of a searching thread.
-struct Desk<'b, 'a> {
-    board: &'b Mutex<Board>,
+struct ResultSender<'b, 'a> {
+    board: &'b Mutex<ScanState>,
     changed: &'b Condvar,
-    scan: Scan<'a>,
+    scan: SessionScan<'a>,
 }
 
-impl Desk<'_, '_> {
+impl ResultSender<'_, '_> {
     /// Waits while too many matches are pending, unless this session is being reported.
-    fn hand_in(&self, place: usize, bundle: &mut Vec<LogHit>) -> ControlFlow<()> {
+    fn send(&self, place: usize, bundle: &mut Vec<LogHit>) -> ControlFlow<()> {
         let cancelled = || self.scan.cancelled.load(Ordering::Relaxed);
         if bundle.is_empty() {
             return if cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
         let mut board = lock(self.board);
-        while board.waiting >= board.most
-            && !(board.head == place && board.slots[place].hits.len() < board.most / 4)
+        while board.n_pending >= board.limit
+            && !(board.head == place && board.slots[place].hits.len() < board.limit / 4)
             && !cancelled()
         {
-            board = self.changed.wait_timeout(board, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
+            board = self.changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
         }
-        board.waiting += bundle.len();
+        board.n_pending += bundle.len();
         board.slots[place].hits.extend(bundle.drain(..));
         let turn = board.head == place;
         drop(board);
@@ -338,7 +339,7 @@ impl Desk<'_, '_> {
         if cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn report(&self, place: usize, troubles: Vec<Trouble>) {
+    fn add_problems(&self, place: usize, troubles: Vec<LogProblem>) {
         if !troubles.is_empty() {
             lock(self.board).slots[place].troubles.extend(troubles);
         }
@@ -357,23 +358,23 @@ impl Desk<'_, '_> {
     }
 }
 
-fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+fn lock(board: &Mutex<ScanState>) -> MutexGuard<'_, ScanState> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn huge(path: &Path, line_no: u64, length: usize) -> Trouble {
-    Trouble::Huge { path: path.to_owned(), line_no, length }
+fn huge(path: &Path, line_no: u64, length: usize) -> LogProblem {
+    LogProblem::HugeLine { path: path.to_owned(), line_no, length }
 }
 
-fn left_out(path: &Path, line: &LeftOut) -> Trouble {
-    Trouble::LeftOut { path: path.to_owned(), line_no: line.at.line_no, length: line.length }
+fn left_out(path: &Path, line: &SkippedLine) -> LogProblem {
+    LogProblem::SkippedLine { path: path.to_owned(), line_no: line.at.line_no, length: line.length }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Trouble {
+fn unreadable(path: &Path, error: &io::Error) -> LogProblem {
     if error.kind() == io::ErrorKind::NotFound {
-        return Trouble::Gone(path.to_owned());
+        return LogProblem::Gone(path.to_owned());
     }
-    Trouble::Unread(path.to_owned(), error.to_string())
+    LogProblem::Unread(path.to_owned(), error.to_string())
 }
 
 /// Returns the number of searching threads.
@@ -383,7 +384,7 @@ fn n_threads() -> usize {
 
 /// Maps `work` over the items on all cores, in order. Each thread gets an equal share: the work is short, so
 /// dynamic scheduling would cost more than it saves.
-pub(crate) fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
+pub(crate) fn parallel_map<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
     let share = items.len().div_ceil(n_threads()).max(1);
     std::thread::scope(|scope| {
         let work = &work;

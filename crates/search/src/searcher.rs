@@ -6,14 +6,14 @@ use std::ops::{ControlFlow, Range};
 
 use memchr::memmem;
 use threadline_entry::lens::Envelope;
-use threadline_entry::{Block, Entry, LeftOut, Line, Lines, Millis, Position, parse_line};
+use threadline_entry::{Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, parse_line};
 
-use crate::call::{Call, Calls, command_of, path_of};
+use crate::call::{CallInfo, CallLookup, command_of, path_of};
 use crate::needle::count_lines;
-use crate::piece::{Piece, Role, TextKind, pieces};
-use crate::query::{Field, Query};
+use crate::piece::{PieceRole, TextKind, TextPiece, text_pieces};
+use crate::query::{FieldCondition, Query};
 use crate::snippet;
-use crate::term::{Sheet, Term};
+use crate::term::{FoldCache, Term};
 
 /// Lines of at least this length are reported.
 const HUGE_LINE: usize = 20 << 20;
@@ -25,32 +25,32 @@ pub(crate) const LONGEST_LINE: usize = 32 << 20;
 pub struct Searcher<'q> {
     query: &'q Query,
     buffer: Vec<u8>,
-    only_finding: bool,
+    matches_only: bool,
 }
 
 /// Statistics and problems of a searched log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scanned {
+pub struct SearchStats {
     /// The number of bytes read.
     pub bytes: u64,
     /// Lines of at least 20 MiB: number and length.
     pub huge_lines: Vec<(u64, usize)>,
     /// Lines of more than 32 MiB, which were not searched.
-    pub left_out: Vec<LeftOut>,
+    pub skipped_lines: Vec<SkippedLine>,
 }
 
 /// A match: a block of a message.
-pub struct Found<'a> {
+pub struct MatchRef<'a> {
     query: &'a Query,
-    piece: &'a Piece<'a>,
+    piece: &'a TextPiece<'a>,
     entry: &'a Entry,
     at: Position,
-    call: Option<&'a Call>,
+    call: Option<&'a CallInfo>,
 }
 
 /// A match as owned data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// Its line number, from 1.
     pub line_no: u64,
     /// The byte offset of the line in the file.
@@ -62,7 +62,7 @@ pub struct Hit {
     /// The kind of text.
     pub kind: TextKind,
     /// The role of the message.
-    pub role: Role,
+    pub role: PieceRole,
     /// The tool of the call or result.
     pub tool: Option<String>,
     /// The time of the line.
@@ -84,14 +84,14 @@ pub struct Hit {
 impl<'q> Searcher<'q> {
     /// Creates a searcher for a query.
     pub fn new(query: &'q Query) -> Self {
-        Self { query, buffer: Vec::new(), only_finding: false }
+        Self { query, buffer: Vec::new(), matches_only: false }
     }
 
     /// Only finds matches: lines are not numbered, and the calls of results are not looked up unless a field
     /// requires it. This is faster if matches are only counted.
     #[must_use]
-    pub fn only_finding(mut self) -> Self {
-        self.only_finding = true;
+    pub fn matches_only(mut self) -> Self {
+        self.matches_only = true;
         self
     }
 
@@ -106,14 +106,14 @@ impl<'q> Searcher<'q> {
     pub fn search<R: Read>(
         &mut self,
         open: impl Fn() -> io::Result<R>,
-        mut sink: impl FnMut(&Found<'_>) -> ControlFlow<()>,
-    ) -> io::Result<Scanned> {
-        let lines = Lines::new(Sips(open()?)).leaving_out_longer_than(LONGEST_LINE);
+        mut sink: impl FnMut(&MatchRef<'_>) -> ControlFlow<()>,
+    ) -> io::Result<SearchStats> {
+        let lines = LineReader::new(ByteReads(open()?)).skip_longer_than(LONGEST_LINE);
         let mut lines = lines.with_buffer(std::mem::take(&mut self.buffer));
         // Lines are numbered only if there is a match.
         lines.stop_numbering();
-        let mut scanned = Scanned::default();
-        let mut finder = Finder { calls: Calls::default(), line_no: Some(1), open };
+        let mut scanned = SearchStats::default();
+        let mut finder = SearchState { calls: CallLookup::default(), line_no: Some(1), open };
         let mut end = 0;
         let result = loop {
             let block = match lines.next_block() {
@@ -131,20 +131,20 @@ impl<'q> Searcher<'q> {
             if block.bytes.len() >= HUGE_LINE {
                 note_huge(finder.numbered(block), &mut scanned.huge_lines);
             }
-            let mut cursor = Cursor { block, counted: 0, line_no: None };
+            let mut cursor = LineCounter { block, counted: 0, line_no: None };
             let flow = self.query.needle.candidates(block, |line, start| {
-                self.look(&line, start, &mut cursor, &mut finder, &mut sink)
+                self.search_line(&line, start, &mut cursor, &mut finder, &mut sink)
             });
             if flow.is_break() {
                 break Ok(());
             }
             finder.line_no = cursor.end();
-            if finder.line_no.is_some() || self.query.asks_for_calls() {
+            if finder.line_no.is_some() || self.query.needs_calls() {
                 finder.calls.keep_end(block);
             }
         };
-        scanned.left_out = lines.left_out().to_vec();
-        for line in &mut scanned.left_out {
+        scanned.skipped_lines = lines.skipped_lines().to_vec();
+        for line in &mut scanned.skipped_lines {
             line.at.line_no = count_before(&finder.open, line.at.byte_offset)?;
         }
         self.buffer = lines.into_buffer();
@@ -152,37 +152,42 @@ impl<'q> Searcher<'q> {
     }
 
     /// Decodes a line and passes its matches to `sink`.
-    fn look<R: Read, O: Fn() -> io::Result<R>>(
+    fn search_line<R: Read, O: Fn() -> io::Result<R>>(
         &self,
-        line: &Line<'_>,
+        line: &LogLine<'_>,
         start: usize,
-        cursor: &mut Cursor<'_>,
-        finder: &mut Finder<O>,
-        sink: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>,
+        cursor: &mut LineCounter<'_>,
+        finder: &mut SearchState<O>,
+        sink: &mut impl FnMut(&MatchRef<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         parse_line(line, |entry, _| {
-            if !self.query.filters.is_empty() && !self.query.wants_line(&entry) {
+            if !self.query.filters.is_empty() && !self.query.matches_line(&entry) {
                 return;
             }
-            pieces(&entry, &mut |piece| {
-                if flow.is_break() || !self.query.wants_piece(&piece) {
+            text_pieces(&entry, &mut |piece| {
+                if flow.is_break() || !self.query.matches_piece(&piece) {
                     return;
                 }
-                let asked = self.query.asks_for_calls();
-                let line_no = if self.only_finding { line.at.line_no } else { cursor.line_no(start, finder) };
+                let asked = self.query.needs_calls();
+                let line_no = if self.matches_only { line.at.line_no } else { cursor.line_no(start, finder) };
                 let call = match &piece.call_id {
-                    Some(id) if asked || !self.only_finding => {
+                    Some(id) if asked || !self.matches_only => {
                         finder.calls.find(id, cursor.block, start, &finder.open)
                     }
                     _ => None,
                 };
-                if asked && !self.query.wants_call(&piece, call.as_ref()) {
+                if asked && !self.query.matches_call(&piece, call.as_ref()) {
                     return;
                 }
                 let at = Position { line_no, ..line.at };
-                flow =
-                    sink(&Found { query: self.query, piece: &piece, entry: &entry, at, call: call.as_ref() });
+                flow = sink(&MatchRef {
+                    query: self.query,
+                    piece: &piece,
+                    entry: &entry,
+                    at,
+                    call: call.as_ref(),
+                });
             });
         });
         flow
@@ -191,33 +196,33 @@ impl<'q> Searcher<'q> {
 
 /// Limits the size of each read, so that the data is still in the processor's cache when it is scanned, which
 /// happens several times.
-struct Sips<R>(R);
+struct ByteReads<R>(R);
 
 /// The number of bytes per read.
-const SIP: usize = 1 << 17;
+const READ_SIZE: usize = 1 << 17;
 
-impl<R: Read> Read for Sips<R> {
+impl<R: Read> Read for ByteReads<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = into.len().min(SIP);
+        let most = into.len().min(READ_SIZE);
         self.0.read(&mut into[..most])
     }
 }
 
 /// The state of a search besides the current block.
-struct Finder<O> {
-    calls: Calls,
+struct SearchState<O> {
+    calls: CallLookup,
     /// The number of the first line of the next block, if it is known.
     line_no: Option<u64>,
     open: O,
 }
 
-impl<R: Read, O: Fn() -> io::Result<R>> Finder<O> {
+impl<R: Read, O: Fn() -> io::Result<R>> SearchState<O> {
     /// Returns the block with the number of its first line. If it is unknown, the log is read again to count
     /// lines.
-    fn numbered<'b>(&mut self, block: Block<'b>) -> Block<'b> {
+    fn numbered<'b>(&mut self, block: LineBlock<'b>) -> LineBlock<'b> {
         let count = || count_before(&self.open, block.at.byte_offset).unwrap_or(1);
         let line_no = *self.line_no.get_or_insert_with(count);
-        Block { at: Position { line_no, ..block.at }, ..block }
+        LineBlock { at: Position { line_no, ..block.at }, ..block }
     }
 }
 
@@ -237,16 +242,20 @@ fn count_before<R: Read>(open: &impl Fn() -> io::Result<R>, byte_offset: u64) ->
 }
 
 /// Counts the lines of a block incrementally.
-struct Cursor<'b> {
-    block: Block<'b>,
+struct LineCounter<'b> {
+    block: LineBlock<'b>,
     counted: usize,
     /// The number of the line at `counted`, once one was requested.
     line_no: Option<u64>,
 }
 
-impl Cursor<'_> {
+impl LineCounter<'_> {
     /// Returns the number of the line at `start`. Calls must be in ascending order.
-    fn line_no<R: Read, O: Fn() -> io::Result<R>>(&mut self, start: usize, finder: &mut Finder<O>) -> u64 {
+    fn line_no<R: Read, O: Fn() -> io::Result<R>>(
+        &mut self,
+        start: usize,
+        finder: &mut SearchState<O>,
+    ) -> u64 {
         if self.line_no.is_none() {
             self.block = finder.numbered(self.block);
         }
@@ -264,7 +273,7 @@ impl Cursor<'_> {
 }
 
 /// Adds the huge lines of a large block.
-fn note_huge(block: Block<'_>, huge: &mut Vec<(u64, usize)>) {
+fn note_huge(block: LineBlock<'_>, huge: &mut Vec<(u64, usize)>) {
     let lines = block.bytes.split(|byte| *byte == b'\n');
     let long = (block.at.line_no..).zip(lines).filter(|(_, line)| line.len() >= HUGE_LINE);
     huge.extend(long.map(|(line_no, line)| (line_no, line.len())));
@@ -272,33 +281,33 @@ fn note_huge(block: Block<'_>, huge: &mut Vec<(u64, usize)>) {
 
 impl Query {
     /// Returns whether the fields of the whole line match.
-    fn wants_line(&self, entry: &Entry) -> bool {
+    fn matches_line(&self, entry: &Entry) -> bool {
         let envelope: Option<Envelope<'_>> = entry.lens();
-        self.holds(|field| {
+        self.matches_fields(|field| {
             Some(match field {
-                Field::Branch(term) => envelope
+                FieldCondition::Branch(term) => envelope
                     .and_then(Envelope::git_branch)
-                    .is_some_and(|branch| term.is_in(&Sheet::new(&branch))),
-                Field::Model(term) => {
+                    .is_some_and(|branch| term.is_in(&FoldCache::new(&branch))),
+                FieldCondition::Model(term) => {
                     let model = entry.message().and_then(|message| message.model());
-                    model.is_some_and(|model| term.is_in(&Sheet::new(&model)))
+                    model.is_some_and(|model| term.is_in(&FoldCache::new(&model)))
                 }
-                Field::Since(moment) => entry.timestamp().is_some_and(|at| at >= *moment),
-                Field::Until(moment) => entry.timestamp().is_some_and(|at| at < *moment),
+                FieldCondition::Since(moment) => entry.timestamp().is_some_and(|at| at >= *moment),
+                FieldCondition::Until(moment) => entry.timestamp().is_some_and(|at| at < *moment),
                 _ => return None,
             })
         })
     }
 
     /// Returns whether the terms and the fields of a single piece match.
-    fn wants_piece(&self, piece: &Piece<'_>) -> bool {
-        let sheet = Sheet::new(&piece.text);
+    fn matches_piece(&self, piece: &TextPiece<'_>) -> bool {
+        let sheet = FoldCache::new(&piece.text);
         let fields = self.filters.is_empty()
-            || self.holds(|field| {
+            || self.matches_fields(|field| {
                 Some(match field {
-                    Field::Role(role) => piece.role == *role,
-                    Field::Kind(kind) => piece.kind == *kind,
-                    Field::Error(is_error, term) => {
+                    FieldCondition::Role(role) => piece.role == *role,
+                    FieldCondition::Kind(kind) => piece.kind == *kind,
+                    FieldCondition::Error(is_error, term) => {
                         piece.is_error == *is_error && term.as_ref().is_none_or(|term| term.is_in(&sheet))
                     }
                     _ => return None,
@@ -310,18 +319,21 @@ impl Query {
     }
 
     /// Returns whether the fields match that a call and its result share.
-    fn wants_call(&self, piece: &Piece<'_>, call: Option<&Call>) -> bool {
+    fn matches_call(&self, piece: &TextPiece<'_>, call: Option<&CallInfo>) -> bool {
         let tool = piece.tool.as_deref().or(call.map(|call| &*call.tool));
         let about = |of_input: fn(threadline_entry::Json<'_>) -> Option<String>, of_call: Option<&String>| {
             piece.input.and_then(of_input).or_else(|| of_call.cloned())
         };
-        self.holds(|field| {
-            let holds =
-                |term: &Term, text: Option<String>| text.is_some_and(|text| term.is_in(&Sheet::new(&text)));
+        self.matches_fields(|field| {
+            let holds = |term: &Term, text: Option<String>| {
+                text.is_some_and(|text| term.is_in(&FoldCache::new(&text)))
+            };
             Some(match field {
-                Field::Tool(name) => tool.is_some_and(|tool| name.matches(tool)),
-                Field::Path(term) => holds(term, about(path_of, call.and_then(|call| call.path.as_ref()))),
-                Field::Command(term) => {
+                FieldCondition::Tool(name) => tool.is_some_and(|tool| name.matches(tool)),
+                FieldCondition::Path(term) => {
+                    holds(term, about(path_of, call.and_then(|call| call.path.as_ref())))
+                }
+                FieldCondition::Command(term) => {
                     holds(term, about(command_of, call.and_then(|call| call.command.as_ref())))
                 }
                 _ => return None,
@@ -330,7 +342,7 @@ impl Query {
     }
 }
 
-impl Found<'_> {
+impl MatchRef<'_> {
     /// Returns the kind of text.
     pub fn kind(&self) -> TextKind {
         self.piece.kind
@@ -358,18 +370,18 @@ impl Found<'_> {
     }
 
     /// Returns the match as owned data, with `context` lines of text around it.
-    pub fn hit(&self, context: usize) -> Hit {
+    pub fn hit(&self, context: usize) -> SearchHit {
         let text = &*self.piece.text;
-        let sheet = Sheet::new(text);
-        let found: Vec<Vec<_>> = self.marks().map(|term| places(term, &sheet)).collect();
-        let within = snippet::choose(text, &found, context);
+        let sheet = FoldCache::new(text);
+        let found: Vec<Vec<_>> = self.highlighted_terms().map(|term| occurrences(term, &sheet)).collect();
+        let within = snippet::choose_excerpt(text, &found, context);
         let all = snippet::merge(found.into_iter().flatten().collect());
         let n_matches = all.len();
         let seen = all.into_iter().filter(|range| range.start < within.end && range.end > within.start);
         let ranges = seen.map(|range| {
             range.start.max(within.start) - within.start..range.end.min(within.end) - within.start
         });
-        Hit {
+        SearchHit {
             line_no: self.at.line_no,
             byte_offset: self.at.byte_offset,
             block_idx: self.piece.block_idx,
@@ -381,17 +393,21 @@ impl Found<'_> {
             key: self.key(),
             ranges: ranges.collect(),
             text: text[within.clone()].to_owned(),
-            cut: snippet::cuts(text, &within),
+            cut: snippet::is_truncated(text, &within),
             within,
             n_matches,
         }
     }
 
     /// Returns the terms to highlight. For a call, these include its path and command filters.
-    fn marks(&self) -> impl Iterator<Item = &Term> {
+    fn highlighted_terms(&self) -> impl Iterator<Item = &Term> {
         let of_call = self.query.filters.iter().filter(|filter| !filter.negated).filter_map(|filter| {
             match &filter.field {
-                Field::Path(term) | Field::Command(term) if self.piece.kind == TextKind::Tool => Some(term),
+                FieldCondition::Path(term) | FieldCondition::Command(term)
+                    if self.piece.kind == TextKind::Tool =>
+                {
+                    Some(term)
+                }
                 _ => None,
             }
         });
@@ -407,7 +423,7 @@ impl Found<'_> {
 }
 
 /// Returns the first occurrences of a term, up to a limit that suffices for display.
-fn places(term: &Term, sheet: &Sheet<'_>) -> Vec<Range<usize>> {
+fn occurrences(term: &Term, sheet: &FoldCache<'_>) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     term.find(sheet, &mut |range| {
         places.push(range);

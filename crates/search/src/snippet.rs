@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The number of bytes of a line that are kept before and after a match.
 const BEFORE: usize = 160;
-const BEHIND: usize = 320;
+const AFTER: usize = 320;
 
 /// The number of bytes in which a word boundary is searched.
 const GAP: usize = 40;
@@ -30,11 +30,11 @@ pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 ///
 /// `found` contains the occurrences of each term. The result is truncated if lines are very long, and has no
 /// white space at its ends.
-pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
-    let best = best_place(text, found);
+pub(crate) fn choose_excerpt(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
+    let best = best_match(text, found);
     let (from, to) = (line_start(text, best.start), line_end(text, best.end));
     let mut start = from.max(floor(text, best.start.saturating_sub(BEFORE)));
-    let mut end = to.min(ceil(text, best.end.saturating_add(BEHIND)));
+    let mut end = to.min(ceil(text, best.end.saturating_add(AFTER)));
     if context > 0 {
         let (mut above, mut below) = (from, to);
         for _ in 0..context {
@@ -61,14 +61,14 @@ pub(crate) fn choose(text: &str, found: &[Vec<Range<usize>>], context: usize) ->
 }
 
 /// Returns whether a part of `text` begins or ends within a line.
-pub(crate) fn cuts(text: &str, part: &Range<usize>) -> [bool; 2] {
+pub(crate) fn is_truncated(text: &str, part: &Range<usize>) -> [bool; 2] {
     let before = text[..part.start].trim_end_matches([' ', '\t']);
     let behind = text[part.end..].trim_start_matches([' ', '\t', '\r']);
     [!(before.is_empty() || before.ends_with('\n')), !(behind.is_empty() || behind.starts_with('\n'))]
 }
 
 /// Returns the first match on the line with the most terms, or the start of the text if there are none.
-fn best_place(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
+fn best_match(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
     let mut lines: Vec<(usize, u64, Range<usize>)> = Vec::new();
     for (i, places) in found.iter().enumerate() {
         for place in places {
@@ -117,11 +117,11 @@ mod tests {
             .iter()
             .map(|word| text.match_indices(word).map(|(at, _)| at..at + word.len()).collect())
             .collect();
-        &text[choose(text, &found, context)]
+        &text[choose_excerpt(text, &found, context)]
     }
 
     #[test]
-    fn the_line_with_the_most_is_shown_with_lines_around_it() {
+    fn the_line_with_the_most_terms_is_shown_with_context() {
         let text = "one\n  two slow\nthree\nslow fast\nfive\n";
         assert_eq!(shown(text, &["slow", "fast"], 0), "slow fast");
         assert_eq!(shown(text, &["slow"], 0), "two slow");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_knows_where_lines_are_cut() {
+    fn truncated_lines_are_detected() {
         let text = "one two\n  three four ";
         for (part, expected) in [
             ("one two", [false, false]),
@@ -149,12 +149,12 @@ mod tests {
             ("two\n  three", [true, true]),
         ] {
             let at = text.find(part).unwrap();
-            assert_eq!(cuts(text, &(at..at + part.len())), expected, "{part}");
+            assert_eq!(is_truncated(text, &(at..at + part.len())), expected, "{part}");
         }
     }
 
     #[test]
-    fn places_that_touch_are_one() {
+    fn adjacent_ranges_are_merged() {
         assert_eq!(merge(vec![4..6, 0..2, 1..3, 6..7, 9..9]), [0..3, 4..7]);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Term {
     Pattern {
         regex: Regex,
         /// A text that every match contains, and whether its case is significant.
-        needs: Option<(String, Case)>,
+        required: Option<(String, Case)>,
     },
 }
 
@@ -41,7 +41,7 @@ impl Literal {
 
 /// Case is significant if the text contains an upper-case letter.
 fn smart_case(text: &str) -> Case {
-    if text.chars().any(char::is_uppercase) { Case::Counts } else { Case::Ignored }
+    if text.chars().any(char::is_uppercase) { Case::Sensitive } else { Case::Insensitive }
 }
 
 impl Term {
@@ -61,18 +61,18 @@ impl Term {
 
     /// Creates a pattern, in which `^` and `$` match at every line.
     pub(crate) fn pattern(text: &str, ignore_case: bool) -> Result<Self, regex::Error> {
-        let case = if ignore_case { Case::Ignored } else { pattern_case(text) };
+        let case = if ignore_case { Case::Insensitive } else { pattern_case(text) };
         let regex = regex::RegexBuilder::new(text)
-            .case_insensitive(case == Case::Ignored)
+            .case_insensitive(case == Case::Insensitive)
             .multi_line(true)
             .size_limit(1 << 24)
             .build()?;
-        let needs = needed_text(text, case).map(|text| (text, case));
-        Ok(Self::Pattern { regex, needs })
+        let needs = required_text(text, case).map(|text| (text, case));
+        Ok(Self::Pattern { regex, required: needs })
     }
 
     /// Returns whether the term occurs.
-    pub(crate) fn is_in(&self, sheet: &Sheet<'_>) -> bool {
+    pub(crate) fn is_in(&self, sheet: &FoldCache<'_>) -> bool {
         let mut found = false;
         self.find(sheet, &mut |_| {
             found = true;
@@ -82,12 +82,12 @@ impl Term {
     }
 
     /// Calls `sink` with each occurrence, until it returns `false`.
-    pub(crate) fn find(&self, sheet: &Sheet<'_>, sink: &mut dyn FnMut(Range<usize>) -> bool) {
+    pub(crate) fn find(&self, sheet: &FoldCache<'_>, sink: &mut dyn FnMut(Range<usize>) -> bool) {
         match self {
             Self::Word(word) => {
                 let folded = sheet.folded(word.case);
                 for at in word.finder.find_iter(folded.text.as_bytes()) {
-                    if !sink(folded.before(at..at + word.folded.len())) {
+                    if !sink(folded.original_range(at..at + word.folded.len())) {
                         return;
                     }
                 }
@@ -98,7 +98,7 @@ impl Term {
                 let mut from = 0;
                 while let Some(at) = words[0].finder.find(&text.as_bytes()[from..]).map(|at| from + at) {
                     let end = phrase_end(text, at, words);
-                    if end.is_some_and(|end| !sink(folded.before(at..end))) {
+                    if end.is_some_and(|end| !sink(folded.original_range(at..end))) {
                         return;
                     }
                     from = end.unwrap_or(at + text[at..].chars().next().map_or(1, char::len_utf8));
@@ -115,11 +115,13 @@ impl Term {
     }
 
     /// Returns folded texts that every matching text contains, and whether their case is significant.
-    pub(crate) fn needs(&self) -> Vec<(&str, Case)> {
+    pub(crate) fn required_texts(&self) -> Vec<(&str, Case)> {
         match self {
             Self::Word(word) => vec![(&word.folded, word.case)],
             Self::Phrase(words) => words.iter().map(|word| (&*word.folded, word.case)).collect(),
-            Self::Pattern { needs, .. } => needs.iter().map(|(text, case)| (&**text, *case)).collect(),
+            Self::Pattern { required: needs, .. } => {
+                needs.iter().map(|(text, case)| (&**text, *case)).collect()
+            }
         }
     }
 }
@@ -169,17 +171,17 @@ fn pattern_case(pattern: &str) -> Case {
         capital |= !escaped && ch.is_uppercase();
         escaped = !escaped && ch == '\\';
     }
-    if capital { Case::Counts } else { Case::Ignored }
+    if capital { Case::Sensitive } else { Case::Insensitive }
 }
 
 /// Returns the longest text that every match of the pattern contains.
-fn needed_text(pattern: &str, case: Case) -> Option<String> {
+fn required_text(pattern: &str, case: Case) -> Option<String> {
     let hir = regex_syntax::ParserBuilder::new().multi_line(true).build().parse(pattern).ok()?;
     let mut best = None;
-    needed_of(&hir, &mut |bytes| {
+    collect_required(&hir, &mut |bytes| {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
         // If case is ignored, the kelvin sign also matches `k`.
-        let kelvin = |ch: char| case == Case::Ignored && ch.eq_ignore_ascii_case(&'k');
+        let kelvin = |ch: char| case == Case::Insensitive && ch.eq_ignore_ascii_case(&'k');
         for run in text.split(|ch: char| !ch.is_ascii() || kelvin(ch)) {
             if best.as_ref().is_none_or(|best: &String| best.len() < run.len()) {
                 best = Some(run.to_owned());
@@ -187,36 +189,36 @@ fn needed_text(pattern: &str, case: Case) -> Option<String> {
         }
     });
     let best = best.filter(|best| !best.is_empty())?;
-    Some(if case == Case::Ignored { best.to_ascii_lowercase() } else { best })
+    Some(if case == Case::Insensitive { best.to_ascii_lowercase() } else { best })
 }
 
-fn needed_of(hir: &regex_syntax::hir::Hir, sink: &mut dyn FnMut(&[u8])) {
+fn collect_required(hir: &regex_syntax::hir::Hir, sink: &mut dyn FnMut(&[u8])) {
     use regex_syntax::hir::HirKind;
     match hir.kind() {
         HirKind::Literal(literal) => sink(&literal.0),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| needed_of(part, sink)),
-        HirKind::Capture(capture) => needed_of(&capture.sub, sink),
-        HirKind::Repetition(repetition) if repetition.min > 0 => needed_of(&repetition.sub, sink),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| collect_required(part, sink)),
+        HirKind::Capture(capture) => collect_required(&capture.sub, sink),
+        HirKind::Repetition(repetition) if repetition.min > 0 => collect_required(&repetition.sub, sink),
         _ => {}
     }
 }
 
 /// A text to find terms in. It is folded at most once per case mode.
-pub(crate) struct Sheet<'t> {
+pub(crate) struct FoldCache<'t> {
     pub(crate) text: &'t str,
     with_case: OnceCell<Folded<'t>>,
     without_case: OnceCell<Folded<'t>>,
 }
 
-impl<'t> Sheet<'t> {
+impl<'t> FoldCache<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, with_case: OnceCell::new(), without_case: OnceCell::new() }
     }
 
     fn folded(&self, case: Case) -> &Folded<'t> {
         let cell = match case {
-            Case::Counts => &self.with_case,
-            Case::Ignored => &self.without_case,
+            Case::Sensitive => &self.with_case,
+            Case::Insensitive => &self.without_case,
         };
         cell.get_or_init(|| Folded::new(self.text, case))
     }
@@ -228,7 +230,7 @@ mod tests {
 
     fn places<'t>(term: &Term, text: &'t str) -> Vec<&'t str> {
         let mut found = Vec::new();
-        term.find(&Sheet::new(text), &mut |range| {
+        term.find(&FoldCache::new(text), &mut |range| {
             found.push(&text[range]);
             true
         });
@@ -250,9 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn patterns_know_what_they_need() {
-        let needs =
-            |pattern: &str| Term::pattern(pattern, false).unwrap().needs().first().map(|n| n.0.to_owned());
+    fn required_texts_of_patterns() {
+        let needs = |pattern: &str| {
+            Term::pattern(pattern, false).unwrap().required_texts().first().map(|n| n.0.to_owned())
+        };
         assert_eq!(needs("fn (main|test)_loop"), Some("_loop".into()));
         assert_eq!(needs("(abc)+x?"), Some("abc".into()));
         assert_eq!(needs("a|b"), None);

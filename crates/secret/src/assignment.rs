@@ -9,10 +9,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::alphabet::Alphabet;
-use crate::look;
+use crate::heuristics;
 
 /// Words in a name that make its value a secret.
-pub(crate) static NAMES: &[&str] = &[
+pub(crate) static SECRET_WORDS: &[&str] = &[
     "password",
     "passwd",
     "passphrase",
@@ -59,7 +59,7 @@ const SUFFIXES: &[&str] = &[
 ];
 
 /// Words that make it the name of something else, such as a page token or a public key.
-const OTHERS: &[&str] = &[
+const HARMLESS_WORDS: &[&str] = &[
     "next",
     "page",
     "continuation",
@@ -85,7 +85,7 @@ const LONGEST_VALUE: usize = 512;
 /// Returns whether a JSON key may be the name of a secret.
 pub(crate) fn is_name(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
-    NAMES.iter().chain(&["cookie", "authorization"]).any(|name| lower.contains(name))
+    SECRET_WORDS.iter().chain(&["cookie", "authorization"]).any(|name| lower.contains(name))
 }
 
 /// Returns the value assigned to the name that contains the word at `at`, if it is a secret.
@@ -101,7 +101,8 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             .rev()
             .take_while(|byte| Alphabet::Dotted.has(**byte))
             .count();
-    let mut name = Name::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
+    let mut name =
+        SecretName::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
     // A part of a connection string or a URL: `User Id=sa;Password=…`, `?user=sa&password=…`.
     name.is_env |= value.plain_equals && start > 0 && matches!(bytes[start - 1], b';' | b'&' | b'?');
     let is_flag = text[start..end].starts_with("--");
@@ -117,7 +118,7 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let range = value.range(text)?;
     // Alone on the rest of its line, as in a configuration file.
     let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && !value.by_space;
-    name.takes(&text[range.clone()], value.is_quoted, is_line).then_some(range)
+    name.accepts(&text[range.clone()], value.is_quoted, is_line).then_some(range)
 }
 
 fn name_run(bytes: &[u8]) -> usize {
@@ -125,7 +126,7 @@ fn name_run(bytes: &[u8]) -> usize {
 }
 
 /// The start of a value after a name.
-struct Value {
+struct AssignedValue {
     start: usize,
     /// The opening quote, if any.
     quote: Option<u8>,
@@ -136,7 +137,7 @@ struct Value {
     by_space: bool,
 }
 
-fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
+fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     let get = |at: usize| bytes.get(at).copied().unwrap_or(b'\n');
     let mut at = end;
     let skip = |mut at: usize| {
@@ -190,7 +191,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
     at = skip(at);
     let opening = quotes(at);
     let (quote, start) = opening.map_or((None, at), |(quote, behind)| (Some(quote), behind));
-    Some(Value {
+    Some(AssignedValue {
         start,
         quote,
         is_quoted: quote.is_some() || is_element,
@@ -199,7 +200,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<Value> {
     })
 }
 
-impl Value {
+impl AssignedValue {
     fn range(&self, text: &str) -> Option<Range<usize>> {
         let rest = &text.as_bytes()[self.start..text.len().min(self.start + LONGEST_VALUE + 1)];
         let length = match self.quote {
@@ -236,7 +237,7 @@ impl Value {
 }
 
 /// The expectations that a name sets for its value.
-struct Name {
+struct SecretName {
     /// A password, which may be chosen by a person.
     is_password: bool,
     /// A line of an `.env` file: `DB_PASSWORD=…`.
@@ -245,7 +246,7 @@ struct Name {
     is_vague: bool,
 }
 
-impl Name {
+impl SecretName {
     fn new(name: &str, word: &str, tail: &str, plain_equals: bool) -> Option<Self> {
         let mut rest = tail.to_ascii_lowercase();
         while !rest.is_empty() {
@@ -260,7 +261,7 @@ impl Name {
             }
         }
         let lower = name.to_ascii_lowercase();
-        if OTHERS.iter().any(|other| lower.contains(other)) {
+        if HARMLESS_WORDS.iter().any(|other| lower.contains(other)) {
             return None;
         }
         let word = word.to_ascii_lowercase();
@@ -274,7 +275,7 @@ impl Name {
     }
 
     /// Returns whether the value is a secret under this name.
-    fn takes(&self, value: &str, is_quoted: bool, is_line: bool) -> bool {
+    fn accepts(&self, value: &str, is_quoted: bool, is_line: bool) -> bool {
         let bytes = value.as_bytes();
         if value.len() < 8 || self.is_vague && !self.is_env {
             return false;
@@ -297,13 +298,13 @@ impl Name {
             || ["sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "arn:", "data:", "env:"]
                 .iter()
                 .any(|start| value.starts_with(start))
-            || look::is_weak(value)
+            || heuristics::is_weak(value)
             || if self.is_password && self.is_env {
-                look::is_dummy(value)
+                heuristics::is_dummy(value)
             } else if self.is_password && (is_quoted || is_line) {
-                look::is_dummy(value) || look::is_fixture(value)
+                heuristics::is_dummy(value) || heuristics::is_fixture(value)
             } else {
-                look::is_stand_in(value)
+                heuristics::is_placeholder_value(value)
             }
         {
             return false;
@@ -323,19 +324,19 @@ impl Name {
                 has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
             let strong = has(u8::is_ascii_digit)
                 && has(u8::is_ascii_alphabetic)
-                && !look::is_wordy(bytes)
-                && (!is_code(value) || look::is_varied(value));
+                && !heuristics::is_wordy(bytes)
+                && (!is_code(value) || heuristics::is_varied(value));
             return if self.is_env {
-                mixed && (!is_code(value) || look::is_varied(value))
+                mixed && (!is_code(value) || heuristics::is_varied(value))
             } else {
                 is_quoted && strong
-                    || is_line && strong && look::is_varied(value)
-                    || look::is_drawn(bytes) && !is_code(value)
+                    || is_line && strong && heuristics::is_varied(value)
+                    || heuristics::is_random(bytes) && !is_code(value)
             };
         }
         let long_enough =
             if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
-        long_enough && look::is_drawn(bytes) && !is_code(value)
+        long_enough && heuristics::is_random(bytes) && !is_code(value)
     }
 
     /// Returns whether the value is a base64-encoded password, as in Kubernetes secrets.
@@ -349,12 +350,14 @@ impl Name {
         };
         decoded.len() >= 6
             && decoded.bytes().all(|byte| (b'!'..0x7F).contains(&byte))
-            && look::is_password(&decoded)
+            && heuristics::is_password(&decoded)
     }
 }
 
 fn is_four_letters(part: &str) -> bool {
-    part.len() == 4 && part.bytes().all(|byte| byte.is_ascii_lowercase()) && !look::is_wordy(part.as_bytes())
+    part.len() == 4
+        && part.bytes().all(|byte| byte.is_ascii_lowercase())
+        && !heuristics::is_wordy(part.as_bytes())
 }
 
 /// Returns whether the value is code: identifiers joined by dots or underscores, calls, or indexing.

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::look;
+use crate::heuristics;
 
 /// A program that takes a password on its command line.
-struct Program {
+struct PasswordProgram {
     /// The start of the command, in lower case.
     name: &'static str,
     /// Flags that take their value as the next word or after an `=`.
@@ -22,33 +22,33 @@ struct Program {
     between: char,
 }
 
-const fn program(name: &'static str, flags: &'static [&'static str]) -> Program {
-    Program { name, flags, attached: &[], pairs: &[], between: ':' }
+const fn program(name: &'static str, flags: &'static [&'static str]) -> PasswordProgram {
+    PasswordProgram { name, flags, attached: &[], pairs: &[], between: ':' }
 }
 
-static PROGRAMS: &[Program] = &[
-    Program {
+static PROGRAMS: &[PasswordProgram] = &[
+    PasswordProgram {
         pairs: &["-u", "-U", "--user", "--proxy-user"],
         ..program("curl ", &["--pass", "--proxy-pass", "--oauth2-bearer"])
     },
-    Program { attached: &["-p"], ..program("mysql", &["--password", "--password1"]) },
-    Program { attached: &["-p"], ..program("mariadb", &["--password", "--password1"]) },
-    Program { attached: &["-p"], ..program("mycli ", &["--password", "--pass"]) },
+    PasswordProgram { attached: &["-p"], ..program("mysql", &["--password", "--password1"]) },
+    PasswordProgram { attached: &["-p"], ..program("mariadb", &["--password", "--password1"]) },
+    PasswordProgram { attached: &["-p"], ..program("mycli ", &["--password", "--pass"]) },
     program("redis-cli ", &["-a", "--pass"]),
     program("valkey-cli ", &["-a", "--pass"]),
-    Program {
+    PasswordProgram {
         attached: &["-p"],
         ..program(" login ", &["-p", "--password", "--client-secret", "-t", "--token"])
     },
-    Program { attached: &["-p"], ..program("sshpass ", &["-p"]) },
-    Program { attached: &["-w"], ..program("ldap", &["-w", "--bindpassword"]) },
-    Program { attached: &["-p"], ..program("mongo", &["-p", "--password"]) },
-    Program { attached: &["-P"], ..program("sqlcmd ", &["-P"]) },
-    Program { attached: &["-P"], ..program("bcp ", &["-P"]) },
-    Program { attached: &["-P"], ..program("unzip ", &["-P"]) },
-    Program { attached: &["-P"], ..program("zip ", &["-P", "--password"]) },
-    Program { attached: &["-p"], ..program("7z ", &[]) },
-    Program { attached: &["-p"], ..program("7za ", &[]) },
+    PasswordProgram { attached: &["-p"], ..program("sshpass ", &["-p"]) },
+    PasswordProgram { attached: &["-w"], ..program("ldap", &["-w", "--bindpassword"]) },
+    PasswordProgram { attached: &["-p"], ..program("mongo", &["-p", "--password"]) },
+    PasswordProgram { attached: &["-P"], ..program("sqlcmd ", &["-P"]) },
+    PasswordProgram { attached: &["-P"], ..program("bcp ", &["-P"]) },
+    PasswordProgram { attached: &["-P"], ..program("unzip ", &["-P"]) },
+    PasswordProgram { attached: &["-P"], ..program("zip ", &["-P", "--password"]) },
+    PasswordProgram { attached: &["-p"], ..program("7z ", &[]) },
+    PasswordProgram { attached: &["-p"], ..program("7za ", &[]) },
     program("gpg ", &["--passphrase"]),
     program("gpg2 ", &["--passphrase"]),
     program("wget ", &["--password", "--http-password", "--ftp-password", "--proxy-password"]),
@@ -58,11 +58,11 @@ static PROGRAMS: &[Program] = &[
     program("influx ", &["-t", "--token", "-p", "--password"]),
     program("svn ", &["--password"]),
     program("smbpasswd ", &["-w"]),
-    Program { pairs: &["-a", "--auth"], ..program("http ", &[]) },
-    Program { pairs: &["-a", "--auth"], ..program("https ", &[]) },
-    Program { pairs: &["-u", "--user"], between: ',', ..program("lftp ", &["--password"]) },
-    Program { pairs: &["-U", "--user"], between: '%', ..program("smbclient ", &["--password"]) },
-    Program { attached: &["/p:"], ..program("xfreerdp ", &[]) },
+    PasswordProgram { pairs: &["-a", "--auth"], ..program("http ", &[]) },
+    PasswordProgram { pairs: &["-a", "--auth"], ..program("https ", &[]) },
+    PasswordProgram { pairs: &["-u", "--user"], between: ',', ..program("lftp ", &["--password"]) },
+    PasswordProgram { pairs: &["-U", "--user"], between: '%', ..program("smbclient ", &["--password"]) },
+    PasswordProgram { attached: &["/p:"], ..program("xfreerdp ", &[]) },
 ];
 
 /// Returns the strings that commands start with.
@@ -93,7 +93,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     // Stops at the next command of the same name, which is handled separately. This keeps the total cost
     // linear.
     let own = memmem::find(&bytes[at.end..end], &bytes[at.clone()]).map_or(end, |next| at.end + next);
-    let mut words = Words { text, at: at.end, end: own, left: MOST_WORDS };
+    let mut words = CommandWords { text, at: at.end, end: own, left: MOST_WORDS };
     // Skips the rest of the name: `mysqldump`, `ldapsearch`.
     if !name.ends_with(' ') {
         words.next();
@@ -118,7 +118,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
 }
 
 /// Returns whether a word bundles short flags of curl, the last of which takes a value: `-su`.
-fn is_bundle(program: &Program, flag: &str) -> bool {
+fn is_bundle(program: &PasswordProgram, flag: &str) -> bool {
     program.name == "curl "
         && flag.len() > 2
         && flag.ends_with('u')
@@ -127,7 +127,7 @@ fn is_bundle(program: &Program, flag: &str) -> bool {
 
 /// Returns the length of the flag that a word begins with, if its value is attached, and whether the value is
 /// a pair.
-fn attached(program: &Program, word: &str) -> Option<(usize, bool)> {
+fn attached(program: &PasswordProgram, word: &str) -> Option<(usize, bool)> {
     let own = |flags: &[&str]| {
         flags.iter().find(|flag| word.len() > flag.len() && word.starts_with(**flag)).map(|flag| flag.len())
     };
@@ -139,7 +139,7 @@ fn attached(program: &Program, word: &str) -> Option<(usize, bool)> {
 }
 
 fn take(
-    program: &Program,
+    program: &PasswordProgram,
     text: &str,
     range: Range<usize>,
     is_pair: bool,
@@ -157,7 +157,7 @@ fn take(
         range
     };
     let password = &text[secret.clone()];
-    if !password.starts_with('-') && look::is_password(password) {
+    if !password.starts_with('-') && heuristics::is_password(password) {
         found(secret);
     }
 }
@@ -175,14 +175,14 @@ fn unquoted(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// The words of a command, without the quotes around them.
-struct Words<'t> {
+struct CommandWords<'t> {
     text: &'t str,
     at: usize,
     end: usize,
     left: usize,
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for CommandWords<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_found_behind_their_flags() {
+    fn passwords_are_found_after_their_flags() {
         for text in [
             "curl -u ada:Weft-42-warp https://loom.internal",
             "curl -sS -o /dev/null -uada:Weft-42-warp https://loom.internal",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_password_is_not_found() {
+    fn other_arguments_are_not_found() {
         for text in [
             "curl -u $USER:$PASS https://x",
             "curl -u user:pass https://x",

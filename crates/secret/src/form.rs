@@ -1,19 +1,19 @@
 //! Tokens that are recognized by prefix, character set and length.
 
 use crate::alphabet::Alphabet;
-use crate::look;
+use crate::heuristics;
 
 /// The form of a token.
-pub(crate) struct Form {
+pub(crate) struct TokenForm {
     pub(crate) kind: &'static str,
-    pub(crate) what: &'static str,
-    pub(crate) start: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) prefix: &'static str,
     alphabet: Alphabet,
     /// The minimum and maximum number of characters after the prefix.
     length: (usize, usize),
 }
 
-impl Form {
+impl TokenForm {
     pub(crate) const fn new(
         kind: &'static str,
         what: &'static str,
@@ -21,14 +21,14 @@ impl Form {
         alphabet: Alphabet,
         length: (usize, usize),
     ) -> Self {
-        Self { kind, what, start, alphabet, length }
+        Self { kind, description: what, prefix: start, alphabet, length }
     }
 
     /// Returns the end of the token of this form that begins at `at`.
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
-        let rest = text[at..].strip_prefix(self.start.as_bytes())?;
+        let rest = text[at..].strip_prefix(self.prefix.as_bytes())?;
         // A short prefix inside a longer word does not count: `task-…` contains `sk-`.
-        if self.start.len() <= 8 && !begins_word(text, at) {
+        if self.prefix.len() <= 8 && !begins_word(text, at) {
             return None;
         }
         let length = self.alphabet.run(rest);
@@ -41,18 +41,18 @@ impl Form {
         if rest.get(length).is_some_and(|next| *next == b'_' || next.is_ascii_alphanumeric()) {
             return None;
         }
-        self.looks_real(&rest[..length]).then_some(at + self.start.len() + length)
+        self.looks_real(&rest[..length]).then_some(at + self.prefix.len() + length)
     }
 
     /// Returns whether a token looks real: names have no digits, and placeholders repeat characters.
     fn looks_real(&self, token: &[u8]) -> bool {
-        if has_checksum(token, self.start) {
+        if has_checksum(token, self.prefix) {
             return true;
         }
         let is_mixed = token.iter().any(u8::is_ascii_digit) || self.alphabet == Alphabet::Letter;
         let few = if token.len() < 12 { 5 } else { 8 };
         let plain = token.iter().filter(|byte| !byte.is_ascii_alphanumeric()).count();
-        is_mixed && look::distinct(token) >= few && plain * 4 <= token.len() && !is_name(token)
+        is_mixed && heuristics::distinct(token) >= few && plain * 4 <= token.len() && !is_name(token)
     }
 }
 
@@ -85,7 +85,7 @@ fn is_name(token: &[u8]) -> bool {
         let rest = &part[usize::from(!part.is_empty())..];
         rest.iter().all(u8::is_ascii_lowercase) || part.iter().all(u8::is_ascii_digit)
     };
-    parts.clone().count() >= 3 && parts.all(word) || look::is_wordy(token)
+    parts.clone().count() >= 3 && parts.all(word) || heuristics::is_wordy(token)
 }
 
 /// Returns whether the token ends in the checksum that GitHub and npm use. Such a token is always real.
@@ -123,7 +123,7 @@ mod tests {
     use super::crc32;
 
     #[test]
-    fn the_checksum_is_the_one_of_the_standard() {
+    fn crc32_matches_the_standard() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 }

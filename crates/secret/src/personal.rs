@@ -20,24 +20,24 @@ pub(crate) fn email(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         && top.len() >= 2
         && top.bytes().all(|byte| byte.is_ascii_alphabetic())
         && host.split('.').all(|part| !part.is_empty() && !part.starts_with('-') && !part.contains('_'))
-        && !is_nobody(name, host)
+        && !is_not_personal(name, host)
         // `git@github.com:owner/name` is not a mailbox.
         && name != "git"
         && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
         // Package versions, image sizes and file references: `left-pad@1.2.js`, `icon@2x.png`, `@AGENTS.md`.
         && !domain.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit())
-        && !FILES.contains(&top);
+        && !FILE_EXTENSIONS.contains(&top);
     real.then(|| start..at.end + host.len())
 }
 
 /// File extensions that are not used as top-level domains in practice.
-const FILES: &[&str] = &[
+const FILE_EXTENSIONS: &[&str] = &[
     "css", "go", "html", "jpg", "js", "json", "linux", "lock", "md", "png", "py", "rs", "service", "svg",
     "toml", "ts", "txt", "yaml", "yml",
 ];
 
 /// Returns whether an address does not belong to a person: examples and no-reply addresses.
-fn is_nobody(name: &str, host: &str) -> bool {
+fn is_not_personal(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let example = ["example.com", "example.org", "example.net", "test.com", "domain.com", "email.com"];
     example.iter().any(|nobody| host == *nobody || host.ends_with(&format!(".{nobody}")))

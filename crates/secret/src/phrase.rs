@@ -56,7 +56,7 @@ fn run(text: &str, range: Range<usize>, found: &mut impl FnMut(Range<usize>)) {
 
 /// Finds a phrase after a word that announces one (`mnemonic`, `seed phrase`), in any layout: numbered,
 /// quoted, one word per line, in capitals.
-pub(crate) fn announced(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+pub(crate) fn find_after_name(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let mut end = text.len().min(at.end + 600);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -141,7 +141,7 @@ fn has_checksum(words: &[(Range<usize>, u16)]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WORDS, announced, find};
+    use super::{WORDS, find, find_after_name};
     use sha2::{Digest, Sha256};
 
     fn found(text: &str) -> Vec<&str> {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_one_of_the_standard() {
+    fn the_word_list_matches_the_standard() {
         let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
         let digest = Sha256::digest(format!("{}\n", words.join("\n")));
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -176,7 +176,7 @@ mod tests {
         let numbered: String =
             phrase.split(' ').zip(1..).map(|(word, no)| format!("{no}. {}\n", word.to_uppercase())).collect();
         let text = format!("Recovery phrase:\n{numbered}");
-        let range = announced(&text, 0..15).unwrap();
+        let range = find_after_name(&text, 0..15).unwrap();
         assert!(text[range.clone()].starts_with("LEGAL") && text[range].ends_with("YELLOW"));
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::known::Known;
-use crate::rules::{Found, ROUNDS, Rules};
+use crate::known_secrets::KnownSecrets;
+use crate::rules::{MAX_ROUNDS, Rules, SecretMatch};
 
 /// Replaces secrets with placeholders. Equal secrets get the same placeholder.
 ///
@@ -15,23 +15,23 @@ use crate::rules::{Found, ROUNDS, Rules};
 pub struct Replacer<'r> {
     rules: &'r Rules,
     /// The placeholder of each secret.
-    names: FxHashMap<String, String>,
+    placeholders: FxHashMap<String, String>,
     /// The last number of each kind.
     numbers: FxHashMap<String, usize>,
 }
 
 /// A text with its secrets replaced.
-pub struct Replaced<'r> {
+pub struct ReplacedText<'r> {
     /// The text.
     pub text: String,
     /// The findings in the original text, in order.
-    pub found: Vec<Found<'r>>,
+    pub found: Vec<SecretMatch<'r>>,
 }
 
 impl<'r> Replacer<'r> {
     /// Creates a replacer without any placeholders.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, names: FxHashMap::default(), numbers: FxHashMap::default() }
+        Self { rules, placeholders: FxHashMap::default(), numbers: FxHashMap::default() }
     }
 
     /// Reserves the placeholders that occur in a text, so that they are not used for other secrets.
@@ -50,8 +50,8 @@ impl<'r> Replacer<'r> {
     }
 
     /// Returns the placeholder of a secret, and creates it if necessary.
-    pub fn name(&mut self, found: &Found<'_>, secret: &str) -> &str {
-        self.names.entry(secret.to_owned()).or_insert_with(|| {
+    pub fn placeholder(&mut self, found: &SecretMatch<'_>, secret: &str) -> &str {
+        self.placeholders.entry(secret.to_owned()).or_insert_with(|| {
             let number = self.numbers.entry(found.kind.to_owned()).or_default();
             *number += 1;
             let class = if found.is_personal { "personal" } else { "secret" };
@@ -61,13 +61,13 @@ impl<'r> Replacer<'r> {
 
     /// Returns whether there are no placeholders yet.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.placeholders.is_empty()
     }
 
     /// Returns a searcher for all secrets replaced so far, which finds them without their context; `None` if
     /// there are none.
-    pub fn known(&self) -> Option<Known> {
-        Known::new(&self.names)
+    pub fn known(&self) -> Option<KnownSecrets> {
+        KnownSecrets::new(&self.placeholders)
     }
 
     /// Replaces every secret in a text.
@@ -78,31 +78,31 @@ impl<'r> Replacer<'r> {
     /// Replaces every secret in a text and returns the findings; `None` if there are none.
     ///
     /// The result is searched again, because replacing one secret may reveal another.
-    pub fn replaced(&mut self, text: &str) -> Option<Replaced<'r>> {
+    pub fn replaced(&mut self, text: &str) -> Option<ReplacedText<'r>> {
         let rules = self.rules;
         let found = rules.find(text);
         if found.is_empty() {
             return None;
         }
-        let mut clean = self.put(text, &found);
+        let mut clean = self.substitute(text, &found);
         // The remaining text may look like a secret only now. Each round removes at least one more.
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let more = rules.find(&clean);
             if more.is_empty() {
                 break;
             }
-            clean = self.put(&clean, &more);
+            clean = self.substitute(&clean, &more);
         }
-        Some(Replaced { text: clean, found })
+        Some(ReplacedText { text: clean, found })
     }
 
-    fn put(&mut self, text: &str, found: &[Found<'_>]) -> String {
+    fn substitute(&mut self, text: &str, found: &[SecretMatch<'_>]) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut done = 0;
         for found in found {
             let Range { start, end } = found.range;
             clean.push_str(&text[done..start]);
-            clean.push_str(self.name(found, &text[start..end]));
+            clean.push_str(self.placeholder(found, &text[start..end]));
             done = end;
         }
         clean.push_str(&text[done..]);

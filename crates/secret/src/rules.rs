@@ -7,21 +7,21 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use rustc_hash::FxHashMap;
 
-use crate::form::Form;
-use crate::own::{Allowed, Own, RuleError, parse_allowed, parse_rules};
-use crate::shape::{SHAPES, Shape};
+use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
+use crate::form::TokenForm;
+use crate::shape::{SHAPES, SecretShape};
 use crate::table::FORMS;
-use crate::{assignment, command, disguise, personal, phrase};
+use crate::{assignment, command, deobfuscate, personal, phrase};
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<'r> {
+pub struct SecretMatch<'r> {
     /// The byte range of the secret, without the name or URL around it.
     pub range: Range<usize>,
     /// The kind, as in a placeholder: `github-token`.
     pub kind: &'r str,
     /// The same as a readable phrase: `a GitHub token`.
-    pub what: &'r str,
+    pub description: &'r str,
     /// Whether it is personal data rather than a secret.
     pub is_personal: bool,
 }
@@ -34,9 +34,9 @@ pub struct Found<'r> {
 pub struct Rules {
     automaton: AhoCorasick,
     /// The checks to run at a match of the automaton, by pattern number.
-    anchors: Vec<Vec<Try>>,
-    own: Vec<Own>,
-    allowed: Vec<Allowed>,
+    anchors: Vec<Vec<AnchorCheck>>,
+    custom: Vec<CustomRule>,
+    allowed: Vec<AllowedValue>,
     emails: bool,
     paths: bool,
 }
@@ -48,10 +48,10 @@ const SHORTEST: usize = 6;
 const LONGEST_MEMBER: usize = 4 << 10;
 
 /// The maximum number of times a text is searched again after replacements.
-pub(crate) const ROUNDS: usize = 16;
+pub(crate) const MAX_ROUNDS: usize = 16;
 
 /// The maximum depth of nested encodings.
-const DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Words that announce the seed phrase of a wallet.
 const PHRASE_NAMES: &[&str] = &[
@@ -66,9 +66,9 @@ const PHRASE_NAMES: &[&str] = &[
 
 /// A check that runs at a match of the automaton.
 #[derive(Clone, Copy)]
-enum Try {
-    Form(&'static Form),
-    Shape(&'static Shape),
+enum AnchorCheck {
+    Form(&'static TokenForm),
+    Shape(&'static SecretShape),
     Assignment,
     Command,
     Phrase,
@@ -89,32 +89,33 @@ impl Rules {
     }
 
     fn build(emails: bool, paths: bool) -> Self {
-        let mut tries: FxHashMap<String, Vec<Try>> = FxHashMap::default();
-        let mut on =
-            |anchor: &str, what: Try| tries.entry(anchor.to_ascii_lowercase()).or_default().push(what);
+        let mut tries: FxHashMap<String, Vec<AnchorCheck>> = FxHashMap::default();
+        let mut on = |anchor: &str, what: AnchorCheck| {
+            tries.entry(anchor.to_ascii_lowercase()).or_default().push(what)
+        };
         for form in FORMS {
-            on(form.start, Try::Form(form));
+            on(form.prefix, AnchorCheck::Form(form));
         }
         for shape in &SHAPES {
             for anchor in shape.anchors {
-                on(anchor, Try::Shape(shape));
+                on(anchor, AnchorCheck::Shape(shape));
             }
         }
-        for name in assignment::NAMES {
-            on(name, Try::Assignment);
+        for name in assignment::SECRET_WORDS {
+            on(name, AnchorCheck::Assignment);
         }
         for program in command::anchors() {
-            on(program, Try::Command);
+            on(program, AnchorCheck::Command);
         }
         for name in PHRASE_NAMES {
-            on(name, Try::Phrase);
+            on(name, AnchorCheck::Phrase);
         }
         if emails {
-            on("@", Try::Email);
+            on("@", AnchorCheck::Email);
         }
         if paths {
             for home in personal::HOMES {
-                on(home, Try::User);
+                on(home, AnchorCheck::User);
             }
         }
         let mut tries: Vec<_> = tries.into_iter().collect();
@@ -127,19 +128,19 @@ impl Rules {
         #[expect(clippy::unwrap_used, reason = "a few hundred short anchors always make an automaton")]
         let automaton = automaton.unwrap();
         let anchors = tries.into_iter().map(|(_, tries)| tries).collect();
-        Self { automaton, anchors, own: Vec::new(), allowed: Vec::new(), emails, paths }
+        Self { automaton, anchors, custom: Vec::new(), allowed: Vec::new(), emails, paths }
     }
 
     /// Adds e-mail addresses.
     #[must_use]
     pub fn with_emails(self) -> Self {
-        Self { own: self.own, allowed: self.allowed, ..Self::build(true, self.paths) }
+        Self { custom: self.custom, allowed: self.allowed, ..Self::build(true, self.paths) }
     }
 
     /// Adds user names in the paths of home directories.
     #[must_use]
     pub fn with_paths(self) -> Self {
-        Self { own: self.own, allowed: self.allowed, ..Self::build(self.emails, true) }
+        Self { custom: self.custom, allowed: self.allowed, ..Self::build(self.emails, true) }
     }
 
     /// Adds custom rules: one per line, `NAME PATTERN`; lines that begin with `#` are comments.
@@ -149,8 +150,8 @@ impl Rules {
     /// # Errors
     ///
     /// Returns an error for the first invalid line.
-    pub fn with_own(mut self, text: &str) -> Result<Self, RuleError> {
-        self.own.extend(parse_rules(text)?);
+    pub fn with_custom_rules(mut self, text: &str) -> Result<Self, RuleError> {
+        self.custom.extend(parse_rules(text)?);
         Ok(self)
     }
 
@@ -159,7 +160,7 @@ impl Rules {
     /// # Errors
     ///
     /// Returns an error for the first invalid line.
-    pub fn allowing(mut self, text: &str) -> Result<Self, RuleError> {
+    pub fn with_allowed(mut self, text: &str) -> Result<Self, RuleError> {
         self.allowed.extend(parse_allowed(text)?);
         Ok(self)
     }
@@ -169,7 +170,7 @@ impl Rules {
         let mut kinds: Vec<&str> =
             FORMS.iter().map(|form| form.kind).chain(SHAPES.iter().map(|shape| shape.kind)).collect();
         kinds.extend(["assignment", "seed-phrase"]);
-        kinds.extend(self.own.iter().map(|own| own.kind.as_str()));
+        kinds.extend(self.custom.iter().map(|own| own.kind.as_str()));
         kinds.sort_unstable();
         kinds.dedup();
         kinds
@@ -179,18 +180,18 @@ impl Rules {
     ///
     /// Decodes terminal colours inside a secret, percent-encoding, JSON escapes within the text, and base64
     /// and hex. If the text itself is a JSON string, the caller must decode it first.
-    pub fn find(&self, text: &str) -> Vec<Found<'_>> {
-        let mut found: Vec<(u8, Found<'_>)> = Vec::new();
-        self.collect(text, DEPTH, &mut found);
+    pub fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
+        let mut found: Vec<(u8, SecretMatch<'_>)> = Vec::new();
+        self.collect(text, MAX_DEPTH, &mut found);
         if found.is_empty() {
             return Vec::new();
         }
-        self.settle(text, found)
+        self.resolve_overlaps(text, found)
     }
 
     /// Finds everything in the value of a JSON member. The key may identify a value that is not recognized
     /// alone: a password.
-    pub fn find_under(&self, key: &str, text: &str) -> Vec<Found<'_>> {
+    pub fn find_in_member(&self, key: &str, text: &str) -> Vec<SecretMatch<'_>> {
         let found = self.find(text);
         if !found.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
             return found;
@@ -200,7 +201,7 @@ impl Rules {
         let inside = found
             .filter(|found| found.range.start >= head.len() && found.range.end <= head.len() + text.len());
         inside
-            .map(|found| Found {
+            .map(|found| SecretMatch {
                 range: found.range.start - head.len()..found.range.end - head.len(),
                 ..found
             })
@@ -208,41 +209,41 @@ impl Rules {
     }
 
     /// Finds everything in a text, plain and encoded, in no particular order.
-    fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, Found<'r>)>) {
+    fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, SecretMatch<'r>)>) {
         // Most strings of a log are shorter than any built-in finding.
-        if text.len() >= SHORTEST || !self.own.is_empty() {
+        if text.len() >= SHORTEST || !self.custom.is_empty() {
             self.scan(text, found);
         }
         if text.len() < SHORTEST || depth == 0 {
             return;
         }
-        disguise::views(text, |view| {
+        deobfuscate::views(text, |view| {
             let mut inner = Vec::new();
             self.scan(&view.text, &mut inner);
             found.extend(inner.into_iter().map(|(rank, inner)| {
                 let range = view.origin(&inner.range);
-                (rank, Found { range, ..inner })
+                (rank, SecretMatch { range, ..inner })
             }));
         });
-        disguise::encoded(text, |range, decoded| {
+        deobfuscate::encoded(text, |range, decoded| {
             let mut inner = Vec::new();
             self.collect(decoded, depth - 1, &mut inner);
             // The whole run is replaced, because the rest of it could still be decoded.
             let first =
                 inner.into_iter().filter(|(_, found)| !found.is_personal).min_by_key(|(rank, _)| *rank);
-            found.extend(first.map(|(_, first)| (0, Found { range, ..first })));
+            found.extend(first.map(|(_, first)| (0, SecretMatch { range, ..first })));
         });
     }
 
     /// Finds everything in a text without decoding it.
-    fn scan<'r>(&'r self, text: &str, found: &mut Vec<(u8, Found<'r>)>) {
+    fn scan<'r>(&'r self, text: &str, found: &mut Vec<(u8, SecretMatch<'r>)>) {
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
-                self.try_at(*what, text, hit.range(), found);
+                self.check_at(*what, text, hit.range(), found);
             }
         }
         phrase::find(text, |range| found.push(seed_phrase(range)));
-        for own in &self.own {
+        for own in &self.custom {
             for hit in own.pattern.captures_iter(text) {
                 let Some(secret) = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty())
                 else {
@@ -250,7 +251,12 @@ impl Rules {
                 };
                 found.push((
                     0,
-                    Found { range: secret.range(), kind: &own.kind, what: &own.what, is_personal: false },
+                    SecretMatch {
+                        range: secret.range(),
+                        kind: &own.kind,
+                        description: &own.description,
+                        is_personal: false,
+                    },
                 ));
             }
         }
@@ -262,7 +268,7 @@ impl Rules {
     pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
         // The remaining text may look like a secret only now. Each round removes at least one more.
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let found = self.find(&clean);
             let mut next = String::new();
             let mut from = 0;
@@ -283,38 +289,50 @@ impl Rules {
     }
 
     /// Returns whether there is any finding.
-    pub fn finds(&self, text: &str) -> bool {
+    pub fn has_findings(&self, text: &str) -> bool {
         !self.find(text).is_empty()
     }
 
-    fn try_at<'r>(&'r self, what: Try, text: &str, at: Range<usize>, all: &mut Vec<(u8, Found<'r>)>) {
+    fn check_at<'r>(
+        &'r self,
+        what: AnchorCheck,
+        text: &str,
+        at: Range<usize>,
+        all: &mut Vec<(u8, SecretMatch<'r>)>,
+    ) {
         let mut add = |rank, range: Range<usize>, kind, what, is_personal| {
-            all.push((rank, Found { range, kind, what, is_personal }));
+            all.push((rank, SecretMatch { range, kind, description: what, is_personal }));
         };
         match what {
-            Try::Form(form) => {
+            AnchorCheck::Form(form) => {
                 let Some(end) = form.end(text.as_bytes(), at.start) else { return };
                 // A generic key has lower priority than one of a specific issuer.
-                add(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, form.kind, form.what, false);
+                add(
+                    if form.kind == "api-key" { 2 } else { 1 },
+                    at.start..end,
+                    form.kind,
+                    form.description,
+                    false,
+                );
             }
-            Try::Shape(shape) => {
-                shape.find(text, at, &mut |range| add(1, range, shape.kind, shape.what, false))
+            AnchorCheck::Shape(shape) => {
+                shape.find(text, at, &mut |range| add(1, range, shape.kind, shape.description, false))
             }
-            Try::Assignment => {
+            AnchorCheck::Assignment => {
                 if let Some(range) = assignment::find(text, at) {
                     add(3, range, "assignment", "a secret in an assignment", false);
                 }
             }
-            Try::Command => command::find(text, at, |range| {
+            AnchorCheck::Command => command::find(text, at, |range| {
                 add(2, range, "password", "a password on a command line", false);
             }),
-            Try::Phrase => all.extend(phrase::announced(text, at).map(seed_phrase)),
-            Try::Email => {
+            AnchorCheck::Phrase => all.extend(phrase::find_after_name(text, at).map(seed_phrase)),
+            AnchorCheck::Email => {
                 if let Some(range) = personal::email(text, at) {
                     add(4, range, "email", "an e-mail address", true);
                 }
             }
-            Try::User => {
+            AnchorCheck::User => {
                 if let Some(range) = personal::user(text, at) {
                     add(4, range, "user", "a user name in a home directory", true);
                 }
@@ -323,14 +341,18 @@ impl Rules {
     }
 
     /// Resolves overlaps, preferring higher priority, then greater length. Drops exceptions and placeholders.
-    fn settle<'r>(&self, text: &str, mut found: Vec<(u8, Found<'r>)>) -> Vec<Found<'r>> {
+    fn resolve_overlaps<'r>(
+        &self,
+        text: &str,
+        mut found: Vec<(u8, SecretMatch<'r>)>,
+    ) -> Vec<SecretMatch<'r>> {
         found.retain(|(_, found)| {
             let secret = &text[found.range.clone()];
-            !is_placeholder(secret) && !self.allowed.iter().any(|allowed| allowed.takes(secret))
+            !is_placeholder(secret) && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
         });
         found.sort_by_key(|(rank, found)| (*rank, std::cmp::Reverse(found.range.len()), found.range.start));
         // By start offset; without overlaps.
-        let mut kept: BTreeMap<usize, Found<'r>> = BTreeMap::new();
+        let mut kept: BTreeMap<usize, SecretMatch<'r>> = BTreeMap::new();
         for (_, found) in found {
             let Range { start, end } = found.range;
             let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| kept.range.end > start);
@@ -343,8 +365,8 @@ impl Rules {
     }
 }
 
-fn seed_phrase<'r>(range: Range<usize>) -> (u8, Found<'r>) {
-    (1, Found { range, kind: "seed-phrase", what: "a wallet seed phrase", is_personal: false })
+fn seed_phrase<'r>(range: Range<usize>) -> (u8, SecretMatch<'r>) {
+    (1, SecretMatch { range, kind: "seed-phrase", description: "a wallet seed phrase", is_personal: false })
 }
 
 /// Returns whether a text contains a placeholder of a [`crate::Replacer`].

@@ -9,39 +9,39 @@ use regex::Regex;
 
 use crate::alphabet::Alphabet;
 use crate::form::begins_word;
-use crate::look;
+use crate::heuristics;
 
 /// A secret with a shape: the anchors that indicate it, and how it is found around them.
-pub(crate) struct Shape {
+pub(crate) struct SecretShape {
     pub(crate) kind: &'static str,
-    pub(crate) what: &'static str,
+    pub(crate) description: &'static str,
     pub(crate) anchors: &'static [&'static str],
-    pub(crate) find: Find,
+    pub(crate) find: ShapeFinder,
 }
 
 /// Finds several secrets around an anchor.
 type FindAll = fn(&str, Range<usize>, &mut dyn FnMut(Range<usize>));
 
 /// How a shape is found around an anchor.
-pub(crate) enum Find {
+pub(crate) enum ShapeFinder {
     /// With a function that examines the text around the anchor.
-    By(fn(&str, Range<usize>) -> Option<Range<usize>>),
+    One(fn(&str, Range<usize>) -> Option<Range<usize>>),
     /// With a pattern, matched at the start of the word that contains the anchor. Its first group, if any, is
     /// the secret.
     Word(Alphabet, LazyLock<Regex>),
     /// With a function that may find several secrets around the anchor.
-    All(FindAll),
+    Several(FindAll),
 }
 
 /// The maximum number of bytes examined after an anchor.
 const REACH: usize = 20_000;
 
 /// The maximum number of bytes examined for short secrets.
-const NEAR: usize = 600;
+const SHORT_REACH: usize = 600;
 
 macro_rules! word {
     ($alphabet:ident, $pattern:literal) => {
-        Find::Word(Alphabet::$alphabet, LazyLock::new(|| regex($pattern)))
+        ShapeFinder::Word(Alphabet::$alphabet, LazyLock::new(|| regex($pattern)))
     };
 }
 
@@ -50,157 +50,187 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [Shape; 44] = [
-    Shape {
+pub(crate) static SHAPES: [SecretShape; 44] = [
+    SecretShape {
         kind: "private-key",
-        what: "a private key",
+        description: "a private key",
         anchors: &["-----begin "],
-        find: Find::By(private_key),
+        find: ShapeFinder::One(private_key),
     },
-    Shape {
+    SecretShape {
         kind: "private-key",
-        what: "a private key",
+        description: "a private key",
         anchors: &["private-lines: "],
-        find: Find::By(putty_key),
+        find: ShapeFinder::One(putty_key),
     },
-    Shape { kind: "jwt", what: "a JSON web token", anchors: &["eyj"], find: Find::By(jwt) },
-    Shape { kind: "password", what: "a password in a URL", anchors: &["://"], find: Find::By(address) },
-    Shape {
+    SecretShape {
+        kind: "jwt",
+        description: "a JSON web token",
+        anchors: &["eyj"],
+        find: ShapeFinder::One(jwt),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a URL",
+        anchors: &["://"],
+        find: ShapeFinder::One(address),
+    },
+    SecretShape {
         kind: "authorization",
-        what: "an Authorization header",
+        description: "an Authorization header",
         anchors: &["bearer ", "bearer%20"],
-        find: Find::By(bearer),
+        find: ShapeFinder::One(bearer),
     },
-    Shape {
+    SecretShape {
         kind: "authorization",
-        what: "an Authorization header",
+        description: "an Authorization header",
         anchors: &["basic "],
-        find: Find::By(basic),
+        find: ShapeFinder::One(basic),
     },
-    Shape {
+    SecretShape {
         kind: "authorization",
-        what: "an Authorization header",
+        description: "an Authorization header",
         anchors: &["authorization: "],
         find: word!(
             Url,
             r"(?i)^(?:proxy-)?authorization: (?:token|apikey|api-key|bot|ssws|key) ([A-Za-z0-9_.~+/=-]{20,})"
         ),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a .netrc password",
+        description: "a .netrc password",
         anchors: &["machine "],
         find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
     },
-    Shape {
+    SecretShape {
         kind: "slack-webhook",
-        what: "a Slack webhook",
+        description: "a Slack webhook",
         anchors: &["hooks.slack.com/"],
         find: word!(Dotted, r"^hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{30,})"),
     },
-    Shape {
+    SecretShape {
         kind: "discord-webhook",
-        what: "a Discord webhook",
+        description: "a Discord webhook",
         anchors: &["/api/webhooks/"],
         find: word!(Hex, r"^/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,80})"),
     },
-    Shape {
+    SecretShape {
         kind: "teams-webhook",
-        what: "a Teams webhook",
+        description: "a Teams webhook",
         anchors: &["webhook.office.com/"],
         find: word!(Dotted, r"^[A-Za-z0-9.-]*webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{80,})"),
     },
-    Shape {
+    SecretShape {
         kind: "telegram-token",
-        what: "a Telegram bot token",
+        description: "a Telegram bot token",
         anchors: &[":aa"],
         find: word!(Alnum, r"^(?:bot)?([0-9]{8,10}:AA[A-Za-z0-9_-]{33})(?:[^A-Za-z0-9_-]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "discord-token",
-        what: "a Discord bot token",
+        description: "a Discord bot token",
         anchors: &["discord", "bot "],
-        find: Find::By(discord),
+        find: ShapeFinder::One(discord),
     },
-    Shape {
+    SecretShape {
         kind: "azure-secret",
-        what: "an Azure client secret",
+        description: "an Azure client secret",
         anchors: &["q~"],
         find: word!(Header, r"^[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?:[^A-Za-z0-9_~.-]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "azure-devops-token",
-        what: "an Azure DevOps token",
+        description: "an Azure DevOps token",
         anchors: &["azdo"],
         find: word!(Alnum, r"^([A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?:[^A-Za-z0-9]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "azure-signature",
-        what: "a signed Azure URL",
+        description: "a signed Azure URL",
         anchors: &["sig="],
         find: word!(Alnum, r"^sig=([A-Za-z0-9%+/]{43,60}(?:=|%3[dD])?)(?:[^A-Za-z0-9%+/=]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "aws-signature",
-        what: "a signed AWS URL",
+        description: "a signed AWS URL",
         anchors: &["x-amz-signature="],
         find: word!(Url, r"^(?i:x-amz-signature)=([0-9a-f]{64})"),
     },
-    Shape {
+    SecretShape {
         kind: "terraform-token",
-        what: "a Terraform token",
+        description: "a Terraform token",
         anchors: &[".atlasv1."],
         find: word!(Dotted, r"^([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
     },
-    Shape {
+    SecretShape {
         kind: "openai-key",
-        what: "an OpenAI key",
+        description: "an OpenAI key",
         anchors: &["t3blbkfj"],
         find: word!(Url, r"^(sk-[A-Za-z0-9_-]{16,}T3BlbkFJ[A-Za-z0-9_-]{16,})"),
     },
-    Shape { kind: "mailchimp-key", what: "a Mailchimp key", anchors: &["-us"], find: Find::By(mailchimp) },
-    Shape { kind: "airtable-token", what: "an Airtable token", anchors: &["pat"], find: Find::By(airtable) },
-    Shape { kind: "resend-key", what: "a Resend key", anchors: &["re_"], find: Find::By(resend) },
-    Shape {
+    SecretShape {
+        kind: "mailchimp-key",
+        description: "a Mailchimp key",
+        anchors: &["-us"],
+        find: ShapeFinder::One(mailchimp),
+    },
+    SecretShape {
+        kind: "airtable-token",
+        description: "an Airtable token",
+        anchors: &["pat"],
+        find: ShapeFinder::One(airtable),
+    },
+    SecretShape {
+        kind: "resend-key",
+        description: "a Resend key",
+        anchors: &["re_"],
+        find: ShapeFinder::One(resend),
+    },
+    SecretShape {
         kind: "password-hash",
-        what: "a password hash",
+        description: "a password hash",
         anchors: &["$2a$", "$2b$", "$2y$"],
         find: word!(Hex, r"^(\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53})(?:[^./A-Za-z0-9]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "password-hash",
-        what: "a password hash",
+        description: "a password hash",
         anchors: &["$5$", "$6$"],
         find: word!(
             Hex,
             r"^(\$[56]\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{8,16}\$[./A-Za-z0-9]{43,86})(?:[^./A-Za-z0-9]|$)"
         ),
     },
-    Shape {
+    SecretShape {
         kind: "password-hash",
-        what: "a password hash",
+        description: "a password hash",
         anchors: &["$argon2"],
         find: word!(
             Hex,
             r"^(\$argon2(?:id|i|d)\$v=[0-9]+\$[mtp=0-9,]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,})"
         ),
     },
-    Shape {
+    SecretShape {
         kind: "docker-auth",
-        what: "a Docker registry login",
+        description: "a Docker registry login",
         anchors: &["\"auth", "'auth"],
-        find: Find::By(docker_auth),
+        find: ShapeFinder::One(docker_auth),
     },
-    Shape {
+    SecretShape {
         kind: "npm-token",
-        what: "an npm registry login",
+        description: "an npm registry login",
         anchors: &[":_authtoken", ":_password", ":_auth"],
         find: word!(Hex, r#"(?i)^:_(?:authToken|password|auth)(?:\s*=\s*|\s+)["']?([A-Za-z0-9_.~+/=-]{8,})"#),
     },
-    Shape { kind: "cookie", what: "a cookie", anchors: &["cookie"], find: Find::All(cookies) },
-    Shape {
+    SecretShape {
+        kind: "cookie",
+        description: "a cookie",
+        anchors: &["cookie"],
+        find: ShapeFinder::Several(cookies),
+    },
+    SecretShape {
         kind: "url-key",
-        what: "a key in a URL",
+        description: "a key in a URL",
         anchors: &[
             "?key=",
             "&key=",
@@ -225,101 +255,101 @@ pub(crate) static SHAPES: [Shape; 44] = [
             "?jwt=",
             "&jwt=",
         ],
-        find: Find::By(url_key),
+        find: ShapeFinder::One(url_key),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a .pgpass password",
+        description: "a .pgpass password",
         anchors: &[":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":*:"],
-        find: Find::By(pgpass),
+        find: ShapeFinder::One(pgpass),
     },
-    Shape {
+    SecretShape {
         kind: "azure-devops-token",
-        what: "an Azure DevOps token",
+        description: "an Azure DevOps token",
         anchors: &["azure", "devops", "_pat", "pat=", "pat:", "pat ", "visualstudio.com"],
-        find: Find::By(azure_token),
+        find: ShapeFinder::One(azure_token),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a password on a command line",
+        description: "a password on a command line",
         anchors: &["pass:", "password:"],
-        find: Find::By(pass_source),
+        find: ShapeFinder::One(pass_source),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a password in an SQL statement",
+        description: "a password in an SQL statement",
         anchors: &["identified by ", "with password ", "encrypted password ", "user password "],
         find: word!(Hex, r#"(?i)^(?:identified by|(?:with|encrypted|user) password) ['"]([^'"\s]{5,})['"]"#),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a piped password",
+        description: "a piped password",
         anchors: &["echo ", "printf "],
-        find: Find::By(piped),
+        find: ShapeFinder::One(piped),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a PowerShell password",
+        description: "a PowerShell password",
         anchors: &["convertto-securestring ", "networkcredential("],
         find: word!(
             Hex,
             r#"(?i)^(?:convertto-securestring (?:-string )?|networkcredential\(["'][^"']*["'],\s*)["']([^"'$]{5,})["']"#
         ),
     },
-    Shape {
+    SecretShape {
         kind: "kubernetes-secret",
-        what: "a Kubernetes secret value",
+        description: "a Kubernetes secret value",
         anchors: &["--from-literal"],
-        find: Find::By(literal),
+        find: ShapeFinder::One(literal),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "a configured secret",
+        description: "a configured secret",
         anchors: &["configure set ", "config set ", "config:set ", "secret set ", "secrets set ", "env add "],
-        find: Find::By(configured),
+        find: ShapeFinder::One(configured),
     },
-    Shape {
+    SecretShape {
         kind: "password",
-        what: "an htpasswd password",
+        description: "an htpasswd password",
         anchors: &["htpasswd "],
         find: word!(Hex, r#"^htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+)*\S+\s+\S+\s+['"]?([^\s'"$]{5,})"#),
     },
-    Shape {
+    SecretShape {
         kind: "password-hash",
-        what: "a password hash",
+        description: "a password hash",
         anchors: &["$apr1$", "$1$"],
         find: word!(Hex, r"^(\$(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22})(?:[^./A-Za-z0-9]|$)"),
     },
-    Shape {
+    SecretShape {
         kind: "ansible-vault",
-        what: "an Ansible vault",
+        description: "an Ansible vault",
         anchors: &["$ansible_vault;"],
         find: word!(Hex, r"^\$ANSIBLE_VAULT;[0-9.]+;[A-Z0-9]+(?:;[^\n\\]*)?((?:\s|\\[nr]|[0-9a-f]{16,})+)"),
     },
-    Shape {
+    SecretShape {
         kind: "django-key",
-        what: "a Django secret key",
+        description: "a Django secret key",
         anchors: &["django-insecure-"],
         find: word!(Url, r#"^django-insecure-[^\s'"\\]{20,}"#),
     },
-    Shape {
+    SecretShape {
         kind: "private-key",
-        what: "a private key",
+        description: "a private key",
         anchors: &["---- begin ssh2 "],
         find: word!(
             Hex,
             r"^---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----((?:\s|\\[nr]|[A-Za-z-]+: [^\n\\]*|[A-Za-z0-9+/=]{16,})+)"
         ),
     },
-    Shape {
+    SecretShape {
         kind: "authorization",
-        what: "an Authorization header",
+        description: "an Authorization header",
         anchors: &["signature="],
         find: word!(Url, r#"(?i)^signature="?([0-9a-f]{64})(?:[^0-9a-f]|$)"#),
     },
-    Shape {
+    SecretShape {
         kind: "sql-login",
-        what: "an sqlplus password",
+        description: "an sqlplus password",
         anchors: &["sqlplus ", "sqlldr ", "rman "],
         find: word!(
             Hex,
@@ -328,13 +358,15 @@ pub(crate) static SHAPES: [Shape; 44] = [
     },
 ];
 
-impl Shape {
+impl SecretShape {
     /// Finds the secrets around the anchor at `at`.
     pub(crate) fn find(&self, text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
         match &self.find {
-            Find::By(find) => find(text, at).into_iter().for_each(found),
-            Find::All(find) => find(text, at, found),
-            Find::Word(alphabet, regex) => self.word(text, at, *alphabet, regex).into_iter().for_each(found),
+            ShapeFinder::One(find) => find(text, at).into_iter().for_each(found),
+            ShapeFinder::Several(find) => find(text, at, found),
+            ShapeFinder::Word(alphabet, regex) => {
+                self.word(text, at, *alphabet, regex).into_iter().for_each(found)
+            }
         }
     }
 
@@ -344,8 +376,8 @@ impl Shape {
         let secret = found.get(1).or_else(|| found.get(0))?;
         let range = start + secret.start()..start + secret.end();
         let token = text[range.clone()].as_bytes();
-        (look::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
-            || self.kind == "password" && !look::is_dummy(&text[range.clone()]))
+        (heuristics::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
+            || self.kind == "password" && !heuristics::is_dummy(&text[range.clone()]))
         .then_some(range)
     }
 }
@@ -390,7 +422,7 @@ fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let runs = rest.as_bytes()[head..end].split(|byte| !Alphabet::Base64.has(*byte) || *byte == b'=');
     let body: usize = runs
         .filter(|run| run.len() >= 16)
-        .map(|run| if look::distinct(run) >= 8 { run.len() } else { 0 })
+        .map(|run| if heuristics::distinct(run) >= 8 { run.len() } else { 0 })
         .sum();
     (body >= 48).then(|| at.start..at.start + end)
 }
@@ -445,16 +477,16 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let plain = password
         .bytes()
         .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'*' | b','));
-    let varied = look::is_varied(password) && !look::is_dummy(password) && password != user;
+    let varied = heuristics::is_varied(password) && !heuristics::is_dummy(password) && password != user;
     let real = if user.is_empty() && secret.start == at.end {
-        look::is_drawn(password.as_bytes()) && password.len() >= 20
+        heuristics::is_random(password.as_bytes()) && password.len() >= 20
     } else {
         let wordy =
-            look::is_wordy(password.as_bytes()) && !password.bytes().any(|byte| byte.is_ascii_digit());
+            heuristics::is_wordy(password.as_bytes()) && !password.bytes().any(|byte| byte.is_ascii_digit());
         password.len() >= 5
             && password != user
-            && !look::is_weak(password)
-            && !look::is_stand_in(password)
+            && !heuristics::is_weak(password)
+            && !heuristics::is_placeholder_value(password)
             && !(wordy && password.len() < 12)
     };
     (plain && (real || varied && password.len() >= 5 && !user.is_empty())).then_some(secret)
@@ -465,7 +497,7 @@ fn bearer(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let token = Alphabet::Header.run(&text.as_bytes()[at.end..]);
     let range = at.end..at.end + token;
     let token = text[range.clone()].trim_end_matches('.');
-    (token.len() >= 20 && look::is_drawn(token.as_bytes()) && !look::is_stand_in(token))
+    (token.len() >= 20 && heuristics::is_random(token.as_bytes()) && !heuristics::is_placeholder_value(token))
         .then(|| range.start..range.start + token.len())
 }
 
@@ -479,7 +511,7 @@ fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let decoded = STANDARD.decode(&text[range.clone()]).ok()?;
     let (user, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
     let plain = decoded.iter().all(|byte| (b' '..0x7F).contains(byte));
-    (plain && (!user.is_empty() || !password.is_empty()) && !look::is_dummy(password)).then_some(range)
+    (plain && (!user.is_empty() || !password.is_empty()) && !heuristics::is_dummy(password)).then_some(range)
 }
 
 /// Finds the base64 of `user:password` in `"auth": "…"`.
@@ -500,7 +532,7 @@ fn is_login(base64: &str) -> bool {
     let Some((user, password)) = decoded.split_once(':') else { return false };
     decoded.bytes().all(|byte| (b' '..0x7F).contains(&byte))
         && (!user.is_empty() || !password.is_empty())
-        && !look::is_dummy(password)
+        && !heuristics::is_dummy(password)
 }
 
 /// Finds cookies in `Cookie: a=…; b=…` and `Set-Cookie: a=…; Path=/`: random values, and passwords in session
@@ -533,12 +565,17 @@ fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
         let bytes = value.as_bytes();
         let plain =
             bytes.iter().all(|byte| (b'!'..0x7F).contains(byte)) && !value.contains(['$', '{', '<', '(']);
-        let real = value.len() >= 16 && look::is_drawn(bytes)
+        let real = value.len() >= 16 && heuristics::is_random(bytes)
             || is_session
                 && value.len() >= 8
-                && look::is_password(value)
+                && heuristics::is_password(value)
                 && bytes.iter().any(u8::is_ascii_digit);
-        if !is_attribute && plain && real && !look::is_stand_in(value) && !lower.starts_with("_ga") {
+        if !is_attribute
+            && plain
+            && real
+            && !heuristics::is_placeholder_value(value)
+            && !lower.starts_with("_ga")
+        {
             found(start..start + value.len());
         }
     }
@@ -550,7 +587,9 @@ fn url_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let value = text[at.end..at.end + length].trim_end_matches('.');
     // A short code or session may identify a page; a key is long.
     let least = if text[at.start + 1..at.end].eq_ignore_ascii_case("key=") { 16 } else { 20 };
-    let real = value.len() >= least && look::is_drawn(value.as_bytes()) && !look::is_stand_in(value);
+    let real = value.len() >= least
+        && heuristics::is_random(value.as_bytes())
+        && !heuristics::is_placeholder_value(value);
     let is_uuid = value.len() == 36 && Alphabet::Hyphened.run(value.as_bytes()) == 36;
     (real && !is_uuid).then(|| at.end..at.end + value.len())
 }
@@ -563,7 +602,7 @@ fn pgpass(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let start = word_start(text, at.start, Alphabet::Dotted);
     let start = if text[..at.start].ends_with('*') { at.start - 1 } else { start };
     let password = LINE.captures(near(text, start))?.get(1)?;
-    look::is_password(password.as_str()).then(|| start + password.start()..start + password.end())
+    heuristics::is_password(password.as_str()).then(|| start + password.start()..start + password.end())
 }
 
 /// Finds 52 characters of base32 on a line that mentions Azure or a PAT.
@@ -580,7 +619,7 @@ fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         let length = bytes[from..].iter().take(64).take_while(|byte| is_digit(byte)).count();
         let alone = begins_word(bytes, from)
             && !bytes.get(from + length).is_some_and(|byte| Alphabet::Word.has(*byte));
-        if length == 52 && alone && look::is_drawn(&bytes[from..from + 52]) {
+        if length == 52 && alone && heuristics::is_random(&bytes[from..from + 52]) {
             return Some(from..from + 52);
         }
         from += length;
@@ -607,7 +646,7 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         .iter()
         .position(|byte| *byte <= b' ' || *byte >= 0x7F || matches!(byte, b'"' | b'\'' | b'`' | b'\\'));
     let range = at.end..at.end + length.unwrap_or(rest.len());
-    (is_flag && look::is_password(&text[range.clone()])).then_some(range)
+    (is_flag && heuristics::is_password(&text[range.clone()])).then_some(range)
 }
 
 /// Finds a piped password: `echo … | sudo -S`, `echo … | docker login --password-stdin`, `echo user:… |
@@ -625,7 +664,7 @@ fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         Some((user, _)) if value[0].contains("chpasswd") => range.start + user.len() + 1..range.end,
         _ => range,
     };
-    look::is_password(&text[range.clone()]).then_some(range)
+    heuristics::is_password(&text[range.clone()]).then_some(range)
 }
 
 /// Finds a Kubernetes secret: `--from-literal=password=…`.
@@ -637,7 +676,8 @@ fn literal(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     });
     let value = VALUE.captures(near(text, at.end))?.get(1)?;
     let range = at.end + value.start()..at.end + value.end();
-    (look::is_password(value.as_str()) || look::is_drawn(value.as_str().as_bytes())).then_some(range)
+    (heuristics::is_password(value.as_str()) || heuristics::is_random(value.as_str().as_bytes()))
+        .then_some(range)
 }
 
 /// Finds a configured secret: `aws configure set aws_secret_access_key …`, `npm config set …:_authToken …`,
@@ -652,14 +692,14 @@ fn configured(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let range = at.end + value.start()..at.end + value.end();
     let secret = value.as_str();
     (!secret.starts_with('-')
-        && look::is_password(secret)
+        && heuristics::is_password(secret)
         && secret.bytes().any(|byte| byte.is_ascii_digit()))
     .then_some(range)
 }
 
 /// Returns a short part of the text from `start`.
 fn near(text: &str, start: usize) -> &str {
-    let mut end = text.len().min(start + NEAR);
+    let mut end = text.len().min(start + SHORT_REACH);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -713,18 +753,18 @@ fn resend(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let secret = at.start..at.end + 33;
     (id && token == 24
         && text[secret.clone()].starts_with("re_")
-        && look::is_drawn(&bytes[at.end..at.end + 33]))
+        && heuristics::is_random(&bytes[at.end..at.end + 33]))
     .then_some(secret)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Find, SHAPES};
+    use super::{SHAPES, ShapeFinder};
 
     #[test]
     fn every_pattern_compiles() {
         for shape in &SHAPES {
-            if let Find::Word(_, regex) = &shape.find {
+            if let ShapeFinder::Word(_, regex) = &shape.find {
                 assert!(regex.as_str().starts_with(['^', '(']), "{}", shape.kind);
             }
         }

@@ -8,12 +8,12 @@ use crate::alphabet::Alphabet::{
     Alnum, AnyHex, Base64, Base64Url, Braintree, Cookie, Dotted, Hex, Hyphened, Letter, Lower, Upper, Url,
     Word,
 };
-use crate::form::Form;
+use crate::form::TokenForm;
 
 macro_rules! forms {
     ($($kind:literal $what:literal { $($start:literal $alphabet:ident $least:literal..$most:tt),+ $(,)? })*) => {
-        pub(crate) static FORMS: &[Form] = &[
-            $($(Form::new($kind, $what, $start, $alphabet, ($least, $most)),)+)*
+        pub(crate) static FORMS: &[TokenForm] = &[
+            $($(TokenForm::new($kind, $what, $start, $alphabet, ($least, $most)),)+)*
         ];
     };
 }

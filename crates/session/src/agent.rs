@@ -10,7 +10,7 @@ use crate::session::Session;
 
 /// A session with its sub-agents.
 #[derive(Clone, Debug, Default)]
-pub struct Family {
+pub struct SessionFamily {
     /// The session itself.
     pub main: Session,
     /// The sub-agents of any depth. Those with their own log files come first.
@@ -18,10 +18,10 @@ pub struct Family {
     /// The number of agents with their own log files.
     n_logged: usize,
     /// The ids of the calls that started these agents, as recorded in their metadata.
-    named: Vec<Option<String>>,
+    named_calls: Vec<Option<String>>,
     /// The state of the search for agents in the session's own log. The agents found there are moved to
     /// `agents`.
-    inside: Inside,
+    embedded: EmbeddedAgents,
     /// The agents that each call started, in order.
     spawned: FxHashMap<Spawn, Vec<usize>>,
 }
@@ -48,13 +48,13 @@ pub struct Agent {
 /// The call that started a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spawn {
-    /// The agent that made the call, as an index into [`Family::agents`]. `None` for the main session.
+    /// The agent that made the call, as an index into [`SessionFamily::agents`]. `None` for the main session.
     pub agent: Option<usize>,
     /// The id of the call.
     pub tool_use_id: String,
 }
 
-impl Family {
+impl SessionFamily {
     /// Joins a session with the logs of its sub-agents.
     ///
     /// The [`Spawn`] of an agent in `agents` needs only the id of the call. The caller is looked up here.
@@ -63,8 +63,8 @@ impl Family {
     /// `agent_progress` lines, which repeat the messages of an agent. Progress lines of agents that have a
     /// log file are ignored, so that nothing is counted twice.
     pub fn new(main: Session, agents: Vec<Agent>) -> Self {
-        let inside = Inside::of(&main, &agents);
-        Self::with(main, agents, inside)
+        let inside = EmbeddedAgents::find(&main, &agents);
+        Self::with_embedded(main, agents, inside)
     }
 
     /// Parses the log of a session and the logs of its sub-agents, given by id. See
@@ -75,12 +75,20 @@ impl Family {
         Self::new(Session::from_bytes(main), agents.collect())
     }
 
-    /// Like [`Family::new`], with the result of a previous search for agents in the log of the session.
-    pub fn with(main: Session, mut agents: Vec<Agent>, mut inside: Inside) -> Self {
+    /// Like [`SessionFamily::new`], with the result of a previous search for agents in the log of the
+    /// session.
+    pub fn with_embedded(main: Session, mut agents: Vec<Agent>, mut inside: EmbeddedAgents) -> Self {
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
         agents.append(&mut inside.agents);
-        let mut family = Self { main, agents, n_logged, named, inside, spawned: FxHashMap::default() };
+        let mut family = Self {
+            main,
+            agents,
+            n_logged,
+            named_calls: named,
+            embedded: inside,
+            spawned: FxHashMap::default(),
+        };
         family.find_spawns();
         family
     }
@@ -90,12 +98,13 @@ impl Family {
     /// Returns `false` if it must be built again instead: if the log contains sidechains, any new line may
     /// change which agent the other lines belong to.
     #[must_use]
-    pub fn follow(&mut self) -> bool {
+    pub fn update(&mut self) -> bool {
         let is_side = |idx| self.main.in_tree(idx) && self.main.is_sidechain(idx);
-        if self.inside.has_sides || (self.inside.looked..self.main.entries().len()).any(is_side) {
+        if self.embedded.has_sidechains || (self.embedded.n_searched..self.main.entries().len()).any(is_side)
+        {
             return false;
         }
-        self.inside.look(&self.main, &mut self.agents, self.n_logged);
+        self.embedded.search_progress(&self.main, &mut self.agents, self.n_logged);
         self.find_spawns();
         true
     }
@@ -106,7 +115,7 @@ impl Family {
     }
 
     /// Returns the agents with their own log files.
-    pub fn logged(&self) -> &[Agent] {
+    pub fn agents_with_log(&self) -> &[Agent] {
         &self.agents[..self.n_logged]
     }
 
@@ -116,7 +125,7 @@ impl Family {
         agent < self.n_logged
     }
 
-    /// Returns the agents that a call started, as indexes into [`Family::agents`].
+    /// Returns the agents that a call started, as indexes into [`SessionFamily::agents`].
     pub fn spawned_by(&self, agent: Option<usize>, tool_use_id: &str) -> impl Iterator<Item = usize> {
         let spawn = Spawn { agent, tool_use_id: tool_use_id.to_owned() };
         self.spawned.get(&spawn).into_iter().flatten().copied()
@@ -127,9 +136,10 @@ impl Family {
     /// In order of preference: the call named in the agent's metadata, the one that names the agent or its
     /// workflow run in its result or progress lines, and the first unused call with the same prompt.
     fn find_spawns(&mut self) {
-        let links = &self.inside.links;
-        let named: Vec<Option<Spawn>> =
-            (0..self.agents.len()).map(|i| self.owner_of(self.named.get(i)?.as_deref()?, i)).collect();
+        let links = &self.embedded.links;
+        let named: Vec<Option<Spawn>> = (0..self.agents.len())
+            .map(|i| self.find_spawn(self.named_calls.get(i)?.as_deref()?, i))
+            .collect();
         // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
         let told =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
@@ -195,7 +205,7 @@ impl Family {
 
     /// Finds the caller of the call that started agent `started`. The log of that agent is skipped, because
     /// it may contain a copy of the call.
-    fn owner_of(&self, tool_use_id: &str, started: usize) -> Option<Spawn> {
+    fn find_spawn(&self, tool_use_id: &str, started: usize) -> Option<Spawn> {
         let mut owners = std::iter::once(None).chain((0..self.agents.len()).map(Some));
         let agent = owners
             .find(|&owner| owner != Some(started) && self.session(owner).tool_call(tool_use_id).is_some())?;
@@ -250,7 +260,7 @@ fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize
 impl Session {
     /// Returns whether this is the log of a sub-agent: it has a conversation, and every line in it is a
     /// sidechain.
-    pub fn is_agents(&self) -> bool {
+    pub fn is_agent_log(&self) -> bool {
         let mut told = (0..self.entries().len()).filter(|&idx| self.in_tree(idx)).peekable();
         told.peek().is_some() && told.all(|idx| self.is_sidechain(idx))
     }
@@ -260,7 +270,7 @@ impl Session {
     pub fn inline_agents(&self) -> Vec<Vec<usize>> {
         let mut agents: Vec<Vec<usize>> = Vec::new();
         // The sidechain is then the conversation of the agent itself.
-        if self.is_agents() {
+        if self.is_agent_log() {
             return agents;
         }
         let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();
@@ -290,37 +300,37 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
 
 /// Agents found in the log of a session, and the state needed to continue the search.
 #[derive(Clone, Debug, Default)]
-pub struct Inside {
+pub struct EmbeddedAgents {
     agents: Vec<Agent>,
     /// The call that each agent ran for, by agent id, from the progress lines of the session.
     links: FxHashMap<String, String>,
     /// The position of each agent among those without a log file. `None` if it has a log file or is a
     /// sidechain.
-    places: FxHashMap<String, Option<usize>>,
+    positions: FxHashMap<String, Option<usize>>,
     /// The number of entries of the session that were searched.
-    looked: usize,
+    n_searched: usize,
     /// Whether the log contains sidechains.
-    has_sides: bool,
+    has_sidechains: bool,
 }
 
-impl Inside {
+impl EmbeddedAgents {
     /// Finds sidechains, and agents without a log file that progress lines repeat.
-    pub fn of(main: &Session, logged: &[Agent]) -> Self {
+    pub fn find(main: &Session, logged: &[Agent]) -> Self {
         let mut agents = inline_agents(main);
         let has_sides = (0..main.entries().len()).any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
-        let mut inside = Self { has_sides, ..Self::default() };
+        let mut inside = Self { has_sidechains: has_sides, ..Self::default() };
         for agent in logged.iter().chain(&agents) {
-            inside.places.insert(agent.id.clone(), None);
+            inside.positions.insert(agent.id.clone(), None);
         }
-        inside.look(main, &mut agents, 0);
+        inside.search_progress(main, &mut agents, 0);
         Self { agents, ..inside }
     }
 
     /// Searches the new progress lines and appends their agents to `agents`.
     ///
     /// The first `before` agents have log files. Positions are relative to the end of these.
-    fn look(&mut self, main: &Session, agents: &mut Vec<Agent>, before: usize) {
-        for (idx, progress) in agent_progress(main, self.looked) {
+    fn search_progress(&mut self, main: &Session, agents: &mut Vec<Agent>, before: usize) {
+        for (idx, progress) in agent_progress(main, self.n_searched) {
             let Some(body) = progress.data() else { continue };
             let Some(id) = body.agent_id() else { continue };
             if !self.links.contains_key(&*id)
@@ -329,21 +339,21 @@ impl Inside {
                 self.links.insert(id.clone().into_owned(), tool_use_id.into_owned());
             }
             // For an agent with a log, the progress lines are copies.
-            let known = self.places.get(&*id);
+            let known = self.positions.get(&*id);
             let Some(message) = body.message().filter(|_| known != Some(&None)) else { continue };
             let place = known.copied().flatten().unwrap_or_else(|| {
                 agents.push(Agent::bare(id.clone().into_owned()));
                 let place = agents.len() - 1 - before;
-                self.places.insert(id.into_owned(), Some(place));
+                self.positions.insert(id.into_owned(), Some(place));
                 place
             });
-            let (entry, _) = main.entries()[idx].inside(message);
+            let (entry, _) = main.entries()[idx].parse_nested(message);
             let session = &mut agents[before + place].session;
             session.push(entry, Vec::new());
             // The repeated messages have no parents. Each continues the previous one.
-            session.link_to_line_before(session.entries().len() - 1);
+            session.link_to_previous_line(session.entries().len() - 1);
         }
-        self.looked = main.entries().len();
+        self.n_searched = main.entries().len();
     }
 }
 

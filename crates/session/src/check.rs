@@ -10,38 +10,38 @@ use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind};
 
 use crate::secret::secret_in;
-use crate::session::{Parent, Session};
+use crate::session::{ParentLink, Session};
 
 /// The maximum width or height of an image that the API accepts, alone and in a request with many images.
-pub(crate) const IMAGE_SIDE: usize = 8000;
-const IMAGE_SIDE_OF_MANY: usize = 2000;
+pub(crate) const MAX_IMAGE_SIDE: usize = 8000;
+const MAX_IMAGE_SIDE_OF_MANY: usize = 2000;
 const MANY_IMAGES: usize = 20;
 /// The maximum size of one image in bytes.
-const IMAGE_BYTES: usize = 5 << 20;
+const MAX_IMAGE_BYTES: usize = 5 << 20;
 
 /// Sorts findings by their position in the file.
-fn sort(findings: &mut [Finding]) {
+fn sort_findings(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
 }
 
 /// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
-const MOST_RETRIES: usize = 64;
+const MAX_RETRY_LINES: usize = 64;
 
 impl Session {
     /// Returns all findings, in file order: the [faults](Self::faults) of the log and the secrets in it.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.faults();
         self.check_secrets(&mut findings);
-        sort(&mut findings);
+        sort_findings(&mut findings);
         findings
     }
 
     /// Returns the findings about the log itself, in file order. They are cached until the next `push`.
     pub fn faults(&self) -> Vec<Finding> {
-        self.odd.get_or_init(|| self.find_odd()).clone()
+        self.cached_faults.get_or_init(|| self.find_faults()).clone()
     }
 
-    fn find_odd(&self) -> Vec<Finding> {
+    fn find_faults(&self) -> Vec<Finding> {
         let mut findings = self.line_findings().to_vec();
         self.check_pairs(&mut findings);
         self.check_parents(&mut findings);
@@ -54,7 +54,7 @@ impl Session {
         self.check_fields(&mut findings);
         self.check_start(&mut findings);
         self.check_end(&mut findings);
-        sort(&mut findings);
+        sort_findings(&mut findings);
         findings
     }
 
@@ -71,7 +71,7 @@ impl Session {
             let finding = self.finding(Code::OrphanCall, call.entry_idx, message);
             // A process that ended during a call leaves no result; every version resumes that.
             let key = (call.reply, self.is_sidechain(call.entry_idx));
-            let goes_on = *went_on.entry(key).or_insert_with(|| self.goes_on_after(call.entry_idx));
+            let goes_on = *went_on.entry(key).or_insert_with(|| self.continues_after(call.entry_idx));
             findings.push(if goes_on { finding } else { finding.as_note() });
         }
         for (id, results) in self.orphan_results() {
@@ -84,7 +84,7 @@ impl Session {
 
     /// Returns whether the model continued after a reply without a new prompt. Each call of the reply then
     /// had a result.
-    fn goes_on_after(&self, line: usize) -> bool {
+    fn continues_after(&self, line: usize) -> bool {
         let Some(reply) = self.reply_of(line) else { return false };
         let mut below = self.replies()[reply].entries.clone();
         // If the line with the result was removed, the next reply has lost its parent.
@@ -93,7 +93,8 @@ impl Session {
         let side = self.is_sidechain(line);
         let mut later = (last + 1..self.entries().len()).filter(|&idx| self.is_sidechain(idx) == side);
         let next = later.find(spoken);
-        if next.is_some_and(|next| self.reply_of(next).is_some() && self.parent(next) == Parent::Dangling) {
+        if next.is_some_and(|next| self.reply_of(next).is_some() && self.parent(next) == ParentLink::Dangling)
+        {
             return true;
         }
         let mut seen: FxHashSet<usize> = below.iter().copied().collect();
@@ -118,7 +119,7 @@ impl Session {
 
     fn check_parents(&self, findings: &mut Vec<Finding>) {
         let first = (0..self.entries().len()).find(|&idx| self.in_tree(idx));
-        for idx in (0..self.entries().len()).filter(|&idx| self.parent(idx) == Parent::Dangling) {
+        for idx in (0..self.entries().len()).filter(|&idx| self.parent(idx) == ParentLink::Dangling) {
             let entry = &self.entries()[idx];
             let parent = entry.parent_uuid().unwrap_or_default();
             // A cycle was broken here. It is reported separately.
@@ -147,7 +148,7 @@ impl Session {
             return;
         }
         for idx in last.boundary + 1..self.entries().len() {
-            let Parent::Entry(parent) = self.parent(idx) else { continue };
+            let ParentLink::Entry(parent) = self.parent(idx) else { continue };
             let asks = self.input(idx).is_some_and(|input| input.opens_turn());
             let says = self.entries()[idx].kind() == Kind::Assistant;
             if parent < last.boundary && (asks || says) && !self.is_sidechain(idx) {
@@ -167,13 +168,13 @@ impl Session {
             let errors: Vec<usize> = self
                 .ancestors(idx)
                 .skip(1)
-                .take(MOST_RETRIES)
+                .take(MAX_RETRY_LINES)
                 .take_while(|&above| self.entries()[above].kind() == Kind::System)
                 .filter(|&above| subtype(above).as_deref() == Some("api_error"))
                 .collect();
             let Some(&first) = errors.last() else { continue };
-            let Parent::Entry(fork) = self.parent(first) else { continue };
-            let retried = self.children(fork).take(MOST_RETRIES).find(|&child| {
+            let ParentLink::Entry(fork) = self.parent(first) else { continue };
+            let retried = self.children(fork).take(MAX_RETRY_LINES).find(|&child| {
                 child < idx && !errors.contains(&child) && self.entries()[child].kind() == Kind::Assistant
             });
             if let Some(retried) = retried {
@@ -252,13 +253,13 @@ impl Session {
                 images.extend(nested.filter_map(image_size).map(|size| (idx, size)));
             }
         }
-        let limit = if images.len() > MANY_IMAGES { IMAGE_SIDE_OF_MANY } else { IMAGE_SIDE };
+        let limit = if images.len() > MANY_IMAGES { MAX_IMAGE_SIDE_OF_MANY } else { MAX_IMAGE_SIDE };
         for (idx, size) in images {
             if size.width.max(size.height) > limit {
                 let message =
                     format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
                 findings.push(self.finding(Code::LargeImage, idx, message));
-            } else if size.bytes > IMAGE_BYTES {
+            } else if size.bytes > MAX_IMAGE_BYTES {
                 let message = format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
                 findings.push(self.finding(Code::LargeImage, idx, message));
             }

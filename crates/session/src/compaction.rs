@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use threadline_entry::Kind;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
 
-use crate::session::{Parent, Session};
+use crate::session::{ParentLink, Session};
 
 /// A compaction boundary and its summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,20 +42,20 @@ impl Session {
 
     /// Returns the compactions, in file order.
     pub fn compactions(&self) -> Vec<Compaction> {
-        self.boundaries().iter().map(|&boundary| self.compacted_at(boundary)).collect()
+        self.boundaries().iter().map(|&boundary| self.compaction_at(boundary)).collect()
     }
 
     /// Returns the compaction of a boundary. `None` for any other entry.
     pub fn compaction(&self, entry_idx: usize) -> Option<Compaction> {
-        self.is_boundary(entry_idx).then(|| self.compacted_at(entry_idx))
+        self.is_boundary(entry_idx).then(|| self.compaction_at(entry_idx))
     }
 
-    fn compacted_at(&self, boundary: usize) -> Compaction {
+    fn compaction_at(&self, boundary: usize) -> Compaction {
         let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
         let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
         // The named line was often never written.
-        let before = || self.line_before(boundary, false);
+        let before = || self.previous_line(boundary, false);
         let mut compaction =
             Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
         compaction.preserved = self.preserved(&compaction).unwrap_or_default();
@@ -99,16 +99,16 @@ impl Session {
     /// [`Compaction::continues`]. An entry with a missing parent continues the previous line.
     pub fn continues(&self, entry_idx: usize) -> Option<usize> {
         match self.parent(entry_idx) {
-            Parent::Entry(parent) => Some(parent),
-            Parent::Root if self.is_boundary(entry_idx) => self.compacted_at(entry_idx).continues,
-            Parent::Root => None,
-            Parent::Dangling => self.line_before(entry_idx, self.is_sidechain(entry_idx)),
+            ParentLink::Entry(parent) => Some(parent),
+            ParentLink::Root if self.is_boundary(entry_idx) => self.compaction_at(entry_idx).continues,
+            ParentLink::Root => None,
+            ParentLink::Dangling => self.previous_line(entry_idx, self.is_sidechain(entry_idx)),
         }
     }
 
     /// Returns the previous line in the tree that is not a descendant of the entry. A descendant can
     /// precede it.
-    fn line_before(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
+    fn previous_line(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
         // The descendants of the entry.
         let mut below: FxHashSet<usize> = FxHashSet::default();
         let mut open = vec![entry_idx];

@@ -11,9 +11,9 @@ use threadline_entry::lens::{
 };
 use threadline_entry::{Json, Millis};
 
-use crate::agent::Family;
+use crate::agent::SessionFamily;
 use crate::session::Session;
-use crate::tool_call::{Outcome, ToolCall};
+use crate::tool_call::{ToolCall, ToolOutcome};
 
 /// The text of a file at some time, as far as the log contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,8 @@ impl FileText {
 /// One change of a file, made by an edit tool or a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEdit {
-    /// The sub-agent that made the edit, as an index into [`Family::agents`]. `None` for the main session.
+    /// The sub-agent that made the edit, as an index into [`SessionFamily::agents`]. `None` for the main
+    /// session.
     pub agent: Option<usize>,
     /// The line with the result, in the log of that agent or session.
     pub entry_idx: usize,
@@ -70,11 +71,11 @@ pub struct LineHunk {
 }
 
 /// The form in which a tool result describes a change.
-enum Change {
+enum RecordedChange {
     /// The texts before and after the edit, as far as the result contains them.
     Texts,
     /// A sequence of text replacements.
-    Replaced(Vec<Replacement>),
+    Replaced(Vec<TextReplacement>),
     /// Hunks, relative to the text before the edit or to an earlier one.
     Patched(Vec<LineHunk>),
     /// The file was read completely, and not changed.
@@ -82,24 +83,24 @@ enum Change {
 }
 
 /// A text replacement made by a call.
-struct Replacement {
+struct TextReplacement {
     old: String,
     new: String,
     all: bool,
 }
 
 /// The first and the last known text of a file.
-struct KnownText {
+struct FirstAndLastText {
     first: FileText,
     last: FileText,
 }
 
-impl Family {
+impl SessionFamily {
     /// Returns all successful edits, ordered by time, because sub-agents run in parallel.
     ///
     /// Edits with the same time are in the order of the logs.
     pub fn file_edits(&self) -> Vec<FileEdit> {
-        let mut edits: Vec<(FileEdit, Change)> = Vec::new();
+        let mut edits: Vec<(FileEdit, RecordedChange)> = Vec::new();
         for (agent, calls) in self.calls_with_edits() {
             let session = self.session(agent);
             for call in calls {
@@ -109,7 +110,7 @@ impl Family {
         edits.sort_by_key(|(edit, _)| edit.at);
         // A result need not contain the whole file. The text before an edit is then that after the previous
         // edit.
-        let mut known: FxHashMap<String, KnownText> = FxHashMap::default();
+        let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
         let mut out = Vec::with_capacity(edits.len());
         for (mut edit, change) in edits {
             if edit.before == FileText::Unknown
@@ -117,15 +118,17 @@ impl Family {
             {
                 edit.before = known.last.clone();
             }
-            let is_read = matches!(change, Change::Read);
+            let is_read = matches!(change, RecordedChange::Read);
             match change {
-                Change::Texts | Change::Read => {}
-                Change::Replaced(replacements) => edit.after = replaced(&edit.before, &replacements),
-                Change::Patched(hunks) => {
+                RecordedChange::Texts | RecordedChange::Read => {}
+                RecordedChange::Replaced(replacements) => {
+                    edit.after = apply_replacements(&edit.before, &replacements)
+                }
+                RecordedChange::Patched(hunks) => {
                     // The hunks of a file tracked by git are relative to the last commit, not to the
                     // previous edit.
                     let first = known.get(&edit.path).map_or(&FileText::Unknown, |known| &known.first);
-                    let from = |text: &FileText| patched(text.as_text()?, &hunks);
+                    let from = |text: &FileText| apply_hunks(text.as_text()?, &hunks);
                     match from(&edit.before).or_else(|| from(first)) {
                         Some(after) => edit.after = FileText::Text(after),
                         None => (edit.before, edit.hunks) = (FileText::Unknown, hunks),
@@ -133,7 +136,7 @@ impl Family {
                 }
             }
             let first = known.remove(&edit.path).map_or_else(|| edit.before.clone(), |known| known.first);
-            known.insert(edit.path.clone(), KnownText { first, last: edit.after.clone() });
+            known.insert(edit.path.clone(), FirstAndLastText { first, last: edit.after.clone() });
             if !is_read {
                 out.push(edit);
             }
@@ -141,7 +144,7 @@ impl Family {
         out
     }
 
-    /// Returns the calls that [`Family::file_edits`] reads, as indexes into [`Session::tool_calls`].
+    /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
     ///
     /// The calls of the main session come first, then those of each agent.
     pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<usize>, Vec<usize>)> {
@@ -149,7 +152,7 @@ impl Family {
         std::iter::once(None).chain((0..self.agents.len()).map(Some)).map(move |agent| {
             let session = self.session(agent);
             let calls = session.tool_calls().iter().enumerate();
-            let edits = calls.filter(|(_, call)| has_edit(session, call, &by_commands));
+            let edits = calls.filter(|(_, call)| contributes_to_edits(session, call, &by_commands));
             (agent, edits.map(|(place, _)| place).collect())
         })
     }
@@ -170,7 +173,7 @@ impl Family {
 
 /// Returns whether the result of a call contributes to the file edits. A read file does if a command
 /// changed it.
-fn has_edit(session: &Session, call: &ToolCall, by_commands: &FxHashSet<String>) -> bool {
+fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHashSet<String>) -> bool {
     match &*call.name {
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => true,
         "Bash" | "PowerShell" => command_diff(session, call).is_some(),
@@ -200,19 +203,19 @@ fn add_edits(
     session: &Session,
     agent: Option<usize>,
     call: &ToolCall,
-    edits: &mut Vec<(FileEdit, Change)>,
+    edits: &mut Vec<(FileEdit, RecordedChange)>,
 ) -> Option<()> {
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
     let outcome = call.outcome(session);
     // A command that failed or was interrupted may still have changed files.
-    if outcome != Outcome::Ok && !(is_command && outcome != Outcome::Missing) {
+    if outcome != ToolOutcome::Ok && !(is_command && outcome != ToolOutcome::Missing) {
         return None;
     }
     let input = call.block(session)?.input()?;
     let entry_idx = call.results.first()?.entry_idx;
     let at = session.timestamp(entry_idx);
     let data = session.entries()[entry_idx].tool_use_result();
-    let mut add = |path: String, before: FileText, after: FileText, change: Change| {
+    let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
         let by_command = is_command;
         edits.push((
             FileEdit { agent, entry_idx, at, path, before, after, hunks: Vec::new(), by_command },
@@ -229,7 +232,12 @@ fn add_edits(
             let after = owned(result.and_then(WriteResult::content).or_else(|| given("content")));
             let is_new = result.and_then(WriteResult::kind).as_deref() == Some("create");
             let before = owned(result.and_then(WriteResult::original_file));
-            add(path, if is_new { FileText::Absent } else { known(before) }, known(after), Change::Texts);
+            add(
+                path,
+                if is_new { FileText::Absent } else { known(before) },
+                known(after),
+                RecordedChange::Texts,
+            );
         }
         "Edit" => {
             let result: Option<EditResult<'_>> = data.and_then(|data| data.of());
@@ -242,7 +250,12 @@ fn add_edits(
             // An `Edit` with an empty old string creates a file. If the file existed, the result contains
             // its text.
             let before = if old.is_empty() && before.is_none() { FileText::Absent } else { known(before) };
-            add(path, before, FileText::Unknown, Change::Replaced(vec![Replacement { old, new, all }]));
+            add(
+                path,
+                before,
+                FileText::Unknown,
+                RecordedChange::Replaced(vec![TextReplacement { old, new, all }]),
+            );
         }
         "MultiEdit" => {
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
@@ -251,10 +264,10 @@ fn add_edits(
             let replacements = edits.map(|edit| {
                 let text = |key: &str| owned(edit.get(key).and_then(Json::as_str)).unwrap_or_default();
                 let all = edit.get("replace_all").and_then(Json::as_bool).unwrap_or(false);
-                Replacement { old: text("old_string"), new: text("new_string"), all }
+                TextReplacement { old: text("old_string"), new: text("new_string"), all }
             });
             let before = owned(result.and_then(MultiEditResult::original_file_contents));
-            add(path, known(before), FileText::Unknown, Change::Replaced(replacements.collect()));
+            add(path, known(before), FileText::Unknown, RecordedChange::Replaced(replacements.collect()));
         }
         "NotebookEdit" => {
             let result: Option<NotebookEditResult<'_>> = data.and_then(|data| data.of());
@@ -262,13 +275,18 @@ fn add_edits(
             let path = owned(named.or_else(|| given("notebook_path")))?;
             let before = owned(result.and_then(NotebookEditResult::original_file));
             let after = owned(result.and_then(NotebookEditResult::updated_file));
-            add(path, known(before), known(after), Change::Texts);
+            add(path, known(before), known(after), RecordedChange::Texts);
         }
         "Read" => {
             let file = read_file(session, call)?;
             let is_whole = file.start_line() == Some(1) && file.num_lines() == file.total_lines();
             let text = owned(file.content()).filter(|_| is_whole && file.num_lines().is_some())?;
-            add(owned(file.file_path())?, FileText::Text(text.clone()), FileText::Text(text), Change::Read);
+            add(
+                owned(file.file_path())?,
+                FileText::Text(text.clone()),
+                FileText::Text(text),
+                RecordedChange::Read,
+            );
         }
         _ => {
             let diff = command_diff(session, call)?;
@@ -277,15 +295,15 @@ fn add_edits(
                 let (path, hunks) = (owned(file.file_path())?, line_hunks(file));
                 let whole = |sign: char| FileText::Text(lines_with(sign, &hunks));
                 match (file.created(), file.deleted()) {
-                    (Some(true), _) => add(path, FileText::Absent, whole('+'), Change::Texts),
-                    (_, Some(true)) => add(path, whole('-'), FileText::Absent, Change::Texts),
-                    _ => add(path, FileText::Unknown, FileText::Unknown, Change::Patched(hunks)),
+                    (Some(true), _) => add(path, FileText::Absent, whole('+'), RecordedChange::Texts),
+                    (_, Some(true)) => add(path, whole('-'), FileText::Absent, RecordedChange::Texts),
+                    _ => add(path, FileText::Unknown, FileText::Unknown, RecordedChange::Patched(hunks)),
                 }
             }
             // Large and binary files are listed by name only.
             let named = diff.changed_files().into_iter().flat_map(|names| names.iter());
             for path in named.filter(|path| !files().any(|file| file.file_path().as_ref() == Some(path))) {
-                add(path.into_owned(), FileText::Unknown, FileText::Unknown, Change::Texts);
+                add(path.into_owned(), FileText::Unknown, FileText::Unknown, RecordedChange::Texts);
             }
         }
     }
@@ -323,7 +341,7 @@ impl LineHunk {
 }
 
 /// Applies hunks to a text. `None` if a context or removed line does not match.
-fn patched(text: &str, hunks: &[LineHunk]) -> Option<String> {
+fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
     let old: Vec<&str> = text.split_inclusive('\n').collect();
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for hunk in hunks {
@@ -351,14 +369,14 @@ fn patched(text: &str, hunks: &[LineHunk]) -> Option<String> {
 }
 
 /// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match.
-fn replaced(before: &FileText, replacements: &[Replacement]) -> FileText {
+fn apply_replacements(before: &FileText, replacements: &[TextReplacement]) -> FileText {
     let mut text = match before {
         FileText::Absent => String::new(),
         FileText::Text(text) => text.clone(),
         FileText::Unknown => return FileText::Unknown,
     };
-    for Replacement { old, new, all } in replacements {
-        match apply(&text, old, new, *all) {
+    for TextReplacement { old, new, all } in replacements {
+        match replace_text(&text, old, new, *all) {
             Some(after) => text = after,
             None => return FileText::Unknown,
         }
@@ -367,7 +385,7 @@ fn replaced(before: &FileText, replacements: &[Replacement]) -> FileText {
 }
 
 /// Replaces `old` in a text. `None` if the text does not contain it.
-fn apply(text: &str, old: &str, new: &str, all: bool) -> Option<String> {
+fn replace_text(text: &str, old: &str, new: &str, all: bool) -> Option<String> {
     if old.is_empty() {
         return Some(if text.is_empty() { new.to_owned() } else { format!("{new}{text}") });
     }

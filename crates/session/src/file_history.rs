@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens, Object};
 use threadline_entry::{Entry, Kind};
 
-use crate::agent::Family;
+use crate::agent::SessionFamily;
 use crate::file_edit::{FileEdit, FileText};
 use crate::session::Session;
 
@@ -16,19 +16,19 @@ use crate::session::Session;
 pub struct FileHistory {
     root: Option<String>,
     /// By absolute path: the observations of the file, sorted by position in the main log.
-    files: BTreeMap<String, Vec<Known>>,
+    files: BTreeMap<String, Vec<FileObservation>>,
 }
 
 /// An observation of a file at a position in the main log.
 #[derive(Clone, Debug)]
-struct Known {
+struct FileObservation {
     /// The index of the prompt, or of the line at which an edit was made.
-    place: usize,
-    what: What,
+    position: usize,
+    kind: ObservationKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum ObservationKind {
     /// The snapshot at a prompt: the name of the backup, or `None` if the file did not exist.
     Snapshot(Option<String>),
     Edit {
@@ -39,7 +39,7 @@ enum What {
 
 /// A point in the main log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum HistoryPoint {
     /// The time at which this line, a prompt, was written.
     Prompt(usize),
     /// The end of the session.
@@ -53,8 +53,8 @@ pub struct FileState {
     pub path: String,
     /// The content at that point.
     pub content: FileContent,
-    /// The evidence for the content. [`Basis::Then`] if the content is unknown.
-    pub basis: Basis,
+    /// The evidence for the content. [`ContentEvidence::Exact`] if the content is unknown.
+    pub evidence: ContentEvidence,
 }
 
 /// The content of a file.
@@ -77,18 +77,18 @@ pub enum FileContent {
 
 /// The evidence for the content of a file at a point in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
+pub enum ContentEvidence {
     /// A snapshot at exactly that point.
-    Then,
+    Exact,
     /// An observation at this earlier line. Nothing in the log changed the file in between.
-    Before(usize),
+    Earlier(usize),
     /// An observation at this later line, the first one at or after that point.
-    After(usize),
+    Later(usize),
 }
 
 /// A file that was changed in a range of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedFile {
+pub struct ModifiedFile {
     /// The absolute path.
     pub path: String,
     /// The number of edits. With none, something else changed the file, such as a command or the user.
@@ -97,15 +97,16 @@ pub struct ChangedFile {
 
 impl FileHistory {
     /// Collects the snapshots and edits of a session and its sub-agents.
-    pub fn of(family: &Family) -> Self {
+    pub fn of(family: &SessionFamily) -> Self {
         let main = &family.main;
         let snapshots = snapshots(main);
         let root = root(main, &snapshots);
-        let mut files: BTreeMap<String, Vec<Known>> = BTreeMap::new();
-        for Snapshot { place, backups } in snapshots {
+        let mut files: BTreeMap<String, Vec<FileObservation>> = BTreeMap::new();
+        for PromptSnapshot { position: place, backups } in snapshots {
             for (path, tracked) in backups {
                 let path = absolute(root.as_deref(), &path, tracked.real_parent_dir.as_deref());
-                let known = Known { place, what: What::Snapshot(tracked.name) };
+                let known =
+                    FileObservation { position: place, kind: ObservationKind::Snapshot(tracked.name) };
                 files.entry(path).or_default().push(known);
             }
         }
@@ -118,10 +119,13 @@ impl FileHistory {
                     (0..main.entries().len()).rev().find(not_later).unwrap_or(0)
                 }),
             };
-            files.entry(path).or_default().push(Known { place, what: What::Edit { before, after } });
+            files
+                .entry(path)
+                .or_default()
+                .push(FileObservation { position: place, kind: ObservationKind::Edit { before, after } });
         }
         for known in files.values_mut() {
-            known.sort_by_key(|known| known.place);
+            known.sort_by_key(|known| known.position);
         }
         Self { root, files }
     }
@@ -137,36 +141,36 @@ impl FileHistory {
     }
 
     /// Returns the state of every known file at a point in the session, sorted by path.
-    pub fn at(&self, at: At) -> Vec<FileState> {
-        self.files.iter().map(|(path, known)| state(path, known, at)).collect()
+    pub fn states_at(&self, at: HistoryPoint) -> Vec<FileState> {
+        self.files.iter().map(|(path, known)| state_at(path, known, at)).collect()
     }
 
     /// Returns the files that changed from line `from` up to line `to`, exclusive, or to the end.
-    pub fn changed(&self, from: usize, to: Option<usize>) -> Vec<ChangedFile> {
+    pub fn changed_files(&self, from: usize, to: Option<usize>) -> Vec<ModifiedFile> {
         let mut changed = Vec::new();
         for (path, known) in &self.files {
             let inside = |place: usize| place >= from && to.is_none_or(|to| place < to);
-            let edits = known.iter().filter(|known| known.is_edit() && inside(known.place)).count();
-            let at = |place: usize| known.iter().find(|known| known.place == place && !known.is_edit());
+            let edits = known.iter().filter(|known| known.is_edit() && inside(known.position)).count();
+            let at = |place: usize| known.iter().find(|known| known.position == place && !known.is_edit());
             let by_others = || {
                 let (Some(before), Some(after)) = (at(from), to.and_then(at)) else { return false };
                 !before.same_snapshot(after)
             };
             if edits > 0 || by_others() {
-                changed.push(ChangedFile { path: path.clone(), edits });
+                changed.push(ModifiedFile { path: path.clone(), edits });
             }
         }
         changed
     }
 }
 
-impl Known {
+impl FileObservation {
     fn is_edit(&self) -> bool {
-        matches!(self.what, What::Edit { .. })
+        matches!(self.kind, ObservationKind::Edit { .. })
     }
 
     fn same_snapshot(&self, other: &Self) -> bool {
-        matches!((&self.what, &other.what), (What::Snapshot(a), What::Snapshot(b)) if a == b)
+        matches!((&self.kind, &other.kind), (ObservationKind::Snapshot(a), ObservationKind::Snapshot(b)) if a == b)
     }
 }
 
@@ -174,61 +178,62 @@ impl Known {
 ///
 /// Uses the snapshot at that prompt, else the last observation before it, else the first one after it. An
 /// edit of unknown text is no evidence, and hides the observations beyond it.
-fn state(path: &str, known: &[Known], at: At) -> FileState {
+fn state_at(path: &str, known: &[FileObservation], at: HistoryPoint) -> FileState {
     let place = match at {
-        At::Prompt(place) => place,
-        At::End => usize::MAX,
+        HistoryPoint::Prompt(place) => place,
+        HistoryPoint::End => usize::MAX,
     };
-    let then = known.iter().find(|known| known.place == place && !known.is_edit());
-    let before = || known.iter().rev().find(|known| known.place < place).filter(|known| known.tells_after());
-    let after = || known.iter().find(|known| known.place >= place).filter(|known| known.tells_before());
-    let found = then.map(|known| (known, Basis::Then));
-    let found = found.or_else(|| before().map(|known| (known, Basis::Before(known.place))));
-    let found = found.or_else(|| after().map(|known| (known, Basis::After(known.place))));
+    let then = known.iter().find(|known| known.position == place && !known.is_edit());
+    let before =
+        || known.iter().rev().find(|known| known.position < place).filter(|known| known.has_text_after());
+    let after = || known.iter().find(|known| known.position >= place).filter(|known| known.has_text_before());
+    let found = then.map(|known| (known, ContentEvidence::Exact));
+    let found = found.or_else(|| before().map(|known| (known, ContentEvidence::Earlier(known.position))));
+    let found = found.or_else(|| after().map(|known| (known, ContentEvidence::Later(known.position))));
     let path = path.to_owned();
     let Some((found, basis)) = found else {
-        return FileState { path, content: FileContent::Unknown, basis: Basis::Then };
+        return FileState { path, content: FileContent::Unknown, evidence: ContentEvidence::Exact };
     };
     let of_text = |text: &FileText| match text {
         FileText::Absent => FileContent::Absent,
         FileText::Text(text) => FileContent::Text(text.clone()),
         FileText::Unknown => FileContent::Unknown,
     };
-    let content = match (&found.what, basis) {
-        (What::Snapshot(None), _) => FileContent::Absent,
-        (What::Snapshot(Some(name)), _) => {
-            FileContent::Backup { name: name.clone(), edits: by_edits(known, found.place) }
+    let content = match (&found.kind, basis) {
+        (ObservationKind::Snapshot(None), _) => FileContent::Absent,
+        (ObservationKind::Snapshot(Some(name)), _) => {
+            FileContent::Backup { name: name.clone(), edits: text_from_edits(known, found.position) }
         }
-        (What::Edit { before, .. }, Basis::After(_)) => of_text(before),
-        (What::Edit { after, .. }, _) => of_text(after),
+        (ObservationKind::Edit { before, .. }, ContentEvidence::Later(_)) => of_text(before),
+        (ObservationKind::Edit { after, .. }, _) => of_text(after),
     };
-    FileState { path, content, basis }
+    FileState { path, content, evidence: basis }
 }
 
-impl Known {
-    fn tells_after(&self) -> bool {
-        !matches!(&self.what, What::Edit { after: FileText::Unknown, .. })
+impl FileObservation {
+    fn has_text_after(&self) -> bool {
+        !matches!(&self.kind, ObservationKind::Edit { after: FileText::Unknown, .. })
     }
 
-    fn tells_before(&self) -> bool {
-        !matches!(&self.what, What::Edit { before: FileText::Unknown, .. })
+    fn has_text_before(&self) -> bool {
+        !matches!(&self.kind, ObservationKind::Edit { before: FileText::Unknown, .. })
     }
 }
 
 /// Derives the text at a snapshot from edits alone: the text before the next edit, or after the last one.
 ///
 /// `Unknown` if the snapshots in between show that something else changed the file.
-fn by_edits(known: &[Known], place: usize) -> FileText {
+fn text_from_edits(known: &[FileObservation], place: usize) -> FileText {
     let same = |from: usize, to: usize| {
         let snapshots = || known.iter().filter(|known| !known.is_edit());
-        let here = snapshots().find(|known| known.place == place);
-        let mut between = snapshots().filter(|known| (from..=to).contains(&known.place));
+        let here = snapshots().find(|known| known.position == place);
+        let mut between = snapshots().filter(|known| (from..=to).contains(&known.position));
         here.is_some_and(|here| between.all(|known| known.same_snapshot(here)))
     };
     let edits = || {
-        known.iter().filter_map(|known| match &known.what {
-            What::Edit { before, after } => Some((known.place, before, after)),
-            What::Snapshot(_) => None,
+        known.iter().filter_map(|known| match &known.kind {
+            ObservationKind::Edit { before, after } => Some((known.position, before, after)),
+            ObservationKind::Snapshot(_) => None,
         })
     };
     let next = edits().find(|(at, ..)| *at >= place).filter(|(at, ..)| same(place, *at));
@@ -239,27 +244,27 @@ fn by_edits(known: &[Known], place: usize) -> FileText {
 }
 
 /// The files at one prompt.
-struct Snapshot {
+struct PromptSnapshot {
     /// The index of the prompt. If that line is missing, the index of the snapshot.
-    place: usize,
-    backups: BTreeMap<String, Tracked>,
+    position: usize,
+    backups: BTreeMap<String, FileBackup>,
 }
 
 /// The backup of a file.
-struct Tracked {
+struct FileBackup {
     name: Option<String>,
     real_parent_dir: Option<String>,
 }
 
 /// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
-fn snapshots(session: &Session) -> Vec<Snapshot> {
-    let mut snapshots: Vec<Snapshot> = Vec::new();
+fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
+    let mut snapshots: Vec<PromptSnapshot> = Vec::new();
     let mut by_message: FxHashMap<String, usize> = FxHashMap::default();
     for (idx, entry) in session.entries().iter().enumerate() {
-        let Some((message_id, backups)) = tracked(entry) else { continue };
+        let Some((message_id, backups)) = backups_in(entry) else { continue };
         let at = *by_message.entry(message_id).or_insert_with_key(|message_id| {
             let place = session.find(message_id).unwrap_or(idx);
-            snapshots.push(Snapshot { place, backups: BTreeMap::new() });
+            snapshots.push(PromptSnapshot { position: place, backups: BTreeMap::new() });
             snapshots.len() - 1
         });
         snapshots[at].backups.extend(backups);
@@ -268,8 +273,8 @@ fn snapshots(session: &Session) -> Vec<Snapshot> {
 }
 
 /// Returns the prompt that a file history line belongs to, and the backups that it lists.
-fn tracked(entry: &Entry) -> Option<(String, Vec<(String, Tracked)>)> {
-    let tracked = |backup: Backup<'_>| Tracked {
+fn backups_in(entry: &Entry) -> Option<(String, Vec<(String, FileBackup)>)> {
+    let tracked = |backup: Backup<'_>| FileBackup {
         name: backup.backup_file_name().map(Into::into),
         real_parent_dir: backup.real_parent_dir().map(Into::into),
     };
@@ -300,7 +305,7 @@ fn tracked(entry: &Entry) -> Option<(String, Vec<(String, Tracked)>)> {
 ///
 /// The name of a backup is a hash of the absolute path of its file. That identifies the right one among the
 /// directories in the log. Without a backup, it is the first directory.
-fn root(session: &Session, snapshots: &[Snapshot]) -> Option<String> {
+fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
     let mut dirs: Vec<String> = Vec::new();
     for entry in session.entries() {
         if let Some(cwd) = entry.get("cwd").and_then(|cwd| cwd.as_str())
@@ -313,12 +318,12 @@ fn root(session: &Session, snapshots: &[Snapshot]) -> Option<String> {
     let sample = backups
         .filter(|(path, _)| !is_absolute(path))
         .find_map(|(path, tracked)| Some((path, tracked.name.as_deref()?.split('@').next()?)));
-    let fits = |dir: &&String| sample.is_none_or(|(path, name)| name_of(&join(dir, path)) == name);
+    let fits = |dir: &&String| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
     dirs.iter().find(fits).or(dirs.first()).cloned()
 }
 
 /// Returns the name of the backups of a file, without the version suffix.
-fn name_of(path: &str) -> String {
+fn backup_name(path: &str) -> String {
     Sha256::digest(path).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -7,22 +7,22 @@ use crate::session::Session;
 
 /// The common part of two logs, one of which was forked from the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fork {
+pub struct ForkPoint {
     /// The number of entries in both logs.
     pub shared: usize,
     /// The last entry of the later log that is also in the earlier one.
-    pub at: usize,
+    pub last_shared: usize,
 }
 
 /// Returns how `later` was forked from `earlier`, or `None` if they share no entry.
 ///
 /// A fork or a continued session copies the history into a new file, with the same uuids and another
 /// session id.
-pub fn fork(earlier: &Session, later: &Session) -> Option<Fork> {
+pub fn fork_point(earlier: &Session, later: &Session) -> Option<ForkPoint> {
     let known: FxHashSet<&str> = earlier.uuids().collect();
     let shared: Vec<usize> =
         later.uuids().filter(|uuid| known.contains(uuid)).filter_map(|uuid| later.find(uuid)).collect();
-    Some(Fork { shared: shared.len(), at: shared.into_iter().max()? })
+    Some(ForkPoint { shared: shared.len(), last_shared: shared.into_iter().max()? })
 }
 
 impl Session {

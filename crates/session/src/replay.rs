@@ -21,20 +21,20 @@ pub use block::ReplayBlock;
 pub use rule::ReplayRule;
 pub use version::{ClientVersion, VersionError};
 
-use rule::Rules;
+use rule::VersionRules;
 
 use crate::session::Session;
 
 /// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum MessageRole {
     /// The user, including tool results.
     User,
     /// The model.
     Assistant,
 }
 
-impl Role {
+impl MessageRole {
     /// Returns the name that the API uses.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Role {
 #[derive(Clone, Debug)]
 pub struct ReplayMessage<'s> {
     /// The role.
-    pub role: Role,
+    pub role: MessageRole,
     /// The content blocks.
     pub content: Vec<ReplayBlock<'s>>,
 }
@@ -75,8 +75,8 @@ impl Session {
     ///
     /// `None` if it would refuse to resume: the log contains no conversation, or a message has no content.
     pub fn replay(&self, version: ClientVersion) -> Option<Vec<ReplayMessage<'_>>> {
-        let rules = Rules::of(version);
-        let graph = path::Graph::new(self, rules);
+        let rules = VersionRules::of(version);
+        let graph = path::ResumeGraph::new(self, rules);
         let has_time = |leaf: &usize| graph.timestamp(*leaf).is_some();
         let leaf = graph.leaf().filter(|leaf| !rules.has(ReplayRule::NeedTimestamp) || has_time(leaf))?;
         Some(request::messages(self, &graph.path(leaf)?, rules))
@@ -87,14 +87,14 @@ impl Session {
     /// They reach from the root or the last compaction to the leaf, and include lines attached to that
     /// path. `None` if Claude Code would refuse to resume.
     pub fn resumed_lines(&self) -> Option<Vec<usize>> {
-        let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
+        let graph = path::ResumeGraph::new(self, VersionRules::of(ClientVersion::NEWEST));
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
         graph.path(leaf)
     }
 
     /// Returns the entry from which the newest known version would continue in a resume.
     pub fn active_leaf(&self) -> Option<usize> {
-        let graph = path::Graph::new(self, Rules::of(ClientVersion::NEWEST));
+        let graph = path::ResumeGraph::new(self, VersionRules::of(ClientVersion::NEWEST));
         graph.leaf().map(|leaf| graph.entry_idx(leaf))
     }
 }

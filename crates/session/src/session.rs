@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
-use threadline_entry::{Code, Entry, Finding, Json, Kind, Lines, Millis, parse_line};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, parse_line};
 
-use crate::input::Input;
-use crate::name::{Name, Names};
-use crate::queue::{Queue, typed};
+use crate::input::InputKind;
+use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
 use crate::thread::Thread;
-use crate::tool_call::{ResultAt, ToolCall};
+use crate::tool_call::{ResultPosition, ToolCall};
+use crate::uuid_table::{UuidKey, UuidTable};
 
 /// The entries of a log with the tree, replies and tool calls that they form.
 ///
@@ -22,15 +22,15 @@ use crate::tool_call::{ResultAt, ToolCall};
 pub struct Session {
     id: Option<String>,
     entries: Vec<Entry>,
-    nodes: Vec<Node>,
-    names: Names,
-    /// The first entry with each uuid, indexed by [`Name::idx`].
-    by_name: Vec<Option<u32>>,
+    nodes: Vec<TreeNode>,
+    uuid_table: UuidTable,
+    /// The first entry with each uuid, indexed by [`UuidKey::idx`].
+    first_by_uuid: Vec<Option<u32>>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
-    waiting: FxHashMap<Name, Vec<u32>>,
+    pending_children: FxHashMap<UuidKey, Vec<u32>>,
     /// A union-find forest over the tree: an ancestor of each entry, or the entry itself for a root.
     /// Lookups halve the path.
-    above: Vec<u32>,
+    root_links: Vec<u32>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<u32>; 2],
     pub(crate) replies: Vec<Reply>,
@@ -42,29 +42,29 @@ pub struct Session {
     /// The calls of a line by id, for lines with very many calls.
     calls_of_wide_lines: FxHashMap<usize, FxHashMap<Box<str>, u32>>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
-    answers: Vec<(ResultAt, u32)>,
-    early_answers: FxHashMap<ResultAt, u32>,
-    /// Byte ranges of the message blocks, for lines with more than [`MANY_BLOCKS`] of them.
-    wide_lines: FxHashMap<usize, Vec<Range<usize>>>,
+    answers: Vec<(ResultPosition, u32)>,
+    early_answers: FxHashMap<ResultPosition, u32>,
+    /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
+    block_ranges_by_line: FxHashMap<usize, Vec<Range<usize>>>,
     /// Results without a call so far, by the id of the call.
-    pub(crate) stray_results: FxHashMap<Box<str>, Vec<ResultAt>>,
+    pub(crate) orphan_results_by_id: FxHashMap<Box<str>, Vec<ResultPosition>>,
     /// Indexes of the compaction boundaries, in file order.
     boundaries: Vec<usize>,
-    queue: Queue,
+    queue: PromptQueue,
     /// The line that records the interruption of each interrupted reply, by message id.
     interrupted: FxHashMap<Box<str>, u32>,
     findings: Vec<Finding>,
-    /// Cache of [`Session::thread`], cleared by `push`.
-    pub(crate) thread: OnceLock<Thread>,
+    /// Cache of [`Session::cached_thread`], cleared by `push`.
+    pub(crate) cached_thread: OnceLock<Thread>,
     /// Cache of the counts of [`Session::spoken_up_to`].
     spoken: OnceLock<Vec<u32>>,
     /// Cache of the findings about the log as a whole.
-    pub(crate) odd: OnceLock<Vec<Finding>>,
+    pub(crate) cached_faults: OnceLock<Vec<Finding>>,
 }
 
 /// The parent of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parent {
+pub enum ParentLink {
     /// No parent: the entry is not in the tree, or its `parentUuid` is `null`.
     Root,
     /// The entry at this index.
@@ -74,16 +74,16 @@ pub enum Parent {
 }
 
 #[derive(Clone, Debug)]
-struct Node {
-    parent: Parent,
+struct TreeNode {
+    parent: ParentLink,
     /// The entry's own uuid and its parent's uuid. `None` if the kind of entry cannot be in the tree.
-    name: Option<Name>,
-    parent_name: Option<Name>,
+    uuid: Option<UuidKey>,
+    parent_uuid: Option<UuidKey>,
     first_child: Option<u32>,
     last_child: Option<u32>,
     next_sibling: Option<u32>,
     reply: Option<u32>,
-    input: Option<Input>,
+    input: Option<InputKind>,
     timestamp: Option<Millis>,
     in_tree: bool,
     sidechain: bool,
@@ -103,7 +103,7 @@ impl Session {
     /// Builds a session from all lines of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut session = Self::new();
-        let mut lines = Lines::new(bytes);
+        let mut lines = LineReader::new(bytes);
         while let Ok(Some(line)) = lines.next() {
             parse_line(&line, |entry, findings| session.push(entry, findings));
         }
@@ -115,23 +115,23 @@ impl Session {
     /// Updates the tree, the replies and the tool calls, and clears the cached results.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
         let idx = self.entries.len();
-        self.thread.take();
+        self.cached_thread.take();
         self.spoken.take();
-        self.odd.take();
+        self.cached_faults.take();
         self.findings.extend(findings);
         let kind = entry.kind();
         let is_tree = is_tree_kind(kind, &entry);
-        let name = entry.uuid().filter(|_| is_tree).map(|uuid| self.names.take(&uuid));
-        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.names.take(&uuid));
-        let again = name.and_then(|name| self.first_of(name));
-        let is_copy = again.is_some_and(|first| says_the_same(&self.entries[first as usize], &entry));
-        let queued = if kind == Kind::Attachment { Input::of_attachment(&entry) } else { None };
+        let name = entry.uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
+        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
+        let again = name.and_then(|name| self.first_with_uuid(name));
+        let is_copy = again.is_some_and(|first| has_same_content(&self.entries[first as usize], &entry));
+        let queued = if kind == Kind::Attachment { InputKind::of_attachment(&entry) } else { None };
         let spoken = matches!(kind, Kind::User | Kind::Assistant) || queued.is_some();
         let nameless = name.is_none() && spoken;
-        let mut node = Node {
-            parent: Parent::Root,
-            name,
-            parent_name,
+        let mut node = TreeNode {
+            parent: ParentLink::Root,
+            uuid: name,
+            parent_uuid: parent_name,
             first_child: None,
             last_child: None,
             next_sibling: None,
@@ -142,21 +142,23 @@ impl Session {
             sidechain: entry.flag("isSidechain"),
         };
         match kind {
-            Kind::User => node.input = Some(self.take_user(idx, &entry)),
-            Kind::Assistant => node.reply = Some(self.take_assistant(idx, &entry, is_copy)),
+            Kind::User => node.input = Some(self.add_user(idx, &entry)),
+            Kind::Assistant => node.reply = Some(self.add_assistant(idx, &entry, is_copy)),
             Kind::Attachment => node.input = queued,
-            Kind::System => node.input = Input::of_system(&entry),
+            Kind::System => node.input = InputKind::of_system(&entry),
             _ => {}
         }
-        self.queue.take(&self.entries, &entry, node.input);
+        self.queue.push(&self.entries, &entry, node.input);
         let at = entry.at();
         let in_tree = node.in_tree;
-        if spoken && entry.message().is_some_and(|message| message.blocks().nth(MANY_BLOCKS).is_some()) {
-            self.wide_lines.insert(idx, block_ranges(&entry));
+        if spoken
+            && entry.message().is_some_and(|message| message.blocks().nth(BLOCK_INDEX_THRESHOLD).is_some())
+        {
+            self.block_ranges_by_line.insert(idx, block_ranges(&entry));
         }
         self.entries.push(entry);
         self.nodes.push(node);
-        self.above.push(idx as u32);
+        self.root_links.push(idx as u32);
         if self.is_boundary(idx) {
             self.boundaries.push(idx);
         }
@@ -172,11 +174,11 @@ impl Session {
         }
         let before = self.last_in_tree[usize::from(self.nodes[idx].sidechain)].replace(idx as u32);
         match parent_name {
-            Some(parent) => match self.first_of(parent) {
+            Some(parent) => match self.first_with_uuid(parent) {
                 Some(parent) => self.link(idx, parent as usize),
                 None => {
-                    self.nodes[idx].parent = Parent::Dangling;
-                    self.waiting.entry(parent).or_default().push(idx as u32);
+                    self.nodes[idx].parent = ParentLink::Dangling;
+                    self.pending_children.entry(parent).or_default().push(idx as u32);
                 }
             },
             None if nameless => {
@@ -187,7 +189,7 @@ impl Session {
             None => {}
         }
         if let Some(name) = name.filter(|_| again.is_none()) {
-            self.settle(idx, name);
+            self.register(idx, name);
         }
     }
 
@@ -197,14 +199,14 @@ impl Session {
     }
 
     /// Returns the first entry with a uuid.
-    fn first_of(&self, name: Name) -> Option<u32> {
-        self.by_name.get(name.idx()).copied().flatten()
+    fn first_with_uuid(&self, name: UuidKey) -> Option<u32> {
+        self.first_by_uuid.get(name.idx()).copied().flatten()
     }
 
     /// Links a root to the previous line in the tree with the same sidechain flag. Does nothing for other
     /// entries.
-    pub(crate) fn link_to_line_before(&mut self, idx: usize) {
-        if !self.nodes[idx].in_tree || self.nodes[idx].parent != Parent::Root {
+    pub(crate) fn link_to_previous_line(&mut self, idx: usize) {
+        if !self.nodes[idx].in_tree || self.nodes[idx].parent != ParentLink::Root {
             return;
         }
         let before =
@@ -216,12 +218,12 @@ impl Session {
 
     /// Registers an entry under its uuid and links the entries that were pushed before this parent of
     /// theirs.
-    fn settle(&mut self, idx: usize, name: Name) {
-        let waiting = self.waiting.remove(&name).unwrap_or_default();
-        if self.by_name.len() <= name.idx() {
-            self.by_name.resize(self.names.len(), None);
+    fn register(&mut self, idx: usize, name: UuidKey) {
+        let waiting = self.pending_children.remove(&name).unwrap_or_default();
+        if self.first_by_uuid.len() <= name.idx() {
+            self.first_by_uuid.resize(self.uuid_table.len(), None);
         }
-        self.by_name[name.idx()] = Some(idx as u32);
+        self.first_by_uuid[name.idx()] = Some(idx as u32);
         for child in waiting {
             let child = child as usize;
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
@@ -240,20 +242,20 @@ impl Session {
     /// Returns the root of the tree that contains an entry.
     fn root_of(&mut self, idx: usize) -> usize {
         let mut root = idx;
-        while self.above[root] as usize != root {
+        while self.root_links[root] as usize != root {
             // Path halving: shortens later lookups.
-            self.above[root] = self.above[self.above[root] as usize];
-            root = self.above[root] as usize;
+            self.root_links[root] = self.root_links[self.root_links[root] as usize];
+            root = self.root_links[root] as usize;
         }
         root
     }
 
     fn link(&mut self, child: usize, parent: usize) {
-        self.thread.take();
+        self.cached_thread.take();
         self.spoken.take();
-        self.odd.take();
-        self.above[child] = parent as u32;
-        self.nodes[child].parent = Parent::Entry(parent);
+        self.cached_faults.take();
+        self.root_links[child] = parent as u32;
+        self.nodes[child].parent = ParentLink::Entry(parent);
         let child = child as u32;
         match self.nodes[parent].last_child {
             Some(last) => self.nodes[last as usize].next_sibling = Some(child),
@@ -263,7 +265,7 @@ impl Session {
     }
 
     /// Records the tool results of a user entry and returns the kind of the entry.
-    fn take_user(&mut self, idx: usize, entry: &Entry) -> Input {
+    fn add_user(&mut self, idx: usize, entry: &Entry) -> InputKind {
         let mut is_result = false;
         for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate()
         {
@@ -272,20 +274,20 @@ impl Session {
             }
             is_result = true;
             let Some(id) = block.tool_use_id() else { continue };
-            let result = ResultAt { entry_idx: idx, block_idx };
+            let result = ResultPosition { entry_idx: idx, block_idx };
             match self.call_by_id.get(&*id) {
                 Some(&call) => {
                     self.calls[call as usize].results.push(result);
                     self.answers.push((result, call));
                 }
-                None => self.stray_results.entry(id.into()).or_default().push(result),
+                None => self.orphan_results_by_id.entry(id.into()).or_default().push(result),
             }
         }
         if is_result {
-            return Input::ToolResult;
+            return InputKind::ToolResult;
         }
-        let input = Input::of_user(entry);
-        if input == Input::Interrupt
+        let input = InputKind::of_user(entry);
+        if input == InputKind::Interrupt
             && let Some(id) = entry.lens::<User<'_>>().and_then(|line| line.interrupted_message_id())
         {
             self.interrupted.insert(id.into(), idx as u32);
@@ -294,7 +296,7 @@ impl Session {
     }
 
     /// Adds an assistant entry to its reply and records its tool calls. Returns the index of the reply.
-    fn take_assistant(&mut self, idx: usize, entry: &Entry, is_copy: bool) -> u32 {
+    fn add_assistant(&mut self, idx: usize, entry: &Entry, is_copy: bool) -> u32 {
         let message = entry.message();
         let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
         let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
@@ -331,12 +333,12 @@ impl Session {
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
                         self.calls_by_line.push((idx as u32, call as u32));
                     }
-                    known.write_again(idx, block_idx, is_copy);
+                    known.add_copy(idx, block_idx, is_copy);
                     continue;
                 }
                 let call = self.calls.len() as u32;
                 self.call_by_id.insert((&*id).into(), call);
-                results = self.stray_results.remove(&*id).unwrap_or_default();
+                results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
             self.calls_by_line.push((idx as u32, self.calls.len() as u32));
@@ -352,7 +354,7 @@ impl Session {
             });
         }
         let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < idx);
-        if self.calls_by_line.len() - from > MANY_BLOCKS {
+        if self.calls_by_line.len() - from > BLOCK_INDEX_THRESHOLD {
             let calls = self.calls_by_line[from..].iter().rev();
             let by_id = calls.map(|(_, call)| (self.calls[*call as usize].id.as_str().into(), *call));
             self.calls_of_wide_lines.insert(idx, by_id.collect());
@@ -393,13 +395,13 @@ impl Session {
     /// queue.
     ///
     /// `None` if the conversation has a line of its own for that prompt.
-    pub fn steering(&self, entry_idx: usize) -> Option<Cow<'_, str>> {
-        typed(&self.entries[self.steered_from(entry_idx)?])
+    pub fn steering_prompt(&self, entry_idx: usize) -> Option<Cow<'_, str>> {
+        typed(&self.entries[self.steering_prompt_line(entry_idx)?])
     }
 
-    /// Returns the line that contains the prompt of [`steering`](Self::steering).
-    pub fn steered_from(&self, entry_idx: usize) -> Option<usize> {
-        self.queue.steered_from(entry_idx)
+    /// Returns the line that contains the prompt of [`steering_prompt`](Self::steering_prompt).
+    pub fn steering_prompt_line(&self, entry_idx: usize) -> Option<usize> {
+        self.queue.enqueue_line(entry_idx)
     }
 
     /// Returns the line that records that the user interrupted a reply or one of its calls.
@@ -412,7 +414,7 @@ impl Session {
     /// A block of a line, by its number.
     pub fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
-        match self.wide_lines.get(&entry_idx) {
+        match self.block_ranges_by_line.get(&entry_idx) {
             Some(blocks) => Block::from_json(Json::parse(&entry.text()[blocks.get(block_idx)?.clone()])?),
             None => entry.message()?.blocks().nth(block_idx),
         }
@@ -440,7 +442,7 @@ impl Session {
     }
 
     /// Returns the call that the result at `at` answers. `None` if the id of that call is not `id`.
-    pub(crate) fn call_answered(&self, id: &str, at: ResultAt) -> Option<&ToolCall> {
+    pub(crate) fn call_answered(&self, id: &str, at: ResultPosition) -> Option<&ToolCall> {
         let known =
             self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
         let call = known.ok().or_else(|| self.early_answers.get(&at).copied())?;
@@ -448,33 +450,33 @@ impl Session {
     }
 
     /// Returns the results that answer no call in the log, grouped by call id, in no particular order.
-    pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultAt])> {
-        self.stray_results.iter().map(|(id, results)| (&**id, &results[..]))
+    pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultPosition])> {
+        self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &results[..]))
     }
 
     /// Returns the first entry in the tree with this uuid.
     pub fn find(&self, uuid: &str) -> Option<usize> {
-        self.names.get(uuid).and_then(|name| self.first_of(name)).map(|idx| idx as usize)
+        self.uuid_table.get(uuid).and_then(|name| self.first_with_uuid(name)).map(|idx| idx as usize)
     }
 
     /// Returns every uuid in the tree, in no particular order.
     pub fn uuids(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(|(_, name)| self.first_of(*name).is_some()).map(|(uuid, _)| uuid)
+        self.uuid_table.iter().filter(|(_, name)| self.first_with_uuid(*name).is_some()).map(|(uuid, _)| uuid)
     }
 
     /// Returns the table of all uuids that the tree mentions.
-    pub(crate) fn names(&self) -> &Names {
-        &self.names
+    pub(crate) fn uuid_table(&self) -> &UuidTable {
+        &self.uuid_table
     }
 
     /// Returns the uuid of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn name(&self, entry_idx: usize) -> Option<Name> {
-        self.nodes[entry_idx].name
+    pub(crate) fn uuid_key(&self, entry_idx: usize) -> Option<UuidKey> {
+        self.nodes[entry_idx].uuid
     }
 
     /// Returns the uuid in the `parentUuid` field of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn parent_name(&self, entry_idx: usize) -> Option<Name> {
-        self.nodes[entry_idx].parent_name
+    pub(crate) fn parent_uuid_key(&self, entry_idx: usize) -> Option<UuidKey> {
+        self.nodes[entry_idx].parent_uuid
     }
 
     /// Returns whether the entry is in the tree. A copy of an earlier line is not.
@@ -490,16 +492,16 @@ impl Session {
     /// Returns the parent of the entry, as the log names it.
     ///
     /// A message without a uuid has the previous line as its parent, unless it names one. A link that would
-    /// close a cycle is left out; the entry is then [`Parent::Dangling`].
-    pub fn parent(&self, entry_idx: usize) -> Parent {
+    /// close a cycle is left out; the entry is then [`ParentLink::Dangling`].
+    pub fn parent(&self, entry_idx: usize) -> ParentLink {
         self.nodes[entry_idx].parent
     }
 
     /// Returns the entry itself, its parent, and so on up to the root.
     pub fn ancestors(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(entry_idx), |&idx| match self.nodes[idx].parent {
-            Parent::Entry(parent) => Some(parent),
-            Parent::Root | Parent::Dangling => None,
+            ParentLink::Entry(parent) => Some(parent),
+            ParentLink::Root | ParentLink::Dangling => None,
         })
     }
 
@@ -514,8 +516,8 @@ impl Session {
                 chain.extend(self.ancestors(idx).take_while(|&above| counts[above].is_none()));
                 while let Some(below) = chain.pop() {
                     let above = match self.nodes[below].parent {
-                        Parent::Entry(parent) => counts[parent].unwrap_or(0),
-                        Parent::Root | Parent::Dangling => 0,
+                        ParentLink::Entry(parent) => counts[parent].unwrap_or(0),
+                        ParentLink::Root | ParentLink::Dangling => 0,
                     };
                     let speaks = matches!(self.entries[below].kind(), Kind::User | Kind::Assistant);
                     counts[below] = Some(above + u32::from(speaks));
@@ -536,7 +538,7 @@ impl Session {
     /// Returns the entries in the tree without a linked parent: roots, and entries with a missing parent.
     pub fn roots(&self) -> impl Iterator<Item = usize> {
         (0..self.nodes.len())
-            .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, Parent::Entry(_)))
+            .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, ParentLink::Entry(_)))
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
@@ -545,7 +547,7 @@ impl Session {
     }
 
     /// Returns the kind of input of an entry. `None` for an entry that is not input.
-    pub fn input(&self, entry_idx: usize) -> Option<Input> {
+    pub fn input(&self, entry_idx: usize) -> Option<InputKind> {
         self.nodes[entry_idx].input
     }
 
@@ -584,7 +586,7 @@ impl Session {
 
 /// The number of message blocks beyond which their byte ranges are indexed. Iterating to the nth block of
 /// such a line each time would be quadratic.
-const MANY_BLOCKS: usize = 64;
+const BLOCK_INDEX_THRESHOLD: usize = 64;
 
 /// Returns the byte ranges of the message blocks in the text of a line.
 fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
@@ -600,14 +602,17 @@ fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
 /// Returns whether two lines with the same uuid have the same content.
 ///
 /// Forks add fields to the lines that they copy, so the envelope may differ.
-fn says_the_same(first: &Entry, again: &Entry) -> bool {
-    fn said(entry: &Entry) -> Option<Json<'_>> {
+fn has_same_content(first: &Entry, again: &Entry) -> bool {
+    fn content_of(entry: &Entry) -> Option<Json<'_>> {
         match entry.kind() {
             Kind::Attachment => entry.get("attachment"),
             _ => entry.message()?.content().map(|content| content.json()),
         }
     }
-    first == again || (first.kind() == again.kind() && said(first).is_some() && said(first) == said(again))
+    first == again
+        || (first.kind() == again.kind()
+            && content_of(first).is_some()
+            && content_of(first) == content_of(again))
 }
 
 /// Returns whether lines of this kind can be in the tree.

@@ -6,19 +6,19 @@
 //! result of an edit is checked against the rules before it is written. Lines are pushed one at a time and
 //! are not kept, so a log of any size can be checked.
 
-mod fact;
+mod line_fact;
 mod message;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Millis};
 
-use self::fact::{Fact, Up, hash};
+use self::line_fact::{LineFact, ParentLine, hash};
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
+pub struct RuleViolation {
     /// The rule.
-    pub rule: Rule,
+    pub rule: SoundnessRule,
     /// The line number, counted from 1 in the order of the pushes.
     pub line_no: usize,
     /// The description, as a sentence without a full stop.
@@ -29,19 +29,19 @@ pub struct Breach {
 
 /// A rule that a sound log obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
+pub enum SoundnessRule {
     /// A conversation has one root. Only its first line and its compaction boundaries have no parent.
     OneRoot = 1,
     /// The parent of a line precedes it, and uuids are unique.
     ParentBefore = 2,
     /// The conversation is a single chain in file order, and its timestamps increase.
-    Straight = 3,
+    SingleChain = 3,
     /// The targets of references exist.
     References = 4,
     /// No line of a session is a sidechain, and every line of a sub-agent is one.
     Sidechain = 5,
     /// Each call has one result in the next message, before any text. Each result has a call.
-    Pairs = 6,
+    PairedCalls = 6,
     /// The first message is from the user, and no message or text is empty.
     NotEmpty = 7,
     /// The thinking of a reply is unchanged, or all of it was removed.
@@ -60,32 +60,32 @@ pub enum Rule {
     Origin = 16,
 }
 
-impl Breach {
+impl RuleViolation {
     /// Returns whether the violation is that the first message is from the model.
-    pub fn is_unasked(&self) -> bool {
-        self.message == message::UNASKED
+    pub fn begins_with_reply(&self) -> bool {
+        self.message == message::BEGINS_WITH_REPLY
     }
 
-    fn new(rule: Rule, line: usize, name: u64, message: &'static str) -> Self {
+    fn new(rule: SoundnessRule, line: usize, name: u64, message: &'static str) -> Self {
         Self { rule, line_no: line + 1, message, key: hash(&(rule as u8, name, message)) }
     }
 }
 
-impl std::fmt::Display for Breach {
+impl std::fmt::Display for RuleViolation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {} (rule {})", self.line_no, self.message, self.rule as u8)
     }
 }
 
-/// Checks a log against the rules of a sound session. Stores a small `Fact` per line instead of the line.
+/// Checks a log against the rules of a sound session. Stores a small `LineFact` per line instead of the line.
 #[derive(Clone, Debug, Default)]
-pub struct Soundness {
-    facts: Vec<Fact>,
+pub struct SoundnessChecker {
+    line_facts: Vec<LineFact>,
     by_uuid: FxHashMap<Box<str>, u32>,
     /// Violations that were found in single lines.
-    lines: Vec<Breach>,
+    line_violations: Vec<RuleViolation>,
     /// The hashes of the distinct thinking blocks of each reply.
-    thoughts: FxHashMap<u64, Vec<u64>>,
+    thinking_hashes: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
     references: Vec<(u32, Box<str>)>,
     id: Option<Box<str>>,
@@ -93,14 +93,14 @@ pub struct Soundness {
 
 /// The state of a log before an edit, for comparison with the result.
 #[derive(Clone, Debug, Default)]
-pub struct Baseline {
+pub struct SoundnessBaseline {
     /// The violations in that log.
-    pub breaches: Vec<Breach>,
-    thoughts: FxHashMap<u64, Vec<u64>>,
+    pub violations: Vec<RuleViolation>,
+    thinking_hashes: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
 }
 
-impl Soundness {
+impl SoundnessChecker {
     /// Returns a checker for the log of a session with this id.
     pub fn of_session(id: &str) -> Self {
         Self { id: Some(id.into()), ..Self::default() }
@@ -108,26 +108,28 @@ impl Soundness {
 
     /// Adds the next line.
     pub fn push(&mut self, entry: &Entry) {
-        let line = self.facts.len();
-        let mut fact = Fact::of(entry);
+        let line = self.line_facts.len();
+        let mut fact = LineFact::of(entry);
         self.check_line(line, entry, &mut fact);
-        self.facts.push(fact);
+        self.line_facts.push(fact);
     }
 
     /// Returns the violations that can be found in this log alone, sorted by line.
     ///
     /// With `whole`, lines outside the conversation are checked too. Otherwise abandoned branches are
     /// allowed.
-    pub fn breaches(&self, whole: bool) -> Vec<Breach> {
-        let mut breaches = self.lines.clone();
+    pub fn violations(&self, whole: bool) -> Vec<RuleViolation> {
+        let mut breaches = self.line_violations.clone();
         let chain = self.chain();
         if !whole {
             breaches.retain(|breach| {
                 let line = breach.line_no - 1;
                 match breach.rule {
-                    Rule::Sidechain | Rule::ParentBefore => !self.facts[line].sidechain,
+                    SoundnessRule::Sidechain | SoundnessRule::ParentBefore => {
+                        !self.line_facts[line].sidechain
+                    }
                     // The content of an abandoned branch is never sent.
-                    Rule::NotEmpty => chain.binary_search(&line).is_ok(),
+                    SoundnessRule::NotEmpty => chain.binary_search(&line).is_ok(),
                     _ => true,
                 }
             });
@@ -136,22 +138,22 @@ impl Soundness {
         self.check_messages(&chain, &mut breaches);
         self.check_references(&mut breaches);
         if whole {
-            self.check_beside(&chain, &mut breaches);
+            self.check_outside_chain(&chain, &mut breaches);
         }
         breaches.sort_by_key(|breach| (breach.line_no, breach.rule));
         breaches
     }
 
     /// Returns the state needed to compare a later version of the log with this one.
-    pub fn baseline(self) -> Baseline {
-        let breaches = self.breaches(false);
-        Baseline { breaches, thoughts: self.thoughts, models: self.models }
+    pub fn baseline(self) -> SoundnessBaseline {
+        let breaches = self.violations(false);
+        SoundnessBaseline { violations: breaches, thinking_hashes: self.thinking_hashes, models: self.models }
     }
 
     /// Returns the violations in this log that `before`, an earlier version, did not have.
-    pub fn new_breaches(&self, before: &Baseline) -> Vec<Breach> {
-        let known: FxHashSet<u64> = before.breaches.iter().map(|breach| breach.key).collect();
-        let mut breaches = self.breaches(false);
+    pub fn new_violations(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
+        let known: FxHashSet<u64> = before.violations.iter().map(|breach| breach.key).collect();
+        let mut breaches = self.violations(false);
         breaches.retain(|breach| !known.contains(&breach.key));
         breaches
     }
@@ -160,49 +162,54 @@ impl Soundness {
     /// was removed.
     ///
     /// A reply with pending results that lost its thinking is reported too.
-    pub fn touched_replies(&self, before: &Baseline) -> Vec<Breach> {
+    pub fn changed_replies(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
         let mut breaches = Vec::new();
         let mut seen = FxHashSet::default();
-        for (line, fact) in self.facts.iter().enumerate() {
-            let Some(reply) = fact.reply.filter(|&reply| seen.insert(reply)) else { continue };
+        for (line, fact) in self.line_facts.iter().enumerate() {
+            let Some(reply) = fact.reply_hash.filter(|&reply| seen.insert(reply)) else { continue };
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
             {
-                breaches.push(Breach::new(Rule::Model, line, reply, "the model of the reply was changed"));
+                breaches.push(RuleViolation::new(
+                    SoundnessRule::Model,
+                    line,
+                    reply,
+                    "the model of the reply was changed",
+                ));
             }
-            let (now, old) = (self.thoughts.get(&reply), before.thoughts.get(&reply));
+            let (now, old) = (self.thinking_hashes.get(&reply), before.thinking_hashes.get(&reply));
             if now.is_some() && now != old {
-                breaches.push(Breach::new(
-                    Rule::Thinking,
+                breaches.push(RuleViolation::new(
+                    SoundnessRule::Thinking,
                     line,
                     reply,
                     "the thinking of the reply was changed",
                 ));
             }
         }
-        if let Some((line, reply)) = self.open_loop()
-            && !self.thoughts.contains_key(&reply)
-            && before.thoughts.contains_key(&reply)
+        if let Some((line, reply)) = self.unfinished_reply()
+            && !self.thinking_hashes.contains_key(&reply)
+            && before.thinking_hashes.contains_key(&reply)
         {
             let message = "the reply has pending results, but its thinking was removed";
-            breaches.push(Breach::new(Rule::Thinking, line, reply, message));
+            breaches.push(RuleViolation::new(SoundnessRule::Thinking, line, reply, message));
         }
         breaches
     }
 
     /// Returns the lines of the conversation, from the root to the last line, across compactions.
     fn chain(&self) -> Vec<usize> {
-        let Some(leaf) = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain) else {
+        let Some(leaf) = self.line_facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain) else {
             return Vec::new();
         };
         let mut chain = vec![leaf];
         let mut at = leaf;
         loop {
-            let fact = &self.facts[at];
-            let above = match fact.up {
-                Up::Line(above) => Some(above as usize),
-                Up::Root if fact.boundary => fact.logical.map(|above| above as usize),
-                Up::Root | Up::Missing => None,
+            let fact = &self.line_facts[at];
+            let above = match fact.parent {
+                ParentLine::Line(above) => Some(above as usize),
+                ParentLine::Root if fact.boundary => fact.logical_parent.map(|above| above as usize),
+                ParentLine::Root | ParentLine::Missing => None,
             };
             match above.filter(|&above| above < at) {
                 Some(above) => {
@@ -217,98 +224,118 @@ impl Soundness {
     }
 
     /// Checks that the conversation is a chain with one root and increasing timestamps.
-    fn check_chain(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
+    fn check_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let mut clock: Option<Millis> = None;
         for (i, &line) in chain.iter().enumerate() {
-            let fact = &self.facts[line];
-            if i == 0 && fact.up != Up::Root {
-                breaches.push(Breach::new(Rule::OneRoot, line, fact.name, "the conversation has no root"));
+            let fact = &self.line_facts[line];
+            if i == 0 && fact.parent != ParentLine::Root {
+                breaches.push(RuleViolation::new(
+                    SoundnessRule::OneRoot,
+                    line,
+                    fact.uuid_hash,
+                    "the conversation has no root",
+                ));
             }
             match (fact.time, clock) {
                 (None, _) => {
-                    breaches.push(Breach::new(Rule::Straight, line, fact.name, "the line has no timestamp"));
+                    breaches.push(RuleViolation::new(
+                        SoundnessRule::SingleChain,
+                        line,
+                        fact.uuid_hash,
+                        "the line has no timestamp",
+                    ));
                 }
                 (Some(time), Some(before)) if time <= before => {
                     let message = "the timestamp is not later than that of the parent";
-                    breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
+                    breaches.push(RuleViolation::new(
+                        SoundnessRule::SingleChain,
+                        line,
+                        fact.uuid_hash,
+                        message,
+                    ));
                 }
                 _ => {}
             }
             clock = fact.time.or(clock);
         }
         // Old versions resume from the line with the newest timestamp.
-        let newest = self.facts.iter().enumerate().filter(|(_, fact)| fact.in_tree && !fact.sidechain);
+        let newest = self.line_facts.iter().enumerate().filter(|(_, fact)| fact.in_tree && !fact.sidechain);
         let newest = newest.max_by_key(|(line, fact)| (fact.time, *line)).map(|(line, _)| line);
         if let (Some(newest), Some(&leaf)) = (newest, chain.last())
             && newest != leaf
         {
-            let name = self.facts[newest].name;
-            breaches.push(Breach::new(
-                Rule::Straight,
+            let name = self.line_facts[newest].uuid_hash;
+            breaches.push(RuleViolation::new(
+                SoundnessRule::SingleChain,
                 newest,
                 name,
                 "the line with the newest timestamp is not the last of the conversation",
             ));
         }
         // Newer versions resume from the last line that is not a progress line.
-        let seen = self.facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
+        let seen = self.line_facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
         if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
-            let name = self.facts[last].name;
-            breaches.push(Breach::new(
-                Rule::Straight,
+            let name = self.line_facts[last].uuid_hash;
+            breaches.push(RuleViolation::new(
+                SoundnessRule::SingleChain,
                 last,
                 name,
                 "the last line is not part of the conversation",
             ));
         }
-        self.check_recovered(chain, breaches);
+        self.check_attached_lines(chain, breaches);
     }
 
     /// Reports lines of replies, and results, that are attached to the conversation but not on the chain.
     /// Only some versions read them.
-    fn check_recovered(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
-        let mut on_chain = vec![false; self.facts.len()];
+    fn check_attached_lines(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+        let mut on_chain = vec![false; self.line_facts.len()];
         let mut replies = FxHashSet::default();
         for &line in chain {
             on_chain[line] = true;
-            replies.extend(self.facts[line].reply);
+            replies.extend(self.line_facts[line].reply_hash);
         }
-        for (line, fact) in self.facts.iter().enumerate() {
+        for (line, fact) in self.line_facts.iter().enumerate() {
             let beside = !on_chain[line] && fact.in_tree && !fact.sidechain;
-            let of_reply = fact.reply.is_some_and(|reply| replies.contains(&reply));
+            let of_reply = fact.reply_hash.is_some_and(|reply| replies.contains(&reply));
             let answers = !fact.results.is_empty()
-                && matches!(fact.up, Up::Line(up) if on_chain[up as usize]
-                    && self.facts[up as usize].reply.is_some());
+                && matches!(fact.parent, ParentLine::Line(up) if on_chain[up as usize]
+                    && self.line_facts[up as usize].reply_hash.is_some());
             if beside && (of_reply || answers) {
                 let message = "the line belongs to a reply of the conversation but is on another branch";
-                breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
+                breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
             }
         }
     }
 
     /// Checks that lines outside the conversation contain no messages and are not roots.
-    fn check_beside(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
+    fn check_outside_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let on_chain: FxHashSet<usize> = chain.iter().copied().collect();
-        for (line, fact) in self.facts.iter().enumerate() {
+        for (line, fact) in self.line_facts.iter().enumerate() {
             if !fact.in_tree || fact.sidechain || on_chain.contains(&line) {
                 continue;
             }
-            if fact.speaks() {
+            if fact.is_sent() {
                 let message = "the message is outside the conversation";
-                breaches.push(Breach::new(Rule::Straight, line, fact.name, message));
+                breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
             }
-            if fact.up == Up::Root {
-                breaches.push(Breach::new(Rule::OneRoot, line, fact.name, "the line is a second root"));
+            if fact.parent == ParentLine::Root {
+                breaches.push(RuleViolation::new(
+                    SoundnessRule::OneRoot,
+                    line,
+                    fact.uuid_hash,
+                    "the line is a second root",
+                ));
             }
         }
     }
 
-    fn check_references(&self, breaches: &mut Vec<Breach>) {
+    fn check_references(&self, breaches: &mut Vec<RuleViolation>) {
         for (line, uuid) in &self.references {
             if !self.by_uuid.contains_key(uuid) {
                 let line = *line as usize;
                 let message = "the line refers to a missing line";
-                breaches.push(Breach::new(Rule::References, line, hash(&uuid), message));
+                breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
             }
         }
     }

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
 
-use crate::input::{Input, is_caution};
-use crate::session::{Parent, Session};
-use crate::tool_call::ResultAt;
+use crate::input::{InputKind, is_command_caveat};
+use crate::session::{ParentLink, Session};
+use crate::tool_call::ResultPosition;
 
 /// The conversation that a resume would continue: from the first prompt to the leaf, across compactions.
 ///
@@ -30,69 +30,69 @@ pub struct Branch {
 }
 
 /// The maximum number of passes over all entries that look for entries attached to the conversation.
-const MOST_PASSES: usize = 16;
+const MAX_PASSES: usize = 16;
 /// The maximum number of lines and of results examined per call.
-const MOST_COPIES: usize = 64;
+const MAX_COPIES: usize = 64;
 /// The maximum number of ancestors visited in the search for forks, per entry of the log.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS_PER_ENTRY: usize = 64;
 
 /// Counts of identical lines per reply. Detects replies that were written to the log twice.
 ///
 /// A member is a line that belongs to the conversation.
-struct Copies<'s> {
+struct ReplyCopies<'s> {
     /// By reply and content: the number of lines, and the number of these that are members.
     counts: FxHashMap<(usize, &'s str), (usize, usize)>,
     /// By reply: the number of non-member lines with the same content as a member.
-    repeated: Vec<usize>,
+    duplicates: Vec<usize>,
 }
 
-impl<'s> Copies<'s> {
+impl<'s> ReplyCopies<'s> {
     fn of(session: &'s Session, members: &[bool]) -> Self {
-        let mut copies = Self { counts: FxHashMap::default(), repeated: vec![0; session.replies().len()] };
+        let mut copies = Self { counts: FxHashMap::default(), duplicates: vec![0; session.replies().len()] };
         for (reply, found) in session.replies().iter().enumerate() {
             // Most replies are in the conversation with all of their lines.
             if found.entries.iter().all(|&idx| members[idx]) {
                 continue;
             }
             for &idx in &found.entries {
-                if let Some(said) = said(session, idx) {
+                if let Some(said) = raw_content(session, idx) {
                     copies.counts.entry((reply, said)).or_default().0 += 1;
                 }
             }
         }
         for idx in (0..members.len()).filter(|idx| members[*idx]) {
-            copies.join(session, idx);
+            copies.add_member(session, idx);
         }
         copies
     }
 
     /// Records that a line became a member.
-    fn join(&mut self, session: &'s Session, idx: usize) {
-        let Some((reply, said)) = session.reply_of(idx).zip(said(session, idx)) else { return };
+    fn add_member(&mut self, session: &'s Session, idx: usize) {
+        let Some((reply, said)) = session.reply_of(idx).zip(raw_content(session, idx)) else { return };
         let Some((lines, joined)) = self.counts.get_mut(&(reply, said)) else { return };
         *joined += 1;
         if *joined == 1 {
-            self.repeated[reply] += *lines - 1;
+            self.duplicates[reply] += *lines - 1;
         } else {
-            self.repeated[reply] = self.repeated[reply].saturating_sub(1);
+            self.duplicates[reply] = self.duplicates[reply].saturating_sub(1);
         }
     }
 
     /// Returns whether a member of the same reply has the same content.
-    fn is_written_again(&self, session: &'s Session, idx: usize) -> bool {
-        let key = session.reply_of(idx).zip(said(session, idx));
+    fn is_duplicate(&self, session: &'s Session, idx: usize) -> bool {
+        let key = session.reply_of(idx).zip(raw_content(session, idx));
         key.and_then(|key| self.counts.get(&key)).is_some_and(|(_, joined)| *joined > 0)
     }
 
     /// Returns whether the reply of a line was written twice. Its unconnected lines then belong to the
     /// other copy.
-    fn is_copied(&self, session: &Session, idx: usize) -> bool {
-        session.reply_of(idx).is_some_and(|reply| self.repeated[reply] > 0)
+    fn has_duplicates(&self, session: &Session, idx: usize) -> bool {
+        session.reply_of(idx).is_some_and(|reply| self.duplicates[reply] > 0)
     }
 }
 
 /// Returns the raw content of the message of a line.
-fn said(session: &Session, idx: usize) -> Option<&str> {
+fn raw_content(session: &Session, idx: usize) -> Option<&str> {
     session.entries()[idx].message()?.content().map(|content| content.json().raw())
 }
 
@@ -100,10 +100,10 @@ impl Session {
     /// Returns the active conversation. It is cached until the next `push`.
     pub fn thread(&self) -> Thread {
         let find = || {
-            let leaf = self.active_leaf().or_else(|| self.agent_leaf());
+            let leaf = self.active_leaf().or_else(|| self.last_message());
             leaf.map_or_else(Thread::default, |leaf| self.thread_to(leaf))
         };
-        self.thread.get_or_init(find).clone()
+        self.cached_thread.get_or_init(find).clone()
     }
 
     /// Returns the conversation as it would be if it ended at `leaf`.
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Returns the last line of the log of a sub-agent, for which a resume finds no leaf.
-    fn agent_leaf(&self) -> Option<usize> {
+    fn last_message(&self) -> Option<usize> {
         let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         (0..self.entries().len()).rev().filter(|&idx| self.in_tree(idx)).find(spoken)
     }
@@ -137,9 +137,9 @@ impl Session {
             }
         }
         let continued = self.continued_lines();
-        let mut copies = Copies::of(self, &members);
-        for _ in 0..MOST_PASSES {
-            if !self.join_beside(leaf, &replies, &continued, &mut members, &mut copies) {
+        let mut copies = ReplyCopies::of(self, &members);
+        for _ in 0..MAX_PASSES {
+            if !self.add_attached(leaf, &replies, &continued, &mut members, &mut copies) {
                 break;
             }
         }
@@ -152,7 +152,7 @@ impl Session {
         let mut continued = vec![false; self.entries().len()];
         for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx)) {
             let speaks = match self.input(idx) {
-                Some(input) => !self.is_of_local_command(idx, input),
+                Some(input) => !self.belongs_to_local_command(idx, input),
                 None => self.entries()[idx].kind() == Kind::Assistant,
             };
             if !speaks {
@@ -169,42 +169,42 @@ impl Session {
     }
 
     /// Returns whether a line is a local command, its output, or the caveat that precedes it.
-    fn is_of_local_command(&self, idx: usize, input: Input) -> bool {
+    fn belongs_to_local_command(&self, idx: usize, input: InputKind) -> bool {
         let text = || self.entries()[idx].message()?.content()?.as_str();
         input.is_command_line()
             || input.is_command_output()
-            || (input == Input::Meta && text().is_some_and(|text| is_caution(&text)))
+            || (input == InputKind::Meta && text().is_some_and(|text| is_command_caveat(&text)))
     }
 
     /// Adds the entries attached to the path from the root to the leaf: other lines of a reply, results of
     /// parallel calls, hooks, attachments, and the boundary of a compaction that preserved its tail.
     ///
     /// Returns whether another pass is needed, because an added entry has children on earlier lines.
-    fn join_beside<'s>(
+    fn add_attached<'s>(
         &'s self,
         leaf: usize,
         replies: &[bool],
         continued: &[bool],
         members: &mut [bool],
-        copies: &mut Copies<'s>,
+        copies: &mut ReplyCopies<'s>,
     ) -> bool {
         let mut again = false;
         let mut behind: Vec<usize> = Vec::new();
         for idx in 0..members.len() {
-            if !self.is_beside(idx, leaf, replies, continued, members, copies) {
+            if !self.is_attached(idx, leaf, replies, continued, members, copies) {
                 continue;
             }
             members[idx] = true;
-            copies.join(self, idx);
+            copies.add_member(self, idx);
             // Children on earlier lines. Following them here handles a chain in reverse order in a single
             // pass.
             behind.push(idx);
             while let Some(above) = behind.pop() {
                 for child in self.children(above).filter(|child| *child < idx) {
                     again |= !members[child];
-                    if self.is_beside(child, leaf, replies, continued, members, copies) {
+                    if self.is_attached(child, leaf, replies, continued, members, copies) {
                         members[child] = true;
-                        copies.join(self, child);
+                        copies.add_member(self, child);
                         behind.push(child);
                     }
                 }
@@ -214,14 +214,14 @@ impl Session {
     }
 
     /// Returns whether an entry that is not a member is attached to the members.
-    fn is_beside<'s>(
+    fn is_attached<'s>(
         &'s self,
         idx: usize,
         leaf: usize,
         replies: &[bool],
         continued: &[bool],
         members: &[bool],
-        copies: &Copies<'s>,
+        copies: &ReplyCopies<'s>,
     ) -> bool {
         if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
             return false;
@@ -229,31 +229,31 @@ impl Session {
         match self.entries()[idx].kind() {
             Kind::Assistant => {
                 self.reply_of(idx).is_some_and(|reply| replies[reply])
-                    && !copies.is_written_again(self, idx)
-                    && (self.parent_in(idx, members) || !copies.is_copied(self, idx))
+                    && !copies.is_duplicate(self, idx)
+                    && (self.has_parent_in(idx, members) || !copies.has_duplicates(self, idx))
             }
-            Kind::User if self.entries()[idx].flag("isCompactSummary") => self.parent_in(idx, members),
+            Kind::User if self.entries()[idx].flag("isCompactSummary") => self.has_parent_in(idx, members),
             // Text injected by a call, such as a skill, is below the result of the call.
             Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
-                self.parent_in(idx, members)
+                self.has_parent_in(idx, members)
             }
             // A command that Claude Code executed locally is not a branch.
             Kind::User
                 if !continued[idx]
-                    && self.input(idx).is_some_and(|input| self.is_of_local_command(idx, input)) =>
+                    && self.input(idx).is_some_and(|input| self.belongs_to_local_command(idx, input)) =>
             {
-                self.parent_in(idx, members)
+                self.has_parent_in(idx, members)
             }
             Kind::User => self.answers_member(idx, members),
             _ if self.is_boundary(idx) => {
                 self.continues(idx).is_some_and(|before| members[before]) && !self.is_continued(idx)
             }
-            _ => self.parent_in(idx, members),
+            _ => self.has_parent_in(idx, members),
         }
     }
 
-    fn parent_in(&self, idx: usize, members: &[bool]) -> bool {
-        matches!(self.parent(idx), Parent::Entry(parent) if members[parent])
+    fn has_parent_in(&self, idx: usize, members: &[bool]) -> bool {
+        matches!(self.parent(idx), ParentLink::Entry(parent) if members[parent])
     }
 
     /// Returns whether the conversation continues below a boundary and its summary.
@@ -274,16 +274,16 @@ impl Session {
     fn answers_member(&self, idx: usize, members: &[bool]) -> bool {
         let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
         blocks.enumerate().any(|(block_idx, block)| {
-            let at = ResultAt { entry_idx: idx, block_idx };
+            let at = ResultPosition { entry_idx: idx, block_idx };
             let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
             call.is_some_and(|call| {
                 // Bounds the work for logs that were not written by Claude Code.
-                let results = || call.results.iter().take(MOST_COPIES);
+                let results = || call.results.iter().take(MAX_COPIES);
                 let belongs = results()
                     .find(|at| members[at.entry_idx])
-                    .or_else(|| results().find(|at| self.parent_in(at.entry_idx, members)))
+                    .or_else(|| results().find(|at| self.has_parent_in(at.entry_idx, members)))
                     .or(call.results.first());
-                belongs == Some(&at) && call.lines().take(MOST_COPIES).any(|line| members[line])
+                belongs == Some(&at) && call.lines().take(MAX_COPIES).any(|line| members[line])
             })
         })
     }
@@ -292,11 +292,11 @@ impl Session {
     ///
     /// Every message in the tree is in the conversation or in one of the branches.
     pub fn branches(&self) -> Vec<Branch> {
-        self.branches_beside(&self.thread())
+        self.branches_outside(&self.thread())
     }
 
     /// Returns the branches outside a conversation that was computed before.
-    pub fn branches_beside(&self, thread: &Thread) -> Vec<Branch> {
+    pub fn branches_outside(&self, thread: &Thread) -> Vec<Branch> {
         let mut members = vec![false; self.entries().len()];
         for &idx in &thread.entries {
             members[idx] = true;
@@ -306,7 +306,7 @@ impl Session {
         // The branch of each entry outside the conversation.
         let mut branch_of: FxHashMap<usize, usize> = FxHashMap::default();
         let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
-        let steps = Cell::new(self.entries().len().saturating_mul(MOST_STEPS));
+        let steps = Cell::new(self.entries().len().saturating_mul(MAX_STEPS_PER_ENTRY));
         for idx in 0..self.entries().len() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {
                 continue;

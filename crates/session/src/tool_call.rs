@@ -22,14 +22,14 @@ pub struct ToolCall {
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: usize,
     /// The positions of the results. More than one if the session was logged twice.
-    pub results: Vec<ResultAt>,
+    pub results: Vec<ResultPosition>,
     /// Other lines that contain the same call.
     pub copies: Vec<usize>,
 }
 
 /// The position of a tool result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResultAt {
+pub struct ResultPosition {
     /// The index of the entry.
     pub entry_idx: usize,
     /// The index of the block on that line.
@@ -38,7 +38,7 @@ pub struct ResultAt {
 
 /// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum ToolOutcome {
     /// The call succeeded.
     Ok,
     /// The call failed.
@@ -51,7 +51,7 @@ pub enum Outcome {
     Missing,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Returns the name of the outcome in lower case.
     pub fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl ToolCall {
     ///
     /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
     /// tree.
-    pub(crate) fn write_again(&mut self, entry_idx: usize, block_idx: usize, is_copy: bool) {
+    pub(crate) fn add_copy(&mut self, entry_idx: usize, block_idx: usize, is_copy: bool) {
         if is_copy {
             self.copies.push(entry_idx);
         } else {
@@ -111,17 +111,17 @@ impl ToolCall {
     }
 
     /// Returns the outcome, determined from the first result.
-    pub fn outcome(&self, session: &Session) -> Outcome {
+    pub fn outcome(&self, session: &Session) -> ToolOutcome {
         let Some((at, block)) = self.results.first().and_then(|at| Some((at, at.block(session)?))) else {
-            return Outcome::Missing;
+            return ToolOutcome::Missing;
         };
         let entry = &session.entries()[at.entry_idx];
         let data = entry.tool_use_result();
         if data.and_then(|data| data.of::<BashResult<'_>>()?.interrupted()).unwrap_or(false) {
-            return Outcome::Interrupted;
+            return ToolOutcome::Interrupted;
         }
         if !block.is_error().unwrap_or(false) {
-            return Outcome::Ok;
+            return ToolOutcome::Ok;
         }
         let text = block.content().map(|content| content.text()).unwrap_or_default();
         let error = data.and_then(|data| data.error_text()).unwrap_or_default();
@@ -135,11 +135,11 @@ impl ToolCall {
             || begins(INTERRUPTED)
             || (is_refused && session.interrupted_at(self.reply).is_some())
         {
-            Outcome::Interrupted
+            ToolOutcome::Interrupted
         } else if is_refused || denial.is_some() {
-            Outcome::Denied
+            ToolOutcome::Denied
         } else {
-            Outcome::Error
+            ToolOutcome::Error
         }
     }
 
@@ -150,7 +150,7 @@ impl ToolCall {
     }
 }
 
-impl ResultAt {
+impl ResultPosition {
     /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx)

@@ -6,10 +6,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
-use crate::input::{Input, editor_context, is_caution};
-use crate::session::{Parent, Session};
+use crate::input::{InputKind, editor_context, is_command_caveat};
+use crate::session::{ParentLink, Session};
 use crate::thread::Thread;
-use crate::tool_call::Outcome;
+use crate::tool_call::ToolOutcome;
 
 /// A prompt, and everything the model did before the next one.
 ///
@@ -28,7 +28,7 @@ pub struct Turn {
     pub round: Round,
     /// Whether the next turn was opened by input that was not typed, such as a task notification. The model
     /// then continued its work there, so this turn is not open.
-    pub goes_on: bool,
+    pub continues_in_next: bool,
 }
 
 /// How a user entry continues the conversation.
@@ -45,7 +45,7 @@ pub enum Round {
 }
 
 /// A pause longer than this before a prompt makes it a [`Round::Resume`].
-const LONG_SILENCE: Millis = 5 * 60 * 1000;
+const RESUME_PAUSE: Millis = 5 * 60 * 1000;
 
 impl Round {
     /// Returns the name used in the public JSON.
@@ -87,12 +87,14 @@ impl Session {
             }
             // Editor context, images and task notifications may be on separate lines before the prompt.
             let waiting =
-                turns.last_mut().filter(|turn| input.is_some_and(|input| self.waits_for(turn, input)));
+                turns.last_mut().filter(|turn| input.is_some_and(|input| self.accepts_prompt(turn, input)));
             if let Some(turn) = waiting {
                 (turn.prompt, input) = (Some(idx), None);
             }
             let spoken = match self.input(idx) {
-                Some(input) => input != Input::Meta && !input.is_command_line() && !input.is_command_output(),
+                Some(input) => {
+                    input != InputKind::Meta && !input.is_command_line() && !input.is_command_output()
+                }
                 None => self.entries()[idx].kind() == Kind::Assistant,
             };
             if input.is_some() || (turns.is_empty() && spoken) {
@@ -101,15 +103,16 @@ impl Session {
                 // The caveat before a command and the hooks of a session start belong to the turn that
                 // follows them.
                 if let Some(last) = turns.last_mut() {
-                    let spared = last.entries.iter().rev().take_while(|&&idx| self.is_ahead(idx)).count();
+                    let spared =
+                        last.entries.iter().rev().take_while(|&&idx| self.belongs_to_next_turn(idx)).count();
                     entries.extend(last.entries.split_off(last.entries.len() - spared));
                 }
                 let round = self.round_after(turns.last(), idx);
                 if let Some(last) = turns.last_mut() {
-                    last.goes_on = input.is_some_and(|input| !input.is_typed());
+                    last.continues_in_next = input.is_some_and(|input| !input.is_typed());
                 }
                 let (number, prompt) = (turns.len() + 1, input.map(|_| idx));
-                turns.push(Turn { number, prompt, entries, round, goes_on: false });
+                turns.push(Turn { number, prompt, entries, round, continues_in_next: false });
             } else {
                 turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
             }
@@ -118,7 +121,7 @@ impl Session {
         // turn.
         if turns.is_empty() && before.iter().any(|&idx| self.input(idx).is_some()) {
             let round = Round::NewSession;
-            turns.push(Turn { number: 1, prompt: None, entries: before, round, goes_on: false });
+            turns.push(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
         }
         turns
     }
@@ -127,8 +130,8 @@ impl Session {
     /// before its prompt.
     fn parents_first<'e>(&self, entries: &'e [usize]) -> Cow<'e, [usize]> {
         let parent = |idx: usize| match self.parent(idx) {
-            Parent::Entry(parent) => Some(parent),
-            Parent::Root | Parent::Dangling => None,
+            ParentLink::Entry(parent) => Some(parent),
+            ParentLink::Root | ParentLink::Dangling => None,
         };
         if entries.iter().all(|&idx| parent(idx).is_none_or(|parent| parent < idx)) {
             return Cow::Borrowed(entries);
@@ -154,8 +157,8 @@ impl Session {
     /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
     /// turn.
     fn turn_index(&self, idx: usize) -> Option<u64> {
-        let can_open = |input: Input| {
-            !input.is_command_output() && !matches!(input, Input::ToolResult | Input::CompactSummary)
+        let can_open = |input: InputKind| {
+            !input.is_command_output() && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
         };
         self.input(idx).filter(|&input| self.entries()[idx].kind() == Kind::User && can_open(input))?;
         self.entries()[idx].lens::<User<'_>>()?.turn_position()?.turn_index()
@@ -189,15 +192,15 @@ impl Session {
 
     /// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
     /// been typed in the turn, or it was opened by a notification, and the model has not replied.
-    fn waits_for(&self, turn: &Turn, input: Input) -> bool {
-        let is_notification = |idx: usize| self.input(idx).is_some_and(Input::is_task_notification);
+    fn accepts_prompt(&self, turn: &Turn, input: InputKind) -> bool {
+        let is_notification = |idx: usize| self.input(idx).is_some_and(InputKind::is_task_notification);
         if turn.prompt.is_some_and(is_notification) {
             let is_answer =
                 |idx: &usize| self.reply_of(*idx).is_some_and(|reply| !self.replies()[reply].is_synthetic());
             return !turn.entries.iter().any(is_answer);
         }
         let is_blank = |idx: &usize| match self.entries()[*idx].kind() {
-            Kind::User => self.input(*idx).is_some_and(Input::is_typed) && self.is_wordless(*idx),
+            Kind::User => self.input(*idx).is_some_and(InputKind::is_typed) && self.has_no_typed_text(*idx),
             Kind::Assistant => false,
             _ => self.input(*idx).is_none(),
         };
@@ -205,7 +208,7 @@ impl Session {
     }
 
     /// Returns whether an entry contains only editor context, images and documents, and no typed text.
-    fn is_wordless(&self, idx: usize) -> bool {
+    fn has_no_typed_text(&self, idx: usize) -> bool {
         let content = self.entries()[idx].message().and_then(|message| message.content());
         let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
         let is_wordless = |block: Block<'_>| is_context(block) || block.is("image") || block.is("document");
@@ -214,12 +217,13 @@ impl Session {
 
     /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
     /// hook.
-    fn is_ahead(&self, idx: usize) -> bool {
+    fn belongs_to_next_turn(&self, idx: usize) -> bool {
         let entry = &self.entries()[idx];
         let hook = match entry.kind() {
             Kind::User => {
                 let text = || entry.message()?.content()?.as_str();
-                return self.input(idx) == Some(Input::Meta) && text().is_some_and(|text| is_caution(&text));
+                return self.input(idx) == Some(InputKind::Meta)
+                    && text().is_some_and(|text| is_command_caveat(&text));
             }
             Kind::Progress => entry.lens::<Progress<'_>>().and_then(|line| line.data()?.hook_event()),
             Kind::Attachment => {
@@ -235,7 +239,7 @@ impl Session {
         let Some(before) = before else { return Round::NewSession };
         let last = before.entries.iter().filter_map(|&idx| self.timestamp(idx)).max();
         match (last, self.timestamp(idx)) {
-            (Some(last), Some(now)) if now - last > LONG_SILENCE => Round::Resume,
+            (Some(last), Some(now)) if now - last > RESUME_PAUSE => Round::Resume,
             _ => Round::NewRound,
         }
     }
@@ -272,10 +276,10 @@ impl Turn {
     }
 
     /// Returns the entries without trailing local commands, which may have been typed hours after the turn.
-    fn answered_entries(&self, session: &Session) -> &[usize] {
+    fn entries_without_local_commands(&self, session: &Session) -> &[usize] {
         let is_command = |&idx: &usize| {
-            let is_command_line = session.input(idx).is_some_and(Input::is_command_line);
-            Some(idx) != self.prompt && (is_command_line || session.is_ahead(idx))
+            let is_command_line = session.input(idx).is_some_and(InputKind::is_command_line);
+            Some(idx) != self.prompt && (is_command_line || session.belongs_to_next_turn(idx))
         };
         let answered =
             self.entries.iter().rposition(|&idx| session.reply_of(idx).is_some()).map_or(0, |at| at + 1);
@@ -288,7 +292,7 @@ impl Turn {
 
     /// Returns the time of the prompt and the time of the newest entry.
     pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
-        let entries = self.answered_entries(session);
+        let entries = self.entries_without_local_commands(session);
         // Entries outside the tree may be written long after the turn.
         let of_tree =
             |idx: &&usize| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
@@ -302,15 +306,15 @@ impl Turn {
     ///
     /// A turn that was interrupted is finished, and so is a command that Claude Code executed itself.
     pub fn is_open(&self, session: &Session) -> bool {
-        if self.goes_on {
+        if self.continues_in_next {
             return false;
         }
-        let last_input = self.answered_entries(session).iter().rev().find_map(|&idx| {
+        let last_input = self.entries_without_local_commands(session).iter().rev().find_map(|&idx| {
             let said = session.reply_of(idx).is_some()
-                || session.input(idx).is_some_and(|input| input != Input::Meta);
+                || session.input(idx).is_some_and(|input| input != InputKind::Meta);
             said.then(|| session.input(idx))
         });
-        if last_input.flatten().is_some_and(Input::ends_turn) {
+        if last_input.flatten().is_some_and(InputKind::ends_turn) {
             return false;
         }
         let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back()
@@ -318,9 +322,8 @@ impl Turn {
             return self.prompt.is_some();
         };
         // After a result, the model replies again. A denied or interrupted call ends the turn.
-        last.calls
-            .iter()
-            .map(|&call| &session.tool_calls()[call])
-            .any(|call| matches!(call.outcome(session), Outcome::Missing | Outcome::Ok | Outcome::Error))
+        last.calls.iter().map(|&call| &session.tool_calls()[call]).any(|call| {
+            matches!(call.outcome(session), ToolOutcome::Missing | ToolOutcome::Ok | ToolOutcome::Error)
+        })
     }
 }

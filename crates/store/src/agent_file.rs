@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use threadline_entry::{AgentKind, Entry, Json, walk};
 
 use crate::listing::Listing;
-use crate::regular::{self, check_regular};
+use crate::regular_file::{self, check_regular};
 use crate::session_file::side_dir;
 
 /// The transcript of a sub-agent.
@@ -34,7 +34,7 @@ impl AgentFile {
 
     /// Reads `agent-<id>.meta.json` next to the transcript; `None` if the file does not exist.
     pub fn read_meta(&self) -> io::Result<Option<AgentMeta>> {
-        match regular::read(&self.path.with_extension("meta.json")) {
+        match regular_file::read(&self.path.with_extension("meta.json")) {
             Ok(bytes) => Ok(Some(AgentMeta { entry: Entry::parse(bytes.trim_ascii()).0 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -80,7 +80,7 @@ impl AgentMeta {
 }
 
 /// The number of lines of an agent file that are searched for the session id.
-const LINES_ASKED: usize = 8;
+const OWNER_LINES: usize = 8;
 
 /// The maximum depth of directories below `subagents`.
 const MAX_DEPTH: usize = 8;
@@ -91,7 +91,7 @@ pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     let Some(folder) = path.parent() else { return listing };
     let shared = shared_agents(folder);
     let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
-    listing.append(Listing { found: own.collect(), unread: shared.unread });
+    listing.append(Listing { found: own.collect(), errors: shared.errors });
     listing.found.sort_by(|a, b| a.path.cmp(&b.path));
     listing
 }
@@ -105,11 +105,11 @@ pub struct FolderAgents {
 impl FolderAgents {
     /// Reads the agents in `folder`, which contains session logs.
     pub fn of(folder: &Path) -> Self {
-        Self::written_since(folder, None)
+        Self::modified_since(folder, None)
     }
 
     /// Reads the agents in `folder` that were modified at or after `since`; other files are not opened.
-    pub fn written_since(folder: &Path, since: Option<SystemTime>) -> Self {
+    pub fn modified_since(folder: &Path, since: Option<SystemTime>) -> Self {
         let is_new = |agent: &AgentFile| {
             let written = fs_err::metadata(&agent.path).and_then(|metadata| metadata.modified());
             since.is_none_or(|since| written.is_ok_and(|written| written >= since))
@@ -180,9 +180,9 @@ fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(
     let mut agents = Listing::new();
     walk_folder(folder, None, 0, &mut agents);
     walk_folder(&folder.join("subagents"), None, 0, &mut agents);
-    let mut owned = Listing { found: Vec::new(), unread: agents.unread };
+    let mut owned = Listing { found: Vec::new(), errors: agents.errors };
     for agent in agents.found.into_iter().filter(wanted) {
-        if let Some(Some(owner)) = owned.note(read_owner(&agent.path)) {
+        if let Some(Some(owner)) = owned.ok_or_record(read_owner(&agent.path)) {
             owned.found.push((owner, agent));
         }
     }
@@ -192,11 +192,11 @@ fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(
 /// Collects the transcripts in `folder` and up to `depth` levels below. Links to directories are not
 /// followed.
 fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Listing<AgentFile>) {
-    let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
+    let Some(entries) = listing.ok_or_record(fs_err::read_dir(folder)) else { return };
     let in_workflows = folder.file_name().is_some_and(|name| name == "workflows");
     for entry in entries {
-        let Some(entry) = listing.note(entry) else { continue };
-        let Some(kind) = listing.note(entry.file_type()) else { continue };
+        let Some(entry) = listing.ok_or_record(entry) else { continue };
+        let Some(kind) = listing.ok_or_record(entry.file_type()) else { continue };
         let is_dir = kind.is_dir();
         if is_dir && depth > 0 {
             let name = entry.file_name();
@@ -210,10 +210,10 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
 
 /// Reads the session id from the first lines of an agent file.
 pub(crate) fn read_owner(path: &Path) -> io::Result<Option<String>> {
-    let file = regular::open(path)?;
-    let mut reader = BufReader::new(file.take(crate::window::MOST as u64));
+    let file = regular_file::open(path)?;
+    let mut reader = BufReader::new(file.take(crate::file_window::MAX_HEAD_BYTES as u64));
     let mut line = Vec::new();
-    for _ in 0..LINES_ASKED {
+    for _ in 0..OWNER_LINES {
         line.clear();
         if reader.read_until(b'\n', &mut line)? == 0 {
             break;
@@ -262,7 +262,7 @@ mod tests {
         put(at("s1/tool-results/x.txt"), "");
 
         let agents = SessionFile::at(at("s1.jsonl")).agents();
-        assert!(agents.unread.is_empty());
+        assert!(agents.errors.is_empty());
         let mut told: Vec<_> =
             agents.found.iter().map(|agent| (&*agent.id, agent.kind, agent.run.as_deref())).collect();
         told.sort_unstable_by_key(|told| told.0);

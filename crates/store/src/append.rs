@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, FileSystem};
+use crate::disk::{FileSystem, RealFileSystem};
 use crate::identity::FileId;
-use crate::snapshot::Snapshot;
+use crate::snapshot::FileSnapshot;
 
 /// Why lines could not be appended, or a file could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -14,14 +14,14 @@ use crate::snapshot::Snapshot;
 pub enum AppendError {
     /// One of the lines contains a newline. Nothing was written.
     #[error("line {line_no} to write contains a newline")]
-    NotALine {
+    ContainsNewline {
         /// The number of the line, counted from 1.
         line_no: usize,
     },
 
     /// The file is not the expected one. Nothing was written.
     #[error("`{}` was replaced or rewritten", .path.display())]
-    Moved {
+    Replaced {
         /// The path of the file.
         path: PathBuf,
     },
@@ -33,7 +33,7 @@ pub enum AppendError {
 
 /// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
+pub struct AppendOutcome {
     /// The byte offset of the first new line.
     pub byte_offset: u64,
     /// Whether the file ended in an incomplete line, which was terminated first.
@@ -42,7 +42,7 @@ pub struct Appended {
 
 /// The number of attempts to lock a file that is being replaced meanwhile. A program that replaces it in a
 /// loop may win many times; the limit only prevents an endless loop.
-pub(crate) const ATTEMPTS: usize = 1000;
+pub(crate) const LOCK_ATTEMPTS: usize = 1000;
 
 /// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a full disk,
 /// none.
@@ -52,17 +52,17 @@ pub(crate) const ATTEMPTS: usize = 1000;
 pub fn append<L: AsRef<[u8]>>(
     path: impl AsRef<Path>,
     lines: impl IntoIterator<Item = L>,
-    expect: Option<&Snapshot>,
-) -> Result<Appended, AppendError> {
+    expect: Option<&FileSnapshot>,
+) -> Result<AppendOutcome, AppendError> {
     let path = path.as_ref();
     let bytes = join(lines)?;
-    let mut file = open_locked(&Disk, path)?;
+    let mut file = open_locked(&RealFileSystem, path)?;
     if let Some(snapshot) = expect
-        && !snapshot.begins(&mut file)?
+        && !snapshot.has_same_beginning(&mut file)?
     {
-        return Err(AppendError::Moved { path: path.to_owned() });
+        return Err(AppendError::Replaced { path: path.to_owned() });
     }
-    write_lines(&Disk, &mut file, &bytes).map_err(|failed| failed.error.into())
+    write_lines(&RealFileSystem, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
 /// A write of lines that was not completed.
@@ -85,24 +85,29 @@ pub(crate) fn write_lines(
     fs: &dyn FileSystem,
     file: &mut File,
     lines: &[u8],
-) -> Result<Appended, PartialWrite> {
+) -> Result<AppendOutcome, PartialWrite> {
     let end = file.seek(SeekFrom::End(0))?;
-    let closed_torn_line = !lines.is_empty() && tears_at(file, end)?;
+    let closed_torn_line = !lines.is_empty() && is_incomplete_at(file, end)?;
     let mut bytes = if closed_torn_line { vec![b'\n'] } else { Vec::new() };
     bytes.extend(lines);
     let start = match fs.write(file, &bytes)? {
         written if written == bytes.len() => file.stream_position()? - written as u64,
-        written => complete(fs, file, &bytes, written)?,
+        written => complete_write(fs, file, &bytes, written)?,
     };
     // A program that ignores locks may have written first, so the position is only known after the write.
-    Ok(Appended { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
+    Ok(AppendOutcome { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
 }
 
 /// Completes a partial write, or removes the part that was written. Returns the offset where it begins.
 ///
 /// The file is truncated only if the disk is full, when other programs cannot write to it either. Otherwise
 /// the part stays in the file and is returned in the error.
-fn complete(fs: &dyn FileSystem, file: &mut File, bytes: &[u8], written: usize) -> Result<u64, PartialWrite> {
+fn complete_write(
+    fs: &dyn FileSystem,
+    file: &mut File,
+    bytes: &[u8],
+    written: usize,
+) -> Result<u64, PartialWrite> {
     // The file position is after the bytes written, wherever the end of the file was.
     let end = file.stream_position()?;
     let start = end - written as u64;
@@ -136,7 +141,7 @@ pub fn create_new<L: AsRef<[u8]>>(
     let bytes = join(lines)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     fs_err::create_dir_all(folder)?;
-    let mut file = temporary(folder)?;
+    let mut file = create_temporary(folder)?;
     file.write_all(&bytes)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|failed| {
@@ -147,7 +152,7 @@ pub fn create_new<L: AsRef<[u8]>>(
 }
 
 /// Creates a temporary file in append mode, in the directory where it is to be renamed.
-pub(crate) fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(crate) fn create_temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     tempfile::Builder::new().prefix(".threadline-").suffix(".tmp").append(true).tempfile_in(folder)
 }
@@ -157,7 +162,7 @@ pub(crate) fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result
     let mut bytes = Vec::new();
     for (i, line) in lines.into_iter().enumerate() {
         if memchr::memchr(b'\n', line.as_ref()).is_some() {
-            return Err(AppendError::NotALine { line_no: i + 1 });
+            return Err(AppendError::ContainsNewline { line_no: i + 1 });
         }
         bytes.extend(line.as_ref());
         bytes.push(b'\n');
@@ -168,7 +173,7 @@ pub(crate) fn join<L: AsRef<[u8]>>(lines: impl IntoIterator<Item = L>) -> Result
 /// Opens the file for appending and locks it. Guarantees that the locked file is the one that has this name
 /// now.
 pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, AppendError> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..LOCK_ATTEMPTS {
         let file = fs.open_append(path)?;
         lock(&file)?;
         // The previous owner of the lock may have replaced the file.
@@ -176,7 +181,7 @@ pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, Appe
             return Ok(file);
         }
     }
-    Err(AppendError::Moved { path: path.to_owned() })
+    Err(AppendError::Replaced { path: path.to_owned() })
 }
 
 /// Waits for the lock of the file, which is released when the file is closed. File systems without locks are
@@ -189,7 +194,7 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
 }
 
 /// Whether the byte before `end` is not a newline, so that the line before it is incomplete.
-pub(crate) fn tears_at(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
+pub(crate) fn is_incomplete_at(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
     if end == 0 {
         return Ok(false);
     }
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_and_a_torn_one_is_closed() {
+    fn lines_are_appended_after_terminating_an_incomplete_one() {
         for (before, lines, after, torn) in [
             ("", &["a"][..], "a\n", false),
             ("x\n", &["a", "b"], "x\na\nb\n", false),
@@ -227,16 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_a_newline_is_refused_whole() {
+    fn lines_with_a_newline_are_rejected() {
         let (_dir, path) = file_with("x\n");
         let error = append(&path, ["a", "b\nc"], None).unwrap_err();
-        assert!(matches!(error, AppendError::NotALine { line_no: 2 }), "{error}");
+        assert!(matches!(error, AppendError::ContainsNewline { line_no: 2 }), "{error}");
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\n");
-        assert!(matches!(create_new(path.with_extension("new"), ["\n"]), Err(AppendError::NotALine { .. })));
+        assert!(matches!(
+            create_new(path.with_extension("new"), ["\n"]),
+            Err(AppendError::ContainsNewline { .. })
+        ));
     }
 
     #[test]
-    fn a_file_that_is_gone_is_not_made_anew() {
+    fn a_missing_file_is_not_created() {
         let (_dir, path) = file_with("x\n");
         fs_err::remove_file(&path).unwrap();
         let error = append(&path, ["a"], None).unwrap_err();
@@ -248,22 +256,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_the_one_expected_is_left_alone() {
+    fn an_unexpected_file_is_not_changed() {
         let (_dir, path) = file_with("x\ny\n");
-        let snapshot = Snapshot::take(&path).unwrap();
+        let snapshot = FileSnapshot::take(&path).unwrap();
         append(&path, ["grown"], Some(&snapshot)).unwrap();
         append(&path, ["again"], Some(&snapshot)).unwrap();
         fs_err::write(&path, "X\ny\ngrown\n").unwrap();
-        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Moved { .. })));
+        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Replaced { .. })));
         let other = path.with_extension("other");
         fs_err::write(&other, "x\ny\ngrown\n").unwrap();
         fs_err::rename(&other, &path).unwrap();
-        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Moved { .. })));
+        assert!(matches!(append(&path, ["no"], Some(&snapshot)), Err(AppendError::Replaced { .. })));
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ny\ngrown\n");
     }
 
     #[test]
-    fn a_new_file_is_made_once_and_for_its_owner() {
+    fn a_new_file_is_created_once_and_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("projects/-p/s.jsonl");
         create_new(&path, ["a", "b"]).unwrap();

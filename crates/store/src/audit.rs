@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 
 use memchr::memmem::Finder;
 use threadline_entry::lens::{FileHistoryDelta, FileHistorySnapshot};
-use threadline_entry::{Code, Entry, Finding, Json, Kind, Line, Lines, Position, walk};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, LogLine, Position, walk};
 
 use crate::home::{Home, Store};
 use crate::id::is_plain_name;
 use crate::listing::Listing;
 use crate::project::folder_matches;
-use crate::regular;
+use crate::regular_file;
 use crate::session_file::SessionFile;
 
 /// The number of days that Claude Code keeps an unused session, unless its settings have another value.
-const KEPT_DAYS: u64 = 30;
+const DEFAULT_RETENTION_DAYS: u64 = 30;
 /// A session that will be deleted within this many days is reported.
 const NOTICE_DAYS: u64 = 3;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -44,16 +44,16 @@ impl SessionFile {
     pub fn audit(&self) -> io::Result<Vec<Finding>> {
         let (Some(home), Some(folder)) = (&self.home, &self.folder) else { return Ok(Vec::new()) };
         let mut findings = Vec::new();
-        let mut places = Places::default();
-        let mut backups = Backups { dir: home.file_history_dir(&self.id), missing: Vec::new() };
-        let mut lines = Lines::new(regular::open(&self.path)?);
+        let mut places = WorkingDirCheck::default();
+        let mut backups = BackupCheck { dir: home.file_history_dir(&self.id), missing: Vec::new() };
+        let mut lines = LineReader::new(regular_file::open(&self.path)?);
         let (cwd, history) = (Finder::new("\"cwd\""), Finder::new("\"backupFileName\""));
         while let Some(line) = lines.next()? {
-            if !places.fits && cwd.find(line.bytes).is_some() {
-                places.look(&line, folder);
+            if !places.matches && cwd.find(line.bytes).is_some() {
+                places.check_line(&line, folder);
             }
             if history.find(line.bytes).is_some() {
-                backups.look(&line);
+                backups.check_line(&line);
             }
         }
         findings.extend(places.finding(folder));
@@ -64,34 +64,34 @@ impl SessionFile {
 
 /// Whether any working directory of a session matches its folder.
 #[derive(Default)]
-struct Places {
-    fits: bool,
+struct WorkingDirCheck {
+    matches: bool,
     first: Option<(Position, String)>,
 }
 
-impl Places {
-    fn look(&mut self, line: &Line<'_>, folder: &str) {
+impl WorkingDirCheck {
+    fn check_line(&mut self, line: &LogLine<'_>, folder: &str) {
         let Some(cwd) = walk::pick(line.bytes, ["cwd"]).and_then(|[cwd]| cwd?.as_str()) else { return };
         // Redaction replaced a name in the path, which the folder name still contains.
-        self.fits |= folder_matches(folder, &cwd) || cwd.contains("[personal:");
+        self.matches |= folder_matches(folder, &cwd) || cwd.contains("[personal:");
         self.first.get_or_insert_with(|| (line.at, cwd.into_owned()));
     }
 
     fn finding(self, folder: &str) -> Option<Finding> {
-        let (at, cwd) = self.first.filter(|_| !self.fits)?;
+        let (at, cwd) = self.first.filter(|_| !self.matches)?;
         let message = format!("the working directory {cwd} does not match the folder {folder}");
         Some(Finding::new(Code::FolderMismatch, at, message))
     }
 }
 
 /// The backups that a log refers to and that do not exist.
-struct Backups {
+struct BackupCheck {
     dir: PathBuf,
     missing: Vec<(Position, String)>,
 }
 
-impl Backups {
-    fn look(&mut self, line: &Line<'_>) {
+impl BackupCheck {
+    fn check_line(&mut self, line: &LogLine<'_>) {
         let (entry, _) = Entry::parse_at(line.bytes, line.ending, line.at);
         let mut names: Vec<String> = Vec::new();
         match entry.kind() {
@@ -129,7 +129,7 @@ impl Backups {
     }
 }
 
-fn about(code: Code, path: PathBuf, message: String) -> (PathBuf, Finding) {
+fn file_finding(code: Code, path: PathBuf, message: String) -> (PathBuf, Finding) {
     (path, Finding { code, severity: code.severity(), at: None, message: message.into() })
 }
 
@@ -145,9 +145,9 @@ fn audit_config(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     let beside = home.root().parent().filter(|_| usual).map(|parent| parent.join(".claude.json"));
     let files = [home.root().join(".claude.json"), home.root().join("settings.json")];
     for path in files.into_iter().chain(beside) {
-        let Some(bytes) = listing.note(regular::read(&path)) else { continue };
+        let Some(bytes) = listing.ok_or_record(regular_file::read(&path)) else { continue };
         if str::from_utf8(&bytes).ok().and_then(Json::parse).is_none_or(|json| !json.is_object()) {
-            listing.found.push(about(
+            listing.found.push(file_finding(
                 Code::TornConfig,
                 path,
                 "the configuration is not a JSON object".to_owned(),
@@ -165,14 +165,14 @@ fn audit_folders(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
         for dir in inside.iter().filter(|path| is_side_data(path)) {
             if dir.file_name().is_some_and(|id| !ids.contains(id)) {
                 let message = "side data of a deleted session".to_owned();
-                listing.found.push(about(Code::OrphanSideData, dir.clone(), message));
+                listing.found.push(file_finding(Code::OrphanSideData, dir.clone(), message));
             }
         }
         let index = folder.join("sessions-index.json");
-        if let Some(bytes) = listing.note(regular::read(&index))
+        if let Some(bytes) = listing.ok_or_record(regular_file::read(&index))
             && let Some(message) = stale_index(&bytes, &ids)
         {
-            listing.found.push(about(Code::StaleIndex, index, message));
+            listing.found.push(file_finding(Code::StaleIndex, index, message));
         }
     }
 }
@@ -206,20 +206,23 @@ fn audit_backups(home: &Home, listing: &mut Listing<(PathBuf, Finding)>) {
     for dir in entries(&home.root().join("file-history"), listing) {
         if dir.file_name().is_some_and(|id| !ids.contains(id)) {
             let message = "backups of a deleted session".to_owned();
-            listing.found.push(about(Code::OrphanSideData, dir, message));
+            listing.found.push(file_finding(Code::OrphanSideData, dir, message));
         }
     }
 }
 
 /// Checks for sessions that Claude Code will delete soon.
 fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Finding)>) {
-    let settings = listing.note(regular::read(&home.root().join("settings.json"))).unwrap_or_default();
+    let settings =
+        listing.ok_or_record(regular_file::read(&home.root().join("settings.json"))).unwrap_or_default();
     let settings = str::from_utf8(&settings).ok().and_then(Json::parse);
-    let kept = settings.and_then(|settings| settings.get("cleanupPeriodDays")?.as_u64()).unwrap_or(KEPT_DAYS);
+    let kept = settings
+        .and_then(|settings| settings.get("cleanupPeriodDays")?.as_u64())
+        .unwrap_or(DEFAULT_RETENTION_DAYS);
     let limit = DAY * u32::try_from(kept.saturating_sub(NOTICE_DAYS)).unwrap_or(u32::MAX);
     for folder in entries(&home.projects_dir(), listing) {
         for log in entries(&folder, listing).into_iter().filter(|path| is_log(path)) {
-            let Some(metadata) = listing.note(fs_err::metadata(&log)) else { continue };
+            let Some(metadata) = listing.ok_or_record(fs_err::metadata(&log)) else { continue };
             let age = metadata
                 .modified()
                 .ok()
@@ -228,16 +231,16 @@ fn audit_ages(home: &Home, now: SystemTime, listing: &mut Listing<(PathBuf, Find
             if age > limit {
                 let (days, kept) = (counted(age.as_secs() / DAY.as_secs(), "day"), counted(kept, "day"));
                 let message = format!("the log is {days} old; Claude Code deletes logs after {kept}");
-                listing.found.push(about(Code::Retention, log, message));
+                listing.found.push(file_finding(Code::Retention, log, message));
             }
         }
     }
 }
 
 fn entries(dir: &Path, listing: &mut Listing<(PathBuf, Finding)>) -> Vec<PathBuf> {
-    let Some(found) = listing.note(fs_err::read_dir(dir)) else { return Vec::new() };
+    let Some(found) = listing.ok_or_record(fs_err::read_dir(dir)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> =
-        found.filter_map(|entry| listing.note(entry)).map(|entry| entry.path()).collect();
+        found.filter_map(|entry| listing.ok_or_record(entry)).map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
@@ -265,7 +268,7 @@ mod tests {
 
     fn codes(home: &TestHome, now: SystemTime) -> Vec<&'static str> {
         let listing = Store::open([home.root().to_owned()]).audit(now);
-        assert!(listing.unread.is_empty(), "{:?}", listing.unread);
+        assert!(listing.errors.is_empty(), "{:?}", listing.errors);
         listing.found.iter().map(|(_, finding)| finding.code.id()).collect()
     }
 
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_home_has_nothing_wrong_around_its_logs() {
+    fn a_valid_home_has_no_findings() {
         let home = TestHome::new();
         let path = home.session(
             "s1",
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_in_a_folder_of_another_place_is_noticed() {
+    fn a_session_in_the_wrong_folder_is_reported() {
         let home = TestHome::new();
         let path = home.session("s1", "u1 user \"hi\" cwd=/somewhere/else");
         assert_eq!(session_codes(&path), ["F18"]);
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn backups_that_are_gone_are_noticed_in_both_forms() {
+    fn missing_backups_are_reported_in_both_forms() {
         let home = TestHome::new();
         let snapshot = "u1 user \"hi\"\nsnapshot u1 {\"a.txt\":{\"backupFileName\":\"0123@v1\",\"version\":1},\"new.txt\":{\"backupFileName\":null,\"version\":1}}";
         assert_eq!(session_codes(&home.session("s1", snapshot)), ["F20"]);
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn side_data_of_a_session_that_is_gone_is_noticed() {
+    fn side_data_without_a_session_is_reported() {
         let home = TestHome::new();
         home.session("s1", "u1 user \"hi\"");
         home.file(format!("projects/-home-ada-loom/{}/tool-results/x.txt", session_uuid("gone")), "x");
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_lies_is_noticed() {
+    fn an_outdated_index_is_reported() {
         let home = TestHome::new();
         home.session("s1", "u1 user \"hi\"");
         for index in ["{\"entries\":[]}", "{\"entries\":[{\"sessionId\":\"gone\"}]}", "torn"] {
@@ -336,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_configuration_is_noticed() {
+    fn a_damaged_configuration_is_reported() {
         let home = TestHome::new();
         home.file("settings.json", "{\"model\":");
         assert_eq!(codes(&home, today()), ["F24"]);
     }
 
     #[test]
-    fn a_session_about_to_be_deleted_is_noticed() {
+    fn a_session_about_to_be_deleted_is_reported() {
         let home = TestHome::new();
         home.session("s1", "u1 user \"hi\"");
         assert_eq!(codes(&home, today() + 26 * DAY), [""; 0]);

@@ -19,8 +19,8 @@ pub enum Visibility {
 
 /// The file system calls of an operation.
 ///
-/// [`Disk`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to write only a
-/// part, and to let another program write between two calls.
+/// [`RealFileSystem`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to
+/// write only a part, and to let another program write between two calls.
 pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<File> {
@@ -112,9 +112,9 @@ pub(crate) fn create_folders(fs: &dyn FileSystem, folder: &Path, visibility: Vis
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Disk;
+pub(crate) struct RealFileSystem;
 
-impl FileSystem for Disk {
+impl FileSystem for RealFileSystem {
     fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create_new(true);

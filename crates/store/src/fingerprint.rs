@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The number of bytes hashed at each end.
-const SPAN: usize = 4 << 10;
+const END_BYTES: usize = 4 << 10;
 
 /// A fingerprint of the first `length` bytes of a file.
 ///
@@ -22,22 +22,22 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Whether `file` begins with a prefix that has this fingerprint.
     pub(crate) fn matches(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
-        Ok(Ends::read(file, self.length)?.is_some_and(|ends| ends.fingerprint() == *self))
+        Ok(PrefixEnds::read(file, self.length)?.is_some_and(|ends| ends.fingerprint() == *self))
     }
 }
 
 /// The bytes that a [`Fingerprint`] is computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct PrefixEnds {
     length: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
-impl Ends {
+impl PrefixEnds {
     /// Reads the ends of the first `length` bytes of `file`; `None` if it is shorter.
     pub(crate) fn read(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<Self>> {
-        let span = length.min(SPAN as u64);
+        let span = length.min(END_BYTES as u64);
         let mut piece = |from: u64| -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
             file.seek(SeekFrom::Start(from))?;
@@ -56,16 +56,16 @@ impl Ends {
     /// Extends the prefix by `bytes`.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
-        let missing = SPAN - self.head.len();
+        let missing = END_BYTES - self.head.len();
         self.head.extend(&bytes[..missing.min(bytes.len())]);
-        let last = &bytes[bytes.len().saturating_sub(SPAN)..];
-        let spare = (self.tail.len() + last.len()).saturating_sub(SPAN);
+        let last = &bytes[bytes.len().saturating_sub(END_BYTES)..];
+        let spare = (self.tail.len() + last.len()).saturating_sub(END_BYTES);
         self.tail.drain(..spare);
         self.tail.extend(last);
     }
 
     /// Whether `file` still begins with this prefix.
-    pub(crate) fn still_in(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
+    pub(crate) fn is_prefix_of(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
         Ok(Self::read(file, self.length)?.is_some_and(|ends| ends == *self))
     }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_well_known_one() {
+    fn the_hash_is_fnv_1a() {
         assert_eq!(fnv(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv(b"foobar"), 0x8594_4171_f739_67e8);
     }
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn a_changed_or_shorter_file_does_not_match() {
         let bytes: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
-        let print = Ends::read(&mut Cursor::new(&bytes), 9_000).unwrap().unwrap().fingerprint();
+        let print = PrefixEnds::read(&mut Cursor::new(&bytes), 9_000).unwrap().unwrap().fingerprint();
         assert!(print.matches(&mut Cursor::new(&bytes)).unwrap());
         assert!(!print.matches(&mut Cursor::new(&bytes[..8_999])).unwrap());
-        for at in [0, SPAN - 1, 9_000 - SPAN, 8_999] {
+        for at in [0, END_BYTES - 1, 9_000 - END_BYTES, 8_999] {
             let mut other = bytes.clone();
             other[at] ^= 1;
             assert!(!print.matches(&mut Cursor::new(&other)).unwrap(), "{at}");
@@ -110,15 +110,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_give_the_same_ends_as_the_whole(pieces in prop::collection::vec(0usize..6_000, 0..8)) {
+        fn pushing_pieces_equals_reading_the_whole(pieces in prop::collection::vec(0usize..6_000, 0..8)) {
             let mut whole = Vec::new();
-            let mut ends = Ends::default();
+            let mut ends = PrefixEnds::default();
             for length in pieces {
                 let piece: Vec<u8> = (0..length).map(|i| (whole.len() + i * 7) as u8).collect();
                 ends.push(&piece);
                 whole.extend(piece);
-                prop_assert_eq!(&ends, &Ends::read(&mut Cursor::new(&whole), whole.len() as u64).unwrap().unwrap());
-                prop_assert!(ends.still_in(&mut Cursor::new(&whole)).unwrap());
+                prop_assert_eq!(&ends, &PrefixEnds::read(&mut Cursor::new(&whole), whole.len() as u64).unwrap().unwrap());
+                prop_assert!(ends.is_prefix_of(&mut Cursor::new(&whole)).unwrap());
             }
         }
     }

@@ -4,11 +4,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
-use threadline_entry::{Ending, Entry, Finding, Line, Position, parse_line};
+use threadline_entry::{Ending, Entry, Finding, LogLine, Position, parse_line};
 
-use crate::fingerprint::{Ends, Fingerprint};
+use crate::fingerprint::{Fingerprint, PrefixEnds};
 use crate::identity::FileId;
-use crate::regular;
+use crate::regular_file;
 
 /// The number of bytes read at a time.
 const CHUNK: usize = 256 << 10;
@@ -25,24 +25,24 @@ pub struct Follower {
     file: Option<fs_err::File>,
     id: Option<FileId>,
     /// The bytes read so far.
-    read: Ends,
+    read: PrefixEnds,
     /// The bytes delivered so far.
-    delivered: Ends,
+    delivered: PrefixEnds,
     /// Bytes read and not delivered: an incomplete line.
     pending: Vec<u8>,
     at: Position,
     /// The mark to resume at, until it has been verified.
-    resume: Option<Mark>,
+    resume_mark: Option<FileMark>,
     /// Whether the file changed during a poll and must be read again from the start.
-    stale: bool,
-    /// Whether the caller has entries of a file that was replaced, and [`Change::Replaced`] was not returned
-    /// yet.
-    owed: bool,
+    must_restart: bool,
+    /// Whether the caller has entries of a file that was replaced, and [`PollOutcome::Replaced`] was
+    /// not returned yet.
+    must_report_replaced: bool,
 }
 
 /// The result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PollOutcome {
     /// No further line is complete.
     Unchanged,
     /// New lines were delivered.
@@ -56,22 +56,22 @@ pub enum Change {
 
 /// A position in a file from which following can be resumed, also in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct FileMark {
     /// Where the next line begins.
     pub at: Position,
     /// The file; `None` if it did not exist.
     pub file: Option<FileId>,
     /// The fingerprint of the bytes before the position.
-    pub before: Fingerprint,
+    pub fingerprint: Fingerprint,
 }
 
-impl Mark {
+impl FileMark {
     /// Returns the mark for position `at` in the file at `path`; `None` if the file is shorter than that.
     pub fn of(path: impl AsRef<Path>, at: Position) -> io::Result<Option<Self>> {
-        let mut file = regular::open(path.as_ref())?;
+        let mut file = regular_file::open(path.as_ref())?;
         let id = FileId::of(&file.metadata()?);
-        let ends = Ends::read(&mut file, at.byte_offset)?;
-        Ok(ends.map(|ends| Self { at, file: Some(id), before: ends.fingerprint() }))
+        let ends = PrefixEnds::read(&mut file, at.byte_offset)?;
+        Ok(ends.map(|ends| Self { at, file: Some(id), fingerprint: ends.fingerprint() }))
     }
 }
 
@@ -82,23 +82,23 @@ impl Follower {
             path: path.into(),
             file: None,
             id: None,
-            read: Ends::default(),
-            delivered: Ends::default(),
+            read: PrefixEnds::default(),
+            delivered: PrefixEnds::default(),
             pending: Vec::new(),
             at: Position::START,
-            resume: None,
-            stale: false,
-            owed: false,
+            resume_mark: None,
+            must_restart: false,
+            must_report_replaced: false,
         }
     }
 
     /// Follows the file at `path` from a mark.
     ///
-    /// If it is no longer the same file with the same beginning, the first poll returns [`Change::Replaced`]
-    /// and starts over.
-    pub fn resume_at(path: impl Into<PathBuf>, mark: Mark) -> Self {
+    /// If it is no longer the same file with the same beginning, the first poll returns
+    /// [`PollOutcome::Replaced`] and starts over.
+    pub fn resume_at(path: impl Into<PathBuf>, mark: FileMark) -> Self {
         let mut follower = Self::open(path);
-        follower.resume = (mark.at.byte_offset > 0).then_some(mark);
+        follower.resume_mark = (mark.at.byte_offset > 0).then_some(mark);
         follower
     }
 
@@ -108,69 +108,73 @@ impl Follower {
     }
 
     /// Returns the current position, for [`resume_at`](Self::resume_at). An incomplete line is after it.
-    pub fn mark(&self) -> Mark {
-        let here = Mark { at: self.at, file: self.id, before: self.delivered.fingerprint() };
-        self.resume.unwrap_or(here)
+    pub fn mark(&self) -> FileMark {
+        let here = FileMark { at: self.at, file: self.id, fingerprint: self.delivered.fingerprint() };
+        self.resume_mark.unwrap_or(here)
     }
 
     /// Reads new bytes and delivers the entries of whole lines.
     ///
     /// Reads up to the size of the file at the start of the poll, so that a fast writer cannot keep it busy.
     /// After an error the position is unchanged, and the next poll continues there.
-    pub fn poll(&mut self, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<Change> {
-        let mut file = match regular::open(&self.path) {
+    pub fn poll(&mut self, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<PollOutcome> {
+        let mut file = match regular_file::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Change::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PollOutcome::Missing),
             Err(error) => return Err(error),
         };
         let id = FileId::of(&file.metadata()?);
-        if self.take_up(&mut file, id)? || self.stale || self.id.is_some_and(|old| old != id) {
+        if self.resume_at_mark(&mut file, id)? || self.must_restart || self.id.is_some_and(|old| old != id) {
             self.start_over();
         }
         self.id = Some(id);
         let before = self.at;
-        let polled = self.read_on(&mut file, &mut sink);
+        let polled = self.read_new_bytes(&mut file, &mut sink);
         self.file = Some(file);
-        if polled.is_err() && self.owed && self.at != Position::START {
+        if polled.is_err() && self.must_report_replaced && self.at != Position::START {
             // A part of the new file was delivered without reporting the replacement, so it is delivered
             // again.
-            self.stale = true;
+            self.must_restart = true;
         }
         polled?;
-        Ok(match (std::mem::take(&mut self.owed), self.at != before) {
-            (true, _) => Change::Replaced,
-            (false, true) => Change::Appended,
-            (false, false) => Change::Unchanged,
+        Ok(match (std::mem::take(&mut self.must_report_replaced), self.at != before) {
+            (true, _) => PollOutcome::Replaced,
+            (false, true) => PollOutcome::Appended,
+            (false, false) => PollOutcome::Unchanged,
         })
     }
 
     /// Delivers the last line if it has no newline, and consumes the follower.
     pub fn finish(self, sink: impl FnMut(Entry, Vec<Finding>)) {
         if !self.pending.is_empty() {
-            parse_line(&Line { bytes: &self.pending, ending: Ending::None, at: self.at }, sink);
+            parse_line(&LogLine { bytes: &self.pending, ending: Ending::None, at: self.at }, sink);
         }
     }
 
     /// Moves to the mark to resume at. Returns `true` if the file is not the same.
-    fn take_up(&mut self, file: &mut fs_err::File, id: FileId) -> io::Result<bool> {
-        let Some(mark) = self.resume else { return Ok(false) };
-        let ends = Ends::read(file, mark.at.byte_offset)?;
-        self.resume = None;
+    fn resume_at_mark(&mut self, file: &mut fs_err::File, id: FileId) -> io::Result<bool> {
+        let Some(mark) = self.resume_mark else { return Ok(false) };
+        let ends = PrefixEnds::read(file, mark.at.byte_offset)?;
+        self.resume_mark = None;
         self.at = mark.at;
         self.id = mark.file;
         self.read = ends.unwrap_or_default();
         self.delivered = self.read.clone();
-        Ok(self.read.fingerprint() != mark.before || mark.file != Some(id))
+        Ok(self.read.fingerprint() != mark.fingerprint || mark.file != Some(id))
     }
 
     /// Resets to the start of the file. The caller has to be notified only if something was delivered.
     fn start_over(&mut self) {
-        let owed = self.owed || self.at != Position::START;
-        *self =
-            Self { file: self.file.take(), id: self.id, owed, ..Self::open(std::mem::take(&mut self.path)) };
+        let owed = self.must_report_replaced || self.at != Position::START;
+        *self = Self {
+            file: self.file.take(),
+            id: self.id,
+            must_report_replaced: owed,
+            ..Self::open(std::mem::take(&mut self.path))
+        };
     }
 
-    fn read_on(
+    fn read_new_bytes(
         &mut self,
         file: &mut fs_err::File,
         sink: &mut impl FnMut(Entry, Vec<Finding>),
@@ -182,13 +186,13 @@ impl Follower {
             let old = self.pending.len();
             let fresh = self.read_chunk(file, end);
             // Checked after reading: if the earlier bytes are unchanged now, the new bytes do follow them.
-            let same = self.read.still_in(file);
+            let same = self.read.is_prefix_of(file);
             if !matches!((&fresh, &same), (Ok(_), Ok(true))) {
                 self.pending.truncate(old);
             }
             if !same? {
                 if restarted || self.at != start {
-                    self.stale = true;
+                    self.must_restart = true;
                     return Ok(());
                 }
                 restarted = true;
@@ -221,7 +225,7 @@ impl Follower {
         while let Some(newline) = memchr(b'\n', &self.pending[from..whole]) {
             let stop = from + newline;
             parse_line(
-                &Line { bytes: &self.pending[start..stop], ending: Ending::Newline, at: self.at },
+                &LogLine { bytes: &self.pending[start..stop], ending: Ending::Newline, at: self.at },
                 &mut *sink,
             );
             self.at.line_no += 1;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::id::SessionId;
-use crate::regular::real_roots;
+use crate::regular_file::real_roots;
 
 /// A directory such as `~/.claude`. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_seen_twice_counts_once_and_a_missing_one_is_empty() {
+    fn a_repeated_home_counts_once_and_a_missing_one_is_empty() {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().join("real");
         fs_err::create_dir_all(real.join("projects")).unwrap();
@@ -93,7 +93,7 @@ mod tests {
         let names: Vec<_> = store.homes().iter().map(Home::root).collect();
         assert_eq!(names, [real.as_path(), &dir.path().join("none")]);
         assert!(store.sessions().found.is_empty());
-        assert!(store.sessions().unread.is_empty());
+        assert!(store.sessions().errors.is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The maximum length of an id in bytes. File systems allow 255 for a name, including the prefixes and
 /// extensions added to an id.
-const LONGEST: usize = 200;
+const MAX_ID_BYTES: usize = 200;
 
 /// Returns whether `text` is a plain file name on every operating system.
 ///
@@ -17,7 +17,7 @@ const LONGEST: usize = 200;
 pub fn is_plain_name(text: &str) -> bool {
     let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
     !text.is_empty()
-        && text.len() <= LONGEST
+        && text.len() <= MAX_ID_BYTES
         && !text.contains(is_odd)
         && !text.ends_with(['.', ' '])
         && !is_device(text)
@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(SessionId::new(id).unwrap(), id);
             assert_eq!(SessionId::of_log(&Path::new("/p").join(format!("{id}.jsonl"))), id);
         }
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_ID_BYTES + 1);
         for text in [
             "", ".", "..", "...", "a/b", "../a", "/a", r"a\b", r"..\a", "C:", "C:a", "a:stream", "a\0b",
             "a\nb", "a.", "a ", "con", "NUL.txt", "com1", "LPT9.x", "COM¹", "aux .x", "a*b", "a?", "<a>",
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_with_an_odd_name_gets_an_id_that_leads_nowhere() {
+    fn a_log_with_an_invalid_name_gets_a_substitute_id() {
         let ids = ["/p/...jsonl", "/p/..jsonl", "/p/con.jsonl", "/p/a:b.jsonl"]
             .map(|log| SessionId::of_log(log.as_ref()));
         for (i, id) in ids.iter().enumerate() {

@@ -1,10 +1,11 @@
 //! Session files on disk: list, preview, follow, append, replace. The only crate that writes session files.
 //!
 //! A [`Store`] covers one or more homes such as `~/.claude`. It lists [`SessionFile`]s, reads a quick
-//! [`Glance`] of each, and [finds](Store::find) a session by id, title or path. A [`Follower`] reads a file
-//! while it grows, and [`read_log`] reads a whole file on all cores. Logs are written in two ways only:
-//! [`append`] adds whole lines, and [`Operations`] swap whole files; nothing is ever truncated or overwritten
-//! in place. Operations keep a [`Receipt`] of each change, so that it can be undone and redone.
+//! [`SessionPreview`] of each, and [finds](Store::find) a session by id, title or path. A [`Follower`]
+//! reads a file while it grows, and [`read_log`] reads a whole file on all cores. Logs are written in two
+//! ways only: [`append`] adds whole lines, and [`Operations`] swap whole files; nothing is ever truncated
+//! or overwritten in place. Operations keep a [`Receipt`] of each change, so that it can be undone and
+//! redone.
 //!
 //! The caller passes the homes and the time: this crate reads neither the environment nor the clock.
 //!
@@ -23,47 +24,47 @@ mod agent_file;
 mod append;
 mod audit;
 mod disk;
+mod file_window;
 mod fingerprint;
 mod follow;
-mod glance;
 mod home;
 mod id;
 mod identity;
-mod leading;
+mod leading_members;
 mod listing;
 mod live;
 mod log_file;
 mod op;
+mod preview;
 mod project;
 mod prompt;
 mod read;
 mod reference;
-mod regular;
+mod regular_file;
 mod session_file;
 mod snapshot;
-mod window;
 mod write_root;
 
 pub use agent_file::{AgentFile, AgentMeta, FolderAgents};
-pub use append::{AppendError, Appended, append, create_new};
+pub use append::{AppendError, AppendOutcome, append, create_new};
 pub use disk::Visibility;
 pub use fingerprint::Fingerprint;
-pub use follow::{Change, Follower, Mark};
-pub use glance::{Glance, glance, glance_all};
+pub use follow::{FileMark, Follower, PollOutcome};
 pub use home::{Home, Store};
 pub use id::{SessionId, is_plain_name};
 pub use identity::FileId;
 pub use listing::Listing;
-pub use live::{Live, is_live};
+pub use live::{LiveEvidence, detect_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{
     ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
     Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, Reversal, Step, StepAction,
 };
+pub use preview::{SessionPreview, preview_all, read_session_preview};
 pub use project::{encode_project, folder_matches, worktrees};
-pub use read::{read_log, read_stretches};
-pub use reference::{Candidate, FindError};
-pub use regular::{open as open_log, open_regular, read_regular};
+pub use read::{read_chunks, read_log};
+pub use reference::{FindError, SessionCandidate};
+pub use regular_file::{open as open_log, open_regular, read_regular};
 pub use session_file::SessionFile;
-pub use snapshot::Snapshot;
-pub use write_root::{Surroundings, WriteRoot};
+pub use snapshot::FileSnapshot;
+pub use write_root::{UserContext, WriteRoot};

@@ -11,21 +11,21 @@ pub struct Listing<T> {
     /// The items found.
     pub found: Vec<T>,
     /// The errors.
-    pub unread: Vec<io::Error>,
+    pub errors: Vec<io::Error>,
 }
 
 impl<T> Listing<T> {
     pub(crate) fn new() -> Self {
-        Self { found: Vec::new(), unread: Vec::new() }
+        Self { found: Vec::new(), errors: Vec::new() }
     }
 
     /// Returns the value of a result. An error is added to the list, unless the file does not exist.
-    pub(crate) fn note<V>(&mut self, result: io::Result<V>) -> Option<V> {
+    pub(crate) fn ok_or_record<V>(&mut self, result: io::Result<V>) -> Option<V> {
         match result {
             Ok(value) => Some(value),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                self.unread.push(error);
+                self.errors.push(error);
                 None
             }
         }
@@ -33,6 +33,6 @@ impl<T> Listing<T> {
 
     pub(crate) fn append(&mut self, other: Self) {
         self.found.extend(other.found);
-        self.unread.extend(other.unread);
+        self.errors.extend(other.errors);
     }
 }

@@ -5,43 +5,45 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use threadline_entry::{Entry, Json};
 
-use crate::regular;
+use crate::file_window::{FileWindow, lines_back};
+use crate::regular_file;
 use crate::session_file::SessionFile;
-use crate::window::{Window, lines_back};
 
 /// Why a session is considered open in Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Live {
+pub enum LiveEvidence {
     /// This process has it open, according to Claude Code's own list of processes.
     Process(u64),
     /// Its last line was written this long ago.
-    Written(Duration),
+    RecentLine(Duration),
 }
 
 /// A session with a more recent last line is considered open.
-const FRESH: Duration = Duration::from_secs(60);
+const LIVE_AGE: Duration = Duration::from_secs(60);
 
 /// Returns whether the session is in use at `now`, and how this was detected.
 ///
 /// Older versions of Claude Code keep no list of processes, so a log that has just grown counts too. The
 /// timestamp of its last line decides, not the modification time: a file that was edited or copied is new,
 /// but not in use.
-pub fn is_live(file: &SessionFile, now: SystemTime) -> Option<Live> {
-    process(file).map(Live::Process).or_else(|| just_written(&file.path, now).map(Live::Written))
+pub fn detect_live(file: &SessionFile, now: SystemTime) -> Option<LiveEvidence> {
+    process(file)
+        .map(LiveEvidence::Process)
+        .or_else(|| recent_line_age(&file.path, now).map(LiveEvidence::RecentLine))
 }
 
 /// Returns the age of the last line of a log that has just grown.
-fn just_written(path: &Path, now: SystemTime) -> Option<Duration> {
+fn recent_line_age(path: &Path, now: SystemTime) -> Option<Duration> {
     let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified()).ok()?;
-    if now.duration_since(modified).is_ok_and(|age| age >= FRESH) {
+    if now.duration_since(modified).is_ok_and(|age| age >= LIVE_AGE) {
         return None;
     }
-    let mut window = Window::default();
+    let mut window = FileWindow::default();
     window.read(path).ok()?;
     let time = lines_back(window.tail()).find_map(|line| Entry::parse(line).0.timestamp())?;
     let written = UNIX_EPOCH + Duration::from_millis(u64::try_from(time).ok()?);
     let age = now.duration_since(written).unwrap_or_default();
-    (age < FRESH).then_some(age)
+    (age < LIVE_AGE).then_some(age)
 }
 
 /// Returns the process that has the session open. Entries may be stale: one counts only while its process
@@ -51,16 +53,16 @@ fn process(file: &SessionFile) -> Option<u64> {
     let entries = fs_err::read_dir(sessions).ok()?;
     let found = entries.flatten().filter_map(|entry| {
         let path = entry.path();
-        let (entry, _) = Entry::parse(regular::read(&path).ok()?.trim_ascii());
+        let (entry, _) = Entry::parse(regular_file::read(&path).ok()?.trim_ascii());
         let named = entry.get("sessionId").is_some_and(|id| id.is_str(&file.id));
         let by_name = || path.file_stem()?.to_str()?.parse().ok();
         named.then(|| entry.get("pid").and_then(Json::as_u64).or_else(by_name)).flatten()
     });
-    found.filter(|&pid| runs(pid)).min()
+    found.filter(|&pid| process_exists(pid)).min()
 }
 
 /// Whether a process with this id exists; `true` if this cannot be determined.
-fn runs(pid: u64) -> bool {
+fn process_exists(pid: u64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(pid.to_string()).exists()
 }
@@ -74,7 +76,7 @@ mod tests {
     fn a_session_is_live_while_its_process_runs() {
         let dir = tempfile::tempdir().unwrap();
         let file = SessionFile::at(dir.path().join("projects/-p/s1.jsonl"));
-        let live = || is_live(&file, UNIX_EPOCH);
+        let live = || detect_live(&file, UNIX_EPOCH);
         assert_eq!(live(), None);
         let put = |name: &str, text: String| {
             fs_err::create_dir_all(dir.path().join("sessions")).unwrap();
@@ -85,11 +87,11 @@ mod tests {
         put("torn.json", "{".to_owned());
         assert_eq!(live(), None);
         put(&format!("{}.json", std::process::id()), "{\"sessionId\":\"s1\"}".to_owned());
-        assert_eq!(live(), Some(Live::Process(u64::from(std::process::id()))));
+        assert_eq!(live(), Some(LiveEvidence::Process(u64::from(std::process::id()))));
     }
 
     #[test]
-    fn a_log_that_has_just_grown_is_live() {
+    fn a_log_with_a_recent_line_is_live() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s1.jsonl");
         let line = r#"{"type":"user","timestamp":"2026-01-01T10:00:00.000Z"}"#;
@@ -99,9 +101,9 @@ mod tests {
         let after = |seconds: u64, modified: u64| {
             let handle = std::fs::File::options().write(true).open(&path).unwrap();
             handle.set_modified(said + Duration::from_secs(modified)).unwrap();
-            is_live(&file, said + Duration::from_secs(seconds))
+            detect_live(&file, said + Duration::from_secs(seconds))
         };
-        assert_eq!(after(5, 1), Some(Live::Written(Duration::from_secs(5))));
+        assert_eq!(after(5, 1), Some(LiveEvidence::RecentLine(Duration::from_secs(5))));
         assert_eq!(after(61, 1), None, "idle for too long");
         assert_eq!(after(600, 599), None, "modified without a new message");
     }

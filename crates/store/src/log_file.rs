@@ -14,7 +14,7 @@ use crate::home::Store;
 use crate::id::SessionId;
 use crate::identity::FileId;
 use crate::listing::Listing;
-use crate::regular::{is_inside, link_error};
+use crate::regular_file::{is_inside, link_error};
 use crate::session_file::{SessionFile, side_dir};
 
 /// A log in a directory listing: of a session, or of a sub-agent in any layout.
@@ -109,10 +109,10 @@ impl Store {
     pub fn logs(&self) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in on_all_cores(&folders, |(_, folder)| in_project(folder, self.roots())) {
+        for part in map_in_parallel(&folders, |(_, folder)| in_project(folder, self.roots())) {
             listing.append(part);
         }
-        each_once(&mut listing.found);
+        sort_and_deduplicate(&mut listing.found);
         listing
     }
 
@@ -123,10 +123,10 @@ impl Store {
     pub fn logs_since(&self, moment: SystemTime) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in on_all_cores(&folders, |(_, folder)| in_project_since(folder, moment, self.roots())) {
+        for part in map_in_parallel(&folders, |(_, folder)| in_project_since(folder, moment, self.roots())) {
             listing.append(part);
         }
-        each_once(&mut listing.found);
+        sort_and_deduplicate(&mut listing.found);
         listing
     }
 
@@ -137,8 +137,8 @@ impl Store {
     pub fn session_logs(&self) -> Listing<SessionLogs> {
         let logs = self.logs();
         let strays: Vec<&LogFile> = logs.found.iter().filter(|log| log.session.is_none()).collect();
-        let mut owners = on_all_cores(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
-        let mut listing = Listing { found: Vec::new(), unread: logs.unread };
+        let mut owners = map_in_parallel(&strays, |log| agent_file::read_owner(&log.path)).into_iter();
+        let mut listing = Listing { found: Vec::new(), errors: logs.errors };
         // The sessions of a project by id. Logs are sorted by path, so those of one project follow each
         // other.
         let (mut places, mut project): (HashMap<SessionId, usize>, Option<Arc<Path>>) = Default::default();
@@ -178,11 +178,11 @@ impl SessionFile {
     /// Returns the logs of the session: its own and those of its sub-agents.
     pub fn logs(&self) -> Listing<LogFile> {
         let agents = self.agents();
-        let mut listing = Listing { found: Vec::new(), unread: agents.unread };
+        let mut listing = Listing { found: Vec::new(), errors: agents.errors };
         let dir: Arc<Path> = self.path.parent().unwrap_or(Path::new("")).into();
         let agents = agents.found.into_iter().map(|agent| agent.path);
         for path in std::iter::once(self.path.clone()).chain(agents) {
-            if let Some(metadata) = listing.note(fs_err::metadata(&path)) {
+            if let Some(metadata) = listing.ok_or_record(fs_err::metadata(&path)) {
                 listing.found.push(LogFile::new(path, dir.clone(), Some(self.id.clone()), Some(&metadata)));
             }
         }
@@ -197,15 +197,15 @@ pub fn logs_below(folder: &Path) -> Listing<LogFile> {
     let mut listing = Listing::new();
     let roots: Vec<PathBuf> = std::fs::canonicalize(folder).into_iter().collect();
     walk(folder, MAX_DEPTH, &roots, &mut listing, &mut |path, metadata| {
-        let (dir, session) = place_of(&path);
+        let (dir, session) = project_and_session(&path);
         LogFile::new(path, dir, session, metadata)
     });
-    each_once(&mut listing.found);
+    sort_and_deduplicate(&mut listing.found);
     listing
 }
 
 /// Returns the project folder and the session, as far as the path of a log identifies them.
-fn place_of(path: &Path) -> (Arc<Path>, Option<SessionId>) {
+fn project_and_session(path: &Path) -> (Arc<Path>, Option<SessionId>) {
     let parent = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if !stem.starts_with("agent-") {
@@ -231,14 +231,14 @@ fn is_uuid(text: &str) -> bool {
 /// is named after.
 fn in_project(folder: &Path, roots: &[PathBuf]) -> Listing<LogFile> {
     let mut listing = Listing::new();
-    walk(folder, MAX_DEPTH, roots, &mut listing, &mut placed_in(folder));
-    each_once(&mut listing.found);
+    walk(folder, MAX_DEPTH, roots, &mut listing, &mut log_file_in(folder));
+    sort_and_deduplicate(&mut listing.found);
     listing
 }
 
 fn in_project_since(folder: &Path, moment: SystemTime, roots: &[PathBuf]) -> Listing<LogFile> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
-    let mut place = placed_in(folder);
+    let mut place = log_file_in(folder);
     let mut listing = Listing::new();
     walk(folder, 0, roots, &mut listing, &mut place);
     let day_before = moment.checked_sub(DAY).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -252,7 +252,7 @@ fn in_project_since(folder: &Path, moment: SystemTime, roots: &[PathBuf]) -> Lis
 }
 
 /// Returns a function that builds the `LogFile` of a file in a project folder.
-fn placed_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile {
+fn log_file_in(folder: &Path) -> impl FnMut(PathBuf, Option<&Metadata>) -> LogFile {
     let dir: Arc<Path> = folder.into();
     move |path, metadata| {
         let first = path.strip_prefix(&dir).ok().and_then(|below| below.components().next());
@@ -277,21 +277,21 @@ fn walk(
     let mut links = Vec::new();
     loop {
         while let Some((folder, depth)) = folders.pop() {
-            let Some(entries) = listing.note(fs_err::read_dir(folder)) else { continue };
+            let Some(entries) = listing.ok_or_record(fs_err::read_dir(folder)) else { continue };
             for entry in entries {
-                let Some(entry) = listing.note(entry) else { continue };
+                let Some(entry) = listing.ok_or_record(entry) else { continue };
                 let Ok(kind) = entry.file_type() else { continue };
                 let name = entry.file_name();
                 if kind.is_symlink() {
                     links.push((entry.path(), depth));
                 } else if kind.is_dir() {
                     // A link may refer to a parent directory; the depth limit ends the recursion.
-                    if depth > 0 && is_entered(&name) {
+                    if depth > 0 && may_contain_logs(&name) {
                         folders.push((entry.path(), depth - 1));
                     }
                 } else if kind.is_file()
                     && is_log(&name)
-                    && let Some(metadata) = listing.note(entry.metadata())
+                    && let Some(metadata) = listing.ok_or_record(entry.metadata())
                 {
                     listing.found.push(make(entry.path(), Some(&metadata)));
                 }
@@ -305,12 +305,12 @@ fn walk(
             match fs_err::metadata(&path) {
                 Ok(metadata) if !is_inside(&path, roots) => {
                     if metadata.is_file() && is_log(name)
-                        || metadata.is_dir() && depth > 0 && is_entered(name)
+                        || metadata.is_dir() && depth > 0 && may_contain_logs(name)
                     {
-                        listing.unread.push(link_error(&path));
+                        listing.errors.push(link_error(&path));
                     }
                 }
-                Ok(metadata) if metadata.is_dir() && depth > 0 && is_entered(name) => {
+                Ok(metadata) if metadata.is_dir() && depth > 0 && may_contain_logs(name) => {
                     folders.push((path, depth - 1));
                 }
                 Ok(metadata) if metadata.is_file() && is_log(name) => {
@@ -331,12 +331,12 @@ fn is_log(name: &OsStr) -> bool {
 }
 
 /// Whether a directory with this name may contain logs. Tool output is skipped.
-fn is_entered(name: &OsStr) -> bool {
+fn may_contain_logs(name: &OsStr) -> bool {
     name != "tool-results"
 }
 
 /// Removes duplicates of a file, keeping the first name found, and sorts by path.
-fn each_once(logs: &mut Vec<LogFile>) {
+fn sort_and_deduplicate(logs: &mut Vec<LogFile>) {
     let mut seen = HashSet::with_capacity(logs.len());
     logs.retain(|log| log.id.index == 0 || seen.insert((log.id.volume, log.id.index)));
     // Comparing paths by component would be several times slower.
@@ -345,7 +345,7 @@ fn each_once(logs: &mut Vec<LogFile>) {
 
 /// Applies `work` to each item in parallel and returns the results in order. Scoped threads are cheaper than
 /// a thread pool for one short task.
-fn on_all_cores<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
+fn map_in_parallel<T: Sync, V: Send>(items: &[T], work: impl Fn(&T) -> V + Sync) -> Vec<V> {
     let n_threads = std::thread::available_parallelism().map_or(2, usize::from).min(items.len());
     if n_threads < 2 {
         return items.iter().map(work).collect();

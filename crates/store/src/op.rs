@@ -6,7 +6,7 @@
 //! [`Operations::undo`] and [`Operations::redo`] change all of them to the same version.
 //!
 //! Other programs may append to logs at any time. Lines that they add are kept in every version, and a file
-//! that an operation created is removed only if it is byte for byte what the operation wrote.
+//! that an operation created is removed only if it is byte-identical to the content that the operation wrote.
 
 mod append_step;
 mod apply;

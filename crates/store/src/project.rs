@@ -134,7 +134,7 @@ fn linked_worktree(admin: &Path) -> Option<PathBuf> {
 
 /// Reads the path in one of git's small files, relative to `base`.
 fn read_path(file: &Path, label: &str, base: &Path) -> Option<PathBuf> {
-    let text = String::from_utf8(crate::regular::read_regular(file).ok()?).ok()?;
+    let text = String::from_utf8(crate::regular_file::read_regular(file).ok()?).ok()?;
     let path = text.strip_prefix(label)?.trim();
     (!path.is_empty()).then(|| flat(&base.join(path)))
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_and_matches_by_its_first_200() {
+    fn a_long_name_is_truncated_and_matched_by_its_first_200_characters() {
         let exact = format!("/{}", "a".repeat(199));
         assert_eq!(encode_project(&exact).len(), 200);
         let long = format!("/{}", "a".repeat(300));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn case_counts_but_not_on_windows() {
+    fn case_matters_except_on_windows() {
         assert!(folder_matches("d--Work", r"D:\work"));
         assert!(!folder_matches("-Home-me", "/home/me"));
         assert!(!folder_matches("-home-me-more", "/home/me"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn worktrees_are_found_from_each_of_them() {
+    fn worktrees_are_found_from_any_worktree() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         let put = |path: &str, text: String| {

@@ -5,10 +5,10 @@ use threadline_entry::lens::Message;
 use threadline_entry::{Json, walk};
 
 /// The maximum length of a prompt, in characters.
-const LENGTH: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// Prefixes of texts that were written by a program.
-const SKIPPED: [&str; 4] = ["<local-command-stdout>", "<session-start-hook>", "<tick>", "<goal>"];
+const PROGRAM_PREFIXES: [&str; 4] = ["<local-command-stdout>", "<session-start-hook>", "<tick>", "<goal>"];
 
 /// Searches for the first prompt typed by the user, line by line.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct PromptSearch {
 
 impl PromptSearch {
     /// Examines the next line.
-    pub(crate) fn look(&mut self, line: &[u8]) {
+    pub(crate) fn examine_line(&mut self, line: &[u8]) {
         if self.found.is_some() || !may_be_prompt(line) {
             return;
         }
@@ -32,14 +32,14 @@ impl PromptSearch {
         }
         let Some(content) = Message::from(message).content() else { return };
         if let Some(text) = content.as_str() {
-            return self.look_at_text(&text);
+            return self.examine_text(&text);
         }
         for text in content.blocks().filter(|block| block.is("text")).filter_map(|block| block.text()) {
-            self.look_at_text(&text);
+            self.examine_text(&text);
         }
     }
 
-    fn look_at_text(&mut self, text: &str) {
+    fn examine_text(&mut self, text: &str) {
         let text = text.trim();
         if self.found.is_some() || text.is_empty() {
             return;
@@ -49,7 +49,7 @@ impl PromptSearch {
                 self.command = Some(one_line(command));
             }
         } else if !is_skipped(text) {
-            self.found = Some(cut(text));
+            self.found = Some(shorten(text));
         }
     }
 
@@ -86,7 +86,7 @@ fn is_skipped(text: &str) -> bool {
         let inner = text.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag));
         inner.and_then(|rest| rest.strip_prefix('>')).is_some_and(|rest| rest.ends_with(&format!("</{tag}>")))
     };
-    SKIPPED.iter().any(|start| text.starts_with(start))
+    PROGRAM_PREFIXES.iter().any(|start| text.starts_with(start))
         || interrupted
         || wholly("ide_opened_file")
         || wholly("ide_selection")
@@ -97,8 +97,8 @@ fn one_line(text: &str) -> String {
 }
 
 /// Returns the text on one line, truncated to the maximum length.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LENGTH) {
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => one_line(text[..end].trim_end()) + "…",
         None => one_line(text),
     }
@@ -110,7 +110,7 @@ mod tests {
 
     fn first(lines: &[String]) -> Option<String> {
         let mut search = PromptSearch::default();
-        lines.iter().for_each(|line| search.look(line.as_bytes()));
+        lines.iter().for_each(|line| search.examine_line(line.as_bytes()));
         search.finish()
     }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_prompt_is_what_a_person_typed() {
+    fn the_first_prompt_is_typed_by_the_user() {
         for (content, more, expected) in [
             (r#""hi\nthere  ""#, "", Some("hi there")),
             (r#"[{"type":"text","text":" one "},{"type":"text","text":"two"}]"#, "", Some("one")),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_command_gives_way_to_a_prompt() {
+    fn a_prompt_is_preferred_to_a_slash_command() {
         let command = user(r#""<command-name>/init</command-name>""#, "");
         let other = user(r#""<command-name>/other</command-name>""#, "");
         let prompt = user(r#""go on""#, "");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_cut_at_200_characters() {
+    fn a_prompt_is_truncated_at_200_characters() {
         let exact = "é".repeat(200);
         assert_eq!(first(&[user(&format!("\"{exact}\""), "")]), Some(exact.clone()));
         assert_eq!(first(&[user(&format!("\"{exact}x\""), "")]), Some(format!("{exact}…")));

@@ -5,18 +5,18 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-use threadline_entry::{Entry, Finding, Stretch, Stretches};
+use threadline_entry::{Chunk, ChunkReader, Entry, Finding};
 
-use crate::regular::open_regular;
+use crate::regular_file::open_regular;
 
 /// A smaller log is read on one core: starting threads would take longer.
-const SMALL: u64 = 4 << 20;
+const PARALLEL_BYTES: u64 = 4 << 20;
 
 /// The number of chunks per core that may be buffered.
-const AHEAD: usize = 8;
+const BUFFERED_CHUNKS: usize = 8;
 
 /// Entries with their findings.
-type Parsed = Vec<(Entry, Vec<Finding>)>;
+type ParsedEntries = Vec<(Entry, Vec<Finding>)>;
 
 /// Calls `sink` with every entry of the log at `path`, in file order.
 ///
@@ -26,12 +26,12 @@ type Parsed = Vec<(Entry, Vec<Finding>)>;
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
-    let parse = |stretch: Stretch| {
-        let mut parsed: Parsed = Vec::new();
+    let parse = |stretch: Chunk| {
+        let mut parsed: ParsedEntries = Vec::new();
         stretch.parse(|entry, findings| parsed.push((entry, findings)));
         parsed
     };
-    read_stretches(Stretches::new(file), length, parse, |parsed| {
+    read_chunks(ChunkReader::new(file), length, parse, |parsed| {
         for (entry, findings) in parsed {
             sink(entry, findings);
         }
@@ -44,15 +44,15 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
 /// # Errors
 ///
 /// Returns read errors only. Results before the error have been passed to `sink`.
-pub fn read_stretches<R: Read + Send, T: Send>(
-    mut stretches: Stretches<R>,
+pub fn read_chunks<R: Read + Send, T: Send>(
+    mut stretches: ChunkReader<R>,
     length: u64,
-    make: impl Fn(Stretch) -> T + Sync,
+    make: impl Fn(Chunk) -> T + Sync,
     mut sink: impl FnMut(T),
 ) -> io::Result<()> {
     // Determining the number of cores reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let cores = if length < SMALL { 1 } else { cores() };
+    let cores = if length < PARALLEL_BYTES { 1 } else { cores() };
     if cores < 2 {
         while let Some(stretch) = stretches.next()? {
             sink(make(stretch));
@@ -61,7 +61,7 @@ pub fn read_stretches<R: Read + Send, T: Send>(
     }
     let stretches = Mutex::new((0, stretches));
     std::thread::scope(|scope| {
-        let (send, receive) = mpsc::sync_channel(cores * AHEAD);
+        let (send, receive) = mpsc::sync_channel(cores * BUFFERED_CHUNKS);
         for _ in 0..cores {
             let send = send.clone();
             scope.spawn(|| make_all(&stretches, &make, send));
@@ -82,8 +82,8 @@ pub fn read_stretches<R: Read + Send, T: Send>(
 
 /// Reads and converts chunks until the log ends or the receiver is dropped.
 fn make_all<R: Read, T>(
-    stretches: &Mutex<(usize, Stretches<R>)>,
-    make: &impl Fn(Stretch) -> T,
+    stretches: &Mutex<(usize, ChunkReader<R>)>,
+    make: &impl Fn(Chunk) -> T,
     send: mpsc::SyncSender<(usize, io::Result<T>)>,
 ) {
     loop {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_log_comes_in_order() {
+    fn a_large_log_is_read_in_order() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let padding = "x".repeat(900);
         for i in 0..6000 {

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::glance::{Glance, glance};
 use crate::home::Store;
 use crate::id::SessionId;
+use crate::preview::{SessionPreview, read_session_preview};
 use crate::session_file::SessionFile;
 
 /// Why no single session was found.
@@ -20,9 +20,9 @@ pub enum FindError {
         /// The text that was typed.
         needle: String,
         /// The most similar sessions, best first.
-        near: Vec<Candidate>,
+        similar: Vec<SessionCandidate>,
         /// Errors of reading; the session may be in one of these places.
-        unread: Vec<io::Error>,
+        errors: Vec<io::Error>,
     },
 
     /// Several sessions match.
@@ -31,7 +31,7 @@ pub enum FindError {
         /// The text that was typed.
         needle: String,
         /// All matches, most recently modified first.
-        found: Vec<Candidate>,
+        found: Vec<SessionCandidate>,
     },
 
     /// A file that matches could not be read.
@@ -41,7 +41,7 @@ pub enum FindError {
 
 /// A session that may have been meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SessionCandidate {
     /// The session id.
     pub id: SessionId,
     /// The title, or else the first prompt.
@@ -50,21 +50,21 @@ pub struct Candidate {
     pub modified: SystemTime,
 }
 
-impl Candidate {
-    fn new(file: &SessionFile, glance: &Glance) -> Self {
+impl SessionCandidate {
+    fn new(file: &SessionFile, glance: &SessionPreview) -> Self {
         let title = glance.title().or(glance.first_prompt.as_deref()).map(str::to_owned);
         Self { id: file.id.clone(), title, modified: glance.modified }
     }
 }
 
 /// The maximum number of similar sessions to report.
-const NEAR: usize = 5;
+const MAX_SIMILAR: usize = 5;
 
 /// The result of a search by id or title.
-enum Hits {
+enum ReferenceMatches {
     None,
     One(SessionFile),
-    Many(Vec<Candidate>),
+    Many(Vec<SessionCandidate>),
 }
 
 impl Store {
@@ -85,7 +85,7 @@ impl Store {
             return Ok(file);
         }
         let by_id = self.find_id(needle)?;
-        if let Hits::One(file) = by_id {
+        if let ReferenceMatches::One(file) = by_id {
             return Ok(file);
         }
         self.find_title(needle, by_id)
@@ -102,24 +102,24 @@ impl Store {
 
     fn find_last(&self) -> Result<SessionFile, FindError> {
         let files = self.session_files(|_| true);
-        let mut unread = files.unread;
+        let mut unread = files.errors;
         let mut dated: Vec<_> =
             files.found.into_iter().filter_map(|file| Some((modified(&file.path)?, file))).collect();
         dated.sort_by_key(|(modified, _)| Reverse(*modified));
         for (_, file) in dated {
-            match glance(&file) {
+            match read_session_preview(&file) {
                 Ok(glance) if glance.is_listed() => return Ok(file),
                 Ok(_) => {}
                 Err(error) => unread.push(error),
             }
         }
-        Err(FindError::NoMatch { needle: "last".into(), near: Vec::new(), unread })
+        Err(FindError::NoMatch { needle: "last".into(), similar: Vec::new(), errors: unread })
     }
 
     /// Searches for a session with this id or id prefix.
-    fn find_id(&self, needle: &str) -> Result<Hits, FindError> {
+    fn find_id(&self, needle: &str) -> Result<ReferenceMatches, FindError> {
         if needle.is_empty() {
-            return Ok(Hits::None);
+            return Ok(ReferenceMatches::None);
         }
         let wanted = needle.to_ascii_lowercase();
         let mut files = self.session_files(|_| true).found;
@@ -129,34 +129,36 @@ impl Store {
         }
         let mut hits = Vec::new();
         for file in files {
-            let glance = glance(&file)?;
+            let glance = read_session_preview(&file)?;
             if !glance.is_sidechain {
                 hits.push((file, glance));
             }
         }
-        Ok(only(hits))
+        Ok(single_session(hits))
     }
 
     /// Searches for a session with this title or a part of it. `by_id` is the result of the search by id.
-    fn find_title(&self, needle: &str, by_id: Hits) -> Result<SessionFile, FindError> {
+    fn find_title(&self, needle: &str, by_id: ReferenceMatches) -> Result<SessionFile, FindError> {
         let listing = self.list();
         let wanted = needle.to_lowercase();
         let titled = |matches: &dyn Fn(&str) -> bool| {
             let hits = listing.found.iter().filter(|(_, glance)| titles(glance).any(|title| matches(&title)));
-            only(hits.cloned().collect())
+            single_session(hits.cloned().collect())
         };
         let hits = match (titled(&|title| title == wanted), by_id) {
-            (Hits::None, Hits::None) if !wanted.is_empty() => titled(&|title| title.contains(&wanted)),
-            (Hits::None, several) => several,
+            (ReferenceMatches::None, ReferenceMatches::None) if !wanted.is_empty() => {
+                titled(&|title| title.contains(&wanted))
+            }
+            (ReferenceMatches::None, several) => several,
             (hits, _) => hits,
         };
         match hits {
-            Hits::One(file) => Ok(file),
-            Hits::Many(found) => Err(FindError::Ambiguous { needle: needle.to_owned(), found }),
-            Hits::None => session_at(Path::new(needle)).ok_or_else(|| FindError::NoMatch {
+            ReferenceMatches::One(file) => Ok(file),
+            ReferenceMatches::Many(found) => Err(FindError::Ambiguous { needle: needle.to_owned(), found }),
+            ReferenceMatches::None => session_at(Path::new(needle)).ok_or_else(|| FindError::NoMatch {
                 needle: needle.to_owned(),
-                near: near(&wanted, &listing.found),
-                unread: listing.unread,
+                similar: similar_sessions(&wanted, &listing.found),
+                errors: listing.errors,
             }),
         }
     }
@@ -179,35 +181,35 @@ fn modified(path: &Path) -> Option<SystemTime> {
 }
 
 /// Returns all titles of the session, in lower case.
-fn titles(glance: &Glance) -> impl Iterator<Item = String> {
+fn titles(glance: &SessionPreview) -> impl Iterator<Item = String> {
     let titles = [&glance.custom_title, &glance.ai_title, &glance.summary];
     titles.into_iter().flatten().map(|title| title.to_lowercase())
 }
 
 /// Reduces hits to one session, of which the newest file is used, or to a list of candidates.
-fn only(mut hits: Vec<(SessionFile, Glance)>) -> Hits {
+fn single_session(mut hits: Vec<(SessionFile, SessionPreview)>) -> ReferenceMatches {
     hits.sort_by_key(|(_, glance)| Reverse(glance.modified));
     let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
     if several {
-        let mut found: Vec<Candidate> = Vec::new();
+        let mut found: Vec<SessionCandidate> = Vec::new();
         for (file, glance) in &hits {
             if found.iter().all(|candidate| candidate.id != file.id) {
-                found.push(Candidate::new(file, glance));
+                found.push(SessionCandidate::new(file, glance));
             }
         }
-        return Hits::Many(found);
+        return ReferenceMatches::Many(found);
     }
-    hits.into_iter().next().map_or(Hits::None, |(file, _)| Hits::One(file))
+    hits.into_iter().next().map_or(ReferenceMatches::None, |(file, _)| ReferenceMatches::One(file))
 }
 
 /// Returns sessions with a similar id prefix, title, or word in a title.
-fn near(needle: &str, sessions: &[(SessionFile, Glance)]) -> Vec<Candidate> {
+fn similar_sessions(needle: &str, sessions: &[(SessionFile, SessionPreview)]) -> Vec<SessionCandidate> {
     let length = needle.chars().count();
     let allowed = length / 3;
     if allowed == 0 {
         return Vec::new();
     }
-    let mut scored: Vec<(usize, Candidate)> = Vec::new();
+    let mut scored: Vec<(usize, SessionCandidate)> = Vec::new();
     for (file, glance) in sessions {
         let start: String = file.id.to_ascii_lowercase().chars().take(length).collect();
         let mut best = distance(needle, &start);
@@ -216,11 +218,11 @@ fn near(needle: &str, sessions: &[(SessionFile, Glance)]) -> Vec<Candidate> {
             best = best.min(distance(needle, &title)).min(words.unwrap_or(usize::MAX));
         }
         if best <= allowed {
-            scored.push((best, Candidate::new(file, glance)));
+            scored.push((best, SessionCandidate::new(file, glance)));
         }
     }
     scored.sort_by_key(|(score, _)| *score);
-    scored.into_iter().take(NEAR).map(|(_, candidate)| candidate).collect()
+    scored.into_iter().take(MAX_SIMILAR).map(|(_, candidate)| candidate).collect()
 }
 
 /// Returns the Levenshtein distance of two texts.

@@ -10,12 +10,12 @@ use rayon::prelude::*;
 use threadline_entry::{Json, walk};
 
 use crate::agent_file::{self, AgentFile};
+use crate::file_window;
 use crate::home::{Home, Store};
 use crate::id::{SessionId, is_plain_name};
 use crate::listing::Listing;
 use crate::project::{folder_matches, real_path, worktrees};
-use crate::regular::{self, is_inside, link_error};
-use crate::window;
+use crate::regular_file::{self, is_inside, link_error};
 
 /// The log of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ impl SessionFile {
     /// Whether the first line belongs to a sub-agent, so that the file is not a session.
     pub fn is_sidechain(&self) -> io::Result<bool> {
         let mut head = Vec::new();
-        regular::open(&self.path)?.take(window::SIZE as u64).read_to_end(&mut head)?;
+        regular_file::open(&self.path)?.take(file_window::WINDOW_BYTES as u64).read_to_end(&mut head)?;
         Ok(starts_sidechain(&head))
     }
 
@@ -58,7 +58,7 @@ impl SessionFile {
 
     /// Returns the directory with tool output that was too long for the log, if it exists.
     pub fn tool_results_dir(&self) -> Option<PathBuf> {
-        Some(self.side_dir()?.join("tool-results")).filter(|dir| is_real_dir(dir))
+        Some(self.side_dir()?.join("tool-results")).filter(|dir| is_unlinked_dir(dir))
     }
 
     /// Returns the session's own directory next to its log, if it exists. Links are ignored.
@@ -70,22 +70,22 @@ impl SessionFile {
     ///
     /// The log contains the path at the time of writing. Only its file name is used, and the file is opened
     /// in the session's own directory.
-    pub fn kept_output(&self, path: &str) -> Option<impl Read + use<>> {
+    pub fn open_tool_output(&self, path: &str) -> Option<impl Read + use<>> {
         let name = path.rsplit(['/', '\\']).next().filter(|name| is_plain_name(name))?;
         let folder = self.tool_results_dir()?;
-        regular::open_inside(&folder, &folder.join(name)).ok()
+        regular_file::open_inside(&folder, &folder.join(name)).ok()
     }
 
     /// Returns the directory with backups of the files that the session changed, if it exists.
     pub fn file_history_dir(&self) -> Option<PathBuf> {
-        Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| is_real_dir(dir))
+        Some(self.home.as_ref()?.file_history_dir(&self.id)).filter(|dir| is_unlinked_dir(dir))
     }
 
     /// Reads the backup of a file; `None` if there is none with this name.
     pub fn backup(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         // The name comes from a log, so it must not refer to another directory.
         let Some(dir) = self.file_history_dir().filter(|_| is_plain_name(name)) else { return Ok(None) };
-        let mut file = match regular::open_inside(&dir, &dir.join(name)) {
+        let mut file = match regular_file::open_inside(&dir, &dir.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -99,11 +99,11 @@ impl SessionFile {
 pub(crate) fn side_dir(path: &Path) -> Option<PathBuf> {
     let id = SessionId::new(path.file_stem()?.to_str()?)?;
     let dir = id.dir_in(path.parent()?);
-    (path.extension()? == "jsonl" && is_real_dir(&dir)).then_some(dir)
+    (path.extension()? == "jsonl" && is_unlinked_dir(&dir)).then_some(dir)
 }
 
 /// Returns whether this is a directory and not a link to one.
-fn is_real_dir(path: &Path) -> bool {
+fn is_unlinked_dir(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
@@ -127,7 +127,7 @@ impl Store {
     ///
     /// Reads the beginning of each file, to exclude logs of sub-agents.
     pub fn sessions(&self) -> Listing<SessionFile> {
-        keep_sessions(self.session_files(|_| true))
+        without_sidechains(self.session_files(|_| true))
     }
 
     /// Returns the sessions of the project at `dir`, including those of its git worktrees.
@@ -136,7 +136,7 @@ impl Store {
         let worktrees = worktrees(Path::new(&real));
         let mut dirs: Vec<_> = worktrees.iter().map(|dir| dir.to_string_lossy().into_owned()).collect();
         dirs.push(real);
-        keep_sessions(self.session_files(|folder| dirs.iter().any(|dir| folder_matches(folder, dir))))
+        without_sidechains(self.session_files(|folder| dirs.iter().any(|dir| folder_matches(folder, dir))))
     }
 
     /// Returns the files that are named like sessions, in the folders that `wanted` accepts. Opens no file.
@@ -155,8 +155,8 @@ impl Store {
     pub(crate) fn project_folders<T>(&self, listing: &mut Listing<T>) -> Vec<(&Home, PathBuf)> {
         let (mut folders, mut links) = (Vec::new(), Vec::new());
         for home in self.homes() {
-            let Some(entries) = listing.note(fs_err::read_dir(home.projects_dir())) else { continue };
-            for entry in entries.filter_map(|entry| listing.note(entry)) {
+            let Some(entries) = listing.ok_or_record(fs_err::read_dir(home.projects_dir())) else { continue };
+            for entry in entries.filter_map(|entry| listing.ok_or_record(entry)) {
                 match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => links.push((home, entry.path())),
                     Ok(kind) if kind.is_dir() => folders.push((home, entry.path())),
@@ -173,7 +173,7 @@ impl Store {
             links.retain(|(_, link)| {
                 let is_followed = link.is_dir() && is_inside(link, self.roots());
                 if link.is_dir() && !is_followed {
-                    listing.unread.push(link_error(link));
+                    listing.errors.push(link_error(link));
                 }
                 is_followed && real(link).is_none_or(|real| seen.insert(real))
             });
@@ -190,9 +190,9 @@ fn list_folder(
     roots: &[PathBuf],
     listing: &mut Listing<SessionFile>,
 ) {
-    let Some(entries) = listing.note(fs_err::read_dir(folder)) else { return };
+    let Some(entries) = listing.ok_or_record(fs_err::read_dir(folder)) else { return };
     for entry in entries {
-        let Some(entry) = listing.note(entry) else { continue };
+        let Some(entry) = listing.ok_or_record(entry) else { continue };
         let file_name = entry.file_name();
         let name_bytes = file_name.as_encoded_bytes();
         let is_session =
@@ -206,7 +206,7 @@ fn list_folder(
             Ok(kind) if kind.is_symlink() => match std::fs::metadata(&path) {
                 Ok(metadata) if !metadata.is_file() => continue,
                 Ok(_) if !is_inside(&path, roots) => {
-                    listing.unread.push(link_error(&path));
+                    listing.errors.push(link_error(&path));
                     continue;
                 }
                 // Opening a dangling link reports the error.
@@ -225,11 +225,11 @@ fn list_folder(
 }
 
 /// Removes the logs of sub-agents.
-fn keep_sessions(files: Listing<SessionFile>) -> Listing<SessionFile> {
+fn without_sidechains(files: Listing<SessionFile>) -> Listing<SessionFile> {
     let checked: Vec<_> = files.found.par_iter().map(SessionFile::is_sidechain).collect();
-    let mut kept = Listing { found: Vec::new(), unread: files.unread };
+    let mut kept = Listing { found: Vec::new(), errors: files.errors };
     for (file, sidechain) in files.found.into_iter().zip(checked) {
-        if kept.note(sidechain) == Some(false) {
+        if kept.ok_or_record(sidechain) == Some(false) {
             kept.found.push(file);
         }
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_the_logs_that_are_no_agents() {
+    fn sessions_exclude_logs_of_sub_agents() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("projects/-p");
         put(&folder.join("a.jsonl"), PROMPT);
@@ -270,14 +270,14 @@ mod tests {
         let store = Store::open([dir.path().to_owned()]);
         let listing = store.sessions();
         assert_eq!(ids(&listing), ["a", "b"]);
-        assert!(listing.unread.is_empty());
+        assert!(listing.errors.is_empty());
         let a = listing.found.iter().find(|file| file.id == "a").unwrap();
         assert_eq!(*a, SessionFile::at(folder.join("a.jsonl")));
         assert_eq!(a.folder.as_deref(), Some("-p"));
     }
 
     #[test]
-    fn a_log_whose_name_is_no_id_has_nothing_beside_it() {
+    fn a_log_with_an_invalid_id_has_no_side_files() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("projects/-p");
         for name in ["..jsonl", "...jsonl", "con.jsonl", "a:b.jsonl"] {
@@ -296,7 +296,7 @@ mod tests {
                 (file.side_dir(), file.tool_results_dir(), file.file_history_dir()),
                 (None, None, None)
             );
-            assert!(file.agents().found.is_empty() && file.kept_output("/x/x.txt").is_none());
+            assert!(file.agents().found.is_empty() && file.open_tool_output("/x/x.txt").is_none());
             assert_eq!(
                 store.session(&file.id).as_ref(),
                 Some(file),
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn what_is_no_regular_file_of_the_home_is_no_log() {
+    fn only_regular_files_inside_the_home_are_logs() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("home/projects/-p");
@@ -338,7 +338,7 @@ mod tests {
         let listing = store.sessions();
         assert_eq!(ids(&listing), ["a", "inside"]);
         // The folder and the log that link to targets outside the home.
-        assert_eq!(listing.unread.len(), 2, "{:?}", listing.unread);
+        assert_eq!(listing.errors.len(), 2, "{:?}", listing.errors);
         let a = listing.found.iter().find(|file| file.id == "a").unwrap();
         assert_eq!((a.side_dir(), a.tool_results_dir()), (None, None));
         assert!(a.agents().found.is_empty());
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn side_files_are_read_from_the_session_folder_alone() {
+    fn side_files_are_read_only_from_the_session_directory() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("projects/-p");
@@ -360,7 +360,7 @@ mod tests {
         symlink(dir.path().join("secret"), folder.join("a/tool-results/link.txt")).unwrap();
         symlink(dir.path().join("secret"), dir.path().join("file-history/a/link@v1")).unwrap();
         let file = SessionFile::at(folder.join("a.jsonl"));
-        let kept = |path: &str| file.kept_output(path).map(|kept| io::read_to_string(kept).unwrap());
+        let kept = |path: &str| file.open_tool_output(path).map(|kept| io::read_to_string(kept).unwrap());
         assert_eq!(kept("/elsewhere/x.txt").as_deref(), Some("kept\n"));
         assert_eq!(kept(r"C:\elsewhere\x.txt").as_deref(), Some("kept\n"));
         for path in ["/x/link.txt", "/x/..", "/x/.", "", "/x/", "/x/none.txt"] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn side_folders_are_told_when_they_exist() {
+    fn side_directories_are_returned_if_they_exist() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("projects/-p");
         put(&folder.join("a.jsonl"), PROMPT);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sidechain_is_seen_in_a_line_that_is_not_whole() {
+    fn a_sidechain_is_recognised_in_an_incomplete_line() {
         for (head, expected) in [
             (&b""[..], false),
             (b"{\"isSidechain\":true,\"message\":{\"con", true),

@@ -5,36 +5,36 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::fingerprint::{Ends, Fingerprint};
+use crate::fingerprint::{Fingerprint, PrefixEnds};
 use crate::identity::FileId;
 use crate::op::FileDigest;
-use crate::regular;
+use crate::regular_file;
 
 /// The state of a file at one point in time, to detect later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct FileSnapshot {
     path: PathBuf,
     id: FileId,
     modified: SystemTime,
-    print: Fingerprint,
+    fingerprint: Fingerprint,
 }
 
-impl Snapshot {
+impl FileSnapshot {
     /// Takes a snapshot of the file at `path`, which may be a link.
     pub fn take(path: impl AsRef<Path>) -> io::Result<Self> {
         // The check of links needs the path as given.
-        regular::open(path.as_ref())?;
+        regular_file::open(path.as_ref())?;
         let path = fs_err::canonicalize(path.as_ref())?;
-        let mut file = regular::open(&path)?;
+        let mut file = regular_file::open(&path)?;
         let metadata = file.metadata()?;
-        let ends = Ends::read(&mut file, metadata.len())?;
+        let ends = PrefixEnds::read(&mut file, metadata.len())?;
         let ends = ends.ok_or_else(|| {
             io::Error::other(format!("`{}` was truncated while it was read", path.display()))
         })?;
         Ok(Self {
             id: FileId::of(&metadata),
             modified: metadata.modified()?,
-            print: ends.fingerprint(),
+            fingerprint: ends.fingerprint(),
             path,
         })
     }
@@ -46,12 +46,12 @@ impl Snapshot {
 
     /// Returns the size of the file at the time of the snapshot.
     pub fn size(&self) -> u64 {
-        self.print.length
+        self.fingerprint.length
     }
 
     /// Returns a reader of the file up to that size; later additions are not read.
     pub fn reader(&self) -> io::Result<impl Read + use<>> {
-        Ok(regular::open(&self.path)?.take(self.size()))
+        Ok(regular_file::open(&self.path)?.take(self.size()))
     }
 
     /// Returns the digest of the file up to that size; `None` if anything but growth happened since.
@@ -68,19 +68,19 @@ impl Snapshot {
     }
 
     /// Whether this is the metadata of the same file.
-    pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
+    pub(crate) fn is_same_file(&self, metadata: &Metadata) -> bool {
         FileId::of(metadata) == self.id
     }
 
     /// Whether `file` is the same and still has the same beginning, according to its fingerprint.
-    pub(crate) fn begins(&self, file: &mut File) -> io::Result<bool> {
-        Ok(self.is_of(&file.metadata()?) && self.print.matches(file)?)
+    pub(crate) fn has_same_beginning(&self, file: &mut File) -> io::Result<bool> {
+        Ok(self.is_same_file(&file.metadata()?) && self.fingerprint.matches(file)?)
     }
 
     /// Whether `file` is unchanged since the snapshot or has only grown.
     pub(crate) fn same_or_grown(&self, file: &mut File) -> io::Result<bool> {
         let metadata = file.metadata()?;
         let touched = metadata.modified()? != self.modified;
-        Ok(self.begins(file)? && (metadata.len() > self.size() || !touched))
+        Ok(self.has_same_beginning(file)? && (metadata.len() > self.size() || !touched))
     }
 }

@@ -18,7 +18,7 @@ pub struct WriteRoot {
 
 /// The user's environment, which a log cannot influence.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct UserContext {
     /// The current directory.
     pub current_dir: Option<PathBuf>,
     /// The user's home directory.
@@ -28,12 +28,12 @@ pub struct Surroundings {
 }
 
 /// Top-level directories of the operating system, which contain no projects.
-const SYSTEM: &[&str] =
+const SYSTEM_DIRS: &[&str] =
     &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
 
 impl WriteRoot {
     /// Returns the root for a directory that the user named; it need not exist.
-    pub fn named(dir: &Path) -> io::Result<Self> {
+    pub fn from_user(dir: &Path) -> io::Result<Self> {
         let dir = std::path::absolute(dir)?;
         let resolved = resolve(&normalized(&dir));
         resolved.map(|path| Self { path }).ok_or_else(|| {
@@ -47,10 +47,10 @@ impl WriteRoot {
     /// a home of Claude Code or be inside one. In addition, either the current directory must be inside it,
     /// or the log must be in the project folder for it; in the latter case it must be neither a system
     /// directory nor a hidden directory of the user.
-    pub fn of_session(
+    pub fn from_session(
         dir: &str,
         session: &SessionFile,
-        surroundings: &Surroundings,
+        surroundings: &UserContext,
     ) -> Result<Self, &'static str> {
         let named = Path::new(dir);
         if !named.is_absolute() {
@@ -86,7 +86,7 @@ impl WriteRoot {
             Component::Normal(name) => name.to_str(),
             _ => None,
         });
-        if first.is_some_and(|first| SYSTEM.contains(&first)) {
+        if first.is_some_and(|first| SYSTEM_DIRS.contains(&first)) {
             return Err("system directory, and the current directory is outside it");
         }
         let below_home = home_dir.as_ref().and_then(|home| path.strip_prefix(home).ok());
@@ -138,19 +138,19 @@ mod tests {
     use super::*;
     use crate::project::encode_project;
 
-    struct World {
+    struct WriteRootFixture {
         dir: tempfile::TempDir,
-        surroundings: Surroundings,
+        surroundings: UserContext,
     }
 
-    impl World {
+    impl WriteRootFixture {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let me = dir.path().join("me");
             for name in ["work/loom/src", ".ssh", ".claude/projects", "other"] {
                 fs_err::create_dir_all(me.join(name)).unwrap();
             }
-            let surroundings = Surroundings {
+            let surroundings = UserContext {
                 current_dir: Some(me.join("other")),
                 homes: vec![Home::new(me.join(".claude"))],
                 home_dir: Some(me),
@@ -164,13 +164,13 @@ mod tests {
 
         fn root(&self, dir: &str, folder: &str) -> Result<WriteRoot, &'static str> {
             let log = self.dir.path().join("me/.claude/projects").join(folder).join("s.jsonl");
-            WriteRoot::of_session(dir, &SessionFile::at(log), &self.surroundings)
+            WriteRoot::from_session(dir, &SessionFile::at(log), &self.surroundings)
         }
     }
 
     #[test]
-    fn a_directory_that_only_a_log_names_is_not_trusted() {
-        let mut world = World::new();
+    fn a_directory_named_only_in_a_log_is_not_trusted() {
+        let mut world = WriteRootFixture::new();
         let loom = world.at("me/work/loom");
         assert!(world.root(&loom, &encode_project(&loom)).is_ok());
         for (dir, folder, why) in [
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_path_leads_out_by_its_name_or_by_a_link() {
-        let world = World::new();
+    fn paths_outside_by_name_or_by_link_are_rejected() {
+        let world = WriteRootFixture::new();
         let loom = world.at("me/work/loom");
         let link = |target: &str, name: &str| {
             fs_err::os::unix::fs::symlink(target, world.at(&format!("me/work/loom/{name}"))).unwrap();
@@ -208,7 +208,7 @@ mod tests {
         link("../../.ssh", "ssh");
         link("src", "in");
         link("/nonexistent/file", "dangling");
-        let root = WriteRoot::named(Path::new(&loom)).unwrap();
+        let root = WriteRoot::from_user(Path::new(&loom)).unwrap();
         for (name, inside) in [
             ("a.rs", true),
             ("src/new/deep.rs", true),
@@ -223,7 +223,7 @@ mod tests {
         }
         assert!(!root.contains(Path::new(&world.at("me/.ssh/config"))));
         assert!(!root.contains(Path::new("relative")));
-        let unmade = WriteRoot::named(Path::new(&world.at("me/other/out/../new"))).unwrap();
+        let unmade = WriteRoot::from_user(Path::new(&world.at("me/other/out/../new"))).unwrap();
         assert!(unmade.contains(Path::new(&world.at("me/other/new/a"))));
     }
 }

@@ -3,21 +3,21 @@
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 
-use threadline_view::{Printed, printed, uncoloured};
+use threadline_view::{OutputPart, output_parts, strip_colours};
 
-use crate::styled::Styled;
+use crate::styled::StyledText;
 use crate::visible;
 
 /// Visits the lines of a text, styled by the colour sequences in it.
 ///
 /// The sequences modify `base` and stay in effect across lines. All other control sequences are made
 /// visible.
-pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled)) {
-    let mut line = Styled::default();
+pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledText)) {
+    let mut line = StyledText::default();
     let mut style = base;
-    for part in printed(text) {
+    for part in output_parts(text) {
         match part {
-            Printed::Text(text) => {
+            OutputPart::Text(text) => {
                 for piece in text.split_inclusive('\n') {
                     let (piece, ends) = match piece.strip_suffix('\n') {
                         Some(piece) => (piece.strip_suffix('\r').unwrap_or(piece), true),
@@ -26,11 +26,11 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled))
                     line.push(style, &visible(piece).replace('\t', "    "));
                     if ends {
                         visit(&line);
-                        line = Styled::default();
+                        line = StyledText::default();
                     }
                 }
             }
-            Printed::Colours(codes) => style = apply(style, base, codes),
+            OutputPart::Colours(codes) => style = apply(style, base, codes),
         }
     }
     visit(&line);
@@ -39,7 +39,7 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&Styled))
 /// Returns the text without colour sequences and trailing carriage returns. Other control characters are
 /// made visible.
 pub fn without_colours(text: &str) -> String {
-    visible(&uncoloured(text.trim_end_matches('\r'))).replace('\t', "    ")
+    visible(&strip_colours(text.trim_end_matches('\r'))).replace('\t', "    ")
 }
 
 /// Returns the style after a colour sequence.
@@ -56,19 +56,19 @@ fn apply(mut style: Style, base: Style, codes: &str) -> Style {
             7 => add(Effects::INVERT),
             9 => add(Effects::STRIKETHROUGH),
             22..=29 => style.effects(base.get_effects()),
-            30..=37 | 90..=97 => style.fg_color(sixteen(code)),
-            40..=47 | 100..=107 => style.bg_color(sixteen(code - 10)),
+            30..=37 | 90..=97 => style.fg_color(basic_colour(code)),
+            40..=47 | 100..=107 => style.bg_color(basic_colour(code - 10)),
             39 => style.fg_color(base.get_fg_color()),
             49 => style.bg_color(base.get_bg_color()),
-            38 => style.fg_color(wide(&mut codes)),
-            48 => style.bg_color(wide(&mut codes)),
+            38 => style.fg_color(extended_colour(&mut codes)),
+            48 => style.bg_color(extended_colour(&mut codes)),
             _ => style,
         };
     }
     style
 }
 
-fn sixteen(code: u8) -> Option<Color> {
+fn basic_colour(code: u8) -> Option<Color> {
     const COLOURS: [AnsiColor; 8] = [
         AnsiColor::Black,
         AnsiColor::Red,
@@ -84,7 +84,7 @@ fn sixteen(code: u8) -> Option<Color> {
 }
 
 /// Parses a colour of the 256-colour or RGB palette.
-fn wide(codes: &mut impl Iterator<Item = u8>) -> Option<Color> {
+fn extended_colour(codes: &mut impl Iterator<Item = u8>) -> Option<Color> {
     match codes.next()? {
         5 => Some(Ansi256Color(codes.next()?).into()),
         2 => Some(RgbColor(codes.next()?, codes.next()?, codes.next()?).into()),
@@ -95,19 +95,19 @@ fn wide(codes: &mut impl Iterator<Item = u8>) -> Option<Color> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Page;
+    use crate::page::TermPage;
 
     #[test]
-    fn colours_are_kept_and_all_else_is_shown() {
+    fn colours_are_kept_and_other_sequences_are_made_visible() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[39m\u{1b}[2J\u{1b}]0;t\u{7}";
         let mut lines = Vec::new();
         each_line(text, Style::new(), |line| lines.push(line.clone()));
         let [styled] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(
-            styled.paint(Page { width: None, color: false, links: false }).as_str(),
+            styled.paint(TermPage { width: None, color: false, links: false }).as_str(),
             "error: x^[[2J^[]0;t^G"
         );
-        let painted = styled.paint(Page { width: None, color: true, links: false });
+        let painted = styled.paint(TermPage { width: None, color: true, links: false });
         assert!(
             painted.as_str().starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),
             "{painted:?}"

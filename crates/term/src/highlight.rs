@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use anstyle::{AnsiColor, Style};
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-use crate::page::Page;
+use crate::page::TermPage;
 use crate::text::TermText;
 
 /// Longer code is not highlighted, because that is slow.
-const LONG: usize = 32 << 10;
+const MAX_CODE_BYTES: usize = 32 << 10;
 /// Code with a longer line is not highlighted, because such a line is disproportionately slow.
-const LONG_LINE: usize = 1 << 10;
+const MAX_LINE_BYTES: usize = 1 << 10;
 
 fn syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
@@ -19,14 +19,14 @@ fn syntaxes() -> &'static SyntaxSet {
 }
 
 /// Returns whether code of this length and language can be highlighted on this page.
-pub(crate) fn is_coloured(code: &str, language: &str, page: Page) -> bool {
-    page.color && code.len() <= LONG && !language.is_empty()
+pub(crate) fn can_highlight(code: &str, language: &str, page: TermPage) -> bool {
+    page.color && code.len() <= MAX_CODE_BYTES && !language.is_empty()
 }
 
 /// Returns the lines of code, highlighted by language name or file extension. Plain if that is unknown.
-pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText> {
+pub(crate) fn highlight(code: &str, language: &str, page: TermPage) -> Vec<TermText> {
     let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
-    if !is_coloured(code, language, page) {
+    if !can_highlight(code, language, page) {
         return plain();
     }
     let set = syntaxes();
@@ -36,7 +36,7 @@ pub(crate) fn highlight(code: &str, language: &str, page: Page) -> Vec<TermText>
     let mut stack = ScopeStack::new();
     let mut out = Vec::new();
     for line in code.lines() {
-        if line.len() > LONG_LINE {
+        if line.len() > MAX_LINE_BYTES {
             return plain();
         }
         let line = format!("{}\n", line.replace('\t', "    "));

@@ -1,6 +1,6 @@
 //! Rendering of view data as terminal text.
 //!
-//! The functions take view data and a [`Page`] (width, colours, links) and return [`TermText`], in which
+//! The functions take view data and a [`TermPage`] (width, colours, links) and return [`TermText`], in which
 //! control characters from a log are made visible, so that they cannot control the terminal.
 
 #![warn(missing_docs)]
@@ -18,8 +18,10 @@ mod transcript;
 
 pub use ansi::without_colours;
 pub use outline::render_outline;
-pub use page::{Label, Page, cut};
-pub use table::{Align, Column, table};
+pub use page::{TermPage, TextLabel, truncate};
+pub use table::{ColumnAlign, TableColumn, table};
 pub use text::TermText;
 pub use threadline_view::visible;
-pub use transcript::{Style, Telegraph, render_end, render_items, render_running, render_transcript};
+pub use transcript::{
+    TranscriptRenderer, TranscriptStyle, render_items, render_running, render_transcript, render_turn_summary,
+};

@@ -7,8 +7,8 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Par
 use unicode_width::UnicodeWidthStr;
 
 use crate::highlight::highlight;
-use crate::page::{Label, Page, cut};
-use crate::styled::Styled;
+use crate::page::{TermPage, TextLabel, truncate};
+use crate::styled::StyledText;
 use crate::text::TermText;
 use crate::{text, visible};
 
@@ -19,12 +19,12 @@ pub(crate) const MOST_MARKDOWN: usize = 128 << 10;
 const MOST_MARGINS: usize = 40;
 
 /// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text.
-pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
+pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut setter = Setter::new(page, page.column(indent));
+    let mut setter = MarkdownFormatter::new(page, page.prose_width(indent));
     if text.len() > MOST_MARKDOWN {
-        setter.say(&text);
+        setter.push_text(&text);
         return setter.finish();
     }
     for event in Parser::new_ext(&text, options) {
@@ -33,12 +33,12 @@ pub(crate) fn render(text: &str, page: Page, indent: usize) -> Vec<TermText> {
     setter.finish()
 }
 
-struct Setter {
-    page: Page,
+struct MarkdownFormatter {
+    page: TermPage,
     width: usize,
     lines: Vec<TermText>,
     /// The current paragraph.
-    text: Styled,
+    text: StyledText,
     styles: Vec<Style>,
     /// The prefixes of the lines in the open containers: quotes and lists.
     margins: Vec<TermText>,
@@ -50,22 +50,22 @@ struct Setter {
     lists: Vec<Option<u64>>,
     code: Option<(String, String)>,
     link: Option<Arc<str>>,
-    table: Option<Table>,
+    table: Option<MarkdownTable>,
 }
 
 #[derive(Default)]
-struct Table {
+struct MarkdownTable {
     aligns: Vec<Alignment>,
-    rows: Vec<Vec<Styled>>,
+    rows: Vec<Vec<StyledText>>,
 }
 
-impl Setter {
-    fn new(page: Page, width: usize) -> Self {
+impl MarkdownFormatter {
+    fn new(page: TermPage, width: usize) -> Self {
         Self {
             page,
             width,
             lines: Vec::new(),
-            text: Styled::default(),
+            text: StyledText::default(),
             styles: vec![Style::new()],
             margins: Vec::new(),
             deeper: 0,
@@ -82,16 +82,16 @@ impl Setter {
     }
 
     /// Appends text to the paragraph, as a link if it is inside one.
-    fn say(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         let style = self.style();
-        match self.link.as_ref().filter(|url| leads(url)) {
+        match self.link.as_ref().filter(|url| is_clickable(url)) {
             Some(url) => self.text.push_link(style, text, url),
             None => self.text.push(style, text),
         }
     }
 
     /// Adds a label to the current style.
-    fn enter(&mut self, label: Label) {
+    fn enter(&mut self, label: TextLabel) {
         let (over, under) = (label.style(), self.style());
         let style = under.effects(under.get_effects() | over.get_effects());
         self.styles.push(style.fg_color(over.get_fg_color().or(under.get_fg_color())));
@@ -109,23 +109,23 @@ impl Setter {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.say(&text),
+                None => self.push_text(&text),
             },
             Event::Code(code) => {
-                self.enter(Label::Code);
-                self.say(&code);
+                self.enter(TextLabel::Code);
+                self.push_text(&code);
                 self.leave();
             }
-            Event::Html(html) | Event::InlineHtml(html) => self.text.push(Label::Dim.style(), &html),
+            Event::Html(html) | Event::InlineHtml(html) => self.text.push(TextLabel::Dim.style(), &html),
             Event::SoftBreak => self.text.push(self.style(), " "),
             Event::HardBreak => self.text.push(self.style(), "\n"),
             Event::Rule => {
                 self.gap();
-                let rule = self.page.paint(Label::Dim, "─".repeat(self.room().min(40)));
+                let rule = self.page.paint(TextLabel::Dim, "─".repeat(self.room().min(40)));
                 self.line(rule);
             }
             Event::TaskListMarker(done) => self.bullet = Some(if done { "☑ " } else { "☐ " }.into()),
-            Event::FootnoteReference(name) => self.text.push(Label::Dim.style(), &format!("[{name}]")),
+            Event::FootnoteReference(name) => self.text.push(TextLabel::Dim.style(), &format!("[{name}]")),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.text.push(self.style(), &text),
         }
     }
@@ -135,15 +135,15 @@ impl Setter {
             Tag::Paragraph if self.bullet.is_none() => self.gap(),
             Tag::Heading { level, .. } => {
                 self.gap();
-                self.enter(Label::Strong);
+                self.enter(TextLabel::Strong);
                 if level <= HeadingLevel::H2 {
-                    self.text.push(Label::Dim.style(), &"#".repeat(level as usize));
+                    self.text.push(TextLabel::Dim.style(), &"#".repeat(level as usize));
                     self.text.push(self.style(), " ");
                 }
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                let margin = self.page.paint(Label::Dim, "│ ");
+                let margin = self.page.paint(TextLabel::Dim, "│ ");
                 self.push_margin(margin);
             }
             Tag::CodeBlock(kind) => {
@@ -171,18 +171,18 @@ impl Setter {
                     _ => "• ".to_owned(),
                 };
                 self.push_margin(" ".repeat(bullet.width()).into());
-                self.bullet = Some(self.page.paint(Label::Dim, bullet));
+                self.bullet = Some(self.page.paint(TextLabel::Dim, bullet));
             }
-            Tag::Emphasis => self.enter(Label::Emphasis),
-            Tag::Strong => self.enter(Label::Strong),
-            Tag::Strikethrough => self.enter(Label::Dim),
+            Tag::Emphasis => self.enter(TextLabel::Emphasis),
+            Tag::Strong => self.enter(TextLabel::Strong),
+            Tag::Strikethrough => self.enter(TextLabel::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.enter(Label::Link);
+                self.enter(TextLabel::Link);
                 self.link = Some(dest_url.into_string().into());
             }
             Tag::Table(aligns) => {
                 self.gap();
-                self.table = Some(Table { aligns, rows: Vec::new() });
+                self.table = Some(MarkdownTable { aligns, rows: Vec::new() });
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
@@ -220,8 +220,8 @@ impl Setter {
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.leave(),
             TagEnd::Link | TagEnd::Image => {
                 self.leave();
-                if let Some(url) = self.link.take().filter(|url| !self.page.links || !leads(url)) {
-                    self.text.push(Label::Dim.style(), &format!(" ({url})"));
+                if let Some(url) = self.link.take().filter(|url| !self.page.links || !is_clickable(url)) {
+                    self.text.push(TextLabel::Dim.style(), &format!(" ({url})"));
                 }
             }
             TagEnd::TableCell => {
@@ -250,7 +250,7 @@ impl Setter {
         }
     }
 
-    /// Columns that are left beside the margins.
+    /// Columns that remain next to the margins.
     fn room(&self) -> usize {
         let margins: usize = self.margins.iter().map(TermText::width).sum();
         self.width.saturating_sub(margins).max(10)
@@ -288,7 +288,7 @@ impl Setter {
         let Some((language, code)) = self.code.take() else { return };
         let room = self.room().saturating_sub(2);
         for line in highlight(&code, &language, self.page) {
-            let line = if line.width() > room { cut(&line.plain(), room).into() } else { line };
+            let line = if line.width() > room { truncate(&line.plain(), room).into() } else { line };
             self.line(text!("  {line}"));
         }
     }
@@ -326,7 +326,7 @@ impl Setter {
             }
             if i == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                let rule = self.page.paint(Label::Dim, rule.join("─┼─"));
+                let rule = self.page.paint(TextLabel::Dim, rule.join("─┼─"));
                 self.line(rule);
             }
         }
@@ -339,7 +339,7 @@ impl Setter {
 }
 
 /// Returns whether a URL may become a clickable link.
-fn leads(url: &str) -> bool {
+fn is_clickable(url: &str) -> bool {
     let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.starts_with(scheme));
     known && !url.chars().any(char::is_control)
 }
@@ -357,13 +357,13 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> String {
-        let page = Page { width: Some(44), color: true, links: false };
+        let page = TermPage { width: Some(44), color: true, links: false };
         let lines = render(text, page, 0);
         lines.iter().map(TermText::plain).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn everything_finds_its_place() {
+    fn all_elements_are_rendered() {
         insta::assert_snapshot!(set("# Title\n\nSome **bold** text that is long enough to be wrapped, with `code`.\n\n- one\n- two\n  1. inner\n  2. more inner text that goes on and on\n- [x] done\n\n> quoted\n> text\n\n```rust\nlet x = 1;\n```\n\n| a | number |\n|---|---:|\n| 错误 | 12 |\n| b | 3 |\n\n---\n[link](https://example.org) <b>raw</b>"), @r"
         # Title
 
@@ -407,8 +407,8 @@ mod tests {
     }
 
     #[test]
-    fn hostile_markdown_commands_nothing() {
-        let page = Page { width: Some(40), color: false, links: true };
+    fn hostile_markdown_emits_no_control_sequences() {
+        let page = TermPage { width: Some(40), color: false, links: true };
         let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
         assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
         // Markdown decodes entities, so its output can contain control characters that its source does not.
@@ -418,7 +418,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_markdown_is_set_and_commands_nothing(
+        fn any_markdown_renders_without_control_sequences(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "# ", "> ", "- ", "1. ", "```rust\n", "`", "**", "|", "|---|:-:|\n", "\n", "\n\n", "    ", "[", "](", ")", "<b>", "&#27;",
                 "&#x9b;", "&#x202e;", "\u{1b}[2J", "\u{9b}", "\t", "\r", "https://a", "⚠\u{fe0f}", "错误", "word ", "e\u{301}", "\u{200d}",
@@ -426,7 +426,7 @@ mod tests {
             width in 1_usize..60,
             indent in 0_usize..30,
         ) {
-            let page = Page { width: Some(width), color: true, links: true };
+            let page = TermPage { width: Some(width), color: true, links: true };
             for line in render(&parts.concat(), page, indent) {
                 prop_assert!(!line.plain().contains(|ch: char| ch.is_control() && ch != '\t'), "{line:?}");
                 let ours = line.as_str().replace("\u{1b}]8;;", "").replace("\u{1b}\\", "");
@@ -436,8 +436,8 @@ mod tests {
     }
 
     #[test]
-    fn links_can_be_followed_where_the_terminal_can() {
-        let page = Page { width: Some(40), color: false, links: true };
+    fn links_are_clickable_if_the_terminal_supports_them() {
+        let page = TermPage { width: Some(40), color: false, links: true };
         let lines = render("see [the docs](https://example.org)", page, 0);
         let link = "\u{1b}]8;;https://example.org\u{1b}\\the docs\u{1b}]8;;\u{1b}\\";
         assert_eq!(lines, [&*format!("see {link}")]);

@@ -1,21 +1,21 @@
 //! Rendering of the outline as a table with one row per turn.
 
 use threadline_view::OutlineLine;
-use threadline_view::figure::{duration, short_count};
+use threadline_view::humanize::{duration, short_count};
 
-use crate::page::{Label, Page, cut};
-use crate::table::{Align, Column, table};
+use crate::page::{TermPage, TextLabel, truncate};
+use crate::table::{ColumnAlign, TableColumn, table};
 use crate::text::TermText;
 
 /// The maximum width of a turn title, on a page of any width.
-const TITLE: usize = 80;
+const MAX_TITLE_WIDTH: usize = 80;
 
 /// Renders an outline.
-pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
-    let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
+    let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
     let columns = [
         number("turn"),
-        Column { name: "prompt", align: Align::Left, gives_way: true },
+        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true },
         number("calls"),
         number("errors"),
         number("lines"),
@@ -23,7 +23,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
         number("out"),
         number("time"),
         number("cost"),
-        Column { name: "", align: Align::Left, gives_way: false },
+        TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false },
     ];
     let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
     let rows: Vec<Vec<String>> = lines
@@ -38,7 +38,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
             let open = if line.open { " …" } else { "" };
             vec![
                 line.number.to_string(),
-                cut(if line.title.is_empty() { "(no prompt)" } else { &line.title }, TITLE),
+                truncate(if line.title.is_empty() { "(no prompt)" } else { &line.title }, MAX_TITLE_WIDTH),
                 some(line.calls),
                 some(line.errors),
                 changed,
@@ -54,7 +54,7 @@ pub fn render_outline(lines: &[OutlineLine], page: Page) -> TermText {
         .collect();
     let text = table(page, &columns, &rows);
     if lines.iter().any(|line| line.compactions > 0) {
-        return text + page.paint(Label::Dim, "══ compacted in this turn") + "\n";
+        return text + page.paint(TextLabel::Dim, "══ compacted in this turn") + "\n";
     }
     text
 }

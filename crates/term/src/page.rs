@@ -9,7 +9,7 @@ use crate::visible;
 
 /// The output settings: the width in columns, and the features of the terminal.
 #[derive(Clone, Copy, Debug)]
-pub struct Page {
+pub struct TermPage {
     /// The width in columns. With `None`, text is not wrapped.
     pub width: Option<usize>,
     /// Whether to use colours, and to render Markdown instead of printing its source.
@@ -21,7 +21,7 @@ pub struct Page {
 /// The role of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
-pub enum Label {
+pub enum TextLabel {
     Title,
     Prompt,
     Tool,
@@ -38,7 +38,7 @@ pub enum Label {
     Emphasis,
 }
 
-impl Label {
+impl TextLabel {
     /// Returns the style. It uses only the 16 colours of the terminal theme, which are readable on any
     /// background.
     pub(crate) fn style(self) -> Style {
@@ -62,11 +62,11 @@ impl Label {
 }
 
 /// The maximum width of prose. Longer lines are hard to read.
-const COLUMN: usize = 100;
+const MAX_PROSE_WIDTH: usize = 100;
 
-impl Page {
+impl TermPage {
     /// Styles text according to its label.
-    pub fn paint(self, label: Label, text: impl Into<TermText>) -> TermText {
+    pub fn paint(self, label: TextLabel, text: impl Into<TermText>) -> TermText {
         self.paint_style(label.style(), text)
     }
 
@@ -76,24 +76,25 @@ impl Page {
     }
 
     /// Returns the number of columns for prose after an indent.
-    pub(crate) fn column(self, indent: usize) -> usize {
-        self.width.map_or(usize::MAX, |width| width.min(COLUMN + indent).saturating_sub(indent).max(20))
+    pub(crate) fn prose_width(self, indent: usize) -> usize {
+        self.width
+            .map_or(usize::MAX, |width| width.min(MAX_PROSE_WIDTH + indent).saturating_sub(indent).max(20))
     }
 
     /// Returns the number of columns for code or data after an indent.
-    pub(crate) fn room(self, indent: usize) -> usize {
+    pub(crate) fn line_width(self, indent: usize) -> usize {
         self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
     }
 
     /// Like [`wrap`](Self::wrap), but passes the lines to `emit` one at a time.
     pub(crate) fn wrap_each(self, text: &str, indent: usize, emit: impl FnMut(TermText)) {
-        let width = self.column(indent);
+        let width = self.prose_width(indent);
         visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).for_each(emit);
     }
 
     /// Wraps text to lines that fit after an indent of `indent` columns. Breaks at spaces if possible.
     pub fn wrap(self, text: &str, indent: usize) -> Vec<TermText> {
-        let width = self.column(indent);
+        let width = self.prose_width(indent);
         visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).collect()
     }
 }
@@ -111,7 +112,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Characters that must not begin a line.
-const CLOSING: &str = "，。、：；！？）」』】》〉”’…·ー々,.:;!?)]}";
+const CLOSING_PUNCTUATION: &str = "，。、：；！？）」』】》〉”’…·ー々,.:;!?)]}";
 
 fn is_wide(ch: char) -> bool {
     ch.width() == Some(2)
@@ -128,7 +129,7 @@ fn word_length(text: &str) -> Option<usize> {
     // Includes combining marks, the rest of an emoji sequence, and closing punctuation.
     let mut joined = false;
     let end = text.char_indices().skip(1).find(|(_, ch)| {
-        let belongs = joined || ch.width() == Some(0) || CLOSING.contains(*ch);
+        let belongs = joined || ch.width() == Some(0) || CLOSING_PUNCTUATION.contains(*ch);
         joined = *ch == '\u{200d}';
         !belongs
     });
@@ -157,7 +158,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
         // A word wider than a line is broken anywhere.
         let mut rest = word;
         while !rest.is_empty() {
-            let fits = fitting(rest, width - used).max(if used == 0 { first_char(rest) } else { 0 });
+            let fits = fitting_len(rest, width - used).max(if used == 0 { first_char(rest) } else { 0 });
             current.push_str(&rest[..fits]);
             used += rest[..fits].width();
             rest = &rest[fits..];
@@ -179,7 +180,7 @@ fn first_char(text: &str) -> usize {
 ///
 /// The width of a text is not the sum of the widths of its characters: an emoji with a variation selector
 /// takes two columns, the base character alone takes one.
-pub(crate) fn fitting(text: &str, width: usize) -> usize {
+pub(crate) fn fitting_len(text: &str, width: usize) -> usize {
     let (mut end, mut used) = (0, 0);
     for (at, cluster) in text.grapheme_indices(true) {
         used += cluster.width();
@@ -200,20 +201,20 @@ fn last_cluster(text: &str) -> usize {
 }
 
 /// Returns the text as one line, with tabs and newlines replaced by spaces.
-pub(crate) fn flat(text: &str) -> String {
+pub(crate) fn to_one_line(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
 
 /// Returns the text as one line, truncated to `width` columns. An ellipsis marks the truncation.
-pub fn cut(text: &str, width: usize) -> String {
-    let mut text = flat(text);
+pub fn truncate(text: &str, width: usize) -> String {
+    let mut text = to_one_line(text);
     if text.width() <= width {
         return text;
     }
     if width == 0 {
         return String::new();
     }
-    let mut end = fitting(&text, width - 1);
+    let mut end = fitting_len(&text, width - 1);
     loop {
         text.truncate(end);
         text.push('…');
@@ -226,29 +227,29 @@ pub fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Page, cut};
+    use super::{TermPage, truncate};
 
     #[test]
     fn text_is_wrapped_by_columns_not_characters() {
-        let page = Page { width: Some(24), color: false, links: false };
+        let page = TermPage { width: Some(24), color: false, links: false };
         assert_eq!(page.wrap("one two three four five six", 2), ["one two three four", "five six"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);
-        assert_eq!(cut("错误修复", 5), "错误…");
+        assert_eq!(truncate("错误修复", 5), "错误…");
         // Lines are filled, and none begins with closing punctuation.
         assert_eq!(page.wrap("see 错误修复错误修复错误，修复", 0), ["see 错误修复错误修复错", "误，修复"]);
         assert_eq!(page.wrap("a  b", 0), ["a  b"]);
-        assert_eq!(cut("\tone two", 8), "    one…");
-        assert_eq!(cut("one\ntwo", 20), "one two");
-        assert_eq!(cut("one", 0), "");
+        assert_eq!(truncate("\tone two", 8), "    one…");
+        assert_eq!(truncate("one\ntwo", 20), "one two");
+        assert_eq!(truncate("one", 0), "");
     }
 
     #[test]
-    fn what_is_one_character_to_a_reader_is_cut_as_one() {
-        assert_eq!(cut("ab⚠\u{fe0f}cd", 4), "ab…");
-        assert_eq!(cut("ab⚠\u{fe0f}cd", 5), "ab⚠\u{fe0f}…");
-        assert_eq!(cut("👩\u{200d}🚀👩\u{200d}🚀", 3), "👩\u{200d}🚀…");
-        assert_eq!(cut("👩\u{200d}🚀👩\u{200d}🚀", 2), "…");
-        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+    fn grapheme_clusters_are_not_split() {
+        assert_eq!(truncate("ab⚠\u{fe0f}cd", 4), "ab…");
+        assert_eq!(truncate("ab⚠\u{fe0f}cd", 5), "ab⚠\u{fe0f}…");
+        assert_eq!(truncate("👩\u{200d}🚀👩\u{200d}🚀", 3), "👩\u{200d}🚀…");
+        assert_eq!(truncate("👩\u{200d}🚀👩\u{200d}🚀", 2), "…");
+        assert_eq!(truncate("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
     }
 }

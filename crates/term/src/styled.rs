@@ -5,43 +5,43 @@ use std::sync::Arc;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-use crate::page::{Page, fitting, words};
+use crate::page::{TermPage, fitting_len, words};
 use crate::text::TermText;
 use crate::visible;
 
 /// A sequence of text runs, each with a style and an optional link.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Styled {
-    runs: Vec<Run>,
+pub(crate) struct StyledText {
+    runs: Vec<StyledRun>,
 }
 
 #[derive(Clone, Debug)]
-struct Run {
-    look: Look,
+struct StyledRun {
+    format: RunFormat,
     text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Look {
+struct RunFormat {
     style: Style,
     link: Option<Arc<str>>,
 }
 
-impl Styled {
+impl StyledText {
     pub(crate) fn push(&mut self, style: Style, text: &str) {
-        self.push_look(&Look { style, link: None }, text);
+        self.push_run(&RunFormat { style, link: None }, text);
     }
 
     /// Appends text that links to `url`.
     pub(crate) fn push_link(&mut self, style: Style, text: &str, url: &Arc<str>) {
-        self.push_look(&Look { style, link: Some(url.clone()) }, text);
+        self.push_run(&RunFormat { style, link: Some(url.clone()) }, text);
     }
 
-    fn push_look(&mut self, look: &Look, text: &str) {
+    fn push_run(&mut self, look: &RunFormat, text: &str) {
         let text = visible(text);
         match self.runs.last_mut() {
-            Some(run) if run.look == *look => run.text.push_str(&text),
-            _ => self.runs.push(Run { look: look.clone(), text: text.into_owned() }),
+            Some(run) if run.format == *look => run.text.push_str(&text),
+            _ => self.runs.push(StyledRun { format: look.clone(), text: text.into_owned() }),
         }
     }
 
@@ -54,11 +54,11 @@ impl Styled {
     }
 
     /// Renders the text as one line.
-    pub(crate) fn paint(&self, page: Page) -> TermText {
+    pub(crate) fn paint(&self, page: TermPage) -> TermText {
         let mut out = TermText::new();
         for run in &self.runs {
-            let text = page.paint_style(run.look.style, &run.text);
-            out.push(match run.look.link.as_ref().filter(|_| page.links) {
+            let text = page.paint_style(run.format.style, &run.text);
+            out.push(match run.format.link.as_ref().filter(|_| page.links) {
                 Some(url) => text.linked(url),
                 None => text,
             });
@@ -70,15 +70,15 @@ impl Styled {
     ///
     /// Breaks at newlines and, if possible, at spaces. A space at a break may end the line but is not
     /// carried over to the next one. Indentation is kept.
-    pub(crate) fn wrap(&self, page: Page, width: usize) -> Vec<TermText> {
+    pub(crate) fn wrap(&self, page: TermPage, width: usize) -> Vec<TermText> {
         let mut lines = Vec::new();
         self.wrap_each(page, width, |line| lines.push(line));
         lines
     }
 
-    /// Like [`Styled::wrap`], but passes the lines to `emit` one at a time, so that a long text is not
+    /// Like [`StyledText::wrap`], but passes the lines to `emit` one at a time, so that a long text is not
     /// collected.
-    pub(crate) fn wrap_each(&self, page: Page, width: usize, mut emit: impl FnMut(TermText)) {
+    pub(crate) fn wrap_each(&self, page: TermPage, width: usize, mut emit: impl FnMut(TermText)) {
         let mut line = Self::default();
         let mut end = |line: &mut Self| {
             emit(line.paint(page));
@@ -95,7 +95,7 @@ impl Styled {
             let wide = word.width();
             if word == " " {
                 if (used > 0 || !broken) && used < width {
-                    line.push_look(look, " ");
+                    line.push_run(look, " ");
                     used += 1;
                 }
                 continue;
@@ -105,7 +105,7 @@ impl Styled {
                 (used, broken) = (0, true);
             }
             if wide <= width {
-                line.push_look(look, word);
+                line.push_run(look, word);
                 used += wide;
                 continue;
             }
@@ -113,8 +113,8 @@ impl Styled {
             let mut rest = word;
             while !rest.is_empty() {
                 let first = rest.chars().next().map_or(0, char::len_utf8);
-                let fits = fitting(rest, width - used).max(if used == 0 { first } else { 0 });
-                line.push_look(look, &rest[..fits]);
+                let fits = fitting_len(rest, width - used).max(if used == 0 { first } else { 0 });
+                line.push_run(look, &rest[..fits]);
                 used += rest[..fits].width();
                 rest = &rest[fits..];
                 if !rest.is_empty() {
@@ -127,8 +127,8 @@ impl Styled {
     }
 
     /// Returns the words, spaces and newlines, each with its style.
-    fn words(&self) -> impl Iterator<Item = (&Look, &str)> {
-        self.runs.iter().flat_map(|run| words(&run.text).map(move |word| (&run.look, word)))
+    fn words(&self) -> impl Iterator<Item = (&RunFormat, &str)> {
+        self.runs.iter().flat_map(|run| words(&run.text).map(move |word| (&run.format, word)))
     }
 }
 
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_indented_stays_so() {
-        let page = Page { width: Some(12), color: false, links: false };
-        let mut text = Styled::default();
+    fn indentation_is_kept() {
+        let page = TermPage { width: Some(12), color: false, links: false };
+        let mut text = StyledText::default();
         text.push(Style::new(), "if x:\n    return one two\n  done");
         assert_eq!(text.wrap(page, 12), ["if x:", "    return ", "one two", "  done"]);
     }

@@ -12,17 +12,17 @@ use crate::visible;
 
 /// Text in which every control sequence was written by this crate.
 ///
-/// It cannot be built from raw text: [`From`], [`fmt::Write`] and [`text!`](crate::text) make control and
-/// direction characters [visible]. Only [`Page::paint`](crate::Page::paint) and the renderers of this crate
-/// add styles and links. A `TermText` that is formatted into another one keeps its styles, so `write!` and
-/// `text!` can mix styled text with text from logs:
+/// It cannot be built from raw text: [`From`], [`fmt::Write`] and [`text!`](crate::text) make
+/// control and direction characters [visible]. Only [`TermPage::paint`](crate::TermPage::paint) and the
+/// renderers of this crate add styles and links. A `TermText` that is formatted into another one keeps its
+/// styles, so `write!` and `text!` can mix styled text with text from logs:
 ///
 /// ```
-/// use threadline_term::{Label, Page, text};
+/// use threadline_term::{TermPage, TextLabel, text};
 ///
-/// let page = Page { width: None, color: true, links: false };
+/// let page = TermPage { width: None, color: true, links: false };
 /// let name = "a\u{1b}[2Jb";
-/// let line = text!("{}: {name}", page.paint(Label::Dim, "name"));
+/// let line = text!("{}: {name}", page.paint(TextLabel::Dim, "name"));
 /// assert_eq!(line.as_str(), "\u{1b}[2mname\u{1b}[0m: a^[[2Jb");
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -271,15 +271,15 @@ mod tests {
     use std::fmt::Write;
 
     use super::*;
-    use crate::{Label, Page};
+    use crate::{TermPage, TextLabel};
 
-    const PAGE: Page = Page { width: None, color: true, links: true };
+    const PAGE: TermPage = TermPage { width: None, color: true, links: true };
     const HOSTILE: &str = "\u{1b}[31m\u{9b}2J\u{7}\u{202e}\r\u{8}\u{7f}";
     const SHOWN: &str = "^[[31m<U+009B>2J^G<U+202E>^M^H^?";
 
     #[test]
-    fn whatever_way_text_comes_in_it_is_visible() {
-        let painted = PAGE.paint(Label::Dim, HOSTILE);
+    fn all_conversions_make_control_characters_visible() {
+        let painted = PAGE.paint(TextLabel::Dim, HOSTILE);
         assert_eq!(painted.as_str(), format!("\u{1b}[2m{SHOWN}\u{1b}[0m"));
         let owned = HOSTILE.to_owned();
         for text in [HOSTILE.into(), TermText::from(&owned), owned.clone().into(), Cow::from(HOSTILE).into()]
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_to_a_plain_address_or_nowhere() {
+    fn a_link_with_control_characters_is_dropped() {
         let link = TermText::from("x").linked("https://example.org");
         assert_eq!(link.as_str(), "\u{1b}]8;;https://example.org\u{1b}\\x\u{1b}]8;;\u{1b}\\");
         assert_eq!((&*link.plain(), link.width()), ("x", 1));

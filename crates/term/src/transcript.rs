@@ -5,60 +5,61 @@ mod item;
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
-use threadline_view::figure::{duration, plural, short_count};
+use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, Body, BranchView, Item, Level, Totals, Transcript, TurnView, short_model, short_tool,
+    AgentView, BranchView, DetailLevel, ItemBody, Transcript, TranscriptItem, TurnView, UsageTotals,
+    short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::page::{Label, Page, cut};
+use crate::page::{TermPage, TextLabel, truncate};
 use crate::text::TermText;
 use crate::{markdown, text, visible};
 
 /// The settings for rendering a transcript.
 #[derive(Clone, Debug)]
-pub struct Style {
+pub struct TranscriptStyle {
     /// The level of detail.
-    pub level: Level,
+    pub level: DetailLevel,
     /// The time zone for times.
     pub zone: TimeZone,
 }
 
 /// The width of the cost column.
-const COST: usize = 10;
+const COST_WIDTH: usize = 10;
 
 /// Renders a transcript.
-pub fn render_transcript(transcript: &Transcript, page: Page, style: &Style) -> TermText {
-    let mut writer = Writer::new(page, style);
-    writer.head(transcript);
+pub fn render_transcript(transcript: &Transcript, page: TermPage, style: &TranscriptStyle) -> TermText {
+    let mut writer = TermWriter::new(page, style);
+    writer.header(transcript);
     for turn in &transcript.turns {
         writer.turn(turn, 0);
     }
-    writer.rest(transcript);
+    writer.footer(transcript);
     writer.out
 }
 
 /// Renders a transcript incrementally, turn by turn.
-pub struct Telegraph<'a> {
-    writer: Writer<'a>,
+pub struct TranscriptRenderer<'a> {
+    writer: TermWriter<'a>,
 }
 
-impl<'a> Telegraph<'a> {
+impl<'a> TranscriptRenderer<'a> {
     /// Returns a renderer at the start of a transcript.
-    pub fn new(page: Page, style: &'a Style) -> Self {
-        Self { writer: Writer::new(page, style) }
+    pub fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
+        Self { writer: TermWriter::new(page, style) }
     }
 
     /// Renders the part above the conversation: title, metadata and total cost.
-    pub fn head(&mut self, transcript: &Transcript) -> TermText {
-        self.writer.head(transcript);
-        self.taken()
+    pub fn header(&mut self, transcript: &Transcript) -> TermText {
+        self.writer.header(transcript);
+        self.take_output()
     }
 
     /// Renders the next turn.
     pub fn turn(&mut self, turn: &TurnView) -> TermText {
         self.writer.turn(turn, 0);
-        self.taken()
+        self.take_output()
     }
 
     /// Renders everything after the conversation, piece by piece, since there may be very many branches.
@@ -66,23 +67,23 @@ impl<'a> Telegraph<'a> {
     /// # Errors
     ///
     /// The first error of `sink`, which is not called again.
-    pub fn rest<E>(
+    pub fn footer<E>(
         &mut self,
         transcript: &Transcript,
         mut sink: impl FnMut(TermText) -> Result<(), E>,
     ) -> Result<(), E> {
         self.writer.strays(transcript);
-        sink(self.taken())?;
+        sink(self.take_output())?;
         for branch in &transcript.branches {
-            self.writer.branch(branch, branch.is_before(transcript.span));
-            sink(self.taken())?;
+            self.writer.branch(branch, branch.is_earlier_conversation(transcript.span));
+            sink(self.take_output())?;
         }
         self.writer.findings(transcript);
-        sink(self.taken())
+        sink(self.take_output())
     }
 
     /// Returns the text rendered since the last call.
-    fn taken(&mut self) -> TermText {
+    fn take_output(&mut self) -> TermText {
         if !self.writer.out.is_empty() {
             self.writer.wants_gap = !self.writer.out.ends_with("\n\n");
         }
@@ -91,27 +92,31 @@ impl<'a> Telegraph<'a> {
 }
 
 /// Renders items that continue a transcript which was rendered before.
-pub fn render_items(items: &[Item], page: Page, style: &Style) -> TermText {
-    let mut writer = Writer::new(page, style);
+pub fn render_items(items: &[TranscriptItem], page: TermPage, style: &TranscriptStyle) -> TermText {
+    let mut writer = TermWriter::new(page, style);
     writer.items(items, 0);
     writer.out
 }
 
 /// Renders the notice that a call is running. Empty if the item is not a call.
-pub fn render_running(item: &Item, page: Page, style: &Style) -> TermText {
-    let mut writer = Writer::new(page, style);
-    if let Body::Call(call) = &item.body {
+pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptStyle) -> TermText {
+    let mut writer = TermWriter::new(page, style);
+    if let ItemBody::Call(call) = &item.body {
         let about =
             format!("◦ {}  {}  running", visible(short_tool(&call.name)), item::one_line(&call.subject));
-        writer.line(0, Some(Label::Dim), cut(&about, page.room(0)));
+        writer.line(0, Some(TextLabel::Dim), truncate(&about, page.line_width(0)));
     }
     writer.out
 }
 
 /// Renders the duration, tokens and cost of a finished turn. Empty if there are none.
-pub fn render_end(turn: &TurnView, page: Page) -> TermText {
+pub fn render_turn_summary(turn: &TurnView, page: TermPage) -> TermText {
     let text = figures(turn, true).into_iter().chain(cost(&turn.spent)).collect::<Vec<_>>().join(" · ");
-    if text.is_empty() { TermText::new() } else { page.paint(Label::Dim, format!("── {text}")) + "\n" }
+    if text.is_empty() {
+        TermText::new()
+    } else {
+        page.paint(TextLabel::Dim, format!("── {text}")) + "\n"
+    }
 }
 
 /// Returns the duration and tokens of a turn. With `split`, includes the shares of tools, answers and
@@ -139,13 +144,13 @@ fn figures(turn: &TurnView, split: bool) -> Vec<String> {
 }
 
 /// Returns the cost of model calls, if there were any.
-fn cost(spent: &Totals) -> Option<String> {
+fn cost(spent: &UsageTotals) -> Option<String> {
     (spent.calls > 0).then(|| spent.short_cost())
 }
 
-struct Writer<'a> {
-    page: Page,
-    style: &'a Style,
+struct TermWriter<'a> {
+    page: TermPage,
+    style: &'a TranscriptStyle,
     out: TermText,
     /// Whether the text written before `out` does not end with an empty line.
     wants_gap: bool,
@@ -153,15 +158,15 @@ struct Writer<'a> {
     day: Option<jiff::civil::Date>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(page: Page, style: &'a Style) -> Self {
+impl<'a> TermWriter<'a> {
+    fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
         Self { page, style, out: TermText::new(), wants_gap: false, day: None }
     }
 
-    fn rest(&mut self, transcript: &Transcript) {
+    fn footer(&mut self, transcript: &Transcript) {
         self.strays(transcript);
         for branch in &transcript.branches {
-            self.branch(branch, branch.is_before(transcript.span));
+            self.branch(branch, branch.is_earlier_conversation(transcript.span));
         }
         self.findings(transcript);
     }
@@ -169,7 +174,7 @@ impl<'a> Writer<'a> {
     fn strays(&mut self, transcript: &Transcript) {
         if !transcript.agents.is_empty() {
             self.gap();
-            self.line(0, Some(Label::Warning), "╌╌ sub-agents without a starting call");
+            self.line(0, Some(TextLabel::Warning), "╌╌ sub-agents without a starting call");
             for agent in &transcript.agents {
                 self.agent(agent, 2);
             }
@@ -180,13 +185,13 @@ impl<'a> Writer<'a> {
         if !transcript.findings.is_empty() {
             let text = format!("{} (threadline check)", plural(transcript.findings.len() as u64, "finding"));
             self.gap();
-            self.line(0, Some(Label::Warning), &text);
+            self.line(0, Some(TextLabel::Warning), &text);
         }
     }
 
-    fn head(&mut self, transcript: &Transcript) {
+    fn header(&mut self, transcript: &Transcript) {
         let title = visible(transcript.heading().unwrap_or("(no messages)")).into_owned();
-        let title = self.page.paint(Label::Title, cut(&title, self.page.column(0)));
+        let title = self.page.paint(TextLabel::Title, truncate(&title, self.page.prose_width(0)));
         let version = transcript.version.as_ref().map(|version| format!("Claude Code {version}"));
         let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &version];
         let mut about: Vec<String> =
@@ -198,14 +203,14 @@ impl<'a> Writer<'a> {
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
-            self.line(0, Some(Label::Dim), &line);
+            self.line(0, Some(TextLabel::Dim), &line);
         }
         if let Some(caveat) = transcript.spent.caveat() {
-            self.paragraph(0, Some(Label::Dim), &format!("≥ minimum: {caveat}"));
+            self.paragraph(0, Some(TextLabel::Dim), &format!("≥ minimum: {caveat}"));
         }
     }
 
-    fn line(&mut self, indent: usize, label: Option<Label>, text: impl Into<TermText>) {
+    fn line(&mut self, indent: usize, label: Option<TextLabel>, text: impl Into<TermText>) {
         let text = match label {
             Some(label) => self.page.paint(label, text),
             None => text.into(),
@@ -222,7 +227,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn paragraph(&mut self, indent: usize, label: Option<Label>, text: &str) {
+    fn paragraph(&mut self, indent: usize, label: Option<TextLabel>, text: &str) {
         let page = self.page;
         page.wrap_each(visible(text).trim_end(), indent, |line| self.line(indent, label, &line));
     }
@@ -241,7 +246,7 @@ impl<'a> Writer<'a> {
     /// right.
     fn turn(&mut self, turn: &TurnView, indent: usize) {
         let mut about = vec![turn.anchor.clone()];
-        about.extend(turn.span.map(|(start, _)| self.moment(start)));
+        about.extend(turn.span.map(|(start, _)| self.format_time(start)));
         about.extend(turn.models.iter().map(|model| visible(short_model(model)).into_owned()));
         if turn.open {
             about.push("unfinished".to_owned());
@@ -249,38 +254,40 @@ impl<'a> Writer<'a> {
         self.gap();
         let number = format!("── {} ", turn.number);
         let about = about.join(" · ");
-        let room = self.page.column(indent);
+        let room = self.page.prose_width(indent);
         let cost = cost(&turn.spent).unwrap_or_default();
         // The shares of the duration are shown only if there is space for them.
-        let fits = |figures: &str| number.width() + about.width() + figures.width() + COST + 2 <= room;
+        let fits = |figures: &str| number.width() + about.width() + figures.width() + COST_WIDTH + 2 <= room;
         let figures = Some(figures(turn, true).join(" · ")).filter(|figures| fits(figures));
         let figures = figures.unwrap_or_else(|| self::figures(turn, false).join(" · "));
         let line = if self.page.width.is_none() {
             let parts = [about, figures, cost];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            self.page.paint(Label::Strong, &number) + self.page.paint(Label::Dim, parts.join(" · "))
+            self.page.paint(TextLabel::Strong, &number) + self.page.paint(TextLabel::Dim, parts.join(" · "))
         } else {
-            let margin = format!("{figures}{cost:>COST$}");
-            let about = cut(&about, room.saturating_sub(number.width() + margin.width() + 2).max(12));
+            let margin = format!("{figures}{cost:>COST_WIDTH$}");
+            let about = truncate(&about, room.saturating_sub(number.width() + margin.width() + 2).max(12));
             let gap = room.saturating_sub(number.width() + about.width() + margin.width()).max(2);
-            let rest = cut(&format!("{about}{:gap$}{margin}", ""), room.saturating_sub(number.width()));
-            self.page.paint(Label::Strong, &number) + self.page.paint(Label::Dim, rest.trim_end())
+            let rest = truncate(&format!("{about}{:gap$}{margin}", ""), room.saturating_sub(number.width()));
+            self.page.paint(TextLabel::Strong, &number) + self.page.paint(TextLabel::Dim, rest.trim_end())
         };
         self.line(indent, None, &line);
         self.items(&turn.items, indent);
     }
 
-    /// Renders the cost of the reply that begins with this item, at [`Level::Full`] or above.
-    fn reply_cost(&mut self, item: &Item, indent: usize) {
-        let Some(spent) = item.spent.as_deref().filter(|_| self.style.level >= Level::Full) else { return };
+    /// Renders the cost of the reply that begins with this item, at [`DetailLevel::Full`] or above.
+    fn reply_cost(&mut self, item: &TranscriptItem, indent: usize) {
+        let Some(spent) = item.spent.as_deref().filter(|_| self.style.level >= DetailLevel::Full) else {
+            return;
+        };
         let (read, said) = (short_count(spent.tokens.context()), short_count(spent.tokens.output));
-        let text = format!("{read} in, {said} out{:>COST$}", spent.short_cost());
-        let room = if self.page.width.is_some() { self.page.column(indent) } else { 0 };
-        self.line(indent, Some(Label::Dim), format!("{text:>room$}"));
+        let text = format!("{read} in, {said} out{:>COST_WIDTH$}", spent.short_cost());
+        let room = if self.page.width.is_some() { self.page.prose_width(indent) } else { 0 };
+        self.line(indent, Some(TextLabel::Dim), format!("{text:>room$}"));
     }
 
     /// Formats the start time of a turn. Includes the date unless the previous turn began on the same day.
-    fn moment(&mut self, millis: i64) -> String {
+    fn format_time(&mut self, millis: i64) -> String {
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
         let moment = moment.to_zoned(self.style.zone.clone());
         let again = self.day.replace(moment.date()) == Some(moment.date());
@@ -294,7 +301,7 @@ impl<'a> Writer<'a> {
         let mut parts: Vec<_> = parts.into_iter().map(visible).collect();
         parts.extend(cost(&agent.spent).map(Into::into));
         let text = format!("╭ sub-agent  {}", parts.join(" · "));
-        self.line(indent, Some(Label::Tool), cut(&text, self.page.room(indent)));
+        self.line(indent, Some(TextLabel::Tool), truncate(&text, self.page.line_width(indent)));
         for turn in &agent.turns {
             self.turn(turn, indent + 2);
         }
@@ -307,7 +314,7 @@ impl<'a> Writer<'a> {
             None => "unconnected branch".to_owned(),
         };
         self.gap();
-        self.line(0, Some(Label::Warning), format!("╌╌ {name}"));
+        self.line(0, Some(TextLabel::Warning), format!("╌╌ {name}"));
         for turn in &branch.turns {
             self.turn(turn, 2);
         }

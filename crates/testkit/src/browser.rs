@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 pub struct Browser {
     driver: Child,
     /// The output of the driver, kept open because the driver may still write to it.
-    _said: BufReader<ChildStdout>,
+    _stdout: BufReader<ChildStdout>,
     port: u16,
     session: String,
     _profile: tempfile::TempDir,
 }
 
 /// The timeout of every operation, long enough for machines that build at the same time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Browser {
     /// Starts a browser with a window of 1400 by 1000.
@@ -32,8 +32,10 @@ impl Browser {
     /// Returns `None` if no browser is installed, and prints that the test is skipped.
     pub fn start() -> Option<Self> {
         static THERE: OnceLock<bool> = OnceLock::new();
-        if !*THERE.get_or_init(|| is_there() || (install() && is_there())) {
-            crate::skipped("no browser found; install one with `apt install chromium chromium-driver`");
+        if !*THERE.get_or_init(|| is_installed() || (install() && is_installed())) {
+            crate::report_skipped(
+                "no browser found; install one with `apt install chromium chromium-driver`",
+            );
             return None;
         }
         let profile = tempfile::Builder::new().prefix("threadline-browser-").tempdir().ok()?;
@@ -55,7 +57,7 @@ impl Browser {
                 break port;
             }
         };
-        let mut browser = Self { driver, _said: said, port, session: String::new(), _profile: profile };
+        let mut browser = Self { driver, _stdout: said, port, session: String::new(), _profile: profile };
         let data = format!("--user-data-dir={}", browser._profile.path().display());
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -69,7 +71,7 @@ impl Browser {
         let answer = loop {
             match browser.call("POST", "/session", &wanted) {
                 Ok(answer) => break answer,
-                Err(error) => assert!(started.elapsed() < PATIENCE, "cannot start the browser: {error}"),
+                Err(error) => assert!(started.elapsed() < TIMEOUT, "cannot start the browser: {error}"),
             }
             std::thread::sleep(Duration::from_millis(50));
         };
@@ -92,18 +94,14 @@ impl Browser {
     /// # Panics
     ///
     /// If that takes longer than the timeout.
-    pub fn wait(&self, script: &str) -> Value {
+    pub fn wait_for(&self, script: &str) -> Value {
         let started = Instant::now();
         loop {
             let value = self.run(script);
             if !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0) && value != json!("") {
                 return value;
             }
-            assert!(
-                started.elapsed() < PATIENCE,
-                "condition not met in time: {script}\n{:?}",
-                self.console()
-            );
+            assert!(started.elapsed() < TIMEOUT, "condition not met in time: {script}\n{:?}", self.console());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -129,7 +127,7 @@ impl Browser {
     }
 
     /// Emulates the preferred colour scheme: `light` or `dark`.
-    pub fn prefer(&self, theme: &str) {
+    pub fn set_color_scheme(&self, theme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": theme});
         self.devtools("Emulation.setEmulatedMedia", &json!({"features": [feature]}));
     }
@@ -141,7 +139,7 @@ impl Browser {
     }
 
     /// Returns a screenshot of the viewport, as base64.
-    pub fn picture(&self) -> String {
+    pub fn screenshot(&self) -> String {
         let taken = self.devtools("Page.captureScreenshot", &json!({"format": "png"}));
         taken["data"].as_str().unwrap_or_default().to_owned()
     }
@@ -154,7 +152,7 @@ impl Browser {
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let told = |error: std::io::Error| error.to_string();
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(told)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(told)?;
         let body = body.to_string();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         let request =
@@ -196,22 +194,22 @@ impl Drop for Browser {
     }
 }
 
-fn is_there() -> bool {
-    ["chromedriver", "chromium"].iter().all(|program| answers(program, &["--version"]))
+fn is_installed() -> bool {
+    ["chromedriver", "chromium"].iter().all(|program| succeeds(program, &["--version"]))
 }
 
 /// Installs the browser if that needs no permission: as root, on a system with apt.
 fn install() -> bool {
     let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
-    if !root || !answers("apt-get", &["--version"]) {
+    if !root || !succeeds("apt-get", &["--version"]) {
         return false;
     }
     eprintln!("installing chromium and chromium-driver with apt");
     let packages = ["install", "-y", "--no-install-recommends", "chromium", "chromium-driver"];
-    answers("apt-get", &packages) || (answers("apt-get", &["update"]) && answers("apt-get", &packages))
+    succeeds("apt-get", &packages) || (succeeds("apt-get", &["update"]) && succeeds("apt-get", &packages))
 }
 
-fn answers(program: &str, args: &[&str]) -> bool {
+fn succeeds(program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

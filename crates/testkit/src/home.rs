@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::notation::{Defaults, build_log};
+use crate::notation::{LineDefaults, build_log};
 
 /// An isolated Claude Code home, which is deleted when dropped.
 pub struct TestHome {
@@ -39,7 +39,7 @@ impl TestHome {
     /// Writes a session of the project at `cwd`, which may be a Windows path, and returns its path.
     pub fn session_in(&self, cwd: &str, name: &str, notation: &str) -> PathBuf {
         let session = session_uuid(name);
-        let bytes = build_log(notation, &Defaults { session: &session, cwd, agent: None });
+        let bytes = build_log(notation, &LineDefaults { session: &session, cwd, agent: None });
         self.file(format!("projects/{}/{session}.jsonl", slug(cwd)), bytes)
     }
 
@@ -54,7 +54,7 @@ impl TestHome {
         if let Some(meta_json) = meta_json {
             self.file(format!("{stem}.meta.json"), meta_json);
         }
-        let defaults = Defaults { session: &session, cwd: "/home/ada/loom", agent: Some(agent_id) };
+        let defaults = LineDefaults { session: &session, cwd: "/home/ada/loom", agent: Some(agent_id) };
         self.file(format!("{stem}.jsonl"), build_log(notation, &defaults))
     }
 

@@ -82,6 +82,6 @@ pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
 pub use samples::{Sample, samples};
-pub use secret::{Lot, Secret, harmless, planted, secrets};
+pub use secret::{GeneratedSecret, SeededRandom, secrets, secrets_in_context, text_without_secrets};
 pub use shared::{corpus, demo, shared, shared_logs};
-pub use skip::skipped;
+pub use skip::report_skipped;

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::token::Token::{self, Json, List, Word};
-use crate::token::{Changes, Scan, fail, quote};
+use crate::token::{Modifiers, NotationScanner, fail, quote};
 
 /// Values for fields that the notation of a line does not set.
-pub(crate) struct Defaults<'a> {
+pub(crate) struct LineDefaults<'a> {
     pub(crate) session: &'a str,
     pub(crate) cwd: &'a str,
     /// The id of a sub-agent. If set, all lines have this `agentId` and are sidechain lines.
@@ -26,10 +26,10 @@ pub fn log(notation: &str) -> Vec<u8> {
 
 /// Returns the log that `notation` describes, with this session id. See [`log`].
 pub fn log_of(session_id: &str, notation: &str) -> Vec<u8> {
-    build_log(notation, &Defaults { session: session_id, cwd: "/home/ada/loom", agent: None })
+    build_log(notation, &LineDefaults { session: session_id, cwd: "/home/ada/loom", agent: None })
 }
 
-pub(crate) fn build_log(notation: &str, defaults: &Defaults<'_>) -> Vec<u8> {
+pub(crate) fn build_log(notation: &str, defaults: &LineDefaults<'_>) -> Vec<u8> {
     let lines = || {
         let numbered = notation.lines().enumerate().map(|(i, line)| (i + 1, line.trim_start()));
         numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
@@ -54,12 +54,12 @@ pub(crate) fn build_log(notation: &str, defaults: &Defaults<'_>) -> Vec<u8> {
                 out.push(b'\n');
             }
             _ => {
-                let (tokens, changes) = Scan { rest: line.trim_end(), line_no }.line();
+                let (tokens, changes) = NotationScanner { rest: line.trim_end(), line_no }.line();
                 if let Some(time) = changes.time {
                     clock = move_clock(clock, time)
                         .unwrap_or_else(|| fail(line_no, "a time such as `@10:00:07.500` or `@+5m`", time));
                 }
-                let line = Line { line_no, tokens: &tokens, changes: &changes, clock, defaults };
+                let line = NotationLine { line_no, tokens: &tokens, modifiers: &changes, clock, defaults };
                 out.extend(line.build(&ids).to_json().bytes().chain([b'\n']));
             }
         }
@@ -107,9 +107,9 @@ fn move_clock(clock: Timestamp, time: &str) -> Option<Timestamp> {
 
 /// A JSON object under construction: keys in order, values as JSON text.
 #[derive(Default)]
-struct Object(Vec<(String, String)>);
+struct JsonObject(Vec<(String, String)>);
 
-impl Object {
+impl JsonObject {
     fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         self.set(key, value.into());
         self
@@ -136,16 +136,16 @@ impl Object {
     }
 }
 
-struct Line<'a> {
+struct NotationLine<'a> {
     line_no: usize,
     tokens: &'a [Token<'a>],
-    changes: &'a Changes<'a>,
+    modifiers: &'a Modifiers<'a>,
     clock: Timestamp,
-    defaults: &'a Defaults<'a>,
+    defaults: &'a LineDefaults<'a>,
 }
 
-impl<'a> Line<'a> {
-    fn build(&self, ids: &HashSet<&str>) -> Object {
+impl<'a> NotationLine<'a> {
+    fn build(&self, ids: &HashSet<&str>) -> JsonObject {
         let mut object = match self.tokens {
             [Word(record), args @ ..] if is_record(record) => self.record(record, args),
             [Word(id), Word("<-"), Word(parent), Word(form), args @ ..] => {
@@ -158,10 +158,10 @@ impl<'a> Line<'a> {
             [Word(id), Word(form), args @ ..] if *form != "<-" => self.node(id, None, form, args),
             _ => self.expected("`ID FORM`, `ID <- PARENT FORM` or a record"),
         };
-        for (key, value) in &self.changes.set {
+        for (key, value) in &self.modifiers.set {
             object.set(key, (*value).to_owned());
         }
-        for key in &self.changes.removed {
+        for key in &self.modifiers.removed {
             match object.0.iter().position(|(k, _)| k == key) {
                 Some(i) => drop(object.0.remove(i)),
                 None => fail(self.line_no, "a key of this line to remove", key),
@@ -179,7 +179,7 @@ impl<'a> Line<'a> {
     }
 
     fn named(&self, name: &str, default: &str) -> String {
-        self.changes.get(name).map_or_else(|| quote(default), str::to_owned)
+        self.modifiers.get(name).map_or_else(|| quote(default), str::to_owned)
     }
 
     fn session(&self) -> String {
@@ -187,47 +187,47 @@ impl<'a> Line<'a> {
     }
 
     /// Builds a line of the tree: the fields of `form` within the common envelope.
-    fn node(&self, id: &str, parent: Option<&str>, form: &str, args: &[Token<'_>]) -> Object {
+    fn node(&self, id: &str, parent: Option<&str>, form: &str, args: &[Token<'_>]) -> JsonObject {
         let body = self.form(id, parent, form, args);
-        let agent = self.changes.get("agent").map(str::to_owned).or(self.defaults.agent.map(quote));
-        let is_sidechain = self.changes.has("sidechain") || self.defaults.agent.is_some();
+        let agent = self.modifiers.get("agent").map(str::to_owned).or(self.defaults.agent.map(quote));
+        let is_sidechain = self.modifiers.has_flag("sidechain") || self.defaults.agent.is_some();
         let version = self.named("version", "2.1.197");
         let is_old = is_before_2_1_81(&version);
         let parent_json = parent.map_or("null".to_owned(), quote);
 
         let mut head = if form == "boundary" {
-            Object::default().with("parentUuid", "null").with("logicalParentUuid", parent_json)
+            JsonObject::default().with("parentUuid", "null").with("logicalParentUuid", parent_json)
         } else {
-            Object::default().with("parentUuid", parent_json)
+            JsonObject::default().with("parentUuid", parent_json)
         };
         head = head.with("isSidechain", is_sidechain.to_string());
-        let envelope = Object::default()
+        let envelope = JsonObject::default()
             .with("userType", quote("external"))
             .with_some("entrypoint", (!is_old).then(|| quote("cli")))
             .with("cwd", self.named("cwd", self.defaults.cwd))
             .with("sessionId", self.session())
             .with("version", version)
             .with("gitBranch", self.named("branch", "main"))
-            .with_some("teamName", self.changes.get("team").map(str::to_owned));
+            .with_some("teamName", self.modifiers.get("team").map(str::to_owned));
 
-        let agent = Object::default().with_some("agentId", agent);
+        let agent = JsonObject::default().with_some("agentId", agent);
         let parts = if is_old { [head, envelope, agent, body] } else { [head, agent, body, envelope] };
-        let mut object = Object::default();
+        let mut object = JsonObject::default();
         for (key, value) in parts.into_iter().flat_map(|part| part.0) {
             object.set(&key, value);
         }
         object
     }
 
-    fn form(&self, id: &str, parent: Option<&str>, form: &str, args: &[Token<'_>]) -> Object {
-        let typed = |name: &str| Object::default().with("type", quote(name));
-        let meta = self.changes.has("meta").then(|| "true".to_owned());
+    fn form(&self, id: &str, parent: Option<&str>, form: &str, args: &[Token<'_>]) -> JsonObject {
+        let typed = |name: &str| JsonObject::default().with("type", quote(name));
+        let meta = self.modifiers.has_flag("meta").then(|| "true".to_owned());
         let user = |content: String| {
             typed("user")
                 .with("message", format!(r#"{{"role":"user","content":{content}}}"#))
                 .with_some("isMeta", meta.clone())
         };
-        let stamped = |object: Object| object.with("uuid", quote(id)).with("timestamp", self.time());
+        let stamped = |object: JsonObject| object.with("uuid", quote(id)).with("timestamp", self.time());
         match (form, args) {
             ("user", [content]) => stamped(user(self.content(content))),
             ("compact-summary", [content]) => stamped(
@@ -242,7 +242,7 @@ impl<'a> Line<'a> {
                     .with_some("sourceToolAssistantUUID", parent.map(quote))
             }
             ("reply", [Word(message), blocks @ ..]) => {
-                let head = Object::default()
+                let head = JsonObject::default()
                     .with("message", self.reply(message, blocks).to_json())
                     .with("requestId", self.named("req", &format!("req_{message}")));
                 stamped(head.with("type", quote("assistant")).with_some("isMeta", meta))
@@ -255,7 +255,8 @@ impl<'a> Line<'a> {
                 object.with("timestamp", self.time()).with("uuid", quote(id))
             }
             ("boundary", [Word(trigger @ ("auto" | "manual")), rest @ ..]) => {
-                let metadata = Object::default().with("trigger", quote(trigger)).with("preTokens", "150000");
+                let metadata =
+                    JsonObject::default().with("trigger", quote(trigger)).with("preTokens", "150000");
                 typed("system")
                     .with("subtype", quote("compact_boundary"))
                     .with("content", quote("Conversation compacted"))
@@ -280,13 +281,15 @@ impl<'a> Line<'a> {
             }
             ("attach", [Word(kind), rest @ ..]) => {
                 let attachment = self.extended(typed(kind), rest).to_json();
-                stamped(Object::default().with("attachment", attachment).with("type", quote("attachment")))
+                stamped(
+                    JsonObject::default().with("attachment", attachment).with("type", quote("attachment")),
+                )
             }
             _ => self.expected("a form such as `user \"text\"` or `reply m1 text \"…\"`"),
         }
     }
 
-    fn reply(&self, message: &str, blocks: &[Token<'_>]) -> Object {
+    fn reply(&self, message: &str, blocks: &[Token<'_>]) -> JsonObject {
         let content = match blocks {
             // An object is a single block; any other JSON value is the whole content.
             [Json(block)] if block.starts_with('{') => format!("[{block}]"),
@@ -295,19 +298,19 @@ impl<'a> Line<'a> {
         };
         let zeros =
             ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
-        let mut usage = zeros.into_iter().fold(Object::default(), |usage, key| usage.with(key, "0"));
-        if let Some(given) = self.changes.get("usage") {
-            for (key, value) in (Scan { rest: "", line_no: self.line_no }).members(given) {
+        let mut usage = zeros.into_iter().fold(JsonObject::default(), |usage, key| usage.with(key, "0"));
+        if let Some(given) = self.modifiers.get("usage") {
+            for (key, value) in (NotationScanner { rest: "", line_no: self.line_no }).members(given) {
                 usage.set(&key, value.to_owned());
             }
         }
-        Object::default()
+        JsonObject::default()
             .with("model", self.named("model", "claude-opus-4-8"))
             .with("id", quote(message))
             .with("type", quote("message"))
             .with("role", quote("assistant"))
             .with("content", content)
-            .with("stop_reason", self.changes.get("stop").unwrap_or("null"))
+            .with("stop_reason", self.modifiers.get("stop").unwrap_or("null"))
             .with("stop_sequence", "null")
             .with("usage", usage.to_json())
     }
@@ -325,7 +328,7 @@ impl<'a> Line<'a> {
     }
 
     fn block(&self, tokens: &[Token<'_>]) -> String {
-        let typed = |name: &str| Object::default().with("type", quote(name));
+        let typed = |name: &str| JsonObject::default().with("type", quote(name));
         let base64 = |name: &str, media: &str, data: &str| {
             let source = typed("base64").with("media_type", quote(media)).with("data", quote(data));
             typed(name).with("source", source.to_json())
@@ -350,7 +353,7 @@ impl<'a> Line<'a> {
                 typed("tool_use").with("id", quote(id)).with("name", quote(name)).with("input", input)
             }
             [Word("fallback"), Word(from), Word(to)] => {
-                let model = |name| Object::default().with("model", quote(name)).to_json();
+                let model = |name| JsonObject::default().with("model", quote(name)).to_json();
                 typed("fallback").with("from", model(from)).with("to", model(to))
             }
             [Word("image")] => base64("image", "image/png", PNG),
@@ -380,7 +383,7 @@ impl<'a> Line<'a> {
         }
         let content = content.unwrap_or_else(|| quote(""));
         // As in real logs, the order of these keys differs between failed and successful calls.
-        let block = Object::default();
+        let block = JsonObject::default();
         let block = if is_error {
             let block = block.with("type", quote("tool_result")).with("content", content);
             block.with("is_error", "true").with("tool_use_id", quote(tool_use))
@@ -397,15 +400,15 @@ impl<'a> Line<'a> {
             [Json(text), rest @ ..] if text.starts_with('"') => (Some((*text).to_owned()), rest),
             rest => (None, rest),
         };
-        (text, self.extended(Object::default(), rest).0)
+        (text, self.extended(JsonObject::default(), rest).0)
     }
 
     /// Returns `object` with the keys of an optional `{…}` set.
-    fn extended(&self, mut object: Object, tokens: &[Token<'_>]) -> Object {
+    fn extended(&self, mut object: JsonObject, tokens: &[Token<'_>]) -> JsonObject {
         match tokens {
             [] => {}
             [Json(more)] if more.starts_with('{') => {
-                for (key, value) in (Scan { rest: "", line_no: self.line_no }).members(more) {
+                for (key, value) in (NotationScanner { rest: "", line_no: self.line_no }).members(more) {
                     object.set(&key, value.to_owned());
                 }
             }
@@ -415,9 +418,9 @@ impl<'a> Line<'a> {
     }
 
     /// Builds a line that is not part of the tree.
-    fn record(&self, record: &str, args: &[Token<'_>]) -> Object {
-        let typed = |name: &str| Object::default().with("type", quote(name));
-        let of_session = |object: Object| object.with("sessionId", self.session());
+    fn record(&self, record: &str, args: &[Token<'_>]) -> JsonObject {
+        let typed = |name: &str| JsonObject::default().with("type", quote(name));
+        let of_session = |object: JsonObject| object.with("sessionId", self.session());
         match (record, args) {
             ("title", [Json(text)]) => of_session(typed("custom-title").with("customTitle", *text)),
             ("ai-title", [Json(text)]) => of_session(typed("ai-title").with("aiTitle", *text)),
@@ -448,8 +451,8 @@ impl<'a> Line<'a> {
                     [Word("update"), backups @ ..] => (true, backups),
                     backups => (false, backups),
                 };
-                let backups = self.extended(Object::default(), backups).to_json();
-                let snapshot = Object::default()
+                let backups = self.extended(JsonObject::default(), backups).to_json();
+                let snapshot = JsonObject::default()
                     .with("messageId", quote(message))
                     .with("trackedFileBackups", backups)
                     .with("timestamp", self.time());

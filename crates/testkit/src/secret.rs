@@ -2,7 +2,7 @@
 
 /// A generated secret, with the surrounding text that identifies it.
 #[derive(Clone, Debug)]
-pub struct Secret {
+pub struct GeneratedSecret {
     /// The kind, as named by `threadline-secret`.
     pub kind: &'static str,
     /// The text with the secret in it.
@@ -13,16 +13,16 @@ pub struct Secret {
 
 /// A deterministic pseudo-random generator.
 #[derive(Clone, Debug)]
-pub struct Lot(u64);
+pub struct SeededRandom(u64);
 
-impl Lot {
+impl SeededRandom {
     /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
     /// Returns a number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub fn number_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -48,7 +48,8 @@ impl Lot {
             _ => ALL,
         };
         loop {
-            let text: String = (0..length).map(|_| set.as_bytes()[self.below(set.len())] as char).collect();
+            let text: String =
+                (0..length).map(|_| set.as_bytes()[self.number_below(set.len())] as char).collect();
             // Real tokens are like this too: they contain a digit if the set does.
             let wants_digit = set.starts_with('0') && length >= 8;
             let ends_well = !text.ends_with(['-', '_']) && !text.starts_with(['-', '_']);
@@ -249,8 +250,8 @@ const SHAPES: &[(&str, &str, &str, &str)] = &[
     ("assignment", "ENCRYPTION_KEY=", "a44", "\n"),
 ];
 
-fn make(notation: &str, lot: &mut Lot) -> String {
-    let part = |part: &str, lot: &mut Lot| {
+fn generate(notation: &str, lot: &mut SeededRandom) -> String {
+    let part = |part: &str, lot: &mut SeededRandom| {
         let mut letters = part.chars();
         let set = letters.next().unwrap_or_default();
         match letters.as_str().parse::<usize>() {
@@ -263,35 +264,39 @@ fn make(notation: &str, lot: &mut Lot) -> String {
 }
 
 /// Generates secrets of every kind from `seed`.
-pub fn secrets(seed: u64) -> Vec<Secret> {
-    let mut lot = Lot::new(seed);
+pub fn secrets(seed: u64) -> Vec<GeneratedSecret> {
+    let mut lot = SeededRandom::new(seed);
     let mut all = Vec::new();
     for (kind, notation) in TOKENS {
-        let secret = make(notation, &mut lot);
-        all.push(Secret { kind, text: format!("it is {secret}, keep it"), secret });
+        let secret = generate(notation, &mut lot);
+        all.push(GeneratedSecret { kind, text: format!("it is {secret}, keep it"), secret });
     }
     for (kind, before, notation, behind) in SHAPES {
-        let secret = make(notation, &mut lot);
-        all.push(Secret { kind, text: format!("{before}{secret}{behind}"), secret });
+        let secret = generate(notation, &mut lot);
+        all.push(GeneratedSecret { kind, text: format!("{before}{secret}{behind}"), secret });
     }
     for name in ["RSA ", "EC ", "OPENSSH ", ""] {
         let lines: Vec<String> = (0..12).map(|_| lot.text('b', 64)).collect();
         let rule = |end: &str| format!("-----{end} {name}PRIVATE {}-----", "KEY");
         let text = format!("{}\n{}\n{}\n", rule("BEGIN"), lines.join("\n"), rule("END"));
-        all.push(Secret { kind: "private-key", text, secret: lines[5].clone() });
+        all.push(GeneratedSecret { kind: "private-key", text, secret: lines[5].clone() });
     }
     let header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
     let jwt = format!("{header}.eyJ{}.{}", lot.text('-', 60), lot.text('-', 43));
-    all.push(Secret { kind: "jwt", text: format!("cookie: {jwt}; path=/"), secret: jwt });
+    all.push(GeneratedSecret { kind: "jwt", text: format!("cookie: {jwt}; path=/"), secret: jwt });
     let discord = format!("MTA5{}.G{}.{}", "ODc2NTQzMjEwOTg3NjU0", lot.text('a', 5), lot.text('a', 38));
-    all.push(Secret { kind: "discord-token", text: format!("discord.login({discord})"), secret: discord });
+    all.push(GeneratedSecret {
+        kind: "discord-token",
+        text: format!("discord.login({discord})"),
+        secret: discord,
+    });
     let login = base64(format!("weaver:{}", lot.text('a', 14)).as_bytes());
-    all.push(Secret { kind: "docker-auth", text: format!("\"auth\": \"{login}\""), secret: login });
+    all.push(GeneratedSecret { kind: "docker-auth", text: format!("\"auth\": \"{login}\""), secret: login });
     let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow".to_owned();
-    all.push(Secret { kind: "seed-phrase", text: format!("it is: {phrase}."), secret: phrase });
+    all.push(GeneratedSecret { kind: "seed-phrase", text: format!("it is: {phrase}."), secret: phrase });
     let putty: Vec<String> = (0..8).map(|_| lot.text('b', 64)).collect();
     let text = format!("Private-Lines: 8\n{}\nPrivate-MAC: 00", putty.join("\n"));
-    all.push(Secret { kind: "private-key", text, secret: putty[3].clone() });
+    all.push(GeneratedSecret { kind: "private-key", text, secret: putty[3].clone() });
     all
 }
 
@@ -404,11 +409,11 @@ const PLACES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Generates a password like those that people make up.
-fn thought_up(lot: &mut Lot) -> String {
+fn human_password(lot: &mut SeededRandom) -> String {
     const WORDS: &[&str] = &["Weft", "Shuttle", "Heddle", "Selvage", "Treadle", "Bobbin", "Secret", "Loom"];
-    let word = WORDS[lot.below(WORDS.len())];
-    match lot.below(4) {
-        0 => format!("{word}{}!", 1000 + lot.below(9000)),
+    let word = WORDS[lot.number_below(WORDS.len())];
+    match lot.number_below(4) {
+        0 => format!("{word}{}!", 1000 + lot.number_below(9000)),
         1 => format!("{word}-{}-{}", lot.text('9', 2), lot.text('a', 4)),
         2 => lot.text('a', 14),
         _ => format!("{}#{word}{}", lot.text('a', 3), lot.text('9', 2)),
@@ -433,28 +438,30 @@ fn base64(bytes: &[u8]) -> String {
 ///
 /// These are commands, configuration files, headers and URLs, with tokens of many kinds; and tokens in base64
 /// and hexadecimal, escaped, and split by colour codes. `kind` is the name of the place.
-pub fn planted(seed: u64) -> Vec<Secret> {
-    let mut lot = Lot::new(seed);
+pub fn secrets_in_context(seed: u64) -> Vec<GeneratedSecret> {
+    let mut lot = SeededRandom::new(seed);
     let mut all = Vec::new();
     for (place, before, notation, behind) in PLACES {
         let secret = match *notation {
-            "P" => thought_up(&mut lot),
-            "B" => base64(thought_up(&mut lot).as_bytes()),
+            "P" => human_password(&mut lot),
+            "B" => base64(human_password(&mut lot).as_bytes()),
             "G" => {
                 (0..4).map(|_| format!("q{}", lot.text('L', 3).to_lowercase())).collect::<Vec<_>>().join(" ")
             }
-            "Z52" => (0..52).map(|_| b"abcdefghijklmnopqrstuvwxyz234567"[lot.below(32)] as char).collect(),
-            _ => make(notation, &mut lot),
+            "Z52" => {
+                (0..52).map(|_| b"abcdefghijklmnopqrstuvwxyz234567"[lot.number_below(32)] as char).collect()
+            }
+            _ => generate(notation, &mut lot),
         };
-        all.push(Secret { kind: place, text: format!("{before}{secret}{behind}"), secret });
+        all.push(GeneratedSecret { kind: place, text: format!("{before}{secret}{behind}"), secret });
     }
-    let login = base64(format!("weaver:{}", thought_up(&mut lot)).as_bytes());
+    let login = base64(format!("weaver:{}", human_password(&mut lot)).as_bytes());
     let text = format!("{{\"auths\":{{\"loom.internal\":{{\"auth\":\"{login}\"}}}}}}");
-    all.push(Secret { kind: "docker config", text, secret: login.clone() });
-    all.push(Secret { kind: "basic", text: format!("Authorization: Basic {login}"), secret: login });
+    all.push(GeneratedSecret { kind: "docker config", text, secret: login.clone() });
+    all.push(GeneratedSecret { kind: "basic", text: format!("Authorization: Basic {login}"), secret: login });
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-    let tokens: Vec<Secret> = secrets(seed);
+    let tokens: Vec<GeneratedSecret> = secrets(seed);
     for token in tokens.iter().filter(|token| {
         ["github-token", "aws-key-id", "stripe-key", "slack-token", "jwt", "google-key"].contains(&token.kind)
     }) {
@@ -462,7 +469,7 @@ pub fn planted(seed: u64) -> Vec<Secret> {
         let (head, tail) = plain.split_at(plain.len() / 2);
         let encoded = base64(plain.as_bytes());
         let long = base64(format!("LOOM_TOKEN={plain}\nPORT=80\n").as_bytes());
-        let mut add = |kind, text: String, secret: String| all.push(Secret { kind, text, secret });
+        let mut add = |kind, text: String, secret: String| all.push(GeneratedSecret { kind, text, secret });
         add("token in base 64", format!("echo {encoded} | base64 -d"), encoded.clone());
         add("file in base 64", format!("data: {long}"), long);
         add("token in base 16", format!("0x{}", hex(plain)).replacen("0x", "hex: ", 1), hex(plain));
@@ -478,27 +485,31 @@ pub fn planted(seed: u64) -> Vec<Secret> {
     if let Some(key) = key {
         let encoded = base64(key.text.as_bytes());
         let text = format!("client-key-data: {encoded}\n");
-        all.push(Secret { kind: "kubeconfig key", text, secret: encoded });
+        all.push(GeneratedSecret { kind: "kubeconfig key", text, secret: encoded });
         let json = key.text.replace('\n', "\\n");
         let text = format!("{{\"type\":\"service_account\",\"private_key\":\"{json}\"}}");
-        all.push(Secret { kind: "service account", text, secret: key.secret.clone() });
+        all.push(GeneratedSecret { kind: "service account", text, secret: key.secret.clone() });
     }
     let lines: Vec<String> = (0..2).map(|_| lot.text('b', 48)).collect();
     let text = format!(
         "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 2\nAAAA\nPrivate-Lines: 1\n{}\nPrivate-MAC: 0",
         lines[0]
     );
-    all.push(Secret { kind: ".ppk", text, secret: lines[0].clone() });
+    all.push(GeneratedSecret { kind: ".ppk", text, secret: lines[0].clone() });
     const SEEDS: &[&str] = &[
         "legal winner thank year wave sausage worth useful legal winner thank yellow",
         "letter advice cage absurd amount doctor acoustic avoid letter advice cage above",
         "void come effort suffer camp survey warrior heavy shoot primary clutch crush open amazing screen patrol group space point ten exist slush involve unfold",
     ];
-    let phrase = SEEDS[lot.below(SEEDS.len())];
-    all.push(Secret { kind: "seed phrase", text: format!("wallet: {phrase}\n"), secret: phrase.to_owned() });
+    let phrase = SEEDS[lot.number_below(SEEDS.len())];
+    all.push(GeneratedSecret {
+        kind: "seed phrase",
+        text: format!("wallet: {phrase}\n"),
+        secret: phrase.to_owned(),
+    });
     let listed: String = phrase.split(' ').zip(1..).map(|(word, no)| format!("{no}. {word}\n")).collect();
     let inner = listed.trim_end().trim_start_matches("1. ").to_owned();
-    all.push(Secret {
+    all.push(GeneratedSecret {
         kind: "seed phrase, numbered",
         text: format!("Recovery phrase:\n{listed}"),
         secret: inner,
@@ -508,8 +519,8 @@ pub fn planted(seed: u64) -> Vec<Secret> {
 
 /// Generates text that resembles secrets but contains none: hashes, ids, base64, code, names, prose about
 /// secrets.
-pub fn harmless(seed: u64) -> Vec<String> {
-    let mut lot = Lot::new(seed);
+pub fn text_without_secrets(seed: u64) -> Vec<String> {
+    let mut lot = SeededRandom::new(seed);
     let mut all = Vec::new();
     for _ in 0..40 {
         let (sha, long, base) = (lot.text('h', 40), lot.text('h', 64), lot.text('b', 86));
@@ -537,12 +548,12 @@ pub fn harmless(seed: u64) -> Vec<String> {
         all.push(format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{} weaver@loom", lot.text('b', 43)));
         all.push(format!("pk_live_{word} is public, and so is phc_{}", lot.text('a', 43)));
     }
-    all.extend(TALK.iter().map(|text| (*text).to_owned()));
+    all.extend(PROSE.iter().map(|text| (*text).to_owned()));
     all
 }
 
 /// Prose and code about secrets.
-const TALK: &[&str] = &[
+const PROSE: &[&str] = &[
     "set ANTHROPIC_API_KEY to sk-ant-api03-… and go on",
     "export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     "-----BEGIN PRIVATE KEY----- starts a key, and -----END PRIVATE KEY----- ends it",

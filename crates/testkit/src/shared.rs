@@ -13,7 +13,7 @@ pub fn shared() -> Option<PathBuf> {
     if ["corpus", "truth"].iter().all(|part| folder.join(part).is_dir()) {
         return Some(folder);
     }
-    crate::skipped(&format!("no real sessions in {} (set THREADLINE_SHARED)", folder.display()));
+    crate::report_skipped(&format!("no real sessions in {} (set THREADLINE_SHARED)", folder.display()));
     None
 }
 

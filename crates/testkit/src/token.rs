@@ -14,7 +14,7 @@ pub(crate) enum Token<'a> {
 
 /// The modifiers of a line.
 #[derive(Default)]
-pub(crate) struct Changes<'a> {
+pub(crate) struct Modifiers<'a> {
     pub(crate) named: Vec<(&'a str, String)>,
     pub(crate) flags: Vec<&'a str>,
     pub(crate) set: Vec<(String, &'a str)>,
@@ -22,24 +22,24 @@ pub(crate) struct Changes<'a> {
     pub(crate) time: Option<&'a str>,
 }
 
-impl Changes<'_> {
+impl Modifiers<'_> {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.named.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn has(&self, flag: &str) -> bool {
+    pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.flags.contains(&flag)
     }
 }
 
-pub(crate) struct Scan<'a> {
+pub(crate) struct NotationScanner<'a> {
     pub(crate) rest: &'a str,
     pub(crate) line_no: usize,
 }
 
-impl<'a> Scan<'a> {
-    pub(crate) fn line(mut self) -> (Vec<Token<'a>>, Changes<'a>) {
-        let (mut tokens, mut changes) = (Vec::new(), Changes::default());
+impl<'a> NotationScanner<'a> {
+    pub(crate) fn line(mut self) -> (Vec<Token<'a>>, Modifiers<'a>) {
+        let (mut tokens, mut changes) = (Vec::new(), Modifiers::default());
         while self.skip_blanks() {
             if self.rest.starts_with("+{") {
                 self.rest = &self.rest[1..];

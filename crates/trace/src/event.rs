@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{ApiError, AttachmentLine, CompactBoundary, StopHookSummary, System};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Input, Session};
+use threadline_session::{InputKind, Session};
 
 use crate::attribute as name;
 use crate::generation::Generation;
-use crate::shape::Shape;
-use crate::span::{Event, Value};
+use crate::span::{AttributeValue, SpanEvent};
+use crate::span_options::SpanOptions;
 
 /// Returns the subtype of a `system` line; `None` for other lines.
 pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
@@ -20,12 +20,17 @@ pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the event that a line records. A line without a timestamp gets the time `before`.
-pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_>) -> Option<Event> {
+pub(crate) fn of(
+    session: &Session,
+    idx: usize,
+    before: Millis,
+    shape: &SpanOptions<'_>,
+) -> Option<SpanEvent> {
     let entry = &session.entries()[idx];
     let at = session.timestamp(idx).unwrap_or(before);
-    let event = |name, attributes| Some(Event { name, at, attributes });
+    let event = |name, attributes| Some(SpanEvent { name, at, attributes });
     match entry.kind() {
-        Kind::User if session.input(idx) == Some(Input::Interrupt) => event("interrupted", Vec::new()),
+        Kind::User if session.input(idx) == Some(InputKind::Interrupt) => event("interrupted", Vec::new()),
         Kind::System => match &*subtype(entry)? {
             "compact_boundary" => event("compaction", compaction(entry)),
             "api_error" => event("api_error", failed_request(entry, shape)),
@@ -38,9 +43,9 @@ pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_
             let kind = body.kind()?;
             let hook =
                 body.hook_name().or_else(|| body.hook_event()).filter(|_| kind.starts_with("hook_"))?;
-            let mut attributes = vec![(name::EVENT_HOOK.into(), Value::from(&*hook))];
+            let mut attributes = vec![(name::EVENT_HOOK.into(), AttributeValue::from(&*hook))];
             if kind.ends_with("error") {
-                attributes.push((name::ERROR_TYPE.into(), Value::from(&*kind)));
+                attributes.push((name::ERROR_TYPE.into(), AttributeValue::from(&*kind)));
             }
             event("hook", attributes)
         }
@@ -49,64 +54,71 @@ pub(crate) fn of(session: &Session, idx: usize, before: Millis, shape: &Shape<'_
 }
 
 /// Returns the event for a message that Claude Code wrote in place of a reply.
-pub(crate) fn api_error(generation: &Generation<'_>, text: Option<&str>) -> Event {
+pub(crate) fn api_error(generation: &Generation<'_>, text: Option<&str>) -> SpanEvent {
     let mut attributes = Vec::new();
     if let Some(text) = text {
-        attributes.push((name::EVENT_MESSAGE.into(), Value::from(text)));
+        attributes.push((name::EVENT_MESSAGE.into(), AttributeValue::from(text)));
     }
     if let Some(status) = generation.status {
-        attributes.push((name::EVENT_STATUS.into(), Value::from(status)));
+        attributes.push((name::EVENT_STATUS.into(), AttributeValue::from(status)));
     }
-    Event { name: if generation.is_error { "api_error" } else { "notice" }, at: generation.end, attributes }
+    SpanEvent {
+        name: if generation.is_error { "api_error" } else { "notice" },
+        at: generation.end,
+        attributes,
+    }
 }
 
-fn compaction(entry: &Entry) -> Vec<(crate::span::Name, Value)> {
+fn compaction(entry: &Entry) -> Vec<(crate::span::AttributeName, AttributeValue)> {
     let mut attributes = Vec::new();
     let metadata = entry.lens::<CompactBoundary<'_>>().and_then(|line| line.compact_metadata());
     let Some(metadata) = metadata else { return attributes };
     if let Some(trigger) = metadata.trigger() {
-        attributes.push((name::EVENT_TRIGGER.into(), Value::from(&*trigger)));
+        attributes.push((name::EVENT_TRIGGER.into(), AttributeValue::from(&*trigger)));
     }
     if let Some(tokens) = metadata.pre_tokens() {
-        attributes.push((name::EVENT_TOKENS_BEFORE.into(), Value::from(tokens)));
+        attributes.push((name::EVENT_TOKENS_BEFORE.into(), AttributeValue::from(tokens)));
     }
     if let Some(tokens) = metadata.post_tokens() {
-        attributes.push((name::EVENT_TOKENS_AFTER.into(), Value::from(tokens)));
+        attributes.push((name::EVENT_TOKENS_AFTER.into(), AttributeValue::from(tokens)));
     }
     attributes
 }
 
-fn failed_request(entry: &Entry, shape: &Shape<'_>) -> Vec<(crate::span::Name, Value)> {
+fn failed_request(
+    entry: &Entry,
+    shape: &SpanOptions<'_>,
+) -> Vec<(crate::span::AttributeName, AttributeValue)> {
     let mut attributes = Vec::new();
     let Some(line) = entry.lens::<ApiError<'_>>() else { return attributes };
     if let Some(attempt) = line.retry_attempt() {
-        attributes.push((name::EVENT_ATTEMPT.into(), Value::from(attempt)));
+        attributes.push((name::EVENT_ATTEMPT.into(), AttributeValue::from(attempt)));
     }
     let status = line.error().and_then(|error| error.get("status")?.as_u64());
     if let Some(status) = status {
-        attributes.push((name::EVENT_STATUS.into(), Value::from(status)));
+        attributes.push((name::EVENT_STATUS.into(), AttributeValue::from(status)));
     }
     let code = line.cause().and_then(|cause| cause.get("code")?.as_str());
-    if let Some(code) = code.and_then(|code| shape.note(&code)) {
+    if let Some(code) = code.and_then(|code| shape.metadata(&code)) {
         attributes.push((name::EVENT_MESSAGE.into(), code.into()));
     }
     attributes
 }
 
-fn stop_hooks(entry: &Entry, shape: &Shape<'_>) -> Vec<(crate::span::Name, Value)> {
-    let mut attributes = vec![(name::EVENT_HOOK.into(), Value::from("Stop"))];
+fn stop_hooks(entry: &Entry, shape: &SpanOptions<'_>) -> Vec<(crate::span::AttributeName, AttributeValue)> {
+    let mut attributes = vec![(name::EVENT_HOOK.into(), AttributeValue::from("Stop"))];
     let Some(line) = entry.lens::<StopHookSummary<'_>>() else { return attributes };
     if let Some(count) = line.hook_count() {
-        attributes.push((name::EVENT_HOOKS.into(), Value::from(count)));
+        attributes.push((name::EVENT_HOOKS.into(), AttributeValue::from(count)));
     }
     let errors: Vec<String> = line
         .hook_errors()
         .into_iter()
         .flat_map(|errors| errors.iter())
-        .filter_map(|error| shape.note(&error.as_str()?))
+        .filter_map(|error| shape.metadata(&error.as_str()?))
         .collect();
     if !errors.is_empty() {
-        attributes.push((name::EVENT_HOOK_ERRORS.into(), Value::List(errors)));
+        attributes.push((name::EVENT_HOOK_ERRORS.into(), AttributeValue::List(errors)));
     }
     attributes
 }

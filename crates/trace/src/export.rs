@@ -7,29 +7,29 @@ use std::path::Path;
 use std::time::Instant;
 
 use threadline_entry::{Ending, Entry, Kind, Millis, Position, parse_line};
-use threadline_session::{Family, Outcome, Session};
-use threadline_store::{AgentFile, Mark, SessionFile};
+use threadline_session::{Session, SessionFamily, ToolOutcome};
+use threadline_store::{AgentFile, FileMark, SessionFile};
 
-use crate::agents::{Agents, Run, lines_from, runs_of};
-use crate::cut::{Continued, Cutter, Head, Piece, Whose};
-use crate::sender::{Receive, Received, Undelivered};
-use crate::shape::Shape;
-use crate::span::{Span, SpanKind};
+use crate::agent_runs::{AgentRun, UnsentAgentLogs, lines_from, runs_of};
+use crate::sender::{DeliveryError, DeliverySummary, SpanReceiver};
+use crate::sent_replies::SentReplies;
+use crate::span::{SpanKind, TraceSpan};
+use crate::span_options::SpanOptions;
 use crate::spool;
-use crate::state::{Pending, State, States};
-use crate::told::Told;
-use crate::turn::{Home, spans_of, spans_of_agent, tool_span};
+use crate::state::{ExportState, PendingAgent, StateDir};
+use crate::turn::{TurnSpanParent, spans_of, spans_of_agent, tool_span_id};
+use crate::turn_splitter::{LogOwner, TurnHeader, TurnPart, TurnProgress, TurnSplitter};
 
 /// Exports sessions to a receiver.
 pub struct Exporter<'a> {
     /// How spans are built.
-    pub shape: Shape<'a>,
+    pub shape: SpanOptions<'a>,
     /// Where spans are sent.
-    pub receiver: &'a dyn Receive,
+    pub receiver: &'a dyn SpanReceiver,
     /// The progress of earlier exports. `None` sends everything and saves nothing.
-    pub states: Option<&'a States>,
+    pub states: Option<&'a StateDir>,
     /// Whether undelivered spans are kept in a spool file.
-    pub spools: bool,
+    pub use_spool: bool,
     /// The number of attempts per request.
     pub tries: u32,
     /// The deadline.
@@ -40,7 +40,7 @@ pub struct Exporter<'a> {
 
 /// The result of exporting a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// The number of turns delivered.
     pub turns: usize,
     /// The number of spans delivered.
@@ -48,7 +48,7 @@ pub struct Exported {
     /// The number of bytes of the log that were read.
     pub bytes: u64,
     /// The receiver's response.
-    pub received: Received,
+    pub received: DeliverySummary,
     /// Whether the log ends in an unfinished turn that was not sent.
     pub is_open: bool,
     /// The number of spans written to the spool because the receiver did not accept them.
@@ -61,7 +61,7 @@ pub struct Exported {
 pub enum ExportError {
     /// The receiver did not accept the spans.
     #[error(transparent)]
-    Undelivered(#[from] Undelivered),
+    Undelivered(#[from] DeliveryError),
     /// Another process is exporting the same session.
     #[error("another process is exporting this session")]
     Busy,
@@ -71,9 +71,9 @@ pub enum ExportError {
 }
 
 /// Spans are delivered when at least this many are buffered.
-const ENOUGH_SPANS: usize = 512;
+const FLUSH_SPANS: usize = 512;
 /// Spans are also delivered when they take about this many bytes.
-const ENOUGH_BYTES: usize = 3 << 20;
+const FLUSH_BYTES: usize = 3 << 20;
 
 impl Exporter<'_> {
     /// Exports the new part of a session. `is_over` means that the session has ended, so that an unfinished
@@ -83,8 +83,8 @@ impl Exporter<'_> {
         file: &SessionFile,
         agents: Vec<AgentFile>,
         is_over: bool,
-    ) -> Result<Exported, ExportError> {
-        let key = States::key(file);
+    ) -> Result<ExportSummary, ExportError> {
+        let key = StateDir::key(file);
         let _lock = match self.states {
             Some(states) => Some(states.lock(&key, self.until)?.ok_or(ExportError::Busy)?),
             None => None,
@@ -92,29 +92,29 @@ impl Exporter<'_> {
         let mut state = self.states.map(|states| states.load(&key)).unwrap_or_default();
         state.session = file.id.to_string();
         state.path.clone_from(&file.path);
-        let mut exported = Exported::default();
+        let mut exported = ExportSummary::default();
         if let Some(states) = self.states {
             spool::drain(states, &key, &mut state, self, &mut exported)?;
         }
-        let mut work = Work {
+        let mut work = SessionExport {
             exporter: self,
             file,
             key,
             is_over,
-            told: Told::default(),
-            agents: Agents::default(),
+            sent: SentReplies::default(),
+            agents: UnsentAgentLogs::default(),
             saved: state.clone(),
             next: state,
             spans: Vec::new(),
-            weight: 0,
+            buffered_bytes: 0,
             reached: None,
-            already: BTreeSet::new(),
-            last: None,
+            sent_before_rewrite: BTreeSet::new(),
+            last_before_rewrite: None,
             exported,
         };
         let result = work.run(agents);
         if let Err(error) = &result {
-            work.note(error);
+            work.save_error(error);
         }
         result?;
         Ok(work.exported)
@@ -122,59 +122,61 @@ impl Exporter<'_> {
 }
 
 /// The export of one session in progress.
-struct Work<'a> {
+struct SessionExport<'a> {
     exporter: &'a Exporter<'a>,
     file: &'a SessionFile,
     key: String,
     is_over: bool,
-    told: Told,
-    agents: Agents,
+    sent: SentReplies,
+    agents: UnsentAgentLogs,
     /// The progress as saved on disk.
-    saved: State,
+    saved: ExportState,
     /// The progress once the buffered spans are delivered.
-    next: State,
-    spans: Vec<Span>,
+    next: ExportState,
+    spans: Vec<TraceSpan>,
     /// The approximate size of the buffered spans in bytes.
-    weight: usize,
+    buffered_bytes: usize,
     /// The end of the last turn added to the buffer.
     reached: Option<Position>,
     /// The keys of the turns sent before the log was rewritten, and the last of those turns.
-    already: BTreeSet<String>,
-    last: Option<((Continued, Option<Position>), String)>,
-    exported: Exported,
+    sent_before_rewrite: BTreeSet<String>,
+    last_before_rewrite: Option<((TurnProgress, Option<Position>), String)>,
+    exported: ExportSummary,
 }
 
-impl Work<'_> {
+impl SessionExport<'_> {
     fn run(&mut self, files: Vec<AgentFile>) -> Result<(), ExportError> {
         let path = &self.file.path;
         let mark = self.next.mark();
         if let Some(mark) = mark
-            && Mark::of(path, mark.at)? != Some(mark)
+            && FileMark::of(path, mark.at)? != Some(mark)
         {
             // The file was replaced or rewritten since the last export.
-            self.told = self.next.told();
-            self.already = self.next.sent().clone();
-            self.last = self.next.last().zip(self.next.last_key().map(str::to_owned));
+            self.sent = self.next.sent_replies();
+            self.sent_before_rewrite = self.next.sent().clone();
+            self.last_before_rewrite = self.next.last().zip(self.next.last_key().map(str::to_owned));
             self.next.start_over();
         } else {
-            self.told = self.next.told();
+            self.sent = self.next.sent_replies();
         }
-        self.pending(&files)?;
-        self.agents = Agents::new(files, &self.next);
+        self.add_pending_agents(&files)?;
+        self.agents = UnsentAgentLogs::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
-        let whose = whose_log(path)?;
+        let whose = log_owner(path)?;
         let mut cutter = match self.next.last() {
             Some((continued, prompt_at)) => {
                 let prompt = prompt_at.and_then(|at| read_entry(path, at).ok().flatten());
-                Cutter::resume(whose, self.next.turns, continued, prompt, at)
+                TurnSplitter::resume(whose, self.next.turns, continued, prompt, at)
             }
-            None => Cutter::new(whose, self.next.turns),
+            None => TurnSplitter::new(whose, self.next.turns),
         };
-        cutter = cutter.behind(self.told.last().map(|(id, _)| id));
+        cutter = cutter.with_previous_reply(self.sent.last().map(|(id, _)| id));
         let mut lines = lines_from(path, at)?;
         let mut end = at;
         while let Some(line) = lines.next()? {
-            if line.ending == Ending::None && !(self.is_over && crate::agents::is_whole(line.bytes)) {
+            if line.ending == Ending::None
+                && !(self.is_over && crate::agent_runs::is_complete_json(line.bytes))
+            {
                 break;
             }
             let mut done = None;
@@ -183,31 +185,31 @@ impl Work<'_> {
             if let Some(piece) = done {
                 // A command that is logged late, such as `/compact`, carries the time it was typed.
                 let behind = piece.last_at().map(|last| last + 1);
-                self.take(piece, cutter.current_start().max(behind))?;
+                self.add_part(piece, cutter.current_start().max(behind))?;
             }
         }
         self.exported.bytes = end.byte_offset - at.byte_offset;
         if let Some(piece) = cutter.finish(end) {
-            if piece.is_complete() || (self.is_over && piece.has_substance()) {
-                self.take(piece, None)?;
+            if piece.is_complete() || (self.is_over && piece.is_exportable()) {
+                self.add_part(piece, None)?;
             } else {
-                self.exported.is_open = piece.prompt_at.is_some() && piece.continues.is_none();
+                self.exported.is_open = piece.prompt_at.is_some() && piece.sent_part.is_none();
             }
         }
         self.flush()
     }
 
     /// Adds the spans of a turn, or of a part of one, to the buffer. `until` is the start of the next turn.
-    fn take(&mut self, mut piece: Piece, until: Option<Millis>) -> Result<(), ExportError> {
+    fn add_part(&mut self, mut piece: TurnPart, until: Option<Millis>) -> Result<(), ExportError> {
         let key = piece.key();
-        if self.already.contains(&key) && !self.is_grown(&mut piece, &key, until)? {
+        if self.sent_before_rewrite.contains(&key) && !self.has_grown(&mut piece, &key, until)? {
             return Ok(());
         }
-        let head = piece.head();
-        if !head.has_substance {
+        let head = piece.header();
+        if !head.is_exportable {
             return Ok(());
         }
-        let (continued, prompt_at, to) = (piece.continued(), piece.prompt_at, piece.to);
+        let (continued, prompt_at, to) = (piece.progress(), piece.prompt_at, piece.to);
         let owner = copied_from(&piece, self.file);
         let is_elsewhere = |owner: &String| self.file.path.with_file_name(format!("{owner}.jsonl")).exists();
         // Turns copied from another session are sent by that session, if its log exists.
@@ -216,16 +218,16 @@ impl Work<'_> {
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut piece.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            let spans = spans_of(&head, &family, &session, &mut self.told, &self.exporter.shape);
-            self.weight += spans.iter().map(Span::weight).sum::<usize>();
+            let spans = spans_of(&head, &family, &session, &mut self.sent, &self.exporter.shape);
+            self.buffered_bytes += spans.iter().map(TraceSpan::approximate_size).sum::<usize>();
             self.spans.extend(spans);
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
         self.next.set_last(continued, prompt_at, key);
-        self.next.set_told(&self.told);
+        self.next.set_sent_replies(&self.sent);
         self.reached = Some(to);
-        if self.spans.len() >= ENOUGH_SPANS || self.weight >= ENOUGH_BYTES {
+        if self.spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -233,12 +235,21 @@ impl Work<'_> {
 
     /// Whether a turn sent before the log was rewritten has new replies. If so, the piece is reduced to its
     /// new lines; if not, the turn is recorded as sent.
-    fn is_grown(&mut self, piece: &mut Piece, key: &str, until: Option<Millis>) -> Result<bool, ExportError> {
-        let last = self.last.as_ref().filter(|(_, last)| last == key).map(|((continued, _), _)| *continued);
+    fn has_grown(
+        &mut self,
+        piece: &mut TurnPart,
+        key: &str,
+        until: Option<Millis>,
+    ) -> Result<bool, ExportError> {
+        let last = self
+            .last_before_rewrite
+            .as_ref()
+            .filter(|(_, last)| last == key)
+            .map(|((continued, _), _)| *continued);
         let (number, prompt_at, to) = (piece.number, piece.prompt_at, piece.to);
         if let Some(continued) = last {
             piece.keep_after(continued.last_at);
-            piece.continues = Some(continued);
+            piece.sent_part = Some(continued);
             if piece.has_reply() {
                 return Ok(true);
             }
@@ -247,7 +258,7 @@ impl Work<'_> {
         for run in self.agents.take(until)? {
             self.next.agents.insert(run.agent.id, run.to);
         }
-        let continued = last.unwrap_or_else(|| piece.continued());
+        let continued = last.unwrap_or_else(|| piece.progress());
         self.next.turns = number;
         self.next.set_last(continued, prompt_at, key.to_owned());
         self.reached = Some(to);
@@ -258,15 +269,15 @@ impl Work<'_> {
     /// separately.
     fn family(
         &mut self,
-        head: &Head,
+        head: &TurnHeader,
         main: Session,
-        runs: Vec<Run>,
+        runs: Vec<AgentRun>,
         session: &str,
-    ) -> (Family, Vec<Pending>) {
+    ) -> (SessionFamily, Vec<PendingAgent>) {
         let ends: Vec<(u64, bool)> =
             runs.iter().map(|run| (run.to, run.is_complete || self.is_over)).collect();
         let agents = runs.into_iter().map(|run| run.agent).collect();
-        let mut family = Family::new(main, agents);
+        let mut family = SessionFamily::new(main, agents);
         let mut waiting = Vec::new();
         let mut under_way = vec![false; family.agents.len()];
         for (i, (to, is_complete)) in ends.iter().enumerate() {
@@ -280,8 +291,8 @@ impl Work<'_> {
             if above.is_some_and(|above| under_way[above]) || !(*is_complete || was_answered) {
                 under_way[i] = true;
                 let root = head.trace.span(&["turn"]);
-                let parent = call.map_or(root, |(owner, call)| tool_span(head.trace, call, owner));
-                waiting.push(Pending::new(&agent.id, head.trace, parent, head.number, session));
+                let parent = call.map_or(root, |(owner, call)| tool_span_id(head.trace, call, owner));
+                waiting.push(PendingAgent::new(&agent.id, head.trace, parent, head.number, session));
             } else {
                 self.next.agents.insert(agent.id.clone(), *to);
             }
@@ -290,13 +301,13 @@ impl Work<'_> {
             // Removing agents shifts indices, so the parent of each is determined again.
             let agents = std::mem::take(&mut family.agents).into_iter().zip(&under_way).take(ends.len());
             let done = agents.filter(|(_, under_way)| !**under_way).map(|(agent, _)| agent).collect();
-            family = Family::new(std::mem::take(&mut family.main), done);
+            family = SessionFamily::new(std::mem::take(&mut family.main), done);
         }
         (family, waiting)
     }
 
     /// Adds sub-agents that were still running when their turn was sent, if they have finished now.
-    fn pending(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
+    fn add_pending_agents(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
         for pending in std::mem::take(&mut self.next.pending) {
             let file = files.iter().find(|file| file.id == pending.agent);
             let (Some(file), Some(trace), Some(parent)) = (file, pending.trace(), pending.parent()) else {
@@ -310,9 +321,9 @@ impl Work<'_> {
             }
             let Some(to) = runs.last().map(|run| run.to) else { continue };
             let agents = runs.into_iter().map(|run| run.agent).collect();
-            let family = Family::new(Session::new(), agents);
-            let home = Home { session: pending.session.clone(), trace, number: pending.number };
-            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.told, &self.exporter.shape));
+            let family = SessionFamily::new(Session::new(), agents);
+            let home = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
+            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.sent, &self.exporter.shape));
             self.next.agents.insert(file.id.clone(), to);
         }
         Ok(())
@@ -321,16 +332,16 @@ impl Work<'_> {
     /// Delivers the buffered spans and saves the progress.
     fn flush(&mut self) -> Result<(), ExportError> {
         let spans = std::mem::take(&mut self.spans);
-        self.weight = 0;
+        self.buffered_bytes = 0;
         let count = spans.len() as u64;
         let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
         if let Some(at) = self.reached.take()
-            && let Some(mark) = Mark::of(&self.file.path, at)?
+            && let Some(mark) = FileMark::of(&self.file.path, at)?
         {
             self.next.set_mark(mark);
         }
         if count > 0 {
-            let kept = self.exporter.spools.then(|| spans.clone());
+            let kept = self.exporter.use_spool.then(|| spans.clone());
             match self.exporter.receiver.receive(spans, self.exporter.tries, self.exporter.until) {
                 Ok(received) => {
                     let taken = count.saturating_sub(received.refused);
@@ -344,7 +355,7 @@ impl Work<'_> {
                     self.exported.spans += taken;
                     self.exported.received.add(received);
                 }
-                Err(undelivered) => return self.keep(kept, undelivered),
+                Err(undelivered) => return self.spool_spans(kept, undelivered),
             }
         }
         self.save()
@@ -352,12 +363,16 @@ impl Work<'_> {
 
     /// Writes undelivered spans to the spool, so that they survive the deletion of the log. Returns the
     /// delivery error in any case.
-    fn keep(&mut self, spans: Option<Vec<Span>>, undelivered: Undelivered) -> Result<(), ExportError> {
+    fn spool_spans(
+        &mut self,
+        spans: Option<Vec<TraceSpan>>,
+        undelivered: DeliveryError,
+    ) -> Result<(), ExportError> {
         let (Some(spans), Some(states)) = (spans, self.exporter.states) else {
             return Err(undelivered.into());
         };
         let count = spans.len() as u64;
-        let Some(spooled) = spool::keep(states, &self.key, &self.next, spans)? else {
+        let Some(spooled) = spool::store_spans(states, &self.key, &self.next, spans)? else {
             return Err(undelivered.into());
         };
         self.next.spool.push(spooled);
@@ -378,7 +393,7 @@ impl Work<'_> {
     }
 
     /// Saves an error together with the progress made so far.
-    fn note(&mut self, error: &ExportError) {
+    fn save_error(&mut self, error: &ExportError) {
         if let Some(states) = self.exporter.states {
             self.saved.error = Some(error.to_string());
             // The caller already reports an error.
@@ -390,7 +405,7 @@ impl Work<'_> {
 /// Whether a tool call only launched its sub-agent, which continues in the background.
 fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
     use threadline_entry::lens::AgentResult;
-    if call.outcome(session) == Outcome::Missing {
+    if call.outcome(session) == ToolOutcome::Missing {
         return true;
     }
     let result = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
@@ -402,7 +417,7 @@ fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
 }
 
 /// Returns the session that a turn was copied from, according to its first line.
-fn copied_from(piece: &Piece, file: &SessionFile) -> Option<String> {
+fn copied_from(piece: &TurnPart, file: &SessionFile) -> Option<String> {
     let first = piece.session.entries().first()?;
     let origin = first.envelope()?.forked_from()?.session_id()?;
     (*origin != *file.id).then(|| origin.into_owned())
@@ -420,7 +435,7 @@ fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>>
 
 /// Returns the owner of a log. A log at a session's path whose first conversation line belongs to a sub-agent
 /// is that sub-agent's log.
-fn whose_log(path: &Path) -> Result<Whose, ExportError> {
+fn log_owner(path: &Path) -> Result<LogOwner, ExportError> {
     let mut lines = lines_from(path, Position::START)?;
     let mut whose = None;
     while whose.is_none()
@@ -429,9 +444,9 @@ fn whose_log(path: &Path) -> Result<Whose, ExportError> {
         parse_line(&line, |entry, _| {
             if matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System | Kind::Attachment) {
                 let is_agents = entry.flag("isSidechain");
-                whose.get_or_insert(if is_agents { Whose::Agent } else { Whose::Session });
+                whose.get_or_insert(if is_agents { LogOwner::Agent } else { LogOwner::Session });
             }
         });
     }
-    Ok(whose.unwrap_or(Whose::Session))
+    Ok(whose.unwrap_or(LogOwner::Session))
 }

@@ -5,15 +5,15 @@ use std::fmt::Write;
 use threadline_entry::lens::Assistant;
 use threadline_entry::{Entry, Millis};
 use threadline_session::{Reply, Session};
-use threadline_usage::{Money, Reading, Tokens};
+use threadline_usage::{LineUsage, Money, TokenCounts};
 
 use crate::attribute as name;
 use crate::id::SpanId;
 use crate::message;
-use crate::shape::{Dialect, Shape};
-use crate::span::{Span, SpanKind, Value};
-use crate::told::{beyond, most};
-use crate::turn::Builder;
+use crate::sent_replies::{most, tokens_since};
+use crate::span::{AttributeValue, SpanKind, TraceSpan};
+use crate::span_options::{Dialect, SpanOptions};
+use crate::turn::SpanBuilder;
 
 /// A message of a model, assembled from its lines.
 pub(crate) struct Generation<'s> {
@@ -28,15 +28,15 @@ pub(crate) struct Generation<'s> {
     /// Whether the message reports a failed request.
     pub(crate) is_error: bool,
     pub(crate) status: Option<u64>,
-    reading: Option<Reading<'s>>,
+    reading: Option<LineUsage<'s>>,
     /// The token counts sent before, with an earlier turn.
-    known: Option<Tokens>,
+    sent_tokens: Option<TokenCounts>,
     stop: Option<String>,
 }
 
 /// The content of a reply, as far as the policy allows it to be sent.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct ReplyContent {
     pub(crate) text: Option<String>,
     thinking: String,
     calls: Vec<(String, String)>,
@@ -61,10 +61,10 @@ impl<'s> Generation<'s> {
     /// Builds the generation of a reply that the model began to work on at `before`.
     pub(crate) fn of(session: &'s Session, reply: &'s Reply, before: Millis) -> Self {
         let lines = || reply.entries.iter().map(|&idx| &session.entries()[idx]);
-        let mut reading: Option<Reading<'s>> = None;
-        for next in lines().filter_map(Reading::of) {
+        let mut reading: Option<LineUsage<'s>> = None;
+        for next in lines().filter_map(LineUsage::of) {
             let at = reading.as_ref().map_or(next.at, |first| first.at.min(next.at).or(next.at));
-            if reading.as_ref().is_none_or(|best| next.beats(best)) {
+            if reading.as_ref().is_none_or(|best| next.supersedes(best)) {
                 reading = Some(next);
             }
             if let Some(best) = &mut reading {
@@ -83,7 +83,7 @@ impl<'s> Generation<'s> {
             is_error,
             status: asked().find_map(|line| line.api_error_status()),
             reading,
-            known: None,
+            sent_tokens: None,
             stop: stops.next_back().map(Into::into),
             session,
             reply,
@@ -91,24 +91,24 @@ impl<'s> Generation<'s> {
     }
 
     /// Returns the token counts of its lines.
-    pub(crate) fn tokens(&self) -> Tokens {
+    pub(crate) fn tokens(&self) -> TokenCounts {
         self.reading.as_ref().map(|reading| reading.tokens).unwrap_or_default()
     }
 
     /// Leaves out the tokens that were sent before. Returns whether others are left.
     ///
     /// Lines that have fewer tokens than were sent do not lower them.
-    pub(crate) fn set_known(&mut self, known: Tokens) -> bool {
+    pub(crate) fn exclude_sent(&mut self, known: TokenCounts) -> bool {
         if let Some(reading) = &mut self.reading {
             reading.tokens = most(reading.tokens, known);
         }
-        self.known = Some(known).filter(|known| *known != Tokens::default());
-        beyond(self.tokens(), known) != Tokens::default()
+        self.sent_tokens = Some(known).filter(|known| *known != TokenCounts::default());
+        tokens_since(self.tokens(), known) != TokenCounts::default()
     }
 
     /// Returns the content of the reply, as far as it may be sent.
-    pub(crate) fn said(&self, shape: &Shape<'_>) -> Said {
-        let mut said = Said::default();
+    pub(crate) fn content(&self, shape: &SpanOptions<'_>) -> ReplyContent {
+        let mut said = ReplyContent::default();
         if !shape.has_content() {
             return said;
         }
@@ -132,18 +132,18 @@ impl<'s> Generation<'s> {
     /// Returns its span and one span for each advisor model called on the way.
     pub(crate) fn spans(
         &self,
-        builder: &Builder<'_, '_>,
+        builder: &SpanBuilder<'_, '_>,
         id: SpanId,
-        said: &Said,
+        said: &ReplyContent,
         (input, calls): (Option<&str>, usize),
-    ) -> Vec<Span> {
+    ) -> Vec<TraceSpan> {
         let shape = builder.shape;
         let model = self.reply.model.clone().unwrap_or_else(|| "unknown".to_owned());
         let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
         set_model(&mut span, &model);
         span.set_some(name::RESPONSE_ID, self.reply.id.as_deref());
         if let Some(stop) = &self.stop {
-            span.attributes.push((name::FINISH_REASONS.into(), Value::List(vec![stop.clone()])));
+            span.attributes.push((name::FINISH_REASONS.into(), AttributeValue::List(vec![stop.clone()])));
         }
         if shape.has_content() {
             let text = said.text.as_deref().unwrap_or_default();
@@ -168,10 +168,10 @@ impl<'s> Generation<'s> {
         let mut spans = vec![span];
         let Some(reading) = &self.reading else { return spans };
         let cost = reading.cost(shape.book);
-        let (tokens, cost) = match self.known {
+        let (tokens, cost) = match self.sent_tokens {
             Some(known) => {
-                let before = Reading { tokens: known, web_searches: 0, ..reading.clone() }.cost(shape.book);
-                (beyond(reading.tokens, known), cost.zip(before).map(|(cost, before)| cost - before))
+                let before = LineUsage { tokens: known, web_searches: 0, ..reading.clone() }.cost(shape.book);
+                (tokens_since(reading.tokens, known), cost.zip(before).map(|(cost, before)| cost - before))
             }
             None => (reading.tokens, cost),
         };
@@ -185,18 +185,18 @@ impl<'s> Generation<'s> {
             let mut span = builder.span(SpanKind::Generation, own, model.to_string(), (self.start, self.end));
             span.parent = Some(id);
             set_model(&mut span, model);
-            set_usage(&mut span, *tokens, reading.advice_cost(n, shape.book));
+            set_usage(&mut span, *tokens, reading.advisor_cost(n, shape.book));
             spans.push(span);
         }
         spans
     }
 
     /// Sets the model parameters; receivers use them to price fast mode.
-    fn set_parameters(&self, span: &mut Span, reading: &Reading<'_>) {
+    fn set_parameters(&self, span: &mut TraceSpan, reading: &LineUsage<'_>) {
         let mut parameters = String::new();
         let mut add = |key: &str, value: &str| {
             let comma = if parameters.is_empty() { "" } else { "," };
-            let _ = write!(parameters, "{comma}\"{key}\":{}", crate::shape::quote(value));
+            let _ = write!(parameters, "{comma}\"{key}\":{}", crate::span_options::quote(value));
         };
         if reading.fast {
             add("speed", "fast");
@@ -212,7 +212,7 @@ impl<'s> Generation<'s> {
     }
 }
 
-fn set_model(span: &mut Span, model: &str) {
+fn set_model(span: &mut TraceSpan, model: &str) {
     span.set(name::MODEL, model);
     span.set(name::REQUEST_MODEL, model);
     span.set(name::RESPONSE_MODEL, model);
@@ -220,7 +220,7 @@ fn set_model(span: &mut Span, model: &str) {
 
 /// Sets token counts by price class, under the names that each kind of receiver reads. No total is set:
 /// receivers add the counts up themselves, each in its own way.
-fn set_usage(span: &mut Span, tokens: Tokens, cost: Option<Money>) {
+fn set_usage(span: &mut TraceSpan, tokens: TokenCounts, cost: Option<Money>) {
     let mut details = format!("{{\"input\":{},\"output\":{}", tokens.input, tokens.output);
     for (key, count) in [
         ("cache_read_input_tokens", tokens.cache_read),
@@ -244,7 +244,7 @@ fn set_usage(span: &mut Span, tokens: Tokens, cost: Option<Money>) {
     }
     if let Some(cost) = cost {
         span.set(name::COST_DETAILS, format!("{{\"total\":{cost}}}"));
-        span.attributes.push((name::COST.into(), Value::Decimal(cost.to_f64())));
+        span.attributes.push((name::COST.into(), AttributeValue::Decimal(cost.to_f64())));
     }
-    span.used = Some((tokens, cost));
+    span.usage = Some((tokens, cost));
 }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use threadline_entry::{Json, Millis, walk};
 use threadline_store::{AgentFile, FolderAgents, SessionFile, SessionId, open_regular};
 
-use crate::export::{ExportError, Exported, Exporter};
+use crate::export::{ExportError, ExportSummary, Exporter};
 use crate::spool;
-use crate::state::{States, write_whole};
+use crate::state::{StateDir, write_atomically};
 
 /// The fields of Claude Code's hook input that are used here.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -36,11 +36,11 @@ impl HookInput {
 
 /// The result of one hook run for one session.
 #[derive(Debug)]
-pub struct Told {
+pub struct HookExport {
     /// The session id; the state key for sessions of which only the spool was sent.
     pub session: String,
     /// The result of the export.
-    pub result: Result<Exported, ExportError>,
+    pub result: Result<ExportSummary, ExportError>,
 }
 
 /// The result of a hook run.
@@ -49,22 +49,22 @@ pub enum HookRun {
     /// Nothing was sent: a recent delivery failed, and the receiver is not contacted again before this time.
     Backoff(Millis),
     /// These sessions were exported, in order.
-    Done(Vec<Told>),
+    Done(Vec<HookExport>),
 }
 
 /// How long the receiver is not contacted after the first failure. Doubles with each further failure.
-const FIRST_PAUSE: Millis = 2_000;
+const INITIAL_BACKOFF: Millis = 2_000;
 /// The upper limit of the pause between attempts.
-const LONGEST_PAUSE: Millis = 10 * 60_000;
+const MAX_BACKOFF: Millis = 10 * 60_000;
 /// How long a `Stop` hook polls for the last lines of a turn, which may be written slightly later.
-const LATE_LINES: Duration = Duration::from_millis(300);
+const LATE_LINES_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Exports everything new, in this order: the previous session if the id changed in mid-conversation, this
 /// session, then spans that other sessions left in the spool.
 ///
 /// The spool of other sessions is skipped if a delivery failed. Export errors are returned per session; an
 /// `Err` means that the backoff file could not be written.
-pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> io::Result<HookRun> {
+pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &StateDir) -> io::Result<HookRun> {
     let backoff = Backoff::load(states);
     if let Some(until) = backoff.until(exporter.now) {
         return Ok(HookRun::Backoff(until));
@@ -72,7 +72,7 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
     let mut told = Vec::new();
     if let Some(previous) = previous_session(input) {
         let agents = agents_of(&previous, states);
-        told.push(Told {
+        told.push(HookExport {
             session: previous.id.to_string(),
             result: exporter.session(&previous, agents, true),
         });
@@ -82,17 +82,17 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
     let is_over = input.hook_event_name == "SessionEnd";
     let mut result = exporter.session(&file, agents_of(&file, states), is_over);
     let waits =
-        |result: &Result<Exported, ExportError>| result.as_ref().is_ok_and(|exported| exported.is_open);
+        |result: &Result<ExportSummary, ExportError>| result.as_ref().is_ok_and(|exported| exported.is_open);
     if input.hook_event_name == "Stop" {
         let mut waited = Duration::ZERO;
-        while waits(&result) && waited < LATE_LINES {
+        while waits(&result) && waited < LATE_LINES_TIMEOUT {
             let pause = Duration::from_millis(30);
             std::thread::sleep(pause);
             waited += pause;
             result = exporter.session(&file, agents_of(&file, states), is_over);
         }
     }
-    told.push(Told { session: file.id.to_string(), result });
+    told.push(HookExport { session: file.id.to_string(), result });
     let failed = told.iter().find_map(|told| match &told.result {
         Err(ExportError::Undelivered(undelivered)) => Some(undelivered.retry_after),
         _ => None,
@@ -108,23 +108,23 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &States) -> 
 }
 
 /// Delivers spooled spans of other sessions. Stops at the first failure.
-fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &States) -> Vec<Told> {
-    let own = States::key(file);
+fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &StateDir) -> Vec<HookExport> {
+    let own = StateDir::key(file);
     let mut told = Vec::new();
     for key in spool::keys(states).into_iter().filter(|key| *key != own) {
-        let mut exported = Exported::default();
+        let mut exported = ExportSummary::default();
         let mut drain = || -> Result<(), ExportError> {
             // A session locked by another process is being sent already.
             let Some(_lock) = states.lock(&key, Some(std::time::Instant::now()))? else { return Ok(()) };
             let mut state = states.load(&key);
             if state.spool.is_empty() {
-                return spool::sweep(states, &key).map_err(ExportError::from);
+                return spool::remove_unrecorded(states, &key).map_err(ExportError::from);
             }
             spool::drain(states, &key, &mut state, exporter, &mut exported)
         };
         let result = drain().map(|()| exported);
         let failed = result.is_err();
-        told.push(Told { session: key, result });
+        told.push(HookExport { session: key, result });
         if failed {
             break;
         }
@@ -147,14 +147,14 @@ fn previous_session(input: &HookInput) -> Option<SessionFile> {
 
 /// Returns the sub-agents of a session. Sub-agents stored next to the log are included only if they were
 /// modified since the last successful delivery, less one minute.
-fn agents_of(file: &SessionFile, states: &States) -> Vec<AgentFile> {
-    let sent_at = states.load(&States::key(file)).sent_at;
+fn agents_of(file: &SessionFile, states: &StateDir) -> Vec<AgentFile> {
+    let sent_at = states.load(&StateDir::key(file)).sent_at;
     let minute_before = |at: Millis| {
         let at = u64::try_from(at).unwrap_or(0).saturating_sub(60_000);
         SystemTime::UNIX_EPOCH + Duration::from_millis(at)
     };
     let folder = file.path.parent().unwrap_or(Path::new("."));
-    let agents = FolderAgents::written_since(folder, sent_at.map(minute_before));
+    let agents = FolderAgents::modified_since(folder, sent_at.map(minute_before));
     agents.of_session(&file.path, &file.id).found
 }
 
@@ -166,11 +166,11 @@ struct Backoff {
 }
 
 impl Backoff {
-    fn path(states: &States) -> PathBuf {
+    fn path(states: &StateDir) -> PathBuf {
         states.dir().join("backoff")
     }
 
-    fn load(states: &States) -> Self {
+    fn load(states: &StateDir) -> Self {
         let text = fs::read_to_string(Self::path(states)).unwrap_or_default();
         let mut numbers = text.split_whitespace();
         let failures = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -181,18 +181,18 @@ impl Backoff {
     /// Returns the end of the current pause, if `now` is within it. An end further away than the longest
     /// pause is ignored: the clock was wrong when it was written.
     fn until(&self, now: Millis) -> Option<Millis> {
-        (self.until > now && self.until - now <= LONGEST_PAUSE).then_some(self.until)
+        (self.until > now && self.until - now <= MAX_BACKOFF).then_some(self.until)
     }
 
-    fn fail(&self, states: &States, now: Millis, retry_after: Option<Duration>) -> io::Result<()> {
+    fn fail(&self, states: &StateDir, now: Millis, retry_after: Option<Duration>) -> io::Result<()> {
         let failures = self.failures.saturating_add(1);
         let asked = retry_after.and_then(|pause| Millis::try_from(pause.as_millis()).ok());
-        let own = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(16));
-        let pause = asked.unwrap_or(own).min(LONGEST_PAUSE);
-        write_whole(&Self::path(states), format!("{failures} {}", now + pause).as_bytes())
+        let own = INITIAL_BACKOFF.saturating_mul(1 << (failures - 1).min(16));
+        let pause = asked.unwrap_or(own).min(MAX_BACKOFF);
+        write_atomically(&Self::path(states), format!("{failures} {}", now + pause).as_bytes())
     }
 
-    fn clear(&self, states: &States) {
+    fn clear(&self, states: &StateDir) {
         if self.failures > 0 {
             // If the file cannot be removed, the next failure only waits longer.
             let _ = fs::remove_file(Self::path(states));

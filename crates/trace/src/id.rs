@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_say_what_they_were_made_of_and_come_back() {
+    fn ids_depend_on_all_parts_and_round_trip() {
         let trace = TraceId::of("msg_1");
         assert_eq!(trace.to_string().len(), 32);
         assert_eq!(TraceId::parse(&trace.to_string()), Some(trace));
@@ -99,7 +99,7 @@ mod tests {
 
     /// Ids are stored in receivers' databases: they must not change between releases.
     #[test]
-    fn ids_are_what_they_always_were() {
+    fn ids_are_stable_between_releases() {
         let trace = TraceId::of("msg_1");
         assert_eq!(trace.to_string(), "b77f99265a431c3bcb435eeda63b22b4");
         assert_eq!(trace.span(&["turn"]).to_string(), "cb566cc921538901");

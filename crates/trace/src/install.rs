@@ -10,15 +10,15 @@ use threadline_entry::{Json, JsonKind};
 pub enum InstallError {
     /// The file is not a JSON object.
     #[error("the settings are not a JSON object")]
-    NoObject,
+    NotAnObject,
     /// A value that should contain hooks has another type.
     #[error("`{0}` in the settings has an unexpected type")]
-    OddShape(String),
+    UnexpectedType(String),
 }
 
 /// The change to make to the settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SettingsChange {
     /// No change is needed.
     None,
     /// Write this text to the file.
@@ -32,13 +32,13 @@ const EVENTS: [&str; 2] = ["Stop", "SessionEnd"];
 
 /// Returns the settings with the hook added. `command` is the command for Claude Code to run; `settings` is
 /// `None` if there is no file.
-pub fn install(settings: Option<&str>, command: &str) -> Result<Change, InstallError> {
+pub fn install(settings: Option<&str>, command: &str) -> Result<SettingsChange, InstallError> {
     let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
         let events: Vec<String> = EVENTS
             .iter()
             .map(|event| format!("    \"{event}\": [\n      {}\n    ]", group(command)))
             .collect();
-        return Ok(Change::Write(format!("{{\n  \"hooks\": {{\n{}\n  }}\n}}\n", events.join(",\n"))));
+        return Ok(SettingsChange::Write(format!("{{\n  \"hooks\": {{\n{}\n  }}\n}}\n", events.join(",\n"))));
     };
     let mut text = before.to_owned();
     for event in EVENTS {
@@ -46,25 +46,25 @@ pub fn install(settings: Option<&str>, command: &str) -> Result<Change, InstallE
             text.insert_str(at, &added);
         }
     }
-    Ok(if text == before { Change::None } else { Change::Write(text) })
+    Ok(if text == before { SettingsChange::None } else { SettingsChange::Write(text) })
 }
 
 /// Returns the settings with the hook removed. All other bytes are preserved.
-pub fn uninstall(settings: &str) -> Result<Change, InstallError> {
+pub fn uninstall(settings: &str) -> Result<SettingsChange, InstallError> {
     let mut text = settings.to_owned();
-    while let Some(range) = ours(&text)? {
+    while let Some(range) = next_removal(&text)? {
         text.replace_range(range, "");
     }
     if text == settings {
-        return Ok(Change::None);
+        return Ok(SettingsChange::None);
     }
     // The remainder of a file that `install` created.
-    Ok(if text == "{\n  \n}\n" { Change::Remove } else { Change::Write(text) })
+    Ok(if text == "{\n  \n}\n" { SettingsChange::Remove } else { SettingsChange::Write(text) })
 }
 
 /// Returns the hook entry for the list of an event.
 fn group(command: &str) -> String {
-    let command = crate::shape::quote(command);
+    let command = crate::span_options::quote(command);
     format!("{{ \"hooks\": [{{ \"type\": \"command\", \"command\": {command} }}] }}")
 }
 
@@ -96,11 +96,11 @@ fn first_word(command: &str) -> (String, &str) {
 }
 
 /// A JSON text, to locate parsed values in.
-struct Text<'a>(&'a str);
+struct SettingsText<'a>(&'a str);
 
-impl<'a> Text<'a> {
+impl<'a> SettingsText<'a> {
     fn root(&self) -> Result<Json<'a>, InstallError> {
-        Json::parse(self.0).filter(|json| json.is_object()).ok_or(InstallError::NoObject)
+        Json::parse(self.0).filter(|json| json.is_object()).ok_or(InstallError::NotAnObject)
     }
 
     /// Returns the byte range of a parsed value.
@@ -116,14 +116,14 @@ impl<'a> Text<'a> {
     }
 
     /// Whether only white space precedes `at` on its line.
-    fn is_spread(&self, at: usize) -> bool {
+    fn is_on_own_line(&self, at: usize) -> bool {
         self.0[..at].trim_end_matches([' ', '\t']).ends_with('\n')
     }
 }
 
 /// Returns the offset and text to insert for an event; `None` if the hook is present already.
 fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize, String)>, InstallError> {
-    let text = Text(settings);
+    let text = SettingsText(settings);
     let root = text.root()?;
     let Some(hooks) = root.get("hooks") else {
         let value = |indent: &str, step: &str| {
@@ -135,14 +135,14 @@ fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize
         return Ok(Some(last_member(&text, root, "hooks", value)));
     };
     if !hooks.is_object() {
-        return Err(InstallError::OddShape("hooks".to_owned()));
+        return Err(InstallError::UnexpectedType("hooks".to_owned()));
     }
     let Some(groups) = hooks.get(event) else {
         let value = |indent: &str, step: &str| format!("[\n{indent}{step}{}\n{indent}]", group(command));
         return Ok(Some(last_member(&text, hooks, event, value)));
     };
     if groups.kind() != JsonKind::Array {
-        return Err(InstallError::OddShape(format!("hooks.{event}")));
+        return Err(InstallError::UnexpectedType(format!("hooks.{event}")));
     }
     if groups.items().any(|group| !our_commands(group).is_empty()) {
         return Ok(None);
@@ -151,7 +151,7 @@ fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize
     Ok(Some(match groups.items().last() {
         Some(last) => {
             let range = text.range(last);
-            let gap = if text.is_spread(range.start) {
+            let gap = if text.is_on_own_line(range.start) {
                 format!("\n{}", text.indent(range.start))
             } else {
                 " ".into()
@@ -164,7 +164,7 @@ fn insertion(settings: &str, event: &str, command: &str) -> Result<Option<(usize
 
 /// Returns the offset and text to insert a new last member into an object.
 fn last_member(
-    text: &Text<'_>,
+    text: &SettingsText<'_>,
     object: Json<'_>,
     key: &str,
     value: impl Fn(&str, &str) -> String,
@@ -176,7 +176,7 @@ fn last_member(
         Some((_, last)) => {
             let first = object.members().next().map_or(range.start, |(key, _)| key_start(text, key));
             let end = text.range(last).end;
-            if text.is_spread(first) {
+            if text.is_on_own_line(first) {
                 let indent = text.indent(first);
                 let step = indent.strip_prefix(outer).filter(|step| !step.is_empty()).unwrap_or("  ");
                 (end, format!(",\n{indent}\"{key}\": {}", value(indent, step)))
@@ -189,7 +189,7 @@ fn last_member(
 }
 
 /// Returns the offset of the quote that opens a member's key.
-fn key_start(text: &Text<'_>, key: threadline_entry::Key<'_>) -> usize {
+fn key_start(text: &SettingsText<'_>, key: threadline_entry::JsonKey<'_>) -> usize {
     (key.raw().as_ptr() as usize - text.0.as_ptr() as usize).saturating_sub(1)
 }
 
@@ -202,8 +202,8 @@ fn our_commands(group: Json<'_>) -> Vec<Json<'_>> {
 }
 
 /// Returns the next range to remove, including the comma and white space that were inserted with it.
-fn ours(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
-    let text = Text(settings);
+fn next_removal(settings: &str) -> Result<Option<Range<usize>>, InstallError> {
+    let text = SettingsText(settings);
     let root = text.root()?;
     let Some(hooks) = root.get("hooks").filter(|hooks| hooks.is_object()) else { return Ok(None) };
     for (key, groups) in hooks.members() {
@@ -273,13 +273,13 @@ mod tests {
 
     fn installed(before: &str) -> String {
         match install(Some(before), COMMAND).unwrap() {
-            Change::Write(after) => after,
+            SettingsChange::Write(after) => after,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn what_was_installed_is_taken_out_to_the_byte() {
+    fn uninstall_restores_the_original_bytes() {
         for before in [
             "{}",
             "{}\n",
@@ -306,17 +306,17 @@ mod tests {
             // Every original byte is still there, in order.
             let mut rest = after.bytes();
             assert!(before.bytes().all(|byte| rest.any(|other| other == byte)), "{after}");
-            assert_eq!(install(Some(&after), COMMAND).unwrap(), Change::None);
+            assert_eq!(install(Some(&after), COMMAND).unwrap(), SettingsChange::None);
             match uninstall(&after).unwrap() {
-                Change::Write(again) => assert_eq!(again, before),
+                SettingsChange::Write(again) => assert_eq!(again, before),
                 other => panic!("{before}: {other:?}\n{after}"),
             }
         }
     }
 
     #[test]
-    fn a_file_that_was_made_is_removed() {
-        let Change::Write(made) = install(None, COMMAND).unwrap() else { panic!() };
+    fn a_created_file_is_removed() {
+        let SettingsChange::Write(made) = install(None, COMMAND).unwrap() else { panic!() };
         insta::assert_snapshot!(made, @r#"
 {
   "hooks": {
@@ -329,39 +329,42 @@ mod tests {
   }
 }
 "#);
-        assert_eq!(uninstall(&made).unwrap(), Change::Remove);
-        assert_eq!(uninstall("{\"hooks\":{}}").unwrap(), Change::None);
+        assert_eq!(uninstall(&made).unwrap(), SettingsChange::Remove);
+        assert_eq!(uninstall("{\"hooks\":{}}").unwrap(), SettingsChange::None);
     }
 
     #[test]
-    fn what_others_did_meanwhile_stays() {
+    fn later_changes_by_the_user_are_kept() {
         let after = installed("{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": []}\n    ]\n  }\n}\n");
         let changed = after.replace("\"SessionEnd\": [", "\"SessionEnd\": [\n      {\"hooks\": [1]},");
-        let Change::Write(back) = uninstall(&changed).unwrap() else { panic!() };
+        let SettingsChange::Write(back) = uninstall(&changed).unwrap() else { panic!() };
         assert!(!back.contains("threadline"), "{back}");
         assert!(Json::parse(&back).is_some(), "{back}");
         assert!(back.contains("{\"hooks\": [1]}"), "{back}");
         let moved = "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"},{\"command\":\"threadline trace hook\"}]}]}}";
         assert_eq!(
             uninstall(moved).unwrap(),
-            Change::Write("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}".to_owned())
+            SettingsChange::Write("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}".to_owned())
         );
     }
 
     #[test]
-    fn odd_settings_are_left_alone() {
-        assert_eq!(install(Some("[]"), COMMAND), Err(InstallError::NoObject));
-        assert_eq!(install(Some("{"), COMMAND), Err(InstallError::NoObject));
-        assert_eq!(install(Some("{\"hooks\":1}"), COMMAND), Err(InstallError::OddShape("hooks".into())));
+    fn malformed_settings_are_rejected() {
+        assert_eq!(install(Some("[]"), COMMAND), Err(InstallError::NotAnObject));
+        assert_eq!(install(Some("{"), COMMAND), Err(InstallError::NotAnObject));
+        assert_eq!(
+            install(Some("{\"hooks\":1}"), COMMAND),
+            Err(InstallError::UnexpectedType("hooks".into()))
+        );
         assert_eq!(
             install(Some("{\"hooks\":{\"Stop\":{}}}"), COMMAND),
-            Err(InstallError::OddShape("hooks.Stop".into()))
+            Err(InstallError::UnexpectedType("hooks.Stop".into()))
         );
-        assert_eq!(uninstall("{"), Err(InstallError::NoObject));
+        assert_eq!(uninstall("{"), Err(InstallError::NotAnObject));
     }
 
     #[test]
-    fn our_command_is_known_by_its_program() {
+    fn our_command_is_recognised_by_its_program() {
         for ours in [
             "threadline trace hook",
             "/a/b/threadline trace hook --preset otlp",

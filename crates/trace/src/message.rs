@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::shape::quote;
+use crate::span_options::quote;
 
 /// Returns `{"role":…,"content":…}`, the form that Langfuse displays.
 pub(crate) fn plain(role: &str, text: &str) -> String {

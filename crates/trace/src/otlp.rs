@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as W
 use prost::Message;
 use threadline_entry::Millis;
 
-use crate::span::{Name, Span, SpanKind, Value};
+use crate::span::{AttributeName, AttributeValue, SpanKind, TraceSpan};
 
 /// The encoding of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(crate) fn partial_success(body: &[u8], is_json: bool) -> Option<(u64, String
 }
 
 /// Converts a span to wire format.
-pub(crate) fn wire(own: Span) -> Wire {
+pub(crate) fn to_wire(own: TraceSpan) -> Wire {
     let kind =
         if own.kind == SpanKind::Generation { span::SpanKind::Client } else { span::SpanKind::Internal };
     let status = own.error.map(|message| Status { message, code: status::StatusCode::Error as i32 });
@@ -120,13 +120,13 @@ fn nanos(millis: Millis) -> u64 {
     u64::try_from(millis).unwrap_or(0).saturating_mul(1_000_000)
 }
 
-fn attribute((name, value): (Name, Value)) -> KeyValue {
+fn attribute((name, value): (AttributeName, AttributeValue)) -> KeyValue {
     let value = match value {
-        Value::Text(text) => Any::StringValue(text),
-        Value::Number(number) => Any::IntValue(number),
-        Value::Decimal(number) => Any::DoubleValue(number),
-        Value::Flag(flag) => Any::BoolValue(flag),
-        Value::List(items) => Any::ArrayValue(ArrayValue {
+        AttributeValue::Text(text) => Any::StringValue(text),
+        AttributeValue::Number(number) => Any::IntValue(number),
+        AttributeValue::Decimal(number) => Any::DoubleValue(number),
+        AttributeValue::Flag(flag) => Any::BoolValue(flag),
+        AttributeValue::List(items) => Any::ArrayValue(ArrayValue {
             values: items.into_iter().map(|item| AnyValue { value: Some(Any::StringValue(item)) }).collect(),
         }),
     };
@@ -139,7 +139,7 @@ fn text(key: String, value: String) -> KeyValue {
 
 /// Replaces long values of a span that the receiver rejected as too large by a note, and clears event
 /// attributes. Returns whether anything changed.
-pub(crate) fn without_content(span: &mut Wire) -> bool {
+pub(crate) fn drop_content(span: &mut Wire) -> bool {
     let mut changed = false;
     for attribute in &mut span.attributes {
         if let Some(AnyValue { value: Some(Any::StringValue(text)) }) = &mut attribute.value

@@ -8,31 +8,36 @@ use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
 use crate::otlp;
-use crate::span::Span;
-use crate::target::Target;
+use crate::receiver_config::ReceiverConfig;
+use crate::span::TraceSpan;
 
 /// A destination for spans.
-pub trait Receive: Sync {
+pub trait SpanReceiver: Sync {
     /// Delivers spans. `tries` is the number of attempts per request, `until` the deadline.
     ///
     /// An error means that not all spans were delivered; some may have been. Sending them again is harmless,
     /// because ids are stable.
-    fn receive(&self, spans: Vec<Span>, tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
-        self.receive_again(spans.into_iter().map(otlp::wire).collect(), tries, until)
+    fn receive(
+        &self,
+        spans: Vec<TraceSpan>,
+        tries: u32,
+        until: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
+        self.receive_encoded(spans.into_iter().map(otlp::to_wire).collect(), tries, until)
     }
 
     /// Delivers spans that are in wire format already.
-    fn receive_again(
+    fn receive_encoded(
         &self,
         spans: Vec<Wire>,
         tries: u32,
         until: Option<Instant>,
-    ) -> Result<Received, Undelivered>;
+    ) -> Result<DeliverySummary, DeliveryError>;
 }
 
 /// The receiver's response to a delivery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct DeliverySummary {
     /// The number of accepted requests.
     pub requests: u64,
     /// Their size in bytes, before compression.
@@ -43,7 +48,7 @@ pub struct Received {
     pub complaint: Option<String>,
 }
 
-impl Received {
+impl DeliverySummary {
     /// Adds the figures of another delivery.
     pub fn add(&mut self, other: Self) {
         self.requests += other.requests;
@@ -56,49 +61,49 @@ impl Received {
 /// Why spans were not delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Undelivered {
+pub struct DeliveryError {
     /// The message.
     pub why: String,
     /// How long the receiver asked to wait before the next attempt.
     pub retry_after: Option<Duration>,
     /// Whether a retry cannot help: the keys or the address are wrong.
-    pub is_setup: bool,
+    pub is_permanent: bool,
 }
 
 /// Sends spans over HTTP. Can be shared between threads.
-pub struct Sender {
+pub struct HttpSender {
     agent: ureq::Agent,
-    target: Target,
+    target: ReceiverConfig,
 }
 
 /// The maximum number of spans per request.
-const MOST_SPANS: usize = 512;
+const MAX_SPANS: usize = 512;
 /// The approximate maximum size of a request in bytes, before compression.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 /// The delay before the second attempt. Doubles with each further attempt.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
+const INITIAL_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// The longest delay within a run; if the receiver asks for more, the delivery fails.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// The maximum number of bytes read from a response.
-const ANSWER: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// The outcome of a single request.
-enum Answer {
-    Taken {
+enum PostOutcome {
+    Accepted {
         refused: u64,
         complaint: Option<String>,
     },
     /// Rejected as too large or malformed: smaller parts may be accepted.
-    TooMuch(String),
+    Rejected(String),
     /// A temporary failure: a retry may succeed.
-    Later(Undelivered),
+    Temporary(DeliveryError),
     /// A permanent failure: the configuration has to change.
-    Never(Undelivered),
+    Permanent(DeliveryError),
 }
 
-impl Sender {
+impl HttpSender {
     /// Creates a sender for this receiver.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: ReceiverConfig) -> Self {
         let mut tls = TlsConfig::builder();
         if let Some(pem) = &target.certificates {
             let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
@@ -121,18 +126,18 @@ impl Sender {
     }
 
     /// The receiver.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &ReceiverConfig {
         &self.target
     }
 
     /// Sends one encoded request body.
-    fn post(&self, body: &[u8], until: Option<Instant>) -> Answer {
+    fn post(&self, body: &[u8], until: Option<Instant>) -> PostOutcome {
         let mut timeout = self.target.timeout;
         if let Some(until) = until {
             timeout = timeout.min(until.saturating_duration_since(Instant::now()));
         }
         if timeout.is_zero() {
-            return later("deadline exceeded", None);
+            return retry_later("deadline exceeded", None);
         }
         let packed;
         let mut request = self.agent.post(&self.target.url).content_type(self.target.protocol.content_type());
@@ -149,7 +154,7 @@ impl Sender {
         let answer = request.config().timeout_global(Some(timeout)).build().send(body);
         let mut answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return later(&format!("{}: {error}", host(&self.target.url)), None),
+            Err(error) => return retry_later(&format!("{}: {error}", host(&self.target.url)), None),
         };
         let status = answer.status().as_u16();
         let retry_after =
@@ -159,33 +164,39 @@ impl Sender {
             .get("content-type")
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         // A response cut off in the middle has a status all the same; its body is ignored.
-        let said = answer.body_mut().with_config().limit(ANSWER).read_to_vec().unwrap_or_default();
-        judge(status, retry_after.map(Duration::from_secs), &said, is_json)
+        let said =
+            answer.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().unwrap_or_default();
+        classify_response(status, retry_after.map(Duration::from_secs), &said, is_json)
     }
 
     /// Sends spans as one request, retried up to `tries` times, or as smaller requests if it is rejected.
-    fn send(&self, spans: &mut [Wire], tries: u32, until: Option<Instant>) -> Result<Received, Undelivered> {
+    fn send(
+        &self,
+        spans: &mut [Wire],
+        tries: u32,
+        until: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
         let body = otlp::encode(spans, &self.target.resource, self.target.protocol);
-        let mut received = Received { bytes: body.len() as u64, ..Received::default() };
-        let mut wait = FIRST_WAIT;
+        let mut received = DeliverySummary { bytes: body.len() as u64, ..DeliverySummary::default() };
+        let mut wait = INITIAL_RETRY_DELAY;
         for attempt in 1.. {
             match self.post(&body, until) {
-                Answer::Taken { refused, complaint } => {
+                PostOutcome::Accepted { refused, complaint } => {
                     received.requests += 1;
                     received.refused += refused;
                     received.complaint = complaint;
                     return Ok(received);
                 }
-                Answer::TooMuch(why) => return self.send_parts(spans, why, tries, until),
-                Answer::Never(undelivered) => return Err(undelivered),
-                Answer::Later(undelivered) => {
+                PostOutcome::Rejected(why) => return self.send_parts(spans, why, tries, until),
+                PostOutcome::Permanent(undelivered) => return Err(undelivered),
+                PostOutcome::Temporary(undelivered) => {
                     let pause = undelivered.retry_after.unwrap_or(wait);
                     let over = until.is_some_and(|until| Instant::now() + pause >= until);
-                    if attempt >= tries || over || pause > LONGEST_WAIT {
+                    if attempt >= tries || over || pause > MAX_RETRY_DELAY {
                         return Err(undelivered);
                     }
                     std::thread::sleep(pause);
-                    wait = (wait * 2).min(LONGEST_WAIT);
+                    wait = (wait * 2).min(MAX_RETRY_DELAY);
                 }
             }
         }
@@ -200,12 +211,12 @@ impl Sender {
         why: String,
         tries: u32,
         until: Option<Instant>,
-    ) -> Result<Received, Undelivered> {
+    ) -> Result<DeliverySummary, DeliveryError> {
         if let [single] = spans {
-            if otlp::without_content(single) {
+            if otlp::drop_content(single) {
                 return self.send(spans, tries, until);
             }
-            return Ok(Received { refused: 1, complaint: Some(why), ..Received::default() });
+            return Ok(DeliverySummary { refused: 1, complaint: Some(why), ..DeliverySummary::default() });
         }
         let (left, right) = spans.split_at_mut(spans.len() / 2);
         let mut received = self.send(left, tries, until)?;
@@ -214,22 +225,22 @@ impl Sender {
     }
 }
 
-impl Receive for Sender {
-    fn receive_again(
+impl SpanReceiver for HttpSender {
+    fn receive_encoded(
         &self,
         mut spans: Vec<Wire>,
         tries: u32,
         until: Option<Instant>,
-    ) -> Result<Received, Undelivered> {
-        let mut received = Received::default();
+    ) -> Result<DeliverySummary, DeliveryError> {
+        let mut received = DeliverySummary::default();
         let mut rest = &mut spans[..];
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |span: &&Wire| {
                 bytes += otlp::size(span);
-                bytes <= MOST_BYTES
+                bytes <= MAX_BYTES
             };
-            let count = rest.iter().take(MOST_SPANS).take_while(fits).count().max(1);
+            let count = rest.iter().take(MAX_SPANS).take_while(fits).count().max(1);
             let (part, others) = rest.split_at_mut(count);
             received.add(self.send(part, tries, until)?);
             rest = others;
@@ -239,7 +250,7 @@ impl Receive for Sender {
 }
 
 /// Classifies a response by its status and body.
-fn judge(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> Answer {
+fn classify_response(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> PostOutcome {
     let told = || {
         let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -247,17 +258,17 @@ fn judge(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool)
     };
     match status {
         200..=299 => match otlp::partial_success(said, is_json) {
-            Some((refused, message)) => Answer::Taken { refused, complaint: Some(message) },
-            None => Answer::Taken { refused: 0, complaint: None },
+            Some((refused, message)) => PostOutcome::Accepted { refused, complaint: Some(message) },
+            None => PostOutcome::Accepted { refused: 0, complaint: None },
         },
-        400 | 413 | 422 => Answer::TooMuch(told()),
-        408 | 425 | 429 | 500..=599 => later(&told(), retry_after),
-        _ => Answer::Never(Undelivered { why: told(), retry_after: None, is_setup: true }),
+        400 | 413 | 422 => PostOutcome::Rejected(told()),
+        408 | 425 | 429 | 500..=599 => retry_later(&told(), retry_after),
+        _ => PostOutcome::Permanent(DeliveryError { why: told(), retry_after: None, is_permanent: true }),
     }
 }
 
-fn later(why: &str, retry_after: Option<Duration>) -> Answer {
-    Answer::Later(Undelivered { why: why.to_owned(), retry_after, is_setup: false })
+fn retry_later(why: &str, retry_after: Option<Duration>) -> PostOutcome {
+    PostOutcome::Temporary(DeliveryError { why: why.to_owned(), retry_after, is_permanent: false })
 }
 
 /// Returns the host of a URL. Messages contain nothing else of it, since the rest may contain keys.
@@ -269,22 +280,32 @@ fn host(url: &str) -> &str {
 
 /// Collects spans in memory instead of sending them.
 #[derive(Debug, Default)]
-pub struct Collector(Mutex<Vec<Span>>);
+pub struct SpanCollector(Mutex<Vec<TraceSpan>>);
 
-impl Collector {
+impl SpanCollector {
     /// Removes and returns the collected spans, in order.
-    pub fn take(&self) -> Vec<Span> {
+    pub fn take(&self) -> Vec<TraceSpan> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Receive for Collector {
-    fn receive(&self, spans: Vec<Span>, _: u32, _: Option<Instant>) -> Result<Received, Undelivered> {
+impl SpanReceiver for SpanCollector {
+    fn receive(
+        &self,
+        spans: Vec<TraceSpan>,
+        _: u32,
+        _: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(spans);
-        Ok(Received { requests: 1, ..Received::default() })
+        Ok(DeliverySummary { requests: 1, ..DeliverySummary::default() })
     }
 
-    fn receive_again(&self, _: Vec<Wire>, _: u32, _: Option<Instant>) -> Result<Received, Undelivered> {
-        Ok(Received::default())
+    fn receive_encoded(
+        &self,
+        _: Vec<Wire>,
+        _: u32,
+        _: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
+        Ok(DeliverySummary::default())
     }
 }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use threadline_entry::Millis;
-use threadline_usage::{Money, Tokens};
+use threadline_usage::{Money, TokenCounts};
 
 use crate::id::{SpanId, TraceId};
 
 /// One span of a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Span {
+pub struct TraceSpan {
     /// The trace, which is the turn.
     pub trace: TraceId,
     /// The span's id.
@@ -27,15 +27,15 @@ pub struct Span {
     /// The error message, if the span failed.
     pub error: Option<String>,
     /// Events within the span.
-    pub events: Vec<Event>,
+    pub events: Vec<SpanEvent>,
     /// The attributes, in the order they were added.
-    pub attributes: Vec<(Name, Value)>,
+    pub attributes: Vec<(AttributeName, AttributeValue)>,
     /// For a generation: its token counts, and their cost if the model has a price.
-    pub used: Option<(Tokens, Option<Money>)>,
+    pub usage: Option<(TokenCounts, Option<Money>)>,
 }
 
 /// The name of an attribute.
-pub type Name = Cow<'static, str>;
+pub type AttributeName = Cow<'static, str>;
 
 /// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,19 +64,19 @@ impl SpanKind {
 
 /// An event at one point in time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct SpanEvent {
     /// The event's name.
     pub name: &'static str,
     /// When it happened.
     pub at: Millis,
     /// Its attributes.
-    pub attributes: Vec<(Name, Value)>,
+    pub attributes: Vec<(AttributeName, AttributeValue)>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
-pub enum Value {
+pub enum AttributeValue {
     Text(String),
     Number(i64),
     Decimal(f64),
@@ -84,67 +84,71 @@ pub enum Value {
     List(Vec<String>),
 }
 
-impl From<String> for Value {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for AttributeValue {
     fn from(number: usize) -> Self {
         Self::from(number as u64)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for AttributeValue {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
     }
 }
 
-impl Span {
+impl TraceSpan {
     /// Adds an attribute.
-    pub(crate) fn set(&mut self, name: impl Into<Name>, value: impl Into<Value>) {
+    pub(crate) fn set(&mut self, name: impl Into<AttributeName>, value: impl Into<AttributeValue>) {
         self.attributes.push((name.into(), value.into()));
     }
 
     /// Adds an attribute, if there is a value.
-    pub(crate) fn set_some(&mut self, name: impl Into<Name>, value: Option<impl Into<Value>>) {
+    pub(crate) fn set_some(
+        &mut self,
+        name: impl Into<AttributeName>,
+        value: Option<impl Into<AttributeValue>>,
+    ) {
         if let Some(value) = value {
             self.set(name, value);
         }
     }
 
     /// Returns the approximate size in bytes.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn approximate_size(&self) -> usize {
         let texts = self.attributes.iter().map(|(name, value)| match value {
-            Value::Text(text) => name.len() + text.len(),
+            AttributeValue::Text(text) => name.len() + text.len(),
             _ => name.len() + 16,
         });
         texts.sum::<usize>() + 128 * (1 + self.events.len())
     }
 
     /// Returns the value of an attribute.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&AttributeValue> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// Returns the value of a text attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
-            Value::Text(text) => Some(text),
+            AttributeValue::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -8,35 +8,35 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use prost::Message;
 
-use crate::export::{ExportError, Exported, Exporter};
+use crate::export::{ExportError, ExportSummary, Exporter};
 use crate::otlp::{self, Protocol};
-use crate::span::Span;
-use crate::state::{Spooled, State, States, write_whole};
+use crate::span::TraceSpan;
+use crate::state::{ExportState, SpoolFile, StateDir, write_atomically};
 
 /// The maximum total size of the spool per receiver, in bytes. Spans beyond it are not spooled; the log is
 /// read again instead.
-const MOST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes spans of a session to the spool. Returns `None` if the spool is full.
-pub(crate) fn keep(
-    states: &States,
+pub(crate) fn store_spans(
+    states: &StateDir,
     key: &str,
-    state: &State,
-    spans: Vec<Span>,
-) -> io::Result<Option<Spooled>> {
-    let mut wires: Vec<Wire> = spans.into_iter().map(otlp::wire).collect();
+    state: &ExportState,
+    spans: Vec<TraceSpan>,
+) -> io::Result<Option<SpoolFile>> {
+    let mut wires: Vec<Wire> = spans.into_iter().map(otlp::to_wire).collect();
     let packed = otlp::gzip(&otlp::encode(&mut wires, &[], Protocol::Protobuf));
     let dir = states.spool_dir();
     let sizes = fs::read_dir(&dir)?.flatten().filter_map(|entry| entry.metadata().ok());
     let used: u64 = sizes.map(|metadata| metadata.len()).sum();
-    if used + packed.len() as u64 > MOST {
+    if used + packed.len() as u64 > MAX_BYTES {
         return Ok(None);
     }
     let known = |number: &usize| state.spool.iter().any(|spooled| spooled.file == file_name(key, *number));
     let number = (0..).find(|number| !known(number)).unwrap_or(0);
     let file = file_name(key, number);
-    write_whole(&dir.join(&file), &packed)?;
-    Ok(Some(Spooled { file, spans: wires.len() as u64 }))
+    write_atomically(&dir.join(&file), &packed)?;
+    Ok(Some(SpoolFile { file, spans: wires.len() as u64 }))
 }
 
 fn file_name(key: &str, number: usize) -> String {
@@ -44,7 +44,7 @@ fn file_name(key: &str, number: usize) -> String {
 }
 
 /// Returns the state keys of all sessions with files in the spool, sorted.
-pub(crate) fn keys(states: &States) -> Vec<String> {
+pub(crate) fn keys(states: &StateDir) -> Vec<String> {
     let entries = fs::read_dir(states.spool_dir()).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut keys: Vec<String> = names.filter_map(|name| Some(name.split_once('.')?.0.to_owned())).collect();
@@ -59,18 +59,18 @@ pub(crate) fn keys(states: &States) -> Vec<String> {
 /// If a file is missing or unreadable, the session's progress is reset, so that its spans are rebuilt from
 /// the log.
 pub(crate) fn drain(
-    states: &States,
+    states: &StateDir,
     key: &str,
-    state: &mut State,
+    state: &mut ExportState,
     exporter: &Exporter<'_>,
-    exported: &mut Exported,
+    exported: &mut ExportSummary,
 ) -> Result<(), ExportError> {
     while let Some(spooled) = state.spool.first().cloned() {
         let path = states.spool_dir().join(&spooled.file);
         let read = fs::read(&path).ok().and_then(|packed| unpack(&packed));
         match read {
             Some(wires) => {
-                let received = exporter.receiver.receive_again(wires, exporter.tries, exporter.until)?;
+                let received = exporter.receiver.receive_encoded(wires, exporter.tries, exporter.until)?;
                 let taken = spooled.spans.saturating_sub(received.refused);
                 state.spans += taken;
                 state.refused += received.refused;
@@ -101,7 +101,7 @@ fn unpack(packed: &[u8]) -> Option<Vec<Wire>> {
 
 /// Removes files of a run that was killed before it could record them. Their spans can be rebuilt from the
 /// log.
-pub(crate) fn sweep(states: &States, key: &str) -> io::Result<()> {
+pub(crate) fn remove_unrecorded(states: &StateDir, key: &str) -> io::Result<()> {
     let prefix = format!("{key}.");
     for entry in fs::read_dir(states.spool_dir())?.flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {

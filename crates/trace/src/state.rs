@@ -10,36 +10,36 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use threadline_entry::{Millis, Position};
-use threadline_store::{FileId, Fingerprint, Mark, SessionFile};
-use threadline_usage::Tokens;
+use threadline_store::{FileId, FileMark, Fingerprint, SessionFile};
+use threadline_usage::TokenCounts;
 
-use crate::cut::Continued;
 use crate::id::{SpanId, TraceId};
-use crate::target::Target;
-use crate::told::Told;
+use crate::receiver_config::ReceiverConfig;
+use crate::sent_replies::SentReplies;
+use crate::turn_splitter::TurnProgress;
 
 /// The directory with the export states of all sessions for one receiver.
 #[derive(Clone, Debug)]
-pub struct States {
+pub struct StateDir {
     dir: PathBuf,
 }
 
 /// The export progress of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
+pub struct ExportState {
     /// The session id.
     pub session: String,
     /// The path of the session's log.
     pub path: PathBuf,
     /// The position of the first line that has not been sent.
-    mark: Option<Place>,
+    mark: Option<SavedMark>,
     /// The number of turns sent.
     pub turns: usize,
     /// The number of spans accepted by the receiver.
     pub spans: u64,
     /// The last turn sent; later lines may continue it.
-    last: Option<Last>,
+    last: Option<LastTurn>,
     /// The last reply sent and its token counts as sent: input, output, cache read, 5-minute and 1-hour cache
     /// writes.
     reply: Option<(String, [u64; 5])>,
@@ -49,9 +49,9 @@ pub struct State {
     /// The number of bytes sent of each sub-agent's log, by agent id.
     pub agents: BTreeMap<String, u64>,
     /// Sub-agents that were still running when their turn was sent.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingAgent>,
     /// Spooled files with spans that could not be delivered, oldest first.
-    pub spool: Vec<Spooled>,
+    pub spool: Vec<SpoolFile>,
     /// The number of spans that the receiver rejected permanently.
     pub refused: u64,
     /// The last error, or the last complaint of the receiver.
@@ -60,10 +60,10 @@ pub struct State {
     pub sent_at: Option<Millis>,
 }
 
-/// A [`Mark`] in serialisable form: a position in a log, the file's identity, and a fingerprint of the bytes
-/// before it.
+/// A [`FileMark`] in serialisable form: a position in a log, the file's identity, and a fingerprint of the
+/// bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct SavedMark {
     line: u64,
     byte: u64,
     volume: u64,
@@ -75,7 +75,7 @@ struct Place {
 
 /// The last turn sent, in serialisable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Last {
+struct LastTurn {
     trace: String,
     start: Millis,
     last_at: Millis,
@@ -86,7 +86,7 @@ struct Last {
 
 /// A sub-agent that was still running when its turn was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingAgent {
     /// The sub-agent's id.
     pub agent: String,
     /// The trace of its turn.
@@ -99,7 +99,7 @@ pub struct Pending {
     pub session: String,
 }
 
-impl Pending {
+impl PendingAgent {
     pub(crate) fn new(agent: &str, trace: TraceId, parent: SpanId, number: usize, session: &str) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -121,7 +121,7 @@ impl Pending {
 
 /// A file in the spool with undelivered spans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spooled {
+pub struct SpoolFile {
     /// The file's name in the spool directory.
     pub file: String,
     /// The number of spans in it.
@@ -130,14 +130,16 @@ pub struct Spooled {
 
 /// An exclusive lock on one session's state. Released when dropped or when the process exits.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock is held until the file is closed")] std::fs::File);
+pub struct StateLock(
+    #[expect(dead_code, reason = "the lock is held until the file is closed")] std::fs::File,
+);
 
 /// The number of lock files. Sessions are hashed onto them, so that no file is needed per session.
-const LOCKS: u8 = 128;
+const LOCK_FILES: u8 = 128;
 
-impl States {
-    /// Returns the state directory for `target` below `root`. Touches no files.
-    pub fn open(root: &Path, target: &Target) -> Self {
+impl StateDir {
+    /// Returns the state directory for `receiver_config` below `root`. Touches no files.
+    pub fn open(root: &Path, target: &ReceiverConfig) -> Self {
         let account = target.account.as_deref().unwrap_or_default();
         Self { dir: root.join(short_hash(&[&target.url, account])) }
     }
@@ -167,14 +169,14 @@ impl States {
     }
 
     /// Creates the directories on first use and stores the receiver's URL in them.
-    pub fn prepare(&self, target: &Target) -> io::Result<()> {
+    pub fn prepare(&self, target: &ReceiverConfig) -> io::Result<()> {
         if self.dir.join("receiver").exists() {
             return Ok(());
         }
         for folder in ["sessions", "locks", "spool"] {
             create_private_dir(&self.dir.join(folder))?;
         }
-        write_whole(&self.dir.join("receiver"), target.url.as_bytes())
+        write_atomically(&self.dir.join("receiver"), target.url.as_bytes())
     }
 
     /// Returns the URL of the receiver that these states belong to.
@@ -196,17 +198,17 @@ impl States {
 
     /// Locks a session's state, waiting until `until` at most, or indefinitely if `until` is `None`. Returns
     /// `None` if another process still has the lock.
-    pub fn lock(&self, key: &str, until: Option<Instant>) -> io::Result<Option<Lock>> {
-        let number = Sha256::digest(key)[0] % LOCKS;
+    pub fn lock(&self, key: &str, until: Option<Instant>) -> io::Result<Option<StateLock>> {
+        let number = Sha256::digest(key)[0] % LOCK_FILES;
         let path = self.dir.join("locks").join(format!("{number:02x}"));
         let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path)?.into_file();
         let Some(until) = until else {
             file.lock()?;
-            return Ok(Some(Lock(file)));
+            return Ok(Some(StateLock(file)));
         };
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Lock(file))),
+                Ok(()) => return Ok(Some(StateLock(file))),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -222,62 +224,62 @@ impl States {
 
     /// Reads the state of a session. Returns a new state if the file is missing or malformed; sending
     /// everything again is harmless because ids are stable.
-    pub fn load(&self, key: &str) -> State {
+    pub fn load(&self, key: &str) -> ExportState {
         let read = fs::read(self.file(key)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Stores a state atomically: a reader sees the old one or the new one.
-    pub fn save(&self, key: &str, state: &State) -> io::Result<()> {
-        write_whole(&self.file(key), &serde_json::to_vec(state)?)
+    pub fn save(&self, key: &str, state: &ExportState) -> io::Result<()> {
+        write_atomically(&self.file(key), &serde_json::to_vec(state)?)
     }
 
     /// Returns all readable states, most recently sent first.
-    pub fn sessions(&self) -> Vec<State> {
+    pub fn sessions(&self) -> Vec<ExportState> {
         let entries = fs::read_dir(self.dir.join("sessions")).into_iter().flatten().flatten();
         let files = entries
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|ext| ext == "json"));
-        let mut states: Vec<State> =
+        let mut states: Vec<ExportState> =
             files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
         states.sort_by(|a, b| (b.sent_at, &a.session).cmp(&(a.sent_at, &b.session)));
         states
     }
 }
 
-impl State {
+impl ExportState {
     /// Returns the position to continue reading at; `None` means the start.
-    pub fn mark(&self) -> Option<Mark> {
+    pub fn mark(&self) -> Option<FileMark> {
         let place = self.mark?;
         let born = place.born.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
-        Some(Mark {
+        Some(FileMark {
             at: Position { line_no: place.line, byte_offset: place.byte },
             file: Some(FileId { volume: place.volume, index: place.index, born }),
-            before: Fingerprint { length: place.byte, head: place.head, tail: place.tail },
+            fingerprint: Fingerprint { length: place.byte, head: place.head, tail: place.tail },
         })
     }
 
     /// Stores the position to continue reading at.
-    pub fn set_mark(&mut self, mark: Mark) {
+    pub fn set_mark(&mut self, mark: FileMark) {
         let file = mark.file.unwrap_or(FileId { volume: 0, index: 0, born: None });
         let born = file.born.and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
-        self.mark = Some(Place {
+        self.mark = Some(SavedMark {
             line: mark.at.line_no,
             byte: mark.at.byte_offset,
             volume: file.volume,
             index: file.index,
             born: born.and_then(|since| u64::try_from(since.as_nanos()).ok()),
-            head: mark.before.head,
-            tail: mark.before.tail,
+            head: mark.fingerprint.head,
+            tail: mark.fingerprint.tail,
         });
     }
 
     /// Returns the last turn and the position of its prompt.
-    pub fn last(&self) -> Option<(Continued, Option<Position>)> {
+    pub fn last(&self) -> Option<(TurnProgress, Option<Position>)> {
         let last = self.last.as_ref()?;
         let trace = TraceId::parse(&last.trace)?;
         let prompt = last.prompt.map(|(line_no, byte_offset)| Position { line_no, byte_offset });
-        Some((Continued { trace, start: last.start, last_at: last.last_at }, prompt))
+        Some((TurnProgress { trace, start: last.start, last_at: last.last_at }, prompt))
     }
 
     /// Returns the key of the last turn.
@@ -291,9 +293,9 @@ impl State {
     }
 
     /// Stores the last turn and adds its key to the turns sent.
-    pub(crate) fn set_last(&mut self, continued: Continued, prompt: Option<Position>, key: String) {
+    pub(crate) fn set_last(&mut self, continued: TurnProgress, prompt: Option<Position>, key: String) {
         self.sent.insert(key.clone());
-        self.last = Some(Last {
+        self.last = Some(LastTurn {
             trace: continued.trace.to_string(),
             start: continued.start,
             last_at: continued.last_at,
@@ -302,21 +304,21 @@ impl State {
         });
     }
 
-    /// Returns the last reply sent, as the start of a [`Told`] for the next run.
-    pub fn told(&self) -> Told {
+    /// Returns the last reply sent, as the start of a [`SentReplies`] for the next run.
+    pub fn sent_replies(&self) -> SentReplies {
         let (Some((id, tokens)), Some((continued, _))) = (&self.reply, self.last()) else {
-            return Told::default();
+            return SentReplies::default();
         };
         let [input, output, cache_read, cache_write_5m, cache_write_1h] = tokens;
         let (input, output, cache_read) = (*input, *output, *cache_read);
         let (cache_write_5m, cache_write_1h) = (*cache_write_5m, *cache_write_1h);
-        let tokens = Tokens { input, output, cache_read, cache_write_5m, cache_write_1h };
-        Told::from_last(id, tokens, continued.trace)
+        let tokens = TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h };
+        SentReplies::from_last(id, tokens, continued.trace)
     }
 
     /// Stores the last reply sent.
-    pub fn set_told(&mut self, told: &Told) {
-        let of = |tokens: Tokens| {
+    pub fn set_sent_replies(&mut self, told: &SentReplies) {
+        let of = |tokens: TokenCounts| {
             [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h]
         };
         self.reply = told.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
@@ -343,7 +345,7 @@ impl State {
 }
 
 /// Writes a file atomically: a reader, or a run after a crash, sees the old bytes or the new ones.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(folder)?;
     file.write_all(bytes)?;

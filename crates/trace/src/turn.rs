@@ -4,21 +4,21 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
-use threadline_session::{Agent, Family, Input, Session, ToolCall};
+use threadline_session::{Agent, InputKind, Session, SessionFamily, ToolCall};
 
 use crate::attribute as name;
-use crate::cut::Head;
 use crate::event;
 use crate::generation::Generation;
 use crate::id::{SpanId, TraceId};
 use crate::message;
-use crate::shape::{Dialect, Shape, said};
-use crate::span::{Span, SpanKind};
-use crate::told::Told;
+use crate::sent_replies::SentReplies;
+use crate::span::{SpanKind, TraceSpan};
+use crate::span_options::{Dialect, SpanOptions, content_text};
+use crate::turn_splitter::TurnHeader;
 
 /// The turn that spans belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct TurnSpanParent {
     /// The session id as sent to receivers.
     pub session: String,
     /// The trace.
@@ -31,31 +31,31 @@ pub struct Home {
 ///
 /// Returns no spans if everything in the turn was sent before.
 pub fn spans_of(
-    head: &Head,
-    family: &Family,
+    head: &TurnHeader,
+    family: &SessionFamily,
     session: &str,
-    told: &mut Told,
-    shape: &Shape<'_>,
-) -> Vec<Span> {
-    if !head.has_substance {
+    told: &mut SentReplies,
+    shape: &SpanOptions<'_>,
+) -> Vec<TraceSpan> {
+    if !head.is_exportable {
         return Vec::new();
     }
-    let home = Home { session: session.to_owned(), trace: head.trace, number: head.number };
-    let mut builder = Builder::new(&home, shape, told);
+    let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
+    let mut builder = SpanBuilder::new(&home, shape, told);
     let root = home.trace.span(&["turn"]);
     let prompt = family.main.entries().first().filter(|_| head.has_prompt);
     let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
-    let first_input = input.as_deref().filter(|_| head.continues.is_none());
-    let before = head.continues.map_or(head.start, |continued| continued.last_at);
+    let first_input = input.as_deref().filter(|_| head.sent_part.is_none());
+    let before = head.sent_part.map_or(head.start, |continued| continued.last_at);
     let walked = builder.walk(family, None, root, before, first_input);
     for agent in 0..family.agents.len() {
         builder.agent(family, agent, root);
     }
     // The turn was written out again and has nothing new.
-    if builder.spans.is_empty() && builder.has_repeated {
+    if builder.spans.is_empty() && builder.has_duplicates {
         return Vec::new();
     }
-    if !head.goes_on {
+    if !head.has_more {
         let span = builder.root(head, &family.main, root, input, walked);
         builder.spans.insert(0, span);
     }
@@ -64,13 +64,13 @@ pub fn spans_of(
 
 /// Returns the spans of a sub-agent of a turn that was sent before, below the span `parent`.
 pub fn spans_of_agent(
-    family: &Family,
-    home: &Home,
+    family: &SessionFamily,
+    home: &TurnSpanParent,
     parent: SpanId,
-    told: &mut Told,
-    shape: &Shape<'_>,
-) -> Vec<Span> {
-    let mut builder = Builder::new(home, shape, told);
+    told: &mut SentReplies,
+    shape: &SpanOptions<'_>,
+) -> Vec<TraceSpan> {
+    let mut builder = SpanBuilder::new(home, shape, told);
     for agent in 0..family.agents.len() {
         builder.agent(family, agent, parent);
     }
@@ -78,51 +78,61 @@ pub fn spans_of_agent(
 }
 
 /// Returns the id of the span for a tool call.
-pub fn tool_span(trace: TraceId, call: &ToolCall, session: &Session) -> SpanId {
+pub fn tool_span_id(trace: TraceId, call: &ToolCall, session: &Session) -> SpanId {
     trace.span(&["tool", &Generation::key(session, &session.replies()[call.reply]), &call.id])
 }
 
 /// Returns the text of a prompt, if the content policy allows it.
-fn prompt_text(entry: &Entry, shape: &Shape<'_>) -> Option<String> {
-    shape.text(&said(entry.message()?.content()?))
+fn prompt_text(entry: &Entry, shape: &SpanOptions<'_>) -> Option<String> {
+    shape.text(&content_text(entry.message()?.content()?))
 }
 
 /// The results of walking a log.
 #[derive(Default)]
-struct Walked {
-    events: Vec<crate::span::Event>,
+struct WalkResult {
+    events: Vec<crate::span::SpanEvent>,
     end: Option<Millis>,
     output: Option<String>,
     error: Option<String>,
 }
 
-pub(crate) struct Builder<'a, 'b> {
-    home: &'a Home,
+pub(crate) struct SpanBuilder<'a, 'b> {
+    home: &'a TurnSpanParent,
     trace_name: String,
-    pub(crate) shape: &'a Shape<'b>,
-    told: &'a mut Told,
-    spans: Vec<Span>,
+    pub(crate) shape: &'a SpanOptions<'b>,
+    sent: &'a mut SentReplies,
+    spans: Vec<TraceSpan>,
     /// Whether something was skipped because it was sent before.
-    has_repeated: bool,
+    has_duplicates: bool,
     /// Indices of sub-agents that have a span.
-    placed: FxHashSet<usize>,
+    agents_with_span: FxHashSet<usize>,
     /// Keys of replies that have a span: a sub-agent inside the log may repeat ids of the conversation.
-    replies: FxHashSet<String>,
+    replies_with_span: FxHashSet<String>,
     /// The ids of sub-agent spans.
-    agents: FxHashSet<SpanId>,
+    agent_span_ids: FxHashSet<SpanId>,
 }
 
-impl<'a, 'b> Builder<'a, 'b> {
-    fn new(home: &'a Home, shape: &'a Shape<'b>, told: &'a mut Told) -> Self {
+impl<'a, 'b> SpanBuilder<'a, 'b> {
+    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, told: &'a mut SentReplies) -> Self {
         let trace_name = format!("Turn {}", home.number);
         let spans = Vec::new();
         let (placed, replies, agents) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
-        Self { home, trace_name, shape, told, spans, has_repeated: false, placed, replies, agents }
+        Self {
+            home,
+            trace_name,
+            shape,
+            sent: told,
+            spans,
+            has_duplicates: false,
+            agents_with_span: placed,
+            replies_with_span: replies,
+            agent_span_ids: agents,
+        }
     }
 
     /// Returns the spans after redacting every string in them.
-    fn finish(mut self) -> Vec<Span> {
-        self.shape.seal(&mut self.spans);
+    fn finish(mut self) -> Vec<TraceSpan> {
+        self.shape.redact_spans(&mut self.spans);
         self.spans
     }
 
@@ -133,7 +143,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         id: SpanId,
         called: String,
         (start, end): (Millis, Millis),
-    ) -> Span {
+    ) -> TraceSpan {
         let (operation, kind_name) = match kind {
             SpanKind::Turn | SpanKind::Agent => ("invoke_agent", "agent"),
             SpanKind::Generation => ("chat", "generation"),
@@ -145,7 +155,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             }
             _ => called,
         };
-        let mut span = Span {
+        let mut span = TraceSpan {
             trace: self.home.trace,
             id,
             parent: None,
@@ -156,7 +166,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             error: None,
             events: Vec::new(),
             attributes: Vec::with_capacity(24),
-            used: None,
+            usage: None,
         };
         span.set(name::SESSION, &*self.home.session);
         span.set(name::CONVERSATION, &*self.home.session);
@@ -168,13 +178,14 @@ impl<'a, 'b> Builder<'a, 'b> {
         span.set_some(name::ENVIRONMENT, self.shape.environment);
         span.set_some(name::RELEASE, self.shape.release);
         if !self.shape.tags.is_empty() {
-            span.attributes.push((name::TAGS.into(), crate::span::Value::List(self.shape.tags.to_vec())));
+            span.attributes
+                .push((name::TAGS.into(), crate::span::AttributeValue::List(self.shape.tags.to_vec())));
         }
         span
     }
 
     /// Sets the input and output attributes that the receiver reads.
-    fn talk(&self, span: &mut Span, input: Option<&str>, output: Option<&str>) {
+    fn set_messages(&self, span: &mut TraceSpan, input: Option<&str>, output: Option<&str>) {
         match self.shape.dialect {
             Dialect::Langfuse => {
                 span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
@@ -187,7 +198,14 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
     }
 
-    fn root(&self, head: &Head, main: &Session, id: SpanId, input: Option<String>, walked: Walked) -> Span {
+    fn root(
+        &self,
+        head: &TurnHeader,
+        main: &Session,
+        id: SpanId,
+        input: Option<String>,
+        walked: WalkResult,
+    ) -> TraceSpan {
         let start = head.start;
         let durations = main.entries().iter().filter_map(turn_duration);
         let duration = durations.max();
@@ -199,30 +217,30 @@ impl<'a, 'b> Builder<'a, 'b> {
         span.set(name::META_TURN, head.number);
         span.set(name::META_SESSION, &*self.home.session);
         if self.shape.has_metadata() {
-            self.describe(&mut span, main);
+            self.set_metadata(&mut span, main);
         }
         span.set_some(name::META_DURATION, duration.map(|millis| millis as u64));
-        self.talk(&mut span, input.as_deref(), walked.output.as_deref());
+        self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
-        self.fail(&mut span, walked.error);
+        self.mark_failed(&mut span, walked.error);
         span
     }
 
     /// Adds version, working directory and branch of the turn.
-    fn describe(&self, span: &mut Span, main: &Session) {
+    fn set_metadata(&self, span: &mut TraceSpan, main: &Session) {
         let envelopes = || main.entries().iter().filter_map(Entry::envelope);
         let version = envelopes().find_map(|line| line.version());
         span.set_some(name::AGENT_VERSION, version.as_deref());
         span.set_some(name::META_VERSION, version.as_deref());
         span.set_some(name::META_SLUG, envelopes().find_map(|line| line.slug()).as_deref());
-        let cwd = envelopes().find_map(|line| line.cwd()).and_then(|cwd| self.shape.note(&cwd));
+        let cwd = envelopes().find_map(|line| line.cwd()).and_then(|cwd| self.shape.metadata(&cwd));
         span.set_some(name::META_CWD, cwd);
         let branch = envelopes().find_map(|line| line.git_branch()).filter(|branch| !branch.is_empty());
         span.set_some(name::META_BRANCH, branch.as_deref());
     }
 
     /// Marks a span as failed, if there is an error.
-    fn fail(&self, span: &mut Span, error: Option<String>) {
+    fn mark_failed(&self, span: &mut TraceSpan, error: Option<String>) {
         let Some(error) = error else { return };
         span.set(name::LEVEL, "ERROR");
         span.set_some(name::STATUS_MESSAGE, self.shape.has_content().then_some(&*error));
@@ -233,18 +251,18 @@ impl<'a, 'b> Builder<'a, 'b> {
     /// Walks a log and adds the spans of its replies and tool calls below `parent`.
     fn walk(
         &mut self,
-        family: &Family,
+        family: &SessionFamily,
         owner: Option<usize>,
         parent: SpanId,
         start: Millis,
         mut input: Option<&str>,
-    ) -> Walked {
+    ) -> WalkResult {
         let session = family.session(owner);
         let mut calls: Vec<Vec<usize>> = vec![Vec::new(); session.replies().len()];
         for (i, call) in session.tool_calls().iter().enumerate() {
             calls[call.reply].push(i);
         }
-        let mut walked = Walked::default();
+        let mut walked = WalkResult::default();
         let mut seen = vec![false; session.replies().len()];
         let mut before = start;
         for idx in own_entries(session, owner.map(|agent| family.agents[agent].kind)) {
@@ -262,7 +280,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             } else {
                 walked.events.extend(event::of(session, idx, before, self.shape));
             }
-            if is_spoken(entry) {
+            if is_conversation_line(entry) {
                 before = at.map_or(before, |at| at.max(before));
                 walked.end = walked.end.max(at);
             }
@@ -279,27 +297,27 @@ impl<'a, 'b> Builder<'a, 'b> {
         parent: SpanId,
         before: Millis,
         input: &mut Option<&str>,
-        walked: &mut Walked,
+        walked: &mut WalkResult,
     ) -> Option<String> {
         let mut generation = Generation::of(session, &session.replies()[reply], before);
         let key = generation.key.clone();
-        if !self.replies.insert(key.clone()) {
-            self.has_repeated = true;
+        if !self.replies_with_span.insert(key.clone()) {
+            self.has_duplicates = true;
             return None;
         }
-        if let Some(known) = self.told.reply(&key) {
-            let is_told = |call: &usize| self.told.has_call(&key, &session.tool_calls()[*call].id);
-            if generation.is_notice || (!generation.set_known(known.tokens) && calls.iter().all(is_told)) {
-                self.has_repeated = true;
+        if let Some(known) = self.sent.reply(&key) {
+            let is_told = |call: &usize| self.sent.has_call(&key, &session.tool_calls()[*call].id);
+            if generation.is_notice || (!generation.exclude_sent(known.tokens) && calls.iter().all(is_told)) {
+                self.has_duplicates = true;
                 return None;
             }
             // Within one turn the later version of a span takes the place of the earlier.
             if known.trace == self.home.trace {
-                generation.set_known(known.elsewhere);
+                generation.exclude_sent(known.elsewhere);
             }
         }
-        self.told.add_reply(&key, generation.tokens(), self.home.trace);
-        let said = generation.said(self.shape);
+        self.sent.add_reply(&key, generation.tokens(), self.home.trace);
+        let said = generation.content(self.shape);
         let text = said.text.clone();
         if generation.is_notice {
             walked.events.push(event::api_error(&generation, text.as_deref()));
@@ -317,15 +335,15 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Adds the span of a tool call and the spans of the sub-agents that it started.
-    fn call(&mut self, family: &Family, owner: Option<usize>, call: usize) {
+    fn call(&mut self, family: &SessionFamily, owner: Option<usize>, call: usize) {
         let session = family.session(owner);
         let call = &session.tool_calls()[call];
         let key = Generation::key(session, &session.replies()[call.reply]);
-        if self.told.has_call(&key, &call.id) {
+        if self.sent.has_call(&key, &call.id) {
             return;
         }
-        self.told.add_call(&key, &call.id);
-        let id = tool_span(self.home.trace, call, session);
+        self.sent.add_call(&key, &call.id);
+        let id = tool_span_id(self.home.trace, call, session);
         let parent = self.home.trace.span(&["reply", &key]);
         let span = self.tool(session, call, id, parent);
         self.spans.push(span);
@@ -334,7 +352,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
     }
 
-    fn tool(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> Span {
+    fn tool(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> TraceSpan {
         let start = session.timestamp(call.entry_idx).unwrap_or(0);
         let end = call.results.first().and_then(|at| session.timestamp(at.entry_idx)).unwrap_or(start);
         let mut span = self.span(SpanKind::Tool, id, call.name.clone(), (start, end));
@@ -357,7 +375,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         if answer.is_some_and(|block| block.is_error().unwrap_or(false)) {
             let message = text.as_deref().unwrap_or_default();
             let cut = message.floor_char_boundary(512);
-            self.fail(&mut span, Some(message[..cut].to_owned()));
+            self.mark_failed(&mut span, Some(message[..cut].to_owned()));
         } else if answer.is_none() {
             span.set(name::LEVEL, "WARNING");
             span.set(name::STATUS_MESSAGE, "no result in the log");
@@ -367,9 +385,9 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Adds the spans of a sub-agent.
-    fn agent(&mut self, family: &Family, agent: usize, parent: SpanId) {
+    fn agent(&mut self, family: &SessionFamily, agent: usize, parent: SpanId) {
         let found = &family.agents[agent];
-        if !self.placed.insert(agent) {
+        if !self.agents_with_span.insert(agent) {
             return;
         }
         let session = &found.session;
@@ -380,26 +398,29 @@ impl<'a, 'b> Builder<'a, 'b> {
         let first_uuid = session.entries()[first].uuid().unwrap_or_default();
         let id = self.home.trace.span(&["agent", &found.id, &first_uuid]);
         // Two agents with the same id and first line are one.
-        if !self.agents.insert(id) {
+        if !self.agent_span_ids.insert(id) {
             return;
         }
         let input = prompt_text(&session.entries()[first], self.shape)
             .filter(|_| session.entries()[first].kind() == Kind::User);
         let at = self.spans.len();
         let walked = self.walk(family, Some(agent), id, start, input.as_deref());
-        let asked = || asked_type(family, found);
-        let called =
-            found.agent_type.clone().or_else(asked).unwrap_or_else(|| kind_name(found.kind).to_owned());
+        let asked = || requested_agent_type(family, found);
+        let called = found
+            .agent_type
+            .clone()
+            .or_else(asked)
+            .unwrap_or_else(|| default_agent_name(found.kind).to_owned());
         let end = walked.end.unwrap_or(start);
         let mut span = self.span(SpanKind::Agent, id, called.clone(), (start, end));
         span.parent = Some(parent);
         span.set(name::AGENT_NAME, called);
         span.set(name::AGENT_ID, &*found.id);
-        let description = found.description.as_deref().and_then(|text| self.shape.note(text));
+        let description = found.description.as_deref().and_then(|text| self.shape.metadata(text));
         span.set_some(name::AGENT_DESCRIPTION, description);
-        self.talk(&mut span, input.as_deref(), walked.output.as_deref());
+        self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
-        self.fail(&mut span, walked.error);
+        self.mark_failed(&mut span, walked.error);
         self.spans.insert(at, span);
     }
 }
@@ -412,18 +433,18 @@ fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Ite
     let entries = 0..session.entries().len();
     let from = match agent {
         Some(AgentKind::Compaction | AgentKind::SideQuestion) => {
-            let prompt = |idx: &usize| session.input(*idx).is_some_and(Input::opens_turn);
+            let prompt = |idx: &usize| session.input(*idx).is_some_and(InputKind::opens_turn);
             entries.clone().rev().find(prompt).unwrap_or(0)
         }
         _ => 0,
     };
     // The log of a sub-agent may be stored in place of a session's.
-    let all = agent.is_some() || session.is_agents();
+    let all = agent.is_some() || session.is_agent_log();
     entries.skip(from).filter(move |&idx| all || !session.is_sidechain(idx))
 }
 
 /// Whether a line is part of the conversation, so that the turn lasts at least until it.
-fn is_spoken(entry: &Entry) -> bool {
+fn is_conversation_line(entry: &Entry) -> bool {
     match entry.kind() {
         Kind::User | Kind::Assistant => true,
         Kind::System => {
@@ -441,7 +462,7 @@ fn turn_duration(entry: &Entry) -> Option<Millis> {
 }
 
 /// Returns the agent type requested by the call that started an agent.
-fn asked_type(family: &Family, agent: &Agent) -> Option<String> {
+fn requested_agent_type(family: &SessionFamily, agent: &Agent) -> Option<String> {
     let spawn = agent.spawn.as_ref()?;
     let session = family.session(spawn.agent);
     let input = session.tool_call(&spawn.tool_use_id)?.block(session)?.input()?;
@@ -449,7 +470,7 @@ fn asked_type(family: &Family, agent: &Agent) -> Option<String> {
 }
 
 /// Returns the name for an agent without a type.
-fn kind_name(kind: AgentKind) -> &'static str {
+fn default_agent_name(kind: AgentKind) -> &'static str {
     match kind {
         AgentKind::Task => "agent",
         AgentKind::Workflow => "workflow-agent",

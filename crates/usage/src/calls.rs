@@ -5,37 +5,37 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
-use crate::book::Book;
-use crate::explain::{Explained, Reason, Verdict};
-use crate::figures::Tokens;
-use crate::ledger::File;
-use crate::names::{NameId, Names};
-use crate::reconcile::Account;
-use crate::reply::Nearness;
-use crate::scan::{FAST, REGIONAL, Record, Row, ToolUse, UNDATED, UNDER_REPORTED, US};
-use crate::totals::Totals;
-use crate::window::Limit;
+use crate::explain::{RecordExplanation, RecordVerdict, RejectReason};
+use crate::figures::TokenCounts;
+use crate::ledger::LedgerLog;
+use crate::name_table::{NameId, NameTable};
+use crate::price_book::PriceBook;
+use crate::reconcile::CostAccount;
+use crate::reply_line::LineOrigin;
+use crate::scan::{CallRecord, CallRow, FAST, REGIONAL, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::totals::UsageTotals;
+use crate::window::LimitNotice;
 
 /// All calls, each once, each with the log that owns it.
 #[derive(Debug)]
-pub struct Calls {
-    pub(crate) names: Names,
-    pub(crate) files: Vec<File>,
-    pub(crate) rows: Vec<Row>,
+pub struct ModelCalls {
+    pub(crate) names: NameTable,
+    pub(crate) files: Vec<LedgerLog>,
+    pub(crate) rows: Vec<CallRow>,
     /// Pairs of a call and a log that contains a copy of it.
     pub(crate) copies: Vec<(u32, u32)>,
     /// Sorted by call.
     pub(crate) tools: Vec<ToolUse>,
-    pub(crate) records: Vec<Record>,
-    pub(crate) limits: Vec<Limit>,
-    pub(crate) accounts: Vec<(NameId, Account)>,
+    pub(crate) records: Vec<CallRecord>,
+    pub(crate) limits: Vec<LimitNotice>,
+    pub(crate) accounts: Vec<(NameId, CostAccount)>,
     pub(crate) n_broken: u64,
     pub(crate) n_torn: u64,
 }
 
 /// A model call.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct ModelCall<'a> {
     /// When its first line was written, in milliseconds since 1970.
     pub at: Option<Millis>,
     /// The session it belongs to.
@@ -49,7 +49,7 @@ pub struct Call<'a> {
     /// The kind of sub-agent that made the call, if any.
     pub agent: Option<AgentKind>,
     /// The token counts.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// The number of web searches.
     pub web_searches: u64,
     /// Whether it ran in fast mode.
@@ -62,9 +62,9 @@ pub struct Call<'a> {
     pub under_reported: bool,
 }
 
-impl Calls {
+impl ModelCalls {
     /// Returns all calls, in unspecified order.
-    pub fn iter(&self) -> impl Iterator<Item = Call<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = ModelCall<'_>> {
         self.rows.iter().map(|row| self.call(row))
     }
 
@@ -79,12 +79,12 @@ impl Calls {
     }
 
     /// Returns the number of lines with `"usage"` that are not valid JSON.
-    pub fn n_broken(&self) -> u64 {
+    pub fn n_invalid_lines(&self) -> u64 {
         self.n_broken
     }
 
     /// Returns the number of logs that end in an incomplete line; they may be growing.
-    pub fn n_torn(&self) -> u64 {
+    pub fn n_incomplete_logs(&self) -> u64 {
         self.n_torn
     }
 
@@ -108,16 +108,16 @@ impl Calls {
     }
 
     /// Returns the logs that contain any of these calls, as owner or as a copy.
-    pub fn logs_of(&self, keep: impl Fn(&Call<'_>) -> bool) -> BTreeSet<&str> {
+    pub fn logs_of(&self, keep: impl Fn(&ModelCall<'_>) -> bool) -> BTreeSet<&str> {
         let kept: Vec<bool> = self.rows.iter().map(|row| keep(&self.call(row))).collect();
         let own = self.rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row.file);
         let copied = self.copies.iter().filter(|(row, _)| kept[*row as usize]).map(|(_, file)| *file);
         own.chain(copied).map(|file| &*self.files[file as usize].path).collect()
     }
 
-    pub(crate) fn call(&self, row: &Row) -> Call<'_> {
+    pub(crate) fn call(&self, row: &CallRow) -> ModelCall<'_> {
         let file = &self.files[row.file as usize];
-        Call {
+        ModelCall {
             at: Some(row.at).filter(|at| *at != UNDATED),
             session: self.names.get(file.session),
             project: self.names.get(file.project),
@@ -134,49 +134,57 @@ impl Calls {
     }
 
     /// Returns for each call the index of its log, in the order the logs were absorbed, the number of its
-    /// first line there, and its totals. Requires [`Wants::records`](crate::Wants::records).
-    pub fn placed<'a>(&'a self, book: &'a Book) -> impl Iterator<Item = (usize, u64, Totals)> + 'a {
+    /// first line there, and its totals. Requires [`ScanOptions::records`](crate::ScanOptions::records).
+    pub fn located_totals<'a>(
+        &'a self,
+        book: &'a PriceBook,
+    ) -> impl Iterator<Item = (usize, u64, UsageTotals)> + 'a {
         let mut seen = vec![false; self.rows.len()];
         self.records.iter().filter_map(move |record| {
-            let (place, _) = record.found.as_ref().ok()?;
+            let (place, _) = record.call.as_ref().ok()?;
             let row = &self.rows[*place as usize];
             if row.file != record.file || std::mem::replace(&mut seen[*place as usize], true) {
                 return None;
             }
-            Some((record.file as usize, record.at.line_no, Totals::of(&self.call(row), book)))
+            Some((record.file as usize, record.at.line_no, UsageTotals::of(&self.call(row), book)))
         })
     }
 
     /// Returns every record of a call, sorted by log and line, with the reason if it was not counted.
     ///
-    /// `keep` selects records by time and session. Requires [`Wants::records`](crate::Wants::records).
-    pub fn explain(&self, book: &Book, keep: impl Fn(Option<Millis>, &str) -> bool) -> Vec<Explained> {
-        self.explain_some(book, None, keep)
+    /// `keep` selects records by time and session. Requires
+    /// [`ScanOptions::records`](crate::ScanOptions::records).
+    pub fn explain(
+        &self,
+        book: &PriceBook,
+        keep: impl Fn(Option<Millis>, &str) -> bool,
+    ) -> Vec<RecordExplanation> {
+        self.explain_marked(book, None, keep)
     }
 
-    /// Returns the same for marked calls only, as [`Calls::in_groups`] marks them; records without a call are
-    /// left out if `marked` is given.
-    pub fn explain_some(
+    /// Returns the same for marked calls only, as [`ModelCalls::in_groups`] marks them; records without a
+    /// call are left out if `marked` is given.
+    pub fn explain_marked(
         &self,
-        book: &Book,
+        book: &PriceBook,
         marked: Option<&[bool]>,
         keep: impl Fn(Option<Millis>, &str) -> bool,
-    ) -> Vec<Explained> {
+    ) -> Vec<RecordExplanation> {
         let is_marked = |call: Option<u32>| match (marked, call) {
             (None, _) => true,
             (Some(marked), Some(place)) => marked.get(place as usize) == Some(&true),
             (Some(_), None) => false,
         };
-        let counted = self.counted();
+        let counted = self.counted_records();
         let mut out = Vec::new();
         for (i, record) in self.records.iter().enumerate() {
-            if !is_marked(record.found.as_ref().ok().map(|(place, _)| *place)) {
+            if !is_marked(record.call.as_ref().ok().map(|(place, _)| *place)) {
                 continue;
             }
             let file = &self.files[record.file as usize];
             let own = self.names.get(file.session);
             let dated = |at: Millis| Some(at).filter(|at| *at != UNDATED);
-            let mut told = Explained {
+            let mut told = RecordExplanation {
                 path: file.path.to_string(),
                 line: record.at.line_no,
                 byte_offset: record.at.byte_offset,
@@ -184,14 +192,14 @@ impl Calls {
                 session: own.to_owned(),
                 message_id: record.message_id.as_deref().map(str::to_owned),
                 model: None,
-                tokens: Tokens::default(),
+                tokens: TokenCounts::default(),
                 cost: None,
-                verdict: Verdict::Counted,
+                verdict: RecordVerdict::Counted,
             };
-            match &record.found {
+            match &record.call {
                 Err((at, reason)) => {
                     told.at = dated(*at);
-                    told.verdict = Verdict::Rejected(reason.clone());
+                    told.verdict = RecordVerdict::Rejected(reason.clone());
                     if !keep(told.at, own) {
                         continue;
                     }
@@ -209,7 +217,12 @@ impl Calls {
                     if winner == i {
                         told.cost = book.cost(&call);
                     } else {
-                        told.verdict = Verdict::Rejected(self.lost(record, row, winner, call.session != own));
+                        told.verdict = RecordVerdict::Rejected(self.rejection_reason(
+                            record,
+                            row,
+                            winner,
+                            call.session != own,
+                        ));
                     }
                 }
             }
@@ -220,19 +233,19 @@ impl Calls {
     }
 
     /// Returns the index of the record that was counted, for each call.
-    fn counted(&self) -> FxHashMap<u32, usize> {
+    fn counted_records(&self) -> FxHashMap<u32, usize> {
         let mut counted: FxHashMap<u32, usize> = FxHashMap::default();
-        let place = |record: &Record, owner: u32| {
+        let place = |record: &CallRecord, owner: u32| {
             (record.file != owner, &self.files[record.file as usize].path, record.at)
         };
         for (i, record) in self.records.iter().enumerate() {
-            let Ok((at, row)) = &record.found else { continue };
+            let Ok((at, row)) = &record.call else { continue };
             let owner = self.rows[*at as usize].file;
             counted
                 .entry(*at)
                 .and_modify(|best| {
                     let rival = &self.records[*best];
-                    let Ok((_, other)) = &rival.found else { return };
+                    let Ok((_, other)) = &rival.call else { return };
                     let better = row.compare(other, &self.names);
                     if better.then_with(|| place(rival, owner).cmp(&place(record, owner))).is_gt() {
                         *best = i;
@@ -244,16 +257,22 @@ impl Calls {
     }
 
     /// Returns why a record was not counted, given the one that was.
-    fn lost(&self, record: &Record, row: &Row, winner: usize, inherited: bool) -> Reason {
+    fn rejection_reason(
+        &self,
+        record: &CallRecord,
+        row: &CallRow,
+        winner: usize,
+        inherited: bool,
+    ) -> RejectReason {
         let winner = &self.records[winner];
         let line = winner.at.line_no;
         if winner.file == record.file {
-            return Reason::SameReply { line };
+            return RejectReason::SameReply { line };
         }
         let path = self.files[winner.file as usize].path.to_string();
-        match row.figures {
-            Nearness::Progress => Reason::Progress { path, line },
-            _ => Reason::Copy { path, line, inherited },
+        match row.figures_origin {
+            LineOrigin::Progress => RejectReason::Progress { path, line },
+            _ => RejectReason::Copy { path, line, inherited },
         }
     }
 }

@@ -5,13 +5,13 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use threadline_entry::Millis;
 
-use crate::group::By;
+use crate::group::GroupBy;
 use crate::scan::UNDATED;
 
 /// Maps times to days in a time zone; fast for times close to each other.
-pub(crate) struct Days<'z> {
+pub(crate) struct DayLookup<'z> {
     zone: &'z TimeZone,
-    pub(crate) by: By,
+    pub(crate) by: GroupBy,
     /// The day of the last lookup: its start, its end, and the result.
     last: (Millis, Millis, u64),
 }
@@ -20,8 +20,8 @@ pub(crate) struct Days<'z> {
 const FIRST_DAY: i64 = 719_528;
 const UNDATED_DAY: u64 = u64::MAX;
 
-impl<'z> Days<'z> {
-    pub(crate) fn new(zone: &'z TimeZone, by: By) -> Self {
+impl<'z> DayLookup<'z> {
+    pub(crate) fn new(zone: &'z TimeZone, by: GroupBy) -> Self {
         Self { zone, by, last: (0, 0, 0) }
     }
 
@@ -40,8 +40,10 @@ impl<'z> Days<'z> {
         let start = |date: Date| Some(date.to_zoned(self.zone.clone()).ok()?.timestamp().as_millisecond());
         let (from, to) = (start(date)?, start(date.tomorrow().ok()?)?);
         let first = match self.by {
-            By::Week => date.checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days()).ok()?,
-            By::Month => date.first_of_month(),
+            GroupBy::Week => {
+                date.checked_sub(i64::from(date.weekday().to_monday_zero_offset()).days()).ok()?
+            }
+            GroupBy::Month => date.first_of_month(),
             _ => date,
         };
         let epoch = Date::constant(1970, 1, 1);
@@ -58,11 +60,11 @@ impl<'z> Days<'z> {
             return "undated".to_owned();
         };
         match self.by {
-            By::Week => {
+            GroupBy::Week => {
                 let week = date.iso_week_date();
                 format!("{:04}-W{:02}", week.year(), week.week())
             }
-            By::Month => date.strftime("%Y-%m").to_string(),
+            GroupBy::Month => date.strftime("%Y-%m").to_string(),
             _ => date.to_string(),
         }
     }

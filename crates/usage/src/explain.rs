@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::figures::Tokens;
+use crate::figures::TokenCounts;
 use crate::money::Money;
 
 /// A record of a call, and whether it was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct RecordExplanation {
     /// The path of the log.
     pub path: String,
     /// The line number, counted from 1.
@@ -23,25 +23,25 @@ pub struct Explained {
     /// The model.
     pub model: Option<String>,
     /// The token counts of the record.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// The cost of the call, if it was counted and has a price.
     pub cost: Option<Money>,
     /// Whether the record was counted.
-    pub verdict: Verdict,
+    pub verdict: RecordVerdict,
 }
 
 /// Whether a record was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RecordVerdict {
     /// The record was counted.
     Counted,
     /// The record was not counted.
-    Rejected(Reason),
+    Rejected(RejectReason),
 }
 
 /// Why a record was not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RejectReason {
     /// Another line of the same reply was counted.
     SameReply {
         /// The line that was counted.
@@ -73,7 +73,7 @@ pub enum Reason {
     Broken,
 }
 
-impl Reason {
+impl RejectReason {
     /// Returns a stable identifier for the reason.
     pub fn name(&self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameReply { line } => write!(f, "same reply, counted at line {line}"),

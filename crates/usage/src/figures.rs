@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use threadline_entry::lens::{FromJson, Iteration};
-use threadline_entry::{Json, Trailed};
+use threadline_entry::{Json, LayoutValues};
 
 /// The tokens of a call, by price class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Input tokens that are not cached.
     pub input: u64,
     /// Output tokens.
@@ -21,7 +21,7 @@ pub struct Tokens {
     pub cache_write_1h: u64,
 }
 
-impl Tokens {
+impl TokenCounts {
     /// Returns the number of all input tokens.
     pub fn context(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
@@ -38,7 +38,7 @@ impl Tokens {
     }
 }
 
-impl AddAssign<&Self> for Tokens {
+impl AddAssign<&Self> for TokenCounts {
     fn add_assign(&mut self, other: &Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -50,20 +50,20 @@ impl AddAssign<&Self> for Tokens {
 
 /// The values of a `usage` object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Figures<'a> {
-    pub(crate) tokens: Tokens,
+pub(crate) struct UsageFigures<'a> {
+    pub(crate) tokens: TokenCounts,
     pub(crate) web_searches: u64,
     pub(crate) fast: bool,
     pub(crate) us: bool,
     /// Advisor models called on the way, with their token counts.
-    pub(crate) advisors: Vec<(Cow<'a, str>, Tokens)>,
+    pub(crate) advisors: Vec<(Cow<'a, str>, TokenCounts)>,
 }
 
-impl<'a> Figures<'a> {
+impl<'a> UsageFigures<'a> {
     /// Reads a `usage` object.
     pub(crate) fn of(usage: Json<'a>) -> Self {
         let mut figures = Self::default();
-        let mut writes = Writes::default();
+        let mut writes = CacheWrites::default();
         for (key, value) in usage.members() {
             match &*key.name() {
                 "input_tokens" => figures.tokens.input = number(value),
@@ -80,21 +80,21 @@ impl<'a> Figures<'a> {
                 _ => {}
             }
         }
-        writes.settle(&mut figures.tokens);
+        writes.assign(&mut figures.tokens);
         figures
     }
 
     /// Reads the values of [`PATHS`], which start at index `first`; `None` if a value does not have the usual
     /// form.
     ///
-    /// This runs for every reply of a home, and returns the same as [`Figures::of`].
-    pub(crate) fn along<const N: usize>(values: &Trailed<'a, N>, first: usize) -> Option<Self> {
+    /// This runs for every reply of a home, and returns the same as [`UsageFigures::of`].
+    pub(crate) fn from_layout<const N: usize>(values: &LayoutValues<'a, N>, first: usize) -> Option<Self> {
         let value = |path: usize| values.get(first + path);
         let is = |path: usize, wanted: &str| match value(path).map(Json::raw) {
             Some(raw) if raw.contains('\\') => None,
             raw => Some(raw == Some(wanted)),
         };
-        let Counts { tokens, web_searches } = Counts::along(values, first)?;
+        let UsageCounts { tokens, web_searches } = UsageCounts::from_layout(values, first)?;
         let (us, fast) = (is(7, "\"us\"")?, is(8, "\"fast\"")?);
         let advisors = value(9).filter(|steps| steps.raw() != "[]").map(advisors).unwrap_or_default();
         Some(Self { tokens, web_searches, fast, us, advisors })
@@ -102,23 +102,23 @@ impl<'a> Figures<'a> {
 }
 
 /// The figures that are numbers.
-pub(crate) struct Counts {
-    pub(crate) tokens: Tokens,
+pub(crate) struct UsageCounts {
+    pub(crate) tokens: TokenCounts,
     pub(crate) web_searches: u64,
 }
 
-impl Counts {
+impl UsageCounts {
     /// Reads the numbers among the values of [`PATHS`]; `None` if one consists of anything but digits.
     #[inline]
-    pub(crate) fn along<const N: usize>(values: &Trailed<'_, N>, first: usize) -> Option<Self> {
+    pub(crate) fn from_layout<const N: usize>(values: &LayoutValues<'_, N>, first: usize) -> Option<Self> {
         let value = |path: usize| values.get(first + path);
         let count = |path: usize| value(path).map_or(Some(0), digits);
         // If none of these is present, `usage` may not be an object at all.
         (0..4).find_map(value)?;
         let (input, output, cache_read) = (count(0)?, count(1)?, count(2)?);
-        let writes = Writes { all: count(3)?, short: count(4)?, long: count(5)? };
-        let mut tokens = Tokens { input, output, cache_read, ..Tokens::default() };
-        writes.settle(&mut tokens);
+        let writes = CacheWrites { all: count(3)?, short: count(4)?, long: count(5)? };
+        let mut tokens = TokenCounts { input, output, cache_read, ..TokenCounts::default() };
+        writes.assign(&mut tokens);
         Some(Self { tokens, web_searches: count(6)? })
     }
 }
@@ -152,23 +152,23 @@ fn digits(json: Json<'_>) -> Option<u64> {
 }
 
 /// Returns the advisor models among the iterations. Other iterations are included in the main figures.
-fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
+fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, TokenCounts)> {
     let steps = iterations.items().filter_map(Iteration::from_json);
     let advice = steps.filter(|step| step.kind().as_deref() == Some("advisor_message"));
     let read = |step: Iteration<'_>| {
-        let mut tokens = Tokens {
+        let mut tokens = TokenCounts {
             input: step.input_tokens().unwrap_or(0),
             output: step.output_tokens().unwrap_or(0),
             cache_read: step.cache_read_input_tokens().unwrap_or(0),
-            ..Tokens::default()
+            ..TokenCounts::default()
         };
         let parts = step.cache_creation();
-        let writes = Writes {
+        let writes = CacheWrites {
             all: step.cache_creation_input_tokens().unwrap_or(0),
             short: parts.and_then(|parts| parts.ephemeral_5m_input_tokens()).unwrap_or(0),
             long: parts.and_then(|parts| parts.ephemeral_1h_input_tokens()).unwrap_or(0),
         };
-        writes.settle(&mut tokens);
+        writes.assign(&mut tokens);
         tokens
     };
     advice.map(|step| (step.model().unwrap_or(Cow::Borrowed("(none)")), read(step))).collect()
@@ -176,13 +176,13 @@ fn advisors(iterations: Json<'_>) -> Vec<(Cow<'_, str>, Tokens)> {
 
 /// Tokens written to the cache, in total and by lifetime.
 #[derive(Default)]
-struct Writes {
+struct CacheWrites {
     all: u64,
     short: u64,
     long: u64,
 }
 
-impl Writes {
+impl CacheWrites {
     fn read_parts(&mut self, json: Json<'_>) {
         for (key, value) in json.members() {
             match &*key.name() {
@@ -195,7 +195,7 @@ impl Writes {
 
     /// Counts the tokens not attributed to either lifetime as 5-minute writes: some versions log zeros for
     /// both.
-    fn settle(&self, tokens: &mut Tokens) {
+    fn assign(&self, tokens: &mut TokenCounts) {
         let parts = self.short.saturating_add(self.long);
         tokens.cache_write_5m = self.short.saturating_add(self.all.saturating_sub(parts));
         tokens.cache_write_1h = self.long;
@@ -213,9 +213,9 @@ fn number(json: Json<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use threadline_entry::{Json, Trails};
+    use threadline_entry::{Json, LineLayoutCache};
 
-    use super::{Figures, PATHS, Tokens};
+    use super::{PATHS, TokenCounts, UsageFigures};
 
     /// A `usage` object with relevant keys, some escaped, some repeated, and values of every type.
     fn any_usage() -> impl Strategy<Value = String> {
@@ -270,28 +270,28 @@ mod tests {
     }
 
     /// Reads the figures with a cached layout, if it matches.
-    fn along<'l>(trails: &mut Trails<10>, line: &'l str) -> Option<Figures<'l>> {
+    fn along<'l>(trails: &mut LineLayoutCache<10>, line: &'l str) -> Option<UsageFigures<'l>> {
         let values = trails.read(line.as_bytes(), line.find("\"usage\"").unwrap())?;
-        Figures::along(&values, 0)
+        UsageFigures::from_layout(&values, 0)
     }
 
     proptest! {
         #[test]
-        fn figures_read_on_the_way_are_those_that_are_read_with_care(usages in prop::collection::vec(any_usage(), 1..9)) {
-            let mut trails = Trails::new(PATHS, &[]);
+        fn figures_read_with_a_layout_equal_parsed_figures(usages in prop::collection::vec(any_usage(), 1..9)) {
+            let mut trails = LineLayoutCache::new(PATHS, &[]);
             // In the second pass the layouts are cached.
             for usage in usages.iter().chain(&usages) {
                 let line = line(usage);
                 if let Some(figures) = along(&mut trails, &line) {
-                    prop_assert_eq!(figures, Figures::of(Json::parse(usage).unwrap()));
+                    prop_assert_eq!(figures, UsageFigures::of(Json::parse(usage).unwrap()));
                 }
             }
         }
     }
 
     #[test]
-    fn what_claude_code_writes_is_read_on_the_way() {
-        let mut trails = Trails::new(PATHS, &[]);
+    fn lines_of_claude_code_are_read_with_a_layout() {
+        let mut trails = LineLayoutCache::new(PATHS, &[]);
         let usage = r#"{"input_tokens":3,"cache_creation_input_tokens":812,"cache_read_input_tokens":40211,
             "server_tool_use":{"web_search_requests":2,"web_fetch_requests":0},"service_tier":"standard",
             "cache_creation":{"ephemeral_1h_input_tokens":800,"ephemeral_5m_input_tokens":0},"inference_geo":"us",
@@ -300,12 +300,13 @@ mod tests {
             let line = line(&usage.replace("_tokens\":3,", &format!("_tokens\":{input},")));
             let figures = along(&mut trails, &line).unwrap();
             assert!(figures.us && figures.fast && figures.advisors.is_empty());
-            let Tokens { input: found, output, cache_read, cache_write_5m, cache_write_1h } = figures.tokens;
+            let TokenCounts { input: found, output, cache_read, cache_write_5m, cache_write_1h } =
+                figures.tokens;
             assert_eq!((output, cache_read, cache_write_5m, cache_write_1h), (9, 40211, 12, 800));
             assert_eq!((found.to_string().as_str(), figures.web_searches), (input, 2));
         }
         let nulls = r#"{"output_tokens":0,"server_tool_use":null,"cache_creation":null,"iterations":null,"speed":null}"#;
-        assert_eq!(along(&mut trails, &line(nulls)), Some(Figures::default()));
+        assert_eq!(along(&mut trails, &line(nulls)), Some(UsageFigures::default()));
         assert_eq!(along(&mut trails, &line("null")), None);
         assert_eq!(along(&mut trails, &line("{}")), None);
         for odd in ["1e2", "-1", "1.5", "null", "\"1\"", "123456789012345678901"] {

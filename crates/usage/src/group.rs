@@ -7,16 +7,16 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 
-use crate::book::{Book, Price};
-use crate::calls::{Call, Calls};
-use crate::days::Days;
-use crate::names::NameId;
-use crate::scan::{Row, ToolUse, UNDATED};
-use crate::totals::Totals;
+use crate::calls::{ModelCall, ModelCalls};
+use crate::days::DayLookup;
+use crate::name_table::NameId;
+use crate::price_book::{ModelPrice, PriceBook};
+use crate::scan::{CallRow, ToolUse, UNDATED};
+use crate::totals::UsageTotals;
 
 /// The property that calls are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
+pub enum GroupBy {
     /// The day of the call's first line, in a time zone.
     Day,
     /// The ISO 8601 week of that day.
@@ -38,7 +38,7 @@ pub enum By {
 
 /// The common property of the calls in a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum GroupKey {
+pub enum CallGroupKey {
     /// `2026-11-01`; `undated` for calls without a timestamp.
     Day(String),
     /// `2026-W44`.
@@ -69,11 +69,11 @@ pub enum GroupKey {
 
 /// The calls of one group, added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct CallGroup {
     /// The common property of its calls.
-    pub key: GroupKey,
+    pub key: CallGroupKey,
     /// Their sum.
-    pub totals: Totals,
+    pub totals: UsageTotals,
     /// When the first call was made, in milliseconds since 1970.
     pub first_at: Option<Millis>,
     /// When the last call was made.
@@ -82,26 +82,26 @@ pub struct Group {
 
 /// All groups and their total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct CallGroups {
     /// The groups: days, weeks and months in order of time, sessions by their first call, others by cost,
     /// highest first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<CallGroup>,
     /// The total of all calls, which equals the sum of the groups.
-    pub total: Totals,
+    pub total: UsageTotals,
 }
 
 /// The label for replies without tool calls.
 const NO_TOOL: &str = "(none)";
 
 /// The number of calls per parallel task; fewer are added up on one core.
-const MANY: usize = 1 << 14;
+const CHUNK_CALLS: usize = 1 << 14;
 
-impl Groups {
+impl CallGroups {
     /// Adds up the calls that `keep` accepts, given the time and session of each.
     pub fn of(
-        calls: &Calls,
-        by: By,
-        book: &Book,
+        calls: &ModelCalls,
+        by: GroupBy,
+        book: &PriceBook,
         zone: &TimeZone,
         keep: impl Fn(Option<Millis>, &str) -> bool + Sync,
     ) -> Self {
@@ -110,16 +110,16 @@ impl Groups {
 
     /// Adds up the calls that `keep` accepts, in parallel if there are many.
     pub fn of_calls(
-        calls: &Calls,
-        by: By,
-        book: &Book,
+        calls: &ModelCalls,
+        by: GroupBy,
+        book: &PriceBook,
         zone: &TimeZone,
-        keep: impl Fn(&Call<'_>) -> bool + Sync,
+        keep: impl Fn(&ModelCall<'_>) -> bool + Sync,
     ) -> Self {
-        let add = |(n, rows): (usize, &[Row])| {
-            let mut adder = Adder::new(calls, book);
-            let mut days = Days::new(zone, by);
-            for (row, place) in rows.iter().zip(n * MANY..) {
+        let add = |(n, rows): (usize, &[CallRow])| {
+            let mut adder = GroupAdder::new(calls, book);
+            let mut days = DayLookup::new(zone, by);
+            for (row, place) in rows.iter().zip(n * CHUNK_CALLS..) {
                 let call = calls.call(row);
                 if keep(&call) {
                     adder.count(place, row, &call, &mut days);
@@ -128,18 +128,20 @@ impl Groups {
             adder
         };
         let adder = match &*calls.rows {
-            rows if rows.len() <= MANY => add((0, rows)),
-            rows => {
-                rows.par_chunks(MANY).enumerate().map(add).reduce(|| Adder::new(calls, book), Adder::join)
-            }
+            rows if rows.len() <= CHUNK_CALLS => add((0, rows)),
+            rows => rows
+                .par_chunks(CHUNK_CALLS)
+                .enumerate()
+                .map(add)
+                .reduce(|| GroupAdder::new(calls, book), GroupAdder::join),
         };
-        adder.finish(&Days::new(zone, by))
+        adder.finish(&DayLookup::new(zone, by))
     }
 
     /// Keeps only the groups that `wanted` accepts, and recomputes the total.
-    pub fn retain(&mut self, wanted: impl Fn(&GroupKey) -> bool) {
+    pub fn retain(&mut self, wanted: impl Fn(&CallGroupKey) -> bool) {
         self.groups.retain(|group| wanted(&group.key));
-        self.total = Totals::default();
+        self.total = UsageTotals::default();
         for group in &self.groups {
             self.total += &group.totals;
         }
@@ -147,23 +149,23 @@ impl Groups {
 
     /// Groups calls by two properties: by `outer`, and within each group by `inner`.
     ///
-    /// The outer groups are in the order of [`Groups::of`]. Calls are not split between tools here, so
-    /// `outer` must not be [`By::Tool`]; no groups are returned in that case.
-    pub fn crossed(
-        calls: &Calls,
-        (outer, inner): (By, By),
-        book: &Book,
+    /// The outer groups are in the order of [`CallGroups::of`]. Calls are not split between tools here, so
+    /// `outer` must not be [`GroupBy::Tool`]; no groups are returned in that case.
+    pub fn nested(
+        calls: &ModelCalls,
+        (outer, inner): (GroupBy, GroupBy),
+        book: &PriceBook,
         zone: &TimeZone,
-        keep: impl Fn(&Call<'_>) -> bool,
-    ) -> Vec<(Group, Self)> {
-        let mut whole = Adder::new(calls, book);
-        let mut parts: FxHashMap<GroupId, Adder<'_>> = FxHashMap::default();
-        let (mut outer_days, mut inner_days) = (Days::new(zone, outer), Days::new(zone, inner));
+        keep: impl Fn(&ModelCall<'_>) -> bool,
+    ) -> Vec<(CallGroup, Self)> {
+        let mut whole = GroupAdder::new(calls, book);
+        let mut parts: FxHashMap<GroupId, GroupAdder<'_>> = FxHashMap::default();
+        let (mut outer_days, mut inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
         for (i, row) in calls.rows.iter().enumerate() {
             let call = calls.call(row);
             let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else { continue };
             whole.count_in(id, row, &call);
-            let part = parts.entry(id).or_insert_with(|| Adder::new(calls, book));
+            let part = parts.entry(id).or_insert_with(|| GroupAdder::new(calls, book));
             part.count(i, row, &call, &mut inner_days);
         }
         let groups = whole.into_groups(&outer_days).0;
@@ -172,16 +174,16 @@ impl Groups {
     }
 }
 
-/// Returns the group of a call; `None` for [`By::Tool`], where a call is split.
-fn group_id(calls: &Calls, row: &Row, days: &mut Days<'_>) -> Option<GroupId> {
+/// Returns the group of a call; `None` for [`GroupBy::Tool`], where a call is split.
+fn group_id(calls: &ModelCalls, row: &CallRow, days: &mut DayLookup<'_>) -> Option<GroupId> {
     let file = &calls.files[row.file as usize];
     Some(match days.by {
-        By::Day | By::Week | By::Month => (days.of(row.at), 0),
-        By::Session => (u64::from(file.session), file.project),
-        By::Project => (u64::from(file.project), 0),
-        By::Model => (u64::from(row.model), 0),
-        By::Branch => (u64::from(file.project), row.branch),
-        By::Tool => return None,
+        GroupBy::Day | GroupBy::Week | GroupBy::Month => (days.of(row.at), 0),
+        GroupBy::Session => (u64::from(file.session), file.project),
+        GroupBy::Project => (u64::from(file.project), 0),
+        GroupBy::Model => (u64::from(row.model), 0),
+        GroupBy::Branch => (u64::from(file.project), row.branch),
+        GroupBy::Tool => return None,
     })
 }
 
@@ -192,28 +194,33 @@ type GroupId = (u64, NameId);
 const NO_TOOL_ID: GroupId = (u64::MAX, 0);
 
 /// Returns the key of a group.
-fn key_of(calls: &Calls, (id, more): GroupId, days: &Days<'_>) -> GroupKey {
+fn key_of(calls: &ModelCalls, (id, more): GroupId, days: &DayLookup<'_>) -> CallGroupKey {
     let name = |id: u64| calls.names.get(id as NameId).to_owned();
     match days.by {
-        By::Day => GroupKey::Day(days.label(id)),
-        By::Week => GroupKey::Week(days.label(id)),
-        By::Month => GroupKey::Month(days.label(id)),
-        By::Session => GroupKey::Session { session: name(id), project: name(u64::from(more)) },
-        By::Project => GroupKey::Project(name(id)),
-        By::Model => GroupKey::Model(name(id)),
-        By::Tool if (id, more) == NO_TOOL_ID => GroupKey::Tool(NO_TOOL.to_owned()),
-        By::Tool => GroupKey::Tool(name(id)),
-        By::Branch => GroupKey::Branch { project: name(id), branch: name(u64::from(more)) },
+        GroupBy::Day => CallGroupKey::Day(days.label(id)),
+        GroupBy::Week => CallGroupKey::Week(days.label(id)),
+        GroupBy::Month => CallGroupKey::Month(days.label(id)),
+        GroupBy::Session => CallGroupKey::Session { session: name(id), project: name(u64::from(more)) },
+        GroupBy::Project => CallGroupKey::Project(name(id)),
+        GroupBy::Model => CallGroupKey::Model(name(id)),
+        GroupBy::Tool if (id, more) == NO_TOOL_ID => CallGroupKey::Tool(NO_TOOL.to_owned()),
+        GroupBy::Tool => CallGroupKey::Tool(name(id)),
+        GroupBy::Branch => CallGroupKey::Branch { project: name(id), branch: name(u64::from(more)) },
     }
 }
 
-impl Calls {
-    /// Marks the calls that belong to groups that `wanted` accepts; for [`By::Tool`], calls with at least one
-    /// such tool.
-    pub fn in_groups(&self, by: By, zone: &TimeZone, wanted: impl Fn(&GroupKey) -> bool) -> Vec<bool> {
-        let mut days = Days::new(zone, by);
+impl ModelCalls {
+    /// Marks the calls that belong to groups that `wanted` accepts; for [`GroupBy::Tool`], calls with at
+    /// least one such tool.
+    pub fn in_groups(
+        &self,
+        by: GroupBy,
+        zone: &TimeZone,
+        wanted: impl Fn(&CallGroupKey) -> bool,
+    ) -> Vec<bool> {
+        let mut days = DayLookup::new(zone, by);
         let mut known: FxHashMap<GroupId, bool> = FxHashMap::default();
-        let mut is_wanted = |id: GroupId, days: &Days<'_>| {
+        let mut is_wanted = |id: GroupId, days: &DayLookup<'_>| {
             *known.entry(id).or_insert_with(|| wanted(&key_of(self, id, days)))
         };
         let rows = self.rows.iter().zip(0..);
@@ -235,26 +242,26 @@ impl Calls {
     }
 }
 
-struct Adder<'a> {
-    calls: &'a Calls,
-    book: &'a Book,
+struct GroupAdder<'a> {
+    calls: &'a ModelCalls,
+    book: &'a PriceBook,
     /// The prices of the last model: the next call nearly always has the same.
-    prices: Option<(NameId, &'a [Price])>,
-    groups: Vec<(GroupId, Sum)>,
+    prices: Option<(NameId, &'a [ModelPrice])>,
+    groups: Vec<(GroupId, GroupSum)>,
     places: FxHashMap<GroupId, usize>,
     /// The index of the last group.
     last: usize,
 }
 
 /// The sum of a group, and the times of its first and last call.
-struct Sum {
-    totals: Totals,
+struct GroupSum {
+    totals: UsageTotals,
     first: Millis,
     last: Millis,
 }
 
-impl<'a> Adder<'a> {
-    fn new(calls: &'a Calls, book: &'a Book) -> Self {
+impl<'a> GroupAdder<'a> {
+    fn new(calls: &'a ModelCalls, book: &'a PriceBook) -> Self {
         Self { calls, book, prices: None, groups: Vec::new(), places: FxHashMap::default(), last: 0 }
     }
 
@@ -266,39 +273,39 @@ impl<'a> Adder<'a> {
         self
     }
 
-    fn prices(&mut self, row: &Row, call: &Call<'_>) -> &'a [Price] {
+    fn prices(&mut self, row: &CallRow, call: &ModelCall<'_>) -> &'a [ModelPrice] {
         match self.prices {
             Some((model, prices)) if model == row.model => prices,
             _ => self.prices.insert((row.model, self.book.prices(call.model))).1,
         }
     }
 
-    fn count(&mut self, place: usize, row: &Row, call: &Call<'_>, days: &mut Days<'_>) {
+    fn count(&mut self, place: usize, row: &CallRow, call: &ModelCall<'_>, days: &mut DayLookup<'_>) {
         match group_id(self.calls, row, days) {
             Some(id) => self.count_in(id, row, call),
             None => {
                 let prices = self.prices(row, call);
-                let totals = Totals::by_prices(call, self.book, prices);
+                let totals = UsageTotals::by_prices(call, self.book, prices);
                 self.add_by_tool(place as u32, row.at, &totals);
             }
         }
     }
 
-    fn count_in(&mut self, id: GroupId, row: &Row, call: &Call<'_>) {
+    fn count_in(&mut self, id: GroupId, row: &CallRow, call: &ModelCall<'_>) {
         let (book, prices) = (self.book, self.prices(row, call));
         self.sum_at(id, row.at).totals.count(call, book, prices);
     }
 
     /// Returns the sum of a group and extends its time range to `at`.
-    fn sum_at(&mut self, id: GroupId, at: Millis) -> &mut Sum {
+    fn sum_at(&mut self, id: GroupId, at: Millis) -> &mut GroupSum {
         self.sum(id, at, if at == UNDATED { Millis::MIN } else { at })
     }
 
     /// Returns the sum of a group and extends its time range to `first..=last`.
-    fn sum(&mut self, id: GroupId, first: Millis, last: Millis) -> &mut Sum {
+    fn sum(&mut self, id: GroupId, first: Millis, last: Millis) -> &mut GroupSum {
         if self.groups.get(self.last).is_none_or(|(known, _)| *known != id) {
             self.last = *self.places.entry(id).or_insert_with(|| {
-                let none = Sum { totals: Totals::default(), first: UNDATED, last: Millis::MIN };
+                let none = GroupSum { totals: UsageTotals::default(), first: UNDATED, last: Millis::MIN };
                 self.groups.push((id, none));
                 self.groups.len() - 1
             });
@@ -310,7 +317,7 @@ impl<'a> Adder<'a> {
     }
 
     /// Splits a call between the tools it called.
-    fn add_by_tool(&mut self, row: u32, at: Millis, totals: &Totals) {
+    fn add_by_tool(&mut self, row: u32, at: Millis, totals: &UsageTotals) {
         let mut counts: BTreeMap<&str, (NameId, u64)> = BTreeMap::new();
         for tool in self.calls.tools_of(row) {
             counts.entry(self.calls.names.get(tool.name)).or_insert((tool.name, 0)).1 += 1;
@@ -321,36 +328,38 @@ impl<'a> Adder<'a> {
         }
         let count = counts.len() as u64;
         for (n, (name, uses)) in counts.into_values().enumerate() {
-            let share = Totals { tool_calls: uses, ..totals.share(n as u64, count) };
+            let share = UsageTotals { tool_calls: uses, ..totals.share(n as u64, count) };
             self.sum_at((u64::from(name), 0), at).totals += &share;
         }
     }
 
-    fn finish(self, days: &Days<'_>) -> Groups {
+    fn finish(self, days: &DayLookup<'_>) -> CallGroups {
         let (groups, total) = self.into_groups(days);
-        Groups { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
+        CallGroups { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
     }
 
     /// Returns the groups in order, each with its id, and the total.
-    fn into_groups(self, days: &Days<'_>) -> (Vec<(GroupId, Group)>, Totals) {
+    fn into_groups(self, days: &DayLookup<'_>) -> (Vec<(GroupId, CallGroup)>, UsageTotals) {
         let by = days.by;
-        let mut total = Totals::default();
-        let mut groups: Vec<(GroupId, Group)> = self
+        let mut total = UsageTotals::default();
+        let mut groups: Vec<(GroupId, CallGroup)> = self
             .groups
             .into_iter()
-            .map(|(id, Sum { totals, first, last })| {
+            .map(|(id, GroupSum { totals, first, last })| {
                 total += &totals;
                 let first_at = Some(first).filter(|at| *at != UNDATED);
                 let last_at = Some(last).filter(|at| *at != Millis::MIN);
-                (id, Group { key: key_of(self.calls, id, days), totals, first_at, last_at })
+                (id, CallGroup { key: key_of(self.calls, id, days), totals, first_at, last_at })
             })
             .collect();
-        let first = |group: &Group| group.first_at.unwrap_or(UNDATED);
+        let first = |group: &CallGroup| group.first_at.unwrap_or(UNDATED);
         match by {
-            By::Day | By::Week | By::Month => groups.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key)),
-            By::Session => groups.sort_by(|(_, a), (_, b)| (first(a), &a.key).cmp(&(first(b), &b.key))),
+            GroupBy::Day | GroupBy::Week | GroupBy::Month => {
+                groups.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key))
+            }
+            GroupBy::Session => groups.sort_by(|(_, a), (_, b)| (first(a), &a.key).cmp(&(first(b), &b.key))),
             _ => groups.sort_by(|(_, a), (_, b)| {
-                let size = |group: &Group| (group.totals.cost, group.totals.tokens.total());
+                let size = |group: &CallGroup| (group.totals.cost, group.totals.tokens.total());
                 size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key))
             }),
         }

@@ -3,37 +3,37 @@
 use rustc_hash::FxHashMap;
 use threadline_entry::{AgentKind, Millis};
 
-use crate::calls::Calls;
-use crate::key::{Key, repeats};
+use crate::call_key::{CallKey, find_repeats};
+use crate::calls::ModelCalls;
 use crate::model::model;
-use crate::names::{NameId, Names};
-use crate::reconcile::Account;
-use crate::reply::Nearness;
-use crate::scan::{FORK, REGIONAL, Record, Row, Scanned, ToolUse, UNDATED};
-use crate::window::Limit;
+use crate::name_table::{NameId, NameTable};
+use crate::reconcile::CostAccount;
+use crate::reply_line::LineOrigin;
+use crate::scan::{CallRecord, CallRow, IS_FORK, REGIONAL, ScannedLog, ToolUse, UNDATED};
+use crate::window::LimitNotice;
 
 /// Collects the scans of logs, in any order.
 ///
 /// The result depends neither on the order nor on how often a log is added.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    names: Names,
-    files: Vec<File>,
+pub struct CallLedger {
+    names: NameTable,
+    files: Vec<LedgerLog>,
     /// One row per run of consecutive lines of a call; after folding, one per call.
-    rows: Vec<Row>,
+    rows: Vec<CallRow>,
     /// The key of each row.
-    keys: Vec<Key>,
+    keys: Vec<CallKey>,
     tools: Vec<ToolUse>,
-    records: Vec<Record>,
-    limits: Vec<Limit>,
-    accounts: Vec<(NameId, Account)>,
+    records: Vec<CallRecord>,
+    limits: Vec<LimitNotice>,
+    accounts: Vec<(NameId, CostAccount)>,
     n_broken: u64,
     n_torn: u64,
 }
 
 /// A log that contains calls.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct LedgerLog {
     pub(crate) path: Box<str>,
     pub(crate) session: NameId,
     pub(crate) agent: Option<(Box<str>, AgentKind)>,
@@ -46,24 +46,24 @@ pub(crate) struct File {
 
 /// A further run of lines of a call: in another log, which may own the call, or later in the same log.
 #[derive(Clone, Copy, Debug)]
-struct Rival {
+struct DuplicateRow {
     row: u32,
     file: u32,
     branch: NameId,
-    owner: Nearness,
+    owner: LineOrigin,
     is_fork: bool,
 }
 
 /// Marks a row that was merged into another.
-const GONE: u32 = u32::MAX;
+const MERGED: u32 = u32::MAX;
 
-impl Ledger {
+impl CallLedger {
     /// Adds the scan of one log.
-    pub fn absorb(&mut self, scanned: Scanned) {
-        let Scanned { source, names, rows, .. } = scanned;
+    pub fn add(&mut self, scanned: ScannedLog) {
+        let ScannedLog { source, names, rows, .. } = scanned;
         let file = self.files.len() as u32;
         let session = source.session.as_deref().unwrap_or_default();
-        let file_info = File {
+        let file_info = LedgerLog {
             session: self.names.id(session),
             agent: source.agent.map(|(id, kind)| (id.into(), kind)),
             first_at: scanned.first_at,
@@ -78,7 +78,7 @@ impl Ledger {
         self.files.push(file_info);
         self.limits.extend(scanned.limits);
         self.n_broken += scanned.n_broken;
-        self.n_torn += u64::from(scanned.is_torn);
+        self.n_torn += u64::from(scanned.ends_in_incomplete_line);
 
         let ids: Vec<NameId> = names.iter().map(|name| self.names.id(name)).collect();
         let models: Vec<(NameId, u8)> = names
@@ -88,9 +88,9 @@ impl Ledger {
                 (self.names.id(&model.name), if model.regional { REGIONAL } else { 0 })
             })
             .collect();
-        let settled = |row: Row| {
+        let settled = |row: CallRow| {
             let (model, regional) = models[row.model as usize];
-            Row { file, model, branch: ids[row.branch as usize], flags: row.flags | regional, ..row }
+            CallRow { file, model, branch: ids[row.branch as usize], flags: row.flags | regional, ..row }
         };
         let first = self.rows.len() as u32;
         self.keys.extend(rows.iter().map(|(key, _)| *key));
@@ -101,39 +101,39 @@ impl Ledger {
             ..tool
         }));
         self.records.extend(scanned.records.into_iter().map(|record| {
-            let found = record.found.map(|(place, row)| (first + place, settled(row)));
-            Record { file, found, ..record }
+            let found = record.call.map(|(place, row)| (first + place, settled(row)));
+            CallRecord { file, call: found, ..record }
         }));
     }
 
     /// Merges the rows of each call into one. Returns the rows that were merged into another.
-    fn fold(&mut self) -> Vec<Rival> {
+    fn merge_rows(&mut self) -> Vec<DuplicateRow> {
         let keys = std::mem::take(&mut self.keys);
-        let repeats = repeats(&keys);
+        let repeats = find_repeats(&keys);
         drop(keys);
         let mut rivals = Vec::with_capacity(repeats.len());
         for (first, again) in repeats {
             let row = self.rows[again as usize];
             self.rows[first as usize].merge(&row, &self.names);
-            let Row { file, branch, owner, .. } = row;
-            rivals.push((again, Rival { row: first, file, branch, owner, is_fork: row.has(FORK) }));
+            let CallRow { file, branch, owner_origin: owner, .. } = row;
+            rivals.push((again, DuplicateRow { row: first, file, branch, owner, is_fork: row.has(IS_FORK) }));
         }
         self.drop_rows(&mut rivals);
         rivals.into_iter().map(|(_, rival)| rival).collect()
     }
 
     /// Removes the merged rows and updates all row indices.
-    fn drop_rows(&mut self, rivals: &mut [(u32, Rival)]) {
+    fn drop_rows(&mut self, rivals: &mut [(u32, DuplicateRow)]) {
         if rivals.is_empty() {
             return;
         }
         let mut places: Vec<u32> = vec![0; self.rows.len()];
         for (row, _) in rivals.iter() {
-            places[*row as usize] = GONE;
+            places[*row as usize] = MERGED;
         }
         let (mut at, mut kept) = (0, 0);
         self.rows.retain(|_| {
-            let keep = places[at] != GONE;
+            let keep = places[at] != MERGED;
             if keep {
                 places[at] = kept;
                 kept += 1;
@@ -146,19 +146,19 @@ impl Ledger {
             places[*row as usize] = rival.row;
         }
         self.tools.iter_mut().for_each(|tool| tool.row = places[tool.row as usize]);
-        for (place, _) in self.records.iter_mut().filter_map(|record| record.found.as_mut().ok()) {
+        for (place, _) in self.records.iter_mut().filter_map(|record| record.call.as_mut().ok()) {
             *place = places[*place as usize];
         }
     }
 
     /// Determines which log owns each call, after all logs were added.
-    pub fn settle(mut self) -> Calls {
-        let rivals = self.fold();
+    pub fn finish(mut self) -> ModelCalls {
+        let rivals = self.merge_rows();
         let sessions = self.sessions();
         for file in &mut self.files {
             file.project = sessions.get(&file.session).map_or(0, |session| session.project);
         }
-        let order = |rival: &Rival| {
+        let order = |rival: &DuplicateRow| {
             let file = &self.files[rival.file as usize];
             let session = &sessions[&file.session];
             let agent = file.agent.as_ref().map(|(id, _)| id);
@@ -170,13 +170,13 @@ impl Ledger {
         let mut copies = Vec::with_capacity(rivals.len());
         for rival in &rivals {
             let row = &mut self.rows[rival.row as usize];
-            let Row { file, branch, owner, .. } = *row;
-            let holder = Rival { row: rival.row, file, branch, owner, is_fork: row.has(FORK) };
+            let CallRow { file, branch, owner_origin: owner, .. } = *row;
+            let holder = DuplicateRow { row: rival.row, file, branch, owner, is_fork: row.has(IS_FORK) };
             let loser = if order(rival) < order(&holder) {
                 row.file = rival.file;
                 row.branch = rival.branch;
-                row.owner = rival.owner;
-                row.flags = (row.flags & !FORK) | if rival.is_fork { FORK } else { 0 };
+                row.owner_origin = rival.owner;
+                row.flags = (row.flags & !IS_FORK) | if rival.is_fork { IS_FORK } else { 0 };
                 holder
             } else {
                 *rival
@@ -191,7 +191,7 @@ impl Ledger {
         self.tools.dedup_by_key(|tool| (tool.row, tool.id));
         self.limits.sort_unstable();
         self.limits.dedup();
-        Calls {
+        ModelCalls {
             names: self.names,
             files: self.files,
             rows: self.rows,
@@ -206,10 +206,10 @@ impl Ledger {
     }
 
     /// Determines when and where each session began, from its own log or else from its agents' logs.
-    fn sessions(&mut self) -> FxHashMap<NameId, Session> {
+    fn sessions(&mut self) -> FxHashMap<NameId, SessionStart> {
         let nowhere = self.names.id("");
-        let mut sessions: FxHashMap<NameId, Session> = FxHashMap::default();
-        let mut files: Vec<&File> = self.files.iter().collect();
+        let mut sessions: FxHashMap<NameId, SessionStart> = FxHashMap::default();
+        let mut files: Vec<&LedgerLog> = self.files.iter().collect();
         // A session's own log is preferred to an agent's, a directory to a folder name, an earlier log to a
         // later one.
         files.sort_by_cached_key(|file| {
@@ -219,7 +219,7 @@ impl Ledger {
         });
         for file in &files {
             let project = file.cwd.or(file.folder).unwrap_or(nowhere);
-            sessions.entry(file.session).or_insert(Session { project, first_at: None });
+            sessions.entry(file.session).or_insert(SessionStart { project, first_at: None });
         }
         files.sort_by_key(|file| (file.agent.is_some(), file.first_at.unwrap_or(UNDATED)));
         for file in files {
@@ -232,7 +232,7 @@ impl Ledger {
 }
 
 /// When and where a session began.
-struct Session {
+struct SessionStart {
     project: NameId,
     first_at: Option<Millis>,
 }

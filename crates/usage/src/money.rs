@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_exactly_and_shortly() {
+    fn amounts_have_an_exact_and_a_short_form() {
         let amount = Money(500_005_000_000_000);
         assert_eq!((amount.to_string(), amount.short()), ("0.500005".into(), "$0.50".into()));
         assert_eq!(Money(-1_234_567_000_000_000_000).short(), "-$1234.57");

@@ -3,52 +3,52 @@
 use threadline_entry::Entry;
 use threadline_entry::lens::{CostState, FromJson, ModelUsage};
 
-use crate::book::Book;
-use crate::calls::Calls;
-use crate::figures::Tokens;
+use crate::calls::ModelCalls;
+use crate::figures::TokenCounts;
 use crate::model::model;
 use crate::money::Money;
-use crate::totals::{Totals, said};
+use crate::price_book::PriceBook;
+use crate::totals::{UsageTotals, format_calls};
 
 /// Claude Code's own cost account of a session, from its last `cost-state` line.
 ///
 /// It starts with the Claude Code process, which may be before the session or after a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct CostAccount {
     /// The total cost.
     pub cost: Money,
     /// Whether the cost of some model was unknown to Claude Code.
     pub has_unknown_cost: bool,
     /// The usage of each model, sorted by name.
-    pub models: Vec<AccountModel>,
+    pub models: Vec<CostAccountModel>,
 }
 
 /// The usage of one model in Claude Code's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountModel {
+pub struct CostAccountModel {
     /// The model, by its name in the price book.
     pub name: String,
     /// The token counts.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// The number of web searches.
     pub web_searches: u64,
     /// The cost.
     pub cost: Money,
 }
 
-impl Account {
+impl CostAccount {
     /// Reads the account from a `cost-state` line; `None` if it has no total.
     pub(crate) fn of(entry: &Entry) -> Option<Self> {
         let state: CostState<'_> = entry.lens()?;
         let models = state.model_usage().into_iter().flat_map(|models| models.members());
-        let mut models: Vec<AccountModel> = models
+        let mut models: Vec<CostAccountModel> = models
             .filter_map(|(name, json)| {
                 let used = ModelUsage::from_json(json)?;
                 let all = used.cache_creation_input_tokens().unwrap_or(0);
                 let hour = used.cache_creation_ephemeral_1h_input_tokens().unwrap_or(0);
-                Some(AccountModel {
+                Some(CostAccountModel {
                     name: model(&name.name()).name,
-                    tokens: Tokens {
+                    tokens: TokenCounts {
                         input: used.input_tokens().unwrap_or(0),
                         output: used.output_tokens().unwrap_or(0),
                         cache_read: used.cache_read_input_tokens().unwrap_or(0),
@@ -71,32 +71,32 @@ impl Account {
 
 /// Our figures of a session and Claude Code's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct Reconciliation {
     /// The session id.
     pub session: String,
     /// Our figures.
-    pub ours: Totals,
+    pub ours: UsageTotals,
     /// Claude Code's figures.
-    pub theirs: Account,
+    pub theirs: CostAccount,
     /// Possible explanations of the difference.
     pub reasons: Vec<String>,
 }
 
 /// Compares the sessions that have an account by Claude Code, sorted by id. Requires
-/// [`Wants::accounts`](crate::Wants::accounts).
-pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec<Reconciled> {
+/// [`ScanOptions::accounts`](crate::ScanOptions::accounts).
+pub fn reconcile(calls: &ModelCalls, book: &PriceBook, keep: impl Fn(&str) -> bool) -> Vec<Reconciliation> {
     let inherited = calls.inherited();
-    let mut accounts: Vec<(&str, &Account)> =
+    let mut accounts: Vec<(&str, &CostAccount)> =
         calls.accounts.iter().map(|(session, account)| (calls.names.get(*session), account)).collect();
     // A log may have been added twice; the account with the highest cost is the latest.
     accounts.sort_by(|a, b| (a.0, b.1.cost).cmp(&(b.0, a.1.cost)));
     accounts.dedup_by_key(|(session, _)| *session);
     let mut out = Vec::new();
     for (session, theirs) in accounts.into_iter().filter(|(session, _)| keep(session)) {
-        let mut ours = Totals::default();
-        let mut models: std::collections::BTreeMap<&str, Totals> = std::collections::BTreeMap::new();
+        let mut ours = UsageTotals::default();
+        let mut models: std::collections::BTreeMap<&str, UsageTotals> = std::collections::BTreeMap::new();
         for call in calls.iter().filter(|call| call.session == session) {
-            let totals = Totals::of(&call, book);
+            let totals = UsageTotals::of(&call, book);
             ours += &totals;
             *models.entry(call.model).or_default() += &totals;
         }
@@ -106,7 +106,7 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
             reasons.extend(compare(other, &own));
         }
         for (name, own) in models {
-            let calls = said(own.calls);
+            let calls = format_calls(own.calls);
             reasons.push(format!("{name}: {calls} in the log, none in Claude Code's account"));
         }
         if !ours.unpriced.is_empty() {
@@ -117,20 +117,20 @@ pub fn reconcile(calls: &Calls, book: &Book, keep: impl Fn(&str) -> bool) -> Vec
             reasons.push("Claude Code has no price for some models".to_owned());
         }
         if ours.under_reported > 0 {
-            let calls = said(ours.under_reported);
+            let calls = format_calls(ours.under_reported);
             reasons.push(format!("{calls} from versions that under-report output tokens"));
         }
         if let Some(&inherited) = inherited.get(session) {
-            let calls = said(inherited);
+            let calls = format_calls(inherited);
             reasons.push(format!("{calls} inherited from another session and counted there"));
         }
-        out.push(Reconciled { session: session.to_owned(), ours, theirs: theirs.clone(), reasons });
+        out.push(Reconciliation { session: session.to_owned(), ours, theirs: theirs.clone(), reasons });
     }
     out
 }
 
 /// Returns why the figures of a model differ, if they do.
-fn compare(theirs: &AccountModel, ours: &Totals) -> Option<String> {
+fn compare(theirs: &CostAccountModel, ours: &UsageTotals) -> Option<String> {
     let name = &theirs.name;
     let (own, other) = (ours.tokens, theirs.tokens);
     let difference = |ours: u64, theirs: u64| i128::from(theirs) - i128::from(ours);

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
-use crate::book::{Book, Price};
-use crate::calls::Call;
-use crate::figures::Tokens;
+use crate::calls::ModelCall;
+use crate::figures::TokenCounts;
 use crate::money::Money;
+use crate::price_book::{ModelPrice, PriceBook};
 
 /// The sum of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Totals {
+pub struct UsageTotals {
     /// The number of calls.
     pub calls: u64,
     /// Their token counts.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// The number of web searches.
     pub web_searches: u64,
     /// The cost of the calls that have a price.
@@ -29,7 +29,7 @@ pub struct Totals {
     pub tool_calls: u64,
 }
 
-impl AddAssign<&Self> for Totals {
+impl AddAssign<&Self> for UsageTotals {
     fn add_assign(&mut self, other: &Self) {
         self.calls += other.calls;
         self.tokens += &other.tokens;
@@ -44,10 +44,10 @@ impl AddAssign<&Self> for Totals {
     }
 }
 
-impl Totals {
+impl UsageTotals {
     /// Whether `cost` is only a lower bound: some calls have no price, or their log contains too few output
     /// tokens.
-    pub fn is_least(&self) -> bool {
+    pub fn is_lower_bound(&self) -> bool {
         self.unpriced_calls > 0 || self.under_reported > 0
     }
 
@@ -57,7 +57,7 @@ impl Totals {
         if self.unpriced_calls == self.calls && self.calls > 0 && self.cost == Money::ZERO {
             return "no price".to_owned();
         }
-        format!("{}{}", if self.is_least() { "≥ " } else { "" }, self.cost.short())
+        format!("{}{}", if self.is_lower_bound() { "≥ " } else { "" }, self.cost.short())
     }
 
     /// Returns why `cost` is only a lower bound; `None` if it is exact.
@@ -65,27 +65,31 @@ impl Totals {
         let mut reasons = Vec::new();
         if self.unpriced_calls > 0 {
             let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!("{} without a price ({})", said(self.unpriced_calls), names.join(", ")));
+            reasons.push(format!(
+                "{} without a price ({})",
+                format_calls(self.unpriced_calls),
+                names.join(", ")
+            ));
         }
         if self.under_reported > 0 {
-            reasons.push(format!("{} with under-reported output tokens", said(self.under_reported)));
+            reasons.push(format!("{} with under-reported output tokens", format_calls(self.under_reported)));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     /// Returns the totals of a single call.
-    pub(crate) fn of(call: &Call<'_>, book: &Book) -> Self {
+    pub(crate) fn of(call: &ModelCall<'_>, book: &PriceBook) -> Self {
         Self::by_prices(call, book, book.prices(call.model))
     }
 
-    pub(crate) fn by_prices(call: &Call<'_>, book: &Book, prices: &[Price]) -> Self {
+    pub(crate) fn by_prices(call: &ModelCall<'_>, book: &PriceBook, prices: &[ModelPrice]) -> Self {
         let mut totals = Self::default();
         totals.count(call, book, prices);
         totals
     }
 
     /// Adds a call.
-    pub(crate) fn count(&mut self, call: &Call<'_>, book: &Book, prices: &[Price]) {
+    pub(crate) fn count(&mut self, call: &ModelCall<'_>, book: &PriceBook, prices: &[ModelPrice]) {
         self.calls += 1;
         self.tokens += &call.tokens;
         self.web_searches += call.web_searches;
@@ -109,7 +113,7 @@ impl Totals {
         let first = if n == 0 { steps % count_steps } else { 0 };
         Self {
             calls: share(self.calls),
-            tokens: Tokens {
+            tokens: TokenCounts {
                 input: share(self.tokens.input),
                 output: share(self.tokens.output),
                 cache_read: share(self.tokens.cache_read),
@@ -127,6 +131,6 @@ impl Totals {
 }
 
 /// Formats a number of calls.
-pub(crate) fn said(calls: u64) -> String {
+pub(crate) fn format_calls(calls: u64) -> String {
     if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }

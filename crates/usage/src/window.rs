@@ -7,11 +7,11 @@ use jiff::tz::TimeZone;
 use threadline_entry::lens::{Content, FromJson};
 use threadline_entry::{Json, Millis};
 
-use crate::book::Book;
-use crate::calls::{Call, Calls};
+use crate::calls::{ModelCall, ModelCalls};
 use crate::money::Money;
+use crate::price_book::PriceBook;
 use crate::scan::UNDATED;
-use crate::totals::Totals;
+use crate::totals::UsageTotals;
 
 const HOUR: Millis = 3_600_000;
 /// The length of a window.
@@ -19,14 +19,14 @@ const WINDOW: Millis = 5 * HOUR;
 
 /// A notice of Claude Code that a usage limit was reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Limit {
+pub struct LimitNotice {
     /// When the notice was written, in milliseconds since 1970.
     pub at: Millis,
     /// The text of the notice.
     pub text: String,
 }
 
-impl Limit {
+impl LimitNotice {
     /// Returns the limit that a notice is about, if any.
     pub(crate) fn of(at: Millis, content: Json<'_>) -> Option<Self> {
         let text = Content::from_json(content)?.text().into_owned();
@@ -39,8 +39,8 @@ impl Limit {
 ///
 /// `zone_named` looks up a time zone; `zone` is used if the notice names none. Returns `None` for other
 /// limits, such as weekly ones.
-pub fn reset_of(
-    limit: &Limit,
+pub fn limit_end(
+    limit: &LimitNotice,
     zone: &TimeZone,
     zone_named: impl Fn(&str) -> Option<TimeZone>,
 ) -> Option<Millis> {
@@ -56,7 +56,7 @@ pub fn reset_of(
     // Lowercasing may change the length of a text, so offsets into `text` must not be used with `limit.text`.
     let told = &text[start..];
     let told = told.strip_prefix("at ").unwrap_or(told);
-    let time = clock(told.split([' ', '(', '\n']).next()?)?;
+    let time = parse_clock(told.split([' ', '(', '\n']).next()?)?;
     let named = limit.text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(name, _)| name);
     let zone = match named {
         Some(name) => zone_named(name)?,
@@ -75,7 +75,7 @@ pub fn reset_of(
 }
 
 /// Parses `3am`, `3:20pm`, `15:20`.
-fn clock(text: &str) -> Option<Time> {
+fn parse_clock(text: &str) -> Option<Time> {
     let (digits, half) = match (text.strip_suffix("am"), text.strip_suffix("pm")) {
         (Some(digits), _) => (digits, Some(0)),
         (_, Some(digits)) => (digits, Some(12)),
@@ -94,7 +94,7 @@ fn clock(text: &str) -> Option<Time> {
 
 /// A window of five hours and its usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct LimitWindow {
     /// When the window begins, in milliseconds since 1970.
     pub start: Millis,
     /// When the window ends.
@@ -106,10 +106,10 @@ pub struct Window {
     /// The time of the last call in it.
     pub last_at: Millis,
     /// The sum of its calls.
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
-impl Window {
+impl LimitWindow {
     /// Whether the window is open at `now`.
     pub fn is_active(&self, now: Millis) -> bool {
         self.start <= now && now < self.end && now - self.last_at < WINDOW
@@ -136,17 +136,17 @@ impl Window {
 /// `resets` are the ends stated in logs. Other windows begin at the full hour (UTC) of the first call outside
 /// any window, and end five hours later or where a stated window begins.
 pub fn windows(
-    calls: &Calls,
-    book: &Book,
+    calls: &ModelCalls,
+    book: &PriceBook,
     resets: &[Millis],
-    keep: impl Fn(&Call<'_>) -> bool,
-) -> Vec<Window> {
+    keep: impl Fn(&ModelCall<'_>) -> bool,
+) -> Vec<LimitWindow> {
     let mut rows: Vec<_> = calls.rows.iter().filter(|row| row.at != UNDATED).collect();
     rows.sort_by_key(|row| row.at);
     let mut resets = resets.to_vec();
     resets.sort_unstable();
     resets.dedup();
-    let mut windows: Vec<Window> = Vec::new();
+    let mut windows: Vec<LimitWindow> = Vec::new();
     for row in rows {
         let call = calls.call(row);
         if !keep(&call) {
@@ -167,26 +167,26 @@ pub fn windows(
                     (start, next.map_or(start + WINDOW, |next| next.min(start + WINDOW)))
                 }
             };
-            windows.push(Window {
+            windows.push(LimitWindow {
                 start,
                 end,
                 stated: stated.is_some(),
                 first_at: at,
                 last_at: at,
-                totals: Totals::default(),
+                totals: UsageTotals::default(),
             });
         }
         if let Some(window) = windows.last_mut() {
             window.last_at = at;
-            window.totals += &Totals::of(&call, book);
+            window.totals += &UsageTotals::of(&call, book);
         }
     }
     windows
 }
 
-impl Calls {
-    /// Returns the notices about limits. Requires [`Wants::limits`](crate::Wants::limits).
-    pub fn limits(&self) -> &[Limit] {
+impl ModelCalls {
+    /// Returns the notices about limits. Requires [`ScanOptions::limits`](crate::ScanOptions::limits).
+    pub fn limits(&self) -> &[LimitNotice] {
         &self.limits
     }
 }
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_tells_when_the_window_ends() {
+    fn a_notice_contains_the_end_of_the_window() {
         let at = "2026-07-19T12:00:00Z".parse::<Timestamp>().unwrap().as_millisecond();
         let end = |text: &str| {
-            let limit = Limit { at, text: text.to_owned() };
+            let limit = LimitNotice { at, text: text.to_owned() };
             let zone = |name: &str| (name == "Asia/Calcutta").then(|| TimeZone::fixed(jiff::tz::offset(5)));
-            let end = reset_of(&limit, &TimeZone::UTC, zone)?;
+            let end = limit_end(&limit, &TimeZone::UTC, zone)?;
             Some(Timestamp::from_millisecond(end).unwrap().to_string())
         };
         assert_eq!(end("Claude AI usage limit reached|1784476800").as_deref(), Some("2026-07-19T16:00:00Z"));

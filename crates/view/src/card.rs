@@ -10,15 +10,15 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKind};
-use threadline_session::Outcome;
+use threadline_session::ToolOutcome;
 
 use crate::diff::Hunk;
-use crate::figure::{bytes, duration, plural};
+use crate::humanize::{bytes, duration, plural};
 
 /// The input and result of a call, by kind of tool. The raw result text is kept in the
 /// [`CallView`](crate::CallView).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Card {
+pub enum ToolCard {
     /// A command.
     Command(CommandCard),
     /// A file that was read: the part that the model got.
@@ -173,15 +173,15 @@ pub struct Choice {
 
 impl Question {
     /// Returns whether an option was chosen, alone or with others.
-    pub fn chose(&self, option: &str) -> bool {
-        self.answer.as_deref().is_some_and(|answer| without(answer, option).is_some())
+    pub fn has_chosen(&self, option: &str) -> bool {
+        self.answer.as_deref().is_some_and(|answer| remove_answer(answer, option).is_some())
     }
 
     /// Returns the part of the answer that is not one of the options.
-    pub fn own_answer(&self) -> Option<String> {
+    pub fn free_text_answer(&self) -> Option<String> {
         let mut left = self.answer.clone()?;
         for option in &self.options {
-            left = without(&left, &option.label).unwrap_or(left);
+            left = remove_answer(&left, &option.label).unwrap_or(left);
         }
         Some(left).filter(|left| !left.is_empty())
     }
@@ -190,7 +190,7 @@ impl Question {
 /// Removes one answer from a comma-separated list; `None` if the list does not contain it.
 ///
 /// The list cannot simply be split, because an answer may itself contain `, `.
-fn without(answers: &str, one: &str) -> Option<String> {
+fn remove_answer(answers: &str, one: &str) -> Option<String> {
     if one.is_empty() {
         return None;
     }
@@ -206,8 +206,8 @@ fn without(answers: &str, one: &str) -> Option<String> {
 }
 
 /// The card of a call, with its one-line summary.
-pub(crate) struct Told {
-    pub(crate) card: Card,
+pub(crate) struct CallSummary {
+    pub(crate) card: ToolCard,
     /// The subject: a path, a command, a pattern.
     pub(crate) subject: String,
     /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
@@ -225,21 +225,21 @@ pub(crate) fn asks_person(tool: &str) -> bool {
 }
 
 /// Returns whether a call counts as an error. A declined question or plan does not.
-pub(crate) fn went_wrong(tool: &str, outcome: Outcome) -> bool {
+pub(crate) fn is_failure(tool: &str, outcome: ToolOutcome) -> bool {
     match outcome {
-        Outcome::Ok => false,
-        Outcome::Denied => !asks_person(tool),
+        ToolOutcome::Ok => false,
+        ToolOutcome::Denied => !asks_person(tool),
         _ => true,
     }
 }
 
 /// Returns whether a tool starts sub-agents.
-pub(crate) fn is_agents(tool: &str) -> bool {
+pub(crate) fn starts_agents(tool: &str) -> bool {
     matches!(tool, "Task" | "Agent")
 }
 
 /// The inputs of a card.
-pub(crate) struct Call<'a> {
+pub(crate) struct CardInput<'a> {
     pub(crate) name: &'a str,
     pub(crate) input: Option<Json<'a>>,
     pub(crate) data: Option<ToolUseResult<'a>>,
@@ -247,15 +247,15 @@ pub(crate) struct Call<'a> {
     pub(crate) text: &'a str,
     pub(crate) failed: bool,
     /// The number of images in the result.
-    pub(crate) pictures: usize,
+    pub(crate) n_images: usize,
     /// The working directory of the call.
     pub(crate) cwd: &'a str,
     /// Reads output that was saved to a separate file.
-    pub(crate) kept: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) read_output: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl<'a> Call<'a> {
-    pub(crate) fn told(&self) -> Told {
+impl<'a> CardInput<'a> {
+    pub(crate) fn summary(&self) -> CallSummary {
         match self.name {
             "Bash" | "PowerShell" | "BashOutput" | "Monitor" => self.command(),
             "Read" | "NotebookRead" => self.read(),
@@ -288,16 +288,16 @@ impl<'a> Call<'a> {
         self.data?.of()
     }
 
-    fn fields(&self) -> Told {
+    fn fields(&self) -> CallSummary {
         let members = self.input.into_iter().flat_map(Json::members);
         let value = |value: Json<'_>| value.as_str().map_or_else(|| value.raw().to_owned(), Cow::into_owned);
         let fields = members.map(|(key, found)| (key.name().into_owned(), value(found))).collect();
-        let gist = if self.failed { String::new() } else { self.small_gist() };
-        Told { card: Card::Fields(fields), subject: self.any_subject(), gist }
+        let gist = if self.failed { String::new() } else { self.generic_gist() };
+        CallSummary { card: ToolCard::Fields(fields), subject: self.generic_subject(), gist }
     }
 
     /// Returns a short result for tools without their own card, from the structured result where possible.
-    fn small_gist(&self) -> String {
+    fn generic_gist(&self) -> String {
         let small = self.of::<SmallResult<'_>>();
         match self.name {
             "Skill" => Some(first_line(self.string("args").trim_start()).to_owned()),
@@ -311,11 +311,11 @@ impl<'a> Call<'a> {
             "Artifact" => small.and_then(|small| small.url()).map(Cow::into_owned),
             _ => None,
         }
-        .unwrap_or_else(|| self.answer_in_short())
+        .unwrap_or_else(|| self.short_answer())
     }
 
     /// Returns a short result for an unknown tool: a single line as is, else its size.
-    fn answer_in_short(&self) -> String {
+    fn short_answer(&self) -> String {
         let text = self.text.trim();
         let said = match text.lines().count() {
             0 => String::new(),
@@ -323,7 +323,7 @@ impl<'a> Call<'a> {
             1 => text.to_owned(),
             lines => plural(lines as u64, "line"),
         };
-        let pictures = match self.pictures {
+        let pictures = match self.n_images {
             0 => String::new(),
             1 => "image".to_owned(),
             several => format!("{several} images"),
@@ -334,8 +334,8 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the subject of an unknown input: the first of the well-known fields, else the first string.
-    fn any_subject(&self) -> String {
-        const TELLING: &[&str] = &[
+    fn generic_subject(&self) -> String {
+        const SUBJECT_KEYS: &[&str] = &[
             "command",
             "file_path",
             "path",
@@ -357,7 +357,7 @@ impl<'a> Call<'a> {
             "text",
             "question",
         ];
-        let telling = TELLING.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
+        let telling = SUBJECT_KEYS.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let any = || self.input?.members().find_map(|(_, value)| Some(value.as_str()?.into_owned()));
         let text = telling.or_else(any).unwrap_or_default();
         let more = text.trim().lines().nth(1).map(|_| " …").unwrap_or_default();
@@ -384,9 +384,9 @@ pub(crate) fn text_of(json: Json<'_>) -> String {
 
 /// Returns whether a text only reports that the person refused or interrupted a call.
 pub(crate) fn is_refusal(text: &str) -> bool {
-    const REFUSED: &[&str] =
+    const REFUSALS: &[&str] =
         &["User rejected tool use", "The user doesn't want to ", "[Request interrupted by user"];
-    REFUSED.iter().any(|refused| text.starts_with(refused))
+    REFUSALS.iter().any(|refused| text.starts_with(refused))
 }
 
 /// Returns the result of a failed call without the tags around the error. Claude Code may append reminders
@@ -401,7 +401,7 @@ pub(crate) fn untagged_error(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the trimmed text inside a tag.
-pub(crate) fn tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+pub(crate) fn tag_text<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let start = text.find(&format!("<{name}>"))? + name.len() + 2;
     let end = text[start..].find(&format!("</{name}>"))? + start;
     Some(text[start..end].trim())

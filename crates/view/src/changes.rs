@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
-use threadline_session::{Family, FileEdit, FileText, LineHunk};
+use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
 
 use crate::diff::{Hunk, unified};
 
@@ -32,7 +32,7 @@ impl FileChange {
             let (before, after) = (self.before.as_deref(), self.after.as_deref());
             return crate::diff::hunks(before.unwrap_or_default(), after.unwrap_or_default());
         }
-        self.parts.iter().flatten().map(Hunk::of_lines).collect()
+        self.parts.iter().flatten().map(Hunk::from_edit).collect()
     }
 
     /// Returns whether the session created the file.
@@ -102,7 +102,7 @@ fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
 ///
 /// Changes are read from the edits of tools, and from the diffs in the results of shell commands (from
 /// 2.1.300). Other changes by commands are noticed only if an edit of the same file follows.
-pub fn changes(family: &Family) -> Vec<FileChange> {
+pub fn changes(family: &SessionFamily) -> Vec<FileChange> {
     let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
     for edit in family.file_edits() {
         if edit.after == FileText::Unknown && !edit.by_command {

@@ -24,7 +24,7 @@ pub struct Hunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     /// Whether it was kept, added or removed.
-    pub change: Change,
+    pub change: DiffChange,
     /// The line, without its newline.
     pub text: String,
     /// The byte ranges that differ from the line that it replaces or is replaced by.
@@ -34,7 +34,7 @@ pub struct DiffLine {
 /// The kind of change of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
-pub enum Change {
+pub enum DiffChange {
     Kept,
     Added,
     Removed,
@@ -43,25 +43,25 @@ pub enum Change {
 impl Hunk {
     /// Returns the numbers of added and removed lines of some hunks.
     pub fn counts(hunks: &[Self]) -> (usize, usize) {
-        let count = |change: Change| {
+        let count = |change: DiffChange| {
             hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.change == change).count()
         };
-        (count(Change::Added), count(Change::Removed))
+        (count(DiffChange::Added), count(DiffChange::Removed))
     }
 
     /// Converts a hunk of a structured patch that Claude Code logged.
-    pub fn noted(hunk: PatchHunk<'_>) -> Self {
+    pub fn from_patch(hunk: PatchHunk<'_>) -> Self {
         let lines = hunk.lines().into_iter().flat_map(|lines| lines.iter());
-        Self::of_signed_lines(hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0), lines)
+        Self::from_signed_lines(hunk.old_start().unwrap_or(0), hunk.new_start().unwrap_or(0), lines)
     }
 
     /// Converts a hunk of an edit.
-    pub fn of_lines(hunk: &LineHunk) -> Self {
+    pub fn from_edit(hunk: &LineHunk) -> Self {
         let lines = hunk.lines.iter().map(|line| Cow::Borrowed(&**line));
-        Self::of_signed_lines(hunk.old_start, hunk.new_start, lines)
+        Self::from_signed_lines(hunk.old_start, hunk.new_start, lines)
     }
 
-    fn of_signed_lines<'l>(
+    fn from_signed_lines<'l>(
         old_start: u64,
         new_start: u64,
         signed: impl Iterator<Item = Cow<'l, str>>,
@@ -69,12 +69,12 @@ impl Hunk {
         let mut lines: Vec<DiffLine> = Vec::new();
         for line in signed {
             let (change, text) = match line.as_bytes().first() {
-                Some(b'+') => (Change::Added, &line[1..]),
-                Some(b'-') => (Change::Removed, &line[1..]),
-                Some(b' ') => (Change::Kept, &line[1..]),
+                Some(b'+') => (DiffChange::Added, &line[1..]),
+                Some(b'-') => (DiffChange::Removed, &line[1..]),
+                Some(b' ') => (DiffChange::Kept, &line[1..]),
                 // `\ No newline at end of file`
                 Some(b'\\') => continue,
-                _ => (Change::Kept, &*line),
+                _ => (DiffChange::Kept, &*line),
             };
             lines.push(DiffLine { change, text: text.to_owned(), changed: Vec::new() });
         }
@@ -85,7 +85,7 @@ impl Hunk {
 
 /// Sections with a larger product of line counts (old times new) are not compared line by line, which would
 /// be too slow if they have little in common.
-const MOST_PAIRS: usize = 2000 * 2000;
+const MAX_LINE_PAIRS: usize = 2000 * 2000;
 
 /// Two texts as lines, and the operations that turn one into the other.
 struct LineDiff<'t> {
@@ -128,14 +128,14 @@ impl<'t> LineDiff<'t> {
     }
 
     /// Returns the lines of an operation, with their newlines.
-    fn lines(&self, op: &DiffOp) -> impl Iterator<Item = (Change, &'t str)> {
+    fn lines(&self, op: &DiffOp) -> impl Iterator<Item = (DiffChange, &'t str)> {
         let (kept, removed, added) = match op.tag() {
             DiffTag::Equal => (op.old_range(), 0..0, 0..0),
             _ => (0..0, op.old_range(), op.new_range()),
         };
-        let kept = self.old[kept].iter().map(|line| (Change::Kept, *line));
-        let removed = self.old[removed].iter().map(|line| (Change::Removed, *line));
-        kept.chain(removed).chain(self.new[added].iter().map(|line| (Change::Added, *line)))
+        let kept = self.old[kept].iter().map(|line| (DiffChange::Kept, *line));
+        let removed = self.old[removed].iter().map(|line| (DiffChange::Removed, *line));
+        kept.chain(removed).chain(self.new[added].iter().map(|line| (DiffChange::Added, *line)))
     }
 
     /// Writes the changes as a unified diff, without a header.
@@ -152,9 +152,9 @@ impl<'t> LineDiff<'t> {
             let _ = writeln!(out, "@@ -{old} +{new} @@");
             for (change, line) in group.iter().flat_map(|op| self.lines(op)) {
                 out.push(match change {
-                    Change::Kept => ' ',
-                    Change::Added => '+',
-                    Change::Removed => '-',
+                    DiffChange::Kept => ' ',
+                    DiffChange::Added => '+',
+                    DiffChange::Removed => '-',
                 });
                 out.push_str(line);
                 if !line.ends_with(['\n', '\r']) {
@@ -169,7 +169,7 @@ fn is_comparable(old: &[&str], new: &[&str]) -> bool {
     let head = common(old.iter().zip(new));
     let tail = common(old[head..].iter().rev().zip(new[head..].iter().rev()));
     let (gone, come) = (old.len() - head - tail, new.len() - head - tail);
-    gone.saturating_mul(come) <= MOST_PAIRS
+    gone.saturating_mul(come) <= MAX_LINE_PAIRS
 }
 
 /// Returns the number of equal pairs before the first difference.
@@ -179,7 +179,7 @@ fn common<'l>(pairs: impl Iterator<Item = (&'l &'l str, &'l &'l str)>) -> usize 
 
 /// Adds the operations for a section of both texts.
 fn push_stretch(ops: &mut Vec<DiffOp>, old: &[&str], new: &[&str], gone: Range<usize>, come: Range<usize>) {
-    if gone.len().saturating_mul(come.len()) <= MOST_PAIRS {
+    if gone.len().saturating_mul(come.len()) <= MAX_LINE_PAIRS {
         for op in similar::capture_diff_slices(Algorithm::Myers, &old[gone.clone()], &new[come.clone()]) {
             let (old_index, new_index) =
                 (op.old_range().start + gone.start, op.new_range().start + come.start);
@@ -285,14 +285,14 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
 }
 
 /// Lines longer than this are not worth comparing word by word.
-const LONG_LINE: usize = 2000;
+const MAX_COMPARED_LENGTH: usize = 2000;
 
 /// Marks the words that differ within each pair of lines, where as many lines were added as removed.
 fn mark_words(lines: &mut [DiffLine]) {
     let mut at = 0;
     while at < lines.len() {
-        let removed = lines[at..].iter().take_while(|line| line.change == Change::Removed).count();
-        let added = lines[at + removed..].iter().take_while(|line| line.change == Change::Added).count();
+        let removed = lines[at..].iter().take_while(|line| line.change == DiffChange::Removed).count();
+        let added = lines[at + removed..].iter().take_while(|line| line.change == DiffChange::Added).count();
         if removed == added && removed > 0 {
             for i in at..at + removed {
                 let (old, new) = changed_words(&lines[i].text, &lines[i + removed].text);
@@ -306,7 +306,7 @@ fn mark_words(lines: &mut [DiffLine]) {
 
 /// Returns the ranges that differ between two lines; none if the lines have little in common.
 fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    if old.len().max(new.len()) > LONG_LINE {
+    if old.len().max(new.len()) > MAX_COMPARED_LENGTH {
         return (Vec::new(), Vec::new());
     }
     let diff = TextDiff::from_words(old, new);
@@ -388,9 +388,9 @@ mod tests {
             out.push_str(&format!("@@ -{} +{}\n", hunk.old_start, hunk.new_start));
             for line in &hunk.lines {
                 let sign = match line.change {
-                    Change::Kept => ' ',
-                    Change::Added => '+',
-                    Change::Removed => '-',
+                    DiffChange::Kept => ' ',
+                    DiffChange::Added => '+',
+                    DiffChange::Removed => '-',
                 };
                 let mut text = line.text.clone();
                 for range in line.changed.iter().rev() {

@@ -1,12 +1,12 @@
 //! Filters: the parts of a transcript to show.
 
-use threadline_session::Input;
+use threadline_session::InputKind;
 
-use crate::transcript::{Body, Item, Transcript, TurnView};
+use crate::transcript::{ItemBody, Transcript, TranscriptItem, TurnView};
 
 /// The amount of detail to show. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum DetailLevel {
     /// Prompts.
     Prompts,
     /// Replies, compactions, links and errors.
@@ -21,21 +21,21 @@ pub enum Level {
 
 /// The parts of a transcript to show.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct TranscriptFilter {
     /// The amount of detail.
-    pub level: Level,
+    pub level: DetailLevel,
     /// Only calls of these tools, unless empty.
     pub tools: Vec<String>,
     /// Only errors.
-    pub errors: bool,
+    pub errors_only: bool,
     /// Only one role: `user` or `assistant`.
     pub role: Option<String>,
 }
 
-impl Filter {
+impl TranscriptFilter {
     /// Creates a filter that shows everything up to a level.
-    pub fn level(level: Level) -> Self {
-        Self { level, tools: Vec::new(), errors: false, role: None }
+    pub fn up_to_level(level: DetailLevel) -> Self {
+        Self { level, tools: Vec::new(), errors_only: false, role: None }
     }
 
     /// Removes unwanted items from a transcript, and turns without remaining items.
@@ -51,16 +51,16 @@ impl Filter {
     }
 
     /// Removes unwanted items from a turn. Returns whether any remain.
-    pub fn keep_of(&self, turn: &mut TurnView) -> bool {
+    pub fn keep_turn(&self, turn: &mut TurnView) -> bool {
         self.keep_items(&mut turn.items);
         !turn.items.is_empty()
     }
 
     /// Removes unwanted items, also from the sub-agents inside calls.
-    pub fn keep_items(&self, items: &mut Vec<Item>) {
+    pub fn keep_items(&self, items: &mut Vec<TranscriptItem>) {
         items.retain(|item| self.wants(item));
         for item in items {
-            if let Body::Call(call) = &mut item.body {
+            if let ItemBody::Call(call) = &mut item.body {
                 for agent in &mut call.agents {
                     self.keep(&mut agent.turns);
                 }
@@ -69,45 +69,52 @@ impl Filter {
     }
 
     fn keep(&self, turns: &mut Vec<TurnView>) {
-        turns.retain_mut(|turn| self.keep_of(turn));
+        turns.retain_mut(|turn| self.keep_turn(turn));
     }
 
-    pub(crate) fn wants(&self, item: &Item) -> bool {
+    pub(crate) fn wants(&self, item: &TranscriptItem) -> bool {
         let level = match &item.body {
-            Body::Input { input, .. } if input.is_typed() || input.opens_turn() => Level::Prompts,
-            Body::Input { input: Input::Interrupt | Input::QueuedNotification, .. } => Level::Chat,
-            Body::Input { input: Input::CommandOutput | Input::BashOutput, .. } => Level::Tools,
-            Body::Input { .. } => Level::Full,
-            Body::Text(_) | Body::Compaction { .. } | Body::Link { .. } | Body::Trouble { .. } => Level::Chat,
-            Body::Call(_) | Body::Unknown { .. } => Level::Tools,
-            Body::Thinking(_) => Level::Tools,
-            body @ Body::Event { .. } if body.is_attachment() => Level::Tools,
-            Body::Event { .. } => Level::Full,
+            ItemBody::Input { input, .. } if input.is_typed() || input.opens_turn() => DetailLevel::Prompts,
+            ItemBody::Input { input: InputKind::Interrupt | InputKind::QueuedNotification, .. } => {
+                DetailLevel::Chat
+            }
+            ItemBody::Input { input: InputKind::CommandOutput | InputKind::BashOutput, .. } => {
+                DetailLevel::Tools
+            }
+            ItemBody::Input { .. } => DetailLevel::Full,
+            ItemBody::Text(_)
+            | ItemBody::Compaction { .. }
+            | ItemBody::Link { .. }
+            | ItemBody::Error { .. } => DetailLevel::Chat,
+            ItemBody::Call(_) | ItemBody::Unknown { .. } => DetailLevel::Tools,
+            ItemBody::Thinking(_) => DetailLevel::Tools,
+            body @ ItemBody::Event { .. } if body.is_attachment() => DetailLevel::Tools,
+            ItemBody::Event { .. } => DetailLevel::Full,
         };
         let failed = match &item.body {
-            Body::Call(call) => {
-                call.is_bad() || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
+            ItemBody::Call(call) => {
+                call.is_error() || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
             }
-            Body::Trouble { .. } | Body::Unknown { .. } => true,
+            ItemBody::Error { .. } | ItemBody::Unknown { .. } => true,
             _ => false,
         };
         let of_tool = match &item.body {
-            Body::Call(call) => self.tools.contains(&call.name),
+            ItemBody::Call(call) => self.tools.contains(&call.name),
             _ => false,
         };
         let of_role = self.role.as_deref().is_none_or(|role| match &item.body {
-            Body::Input { .. } => role == "user",
-            Body::Text(_) | Body::Thinking(_) | Body::Call(_) => role == "assistant",
+            ItemBody::Input { .. } => role == "user",
+            ItemBody::Text(_) | ItemBody::Thinking(_) | ItemBody::Call(_) => role == "assistant",
             _ => false,
         });
-        level <= self.level && (!self.errors || failed) && (self.tools.is_empty() || of_tool) && of_role
+        level <= self.level && (!self.errors_only || failed) && (self.tools.is_empty() || of_tool) && of_role
     }
 }
 
 fn has_error(turn: &TurnView) -> bool {
     turn.items.iter().any(|item| match &item.body {
-        Body::Call(call) => call.is_bad(),
-        Body::Trouble { .. } => true,
+        ItemBody::Call(call) => call.is_error(),
+        ItemBody::Error { .. } => true,
         _ => false,
     })
 }

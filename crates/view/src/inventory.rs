@@ -10,7 +10,7 @@ use threadline_entry::{Entry, Json, Kind};
 use threadline_session::Session;
 
 /// Counts by name.
-pub type Counts = BTreeMap<String, u64>;
+pub type NameCounts = BTreeMap<String, u64>;
 
 /// Counts of everything in the lines of logs, as written: every copy of a block is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct Inventory {
     pub bytes: u64,
     pub lines: u64,
     pub bad_lines: u64,
-    pub types: Counts,
-    pub system_subtypes: Counts,
-    pub progress_types: Counts,
-    pub attachment_types: Counts,
-    pub block_types: Counts,
-    pub stop_reasons: Counts,
-    pub models: Counts,
-    pub tools: Counts,
-    pub versions: Counts,
+    pub types: NameCounts,
+    pub system_subtypes: NameCounts,
+    pub progress_types: NameCounts,
+    pub attachment_types: NameCounts,
+    pub block_types: NameCounts,
+    pub stop_reasons: NameCounts,
+    pub models: NameCounts,
+    pub tools: NameCounts,
+    pub versions: NameCounts,
     pub messages: u64,
     pub human_turns: u64,
     pub tool_calls: u64,
@@ -40,14 +40,14 @@ pub struct Inventory {
     /// The sub-agents named by the lines, each once.
     pub agents: BTreeSet<String>,
     /// Types that no lens defines.
-    pub unknown_types: BTreeMap<String, Drift>,
+    pub unknown_types: BTreeMap<String, DriftCount>,
     /// Keys that no lens defines, by path.
-    pub unknown_keys: BTreeMap<String, Drift>,
+    pub unknown_keys: BTreeMap<String, DriftCount>,
 }
 
 /// The number of occurrences of an unknown name, and the versions that wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drift {
+pub struct DriftCount {
     /// The number of occurrences.
     pub count: u64,
     /// The versions on the lines, or on the last preceding line that has one.
@@ -68,7 +68,7 @@ impl Inventory {
             last_line = entry.at().line_no;
             inventory.lines += u64::from(!same_line);
             // A line with several objects is as malformed as one without any.
-            if entry.kind() == Kind::Bad || entry.is_glued() {
+            if entry.kind() == Kind::Bad || entry.shares_line() {
                 inventory.bad_lines += u64::from(!same_line);
                 continue;
             }
@@ -77,7 +77,7 @@ impl Inventory {
                 !session.is_sidechain(idx) && session.input(idx).is_some_and(|input| input.is_typed()),
             );
         }
-        inventory.add_whole(session);
+        inventory.add_session(session);
         inventory
     }
 
@@ -89,7 +89,7 @@ impl Inventory {
         let name = entry.type_name().unwrap_or("(none)".into());
         add(&mut self.types, &name);
         if entry.kind() == Kind::Unknown {
-            note(&mut self.unknown_types, &name, version);
+            count_unknown(&mut self.unknown_types, &name, version);
         }
         match entry.kind() {
             Kind::System => {
@@ -125,7 +125,7 @@ impl Inventory {
             Kind::User | Kind::Assistant => self.add_message(entry, version),
             _ => {}
         }
-        drift(entry, &mut |path| note(&mut self.unknown_keys, path, version));
+        drift(entry, &mut |path| count_unknown(&mut self.unknown_keys, path, version));
     }
 
     fn add_message(&mut self, entry: &Entry, version: &str) {
@@ -158,21 +158,24 @@ impl Inventory {
     /// Counts a name in its group, and as unknown if it is not a known name of that group.
     fn add_named(
         &mut self,
-        counts: fn(&mut Self) -> &mut Counts,
+        counts: fn(&mut Self) -> &mut NameCounts,
         name: Option<&str>,
         (family, known): (&str, &[&str]),
         version: &str,
     ) {
         add(counts(self), name.unwrap_or("(none)"));
         if let Some(name) = name.filter(|name| !known.contains(name)) {
-            note(&mut self.unknown_types, &format!("{family}/{name}"), version);
+            count_unknown(&mut self.unknown_types, &format!("{family}/{name}"), version);
         }
     }
 
     /// Adds the counts that depend on the whole log.
-    fn add_whole(&mut self, session: &Session) {
-        let of_user =
-            session.entries().iter().filter(|entry| entry.kind() == Kind::User && !entry.is_glued()).count();
+    fn add_session(&mut self, session: &Session) {
+        let of_user = session
+            .entries()
+            .iter()
+            .filter(|entry| entry.kind() == Kind::User && !entry.shares_line())
+            .count();
         self.messages += (session.replies().len() + of_user) as u64;
         self.unanswered_calls +=
             session.tool_calls().iter().filter(|call| call.results.is_empty()).count() as u64;
@@ -229,7 +232,7 @@ impl Inventory {
     }
 }
 
-fn add(counts: &mut Counts, name: &str) {
+fn add(counts: &mut NameCounts, name: &str) {
     match counts.get_mut(name) {
         Some(count) => *count += 1,
         None => {
@@ -238,7 +241,7 @@ fn add(counts: &mut Counts, name: &str) {
     }
 }
 
-fn note(unknown: &mut BTreeMap<String, Drift>, name: &str, version: &str) {
+fn count_unknown(unknown: &mut BTreeMap<String, DriftCount>, name: &str, version: &str) {
     let drift = unknown.entry(name.to_owned()).or_default();
     drift.count += 1;
     if !version.is_empty() && !drift.versions.contains(version) {

@@ -2,35 +2,35 @@
 //!
 //! A [`Layout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
 //! It contains everything that depends on the whole session (the lines of each turn, token counts, totals)
-//! and no text. To build a part, read the lines that [`Layout::needed`] returns, push them into a new
-//! session, and call [`items`].
+//! and no text. To build a part, read the lines that [`Layout::required_entries`] returns, push them into a
+//! new session, and call [`items`].
 
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{Kind, Millis};
-use threadline_session::{Family, Outcome, Reply, Session, Thread, Turn};
-use threadline_usage::Totals;
+use threadline_session::{Reply, Session, SessionFamily, Thread, ToolOutcome, Turn};
+use threadline_usage::UsageTotals;
 
-use crate::card::went_wrong;
-use crate::note::{self, Mark, Note, Notes};
+use crate::card::is_failure;
+use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
-use crate::teller::{Teller, name_agents, name_earlier_command, name_topic};
-use crate::telling::{Telling, facts};
-use crate::transcript::{AgentView, Body, Item, Transcript, TurnView, anchor};
+use crate::transcript::{AgentView, ItemBody, Transcript, TranscriptItem, TurnView, anchor};
+use crate::transcript_builder::{TranscriptBuilder, session_facts};
+use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
 
 /// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The facts about the session. Its `turns` and `branches` are empty: see [`Layout::turns`] and
     /// [`Layout::branches`].
-    pub told: Transcript,
+    pub facts: Transcript,
     /// The turns, in order.
     pub turns: Vec<TurnLayout>,
     /// The tools called and how often, in order of first use.
     pub tools: Vec<(String, usize)>,
     /// The anchors of the errors, in order.
-    pub bad: Vec<String>,
+    pub error_anchors: Vec<String>,
     /// The abandoned branches.
     pub branches: Vec<BranchLayout>,
     /// The number of lines that each compaction removed, by the anchor of its boundary.
@@ -77,18 +77,23 @@ pub struct BranchLayout {
 ///
 /// With `leaf`, lays out the conversation as if it had ended at that entry. `notes` must be up to date with
 /// the family. Findings are not computed, because they take longer than the rest: see [`crate::findings`].
-pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: Option<usize>) -> Layout {
+pub fn layout(
+    telling: TranscriptBuilder<'_>,
+    notes: &LineNotes,
+    agent: Option<usize>,
+    leaf: Option<usize>,
+) -> Layout {
     let session = telling.family.session(agent);
     let met = RefCell::default();
-    let teller = Teller { telling, agent, depth: 0, met: &met };
-    let surveyor = Surveyor { teller, notes, spawned: &spawned(telling.family) };
-    let mut layout = Layout { told: facts(session), ..Layout::default() };
+    let teller = TranscriptWriter { builder: telling, agent, depth: 0, visited: &met };
+    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
+    let mut layout = Layout { facts: session_facts(session), ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
-    teller.add_beside(&mut thread);
+    teller.add_lines_outside_tree(&mut thread);
     surveyor.turns(&thread, &mut |_| true, &mut layout);
-    layout.told.spent = match (agent, telling.spending) {
+    layout.facts.spent = match (agent, telling.spending) {
         (None, Some(spending)) => spending.total().clone(),
-        _ => layout.turns.iter().fold(Totals::default(), |mut sum, turn| {
+        _ => layout.turns.iter().fold(UsageTotals::default(), |mut sum, turn| {
             sum += &turn.turn.spent;
             sum
         }),
@@ -97,29 +102,33 @@ pub fn layout(telling: Telling<'_>, notes: &Notes, agent: Option<usize>, leaf: O
         layout.branches = surveyor.branches();
     }
     if agent.is_none() && leaf.is_none() {
-        layout.told.agents = teller.strays(&|agent| surveyor.agent(agent).0);
+        layout.facts.agents = teller.unattached_agents(&|agent| surveyor.agent(agent).0);
     }
     layout
 }
 
-/// Lays out the turns of a session's active conversation that `wanted` accepts, and nothing else of it. It is called for
-/// every turn, in order. The notes are those of the family as it is now.
-pub fn layout_turns(telling: Telling<'_>, notes: &Notes, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
+/// Lays out the turns of a session's active conversation that `wanted` accepts, and nothing else of it. It
+/// is called for every turn, in order. The notes are those of the family as it is now.
+pub fn layout_turns(
+    telling: TranscriptBuilder<'_>,
+    notes: &LineNotes,
+    wanted: &mut dyn FnMut(&Turn) -> bool,
+) -> Layout {
     let met = RefCell::default();
-    let teller = Teller { telling, agent: None, depth: 0, met: &met };
-    let surveyor = Surveyor { teller, notes, spawned: &spawned(telling.family) };
+    let teller = TranscriptWriter { builder: telling, agent: None, depth: 0, visited: &met };
+    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
     let mut layout = Layout::default();
     let mut thread = telling.family.main.thread();
-    teller.add_beside(&mut thread);
+    teller.add_lines_outside_tree(&mut thread);
     surveyor.turns(&thread, wanted, &mut layout);
     layout
 }
 
-/// The sub-agents that each call started, by who made the call and its id.
-type Spawned<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
+/// The sub-agents that each call started, by the calling agent and the id of the call.
+type AgentsByCall<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
 
-fn spawned(family: &Family) -> Spawned<'_> {
-    let mut spawned = Spawned::default();
+fn spawned(family: &SessionFamily) -> AgentsByCall<'_> {
+    let mut spawned = AgentsByCall::default();
     for (i, agent) in family.agents.iter().enumerate() {
         if let Some(spawn) = &agent.spawn {
             spawned.entry((spawn.agent, &*spawn.tool_use_id)).or_default().push(i);
@@ -130,26 +139,26 @@ fn spawned(family: &Family) -> Spawned<'_> {
 
 /// Adds up the notes of the entries.
 #[derive(Clone, Copy)]
-struct Surveyor<'a> {
-    teller: Teller<'a>,
-    notes: &'a Notes,
-    spawned: &'a Spawned<'a>,
+struct LayoutBuilder<'a> {
+    teller: TranscriptWriter<'a>,
+    notes: &'a LineNotes,
+    spawned: &'a AgentsByCall<'a>,
 }
 
 /// The totals of some lines, including the sub-agents that they started.
 #[derive(Default)]
-struct Sum {
+struct LayoutTotals {
     calls: usize,
     errors: usize,
     edits: usize,
     lines: (usize, usize),
     compactions: usize,
     /// Whether any of them is an error.
-    bad: bool,
-    spent_by_agents: Totals,
+    has_error: bool,
+    spent_by_agents: UsageTotals,
 }
 
-impl Sum {
+impl LayoutTotals {
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.errors += other.errors;
@@ -157,14 +166,14 @@ impl Sum {
         self.lines.0 += other.lines.0;
         self.lines.1 += other.lines.1;
         self.compactions += other.compactions;
-        self.bad |= other.bad;
+        self.has_error |= other.has_error;
         self.spent_by_agents += &other.spent_by_agents;
     }
 }
 
-impl<'a> Surveyor<'a> {
-    fn notes(&self) -> &'a [Note] {
-        self.notes.on(self.teller.agent)
+impl<'a> LayoutBuilder<'a> {
+    fn notes(&self) -> &'a [LineNote] {
+        self.notes.for_session(self.teller.agent)
     }
 
     /// Adds the turns of a conversation that `wanted` accepts to `layout`.
@@ -185,21 +194,22 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// A turn, and in `layout` what only the whole session knows of what happened in it.
+    /// Returns the layout of a turn, and adds to `layout` the data of its items that depends on the whole
+    /// session.
     fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
         let session = self.teller.session();
-        let mut sum = Sum::default();
+        let mut sum = LayoutTotals::default();
         for &idx in &turn.entries {
             for (block_idx, mark) in &self.notes()[idx].marks {
                 let line_no = session.entries()[idx].at().line_no;
                 let name = anchor(line_no, *block_idx as usize);
                 let (found, agents) = self.mark(mark);
-                if found.bad {
-                    layout.bad.push(name.clone());
+                if found.has_error {
+                    layout.error_anchors.push(name.clone());
                 }
                 sum.add(&found);
                 match mark {
-                    Mark::Call(call) => {
+                    LineMark::Call(call) => {
                         let call = &session.tool_calls()[call.call as usize];
                         layout.count(&call.name);
                         let topic = self.teller.topic(call);
@@ -209,15 +219,15 @@ impl<'a> Surveyor<'a> {
                             layout.agents.insert(name, agents);
                         }
                     }
-                    Mark::Compaction => {
+                    LineMark::Compaction => {
                         layout.dropped.insert(name, self.teller.dropped(idx));
                     }
-                    Mark::Trouble | Mark::Unknown => {}
+                    LineMark::Error | LineMark::Unknown => {}
                 }
             }
         }
-        let used = |reply: &Reply| note::used(self.notes(), reply);
-        let mut told = self.teller.head(&turn, before, &used);
+        let used = |reply: &Reply| line_note::used(self.notes(), reply);
+        let mut told = self.teller.turn_header(&turn, before, &used);
         told.spent += &sum.spent_by_agents;
         let line = OutlineLine {
             calls: sum.calls,
@@ -248,28 +258,28 @@ impl<'a> Surveyor<'a> {
     }
 
     /// Returns the totals of a mark and the sub-agents that it started, without their turns.
-    fn mark(&self, mark: &Mark) -> (Sum, Vec<AgentView>) {
+    fn mark(&self, mark: &LineMark) -> (LayoutTotals, Vec<AgentView>) {
         let mut agents = Vec::new();
         let sum = match mark {
-            Mark::Trouble => Sum { errors: 1, bad: true, ..Sum::default() },
-            Mark::Unknown => Sum { bad: true, ..Sum::default() },
-            Mark::Compaction => Sum { compactions: 1, ..Sum::default() },
-            Mark::Call(call) => {
+            LineMark::Error => LayoutTotals { errors: 1, has_error: true, ..LayoutTotals::default() },
+            LineMark::Unknown => LayoutTotals { has_error: true, ..LayoutTotals::default() },
+            LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
+            LineMark::Call(call) => {
                 let place = call.call as usize;
-                let failed = went_wrong(&self.teller.session().tool_calls()[place].name, call.outcome);
-                let changed = call.changed.filter(|_| call.outcome == Outcome::Ok);
-                let mut sum = Sum {
+                let failed = is_failure(&self.teller.session().tool_calls()[place].name, call.outcome);
+                let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
+                let mut sum = LayoutTotals {
                     calls: 1,
                     errors: usize::from(failed),
                     edits: usize::from(changed.is_some()),
                     lines: changed.unwrap_or_default(),
-                    bad: failed,
-                    ..Sum::default()
+                    has_error: failed,
+                    ..LayoutTotals::default()
                 };
                 let call = &self.teller.session().tool_calls()[call.call as usize];
                 for &agent in self.spawned(&call.id) {
                     let (told, inside) = self.agent(agent);
-                    sum.add(&Sum { spent_by_agents: told.spent.clone(), ..inside });
+                    sum.add(&LayoutTotals { spent_by_agents: told.spent.clone(), ..inside });
                     agents.push(told);
                 }
                 sum
@@ -279,23 +289,23 @@ impl<'a> Surveyor<'a> {
     }
 
     fn spawned(&self, call: &'a str) -> &'a [usize] {
-        if self.spawned.is_empty() || !self.teller.goes_deeper() {
+        if self.spawned.is_empty() || !self.teller.descends() {
             return &[];
         }
         self.spawned.get(&(self.teller.agent, call)).map_or(&[], |agents| agents)
     }
 
     /// Returns a sub-agent without its turns, and the totals of its conversation.
-    fn agent(&self, agent: usize) -> (AgentView, Sum) {
-        let below = Self { teller: self.teller.of_agent(agent), ..*self };
+    fn agent(&self, agent: usize) -> (AgentView, LayoutTotals) {
+        let below = Self { teller: self.teller.for_agent(agent), ..*self };
         let sum = below.sum(&below.teller.thread());
-        let mut told = below.teller.agent_alone(agent);
+        let mut told = below.teller.agent_without_turns(agent);
         told.spent += &sum.spent_by_agents;
         (told, sum)
     }
 
-    fn sum(&self, thread: &Thread) -> Sum {
-        let mut sum = Sum::default();
+    fn sum(&self, thread: &Thread) -> LayoutTotals {
+        let mut sum = LayoutTotals::default();
         for turn in self.teller.session().turns_of(thread) {
             let marks = turn.entries.iter().flat_map(|&idx| &self.notes()[idx].marks);
             marks.for_each(|(_, mark)| sum.add(&self.mark(mark).0));
@@ -337,7 +347,7 @@ impl Layout {
     /// Returns the entries that are needed to build the given ones: tool results, the summary after a
     /// compaction, and queued prompts. The given entries are included; the result is sorted and has no
     /// duplicates.
-    pub fn needed(session: &Session, entries: &[usize]) -> Vec<usize> {
+    pub fn required_entries(session: &Session, entries: &[usize]) -> Vec<usize> {
         let mut needed = entries.to_vec();
         for &idx in entries {
             for call in session.calls_on(idx) {
@@ -348,7 +358,7 @@ impl Layout {
             if let Some(summary) = session.compaction(idx).and_then(|compaction| compaction.summary) {
                 needed.extend(session.ancestors(summary).take_while(|&above| above != idx));
             }
-            needed.extend(session.steered_from(idx));
+            needed.extend(session.steering_prompt_line(idx));
         }
         needed.sort_unstable();
         needed.dedup();
@@ -356,21 +366,21 @@ impl Layout {
     }
 
     /// Fills in the fields of separately built items that depend on the whole session.
-    pub fn complete(&self, items: &mut [Item]) {
+    pub fn fill_in(&self, items: &mut [TranscriptItem]) {
         let first = self.turns.first().and_then(|turn| turn.prompt_line).unwrap_or(0);
         for item in items {
             if item.line_no < first {
-                name_earlier_command(item);
+                demote_early_command(item);
             }
             match &mut item.body {
-                Body::Compaction { dropped, .. } => {
+                ItemBody::Compaction { dropped, .. } => {
                     *dropped = self.dropped.get(&item.anchor).copied().unwrap_or(0)
                 }
-                Body::Call(call) => {
+                ItemBody::Call(call) => {
                     call.agents = self.agents.get(&item.anchor).cloned().unwrap_or_default();
-                    name_agents(&mut call.agents, &call.card);
+                    fill_agent_names(&mut call.agents, &call.card);
                     if let Some(topic) = self.topics.get(&item.anchor) {
-                        name_topic(&mut call.subject, &mut call.card, topic);
+                        set_topic(&mut call.subject, &mut call.card, topic);
                     }
                 }
                 _ => {}
@@ -391,12 +401,17 @@ impl Layout {
 
 /// Builds the items of the given lines, in the given order.
 ///
-/// The session must contain these lines and the entries that they need: see [`Layout::needed`]. Costs are
-/// those recorded for the given log: see [`crate::Spending::log`].
-pub fn items(telling: Telling<'_>, lines: &[u64], log: usize) -> Vec<Item> {
+/// The session must contain these lines and the entries that they need: see [`Layout::required_entries`].
+/// Costs are those recorded for the given log: see [`crate::Spending::log`].
+pub fn items(telling: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
     let met = RefCell::default();
     let spending = telling.spending;
-    let teller = Teller { telling: Telling { spending: None, ..telling }, agent: None, depth: 0, met: &met };
+    let teller = TranscriptWriter {
+        builder: TranscriptBuilder { spending: None, ..telling },
+        agent: None,
+        depth: 0,
+        visited: &met,
+    };
     let entries = telling.family.main.entries();
     let on = |line: u64| {
         let first = entries.partition_point(|entry| entry.at().line_no < line);

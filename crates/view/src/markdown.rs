@@ -3,22 +3,24 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use threadline_session::{Input, Outcome};
+use threadline_session::{InputKind, ToolOutcome};
 
-use crate::card::{Card, first_line};
-use crate::diff::{Change, Hunk};
-use crate::filter::{Filter, Level};
+use crate::card::{ToolCard, first_line};
+use crate::diff::{DiffChange, Hunk};
+use crate::filter::{DetailLevel, TranscriptFilter};
 use crate::name::{input_name, outcome_name};
-use crate::printed::uncoloured;
-use crate::transcript::{Body, CallView, Item, Transcript, TurnView};
+use crate::program_output::strip_colours;
+use crate::transcript::{CallView, ItemBody, Transcript, TranscriptItem, TurnView};
 use crate::visible::visible;
 
 /// Renders a session as Markdown.
 ///
 /// Prompts are quoted below a numbered heading, replies are copied verbatim, and a tool call is a list item
-/// with its result in short. From [`Level::Full`] on, inputs and outputs of tools follow in fenced blocks.
-pub fn markdown(transcript: &Transcript, level: Level) -> String {
-    let mut writer = Writer { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
+/// with its result in short. From [`DetailLevel::Full`] on, inputs and outputs of tools follow in
+/// fenced blocks.
+pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
+    let mut writer =
+        MarkdownWriter { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
     let title = transcript.heading().unwrap_or("Session");
     let _ = writeln!(writer.out, "# {}\n", one_line(title));
     let about = [&transcript.id, &transcript.cwd, &transcript.git_branch];
@@ -32,7 +34,7 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     }
     writer.turns(&transcript.turns);
     for agent in &transcript.agents {
-        let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
+        let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
         if wanted {
             let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
             let _ = writeln!(writer.out, "# Sub-agent without a call: {}\n", one_line(about));
@@ -40,11 +42,11 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
         }
     }
     for branch in &transcript.branches {
-        let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.wants(item)));
+        let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
         if wanted {
             let _ = match &branch.fork {
                 Some(fork) => writeln!(writer.out, "# Abandoned branch at {fork}\n"),
-                None if branch.is_before(transcript.span) => {
+                None if branch.is_earlier_conversation(transcript.span) => {
                     writeln!(writer.out, "# Earlier conversation\n")
                 }
                 None => writeln!(writer.out, "# Unconnected branch\n"),
@@ -55,46 +57,46 @@ pub fn markdown(transcript: &Transcript, level: Level) -> String {
     let end = writer.out.trim_end().len();
     writer.out.truncate(end);
     writer.out.push('\n');
-    writer.written()
+    writer.finish()
 }
 
 /// Renders some turns of a session, exactly as [`markdown`] does.
-pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: Level) -> String {
-    let mut writer = Writer { out: String::new(), level, cwd, in_list: false };
+pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: DetailLevel) -> String {
+    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
     writer.turns(turns);
     writer.leave_list();
-    writer.written()
+    writer.finish()
 }
 
-struct Writer<'a> {
+struct MarkdownWriter<'a> {
     out: String,
-    level: Level,
+    level: DetailLevel,
     cwd: Option<&'a str>,
     in_list: bool,
 }
 
-impl Writer<'_> {
+impl MarkdownWriter<'_> {
     /// Returns the text, with control characters made visible so that it is safe to print.
-    fn written(self) -> String {
+    fn finish(self) -> String {
         match visible(&self.out) {
             Cow::Owned(shown) => shown,
             Cow::Borrowed(_) => self.out,
         }
     }
 
-    fn wants(&self, item: &Item) -> bool {
-        Filter::level(self.level).wants(item)
+    fn is_wanted(&self, item: &TranscriptItem) -> bool {
+        TranscriptFilter::up_to_level(self.level).wants(item)
     }
 
     fn turns(&mut self, turns: &[TurnView]) {
         for turn in turns {
-            if !turn.items.iter().any(|item| self.wants(item)) {
+            if !turn.items.iter().any(|item| self.is_wanted(item)) {
                 continue;
             }
             self.leave_list();
             let _ = writeln!(self.out, "## {}\n", turn.number);
             for item in &turn.items {
-                if self.wants(item) {
+                if self.is_wanted(item) {
                     self.item(item, 0);
                 }
             }
@@ -109,37 +111,40 @@ impl Writer<'_> {
         }
     }
 
-    fn item(&mut self, item: &Item, depth: usize) {
+    fn item(&mut self, item: &TranscriptItem, depth: usize) {
         match &item.body {
-            Body::Input { input, text, files, context } => {
+            ItemBody::Input { input, text, files, context } => {
                 for about in context {
-                    self.line(depth, &format!("editor: {}", one_line(about)));
+                    self.list_item(depth, &format!("editor: {}", one_line(about)));
                 }
                 for file in files {
-                    self.line(depth, &file.media_type);
+                    self.list_item(depth, &file.media_type);
                 }
-                let printed = matches!(input, Input::Interrupt | Input::CommandOutput | Input::BashOutput);
+                let printed =
+                    matches!(input, InputKind::Interrupt | InputKind::CommandOutput | InputKind::BashOutput);
                 if let Some(name) = input_name(*input).filter(|_| !printed) {
-                    self.line(depth, name);
+                    self.list_item(depth, name);
                 }
                 match input {
-                    Input::Interrupt => self.line(depth, "interrupted"),
-                    Input::CommandOutput | Input::BashOutput => self.fence(depth, "", text),
+                    InputKind::Interrupt => self.list_item(depth, "interrupted"),
+                    InputKind::CommandOutput | InputKind::BashOutput => self.fence(depth, "", text),
                     _ if text.is_empty() => {}
                     _ => self.quote(text),
                 }
             }
-            Body::Text(text) if text.trim().is_empty() => {}
-            Body::Text(text) if depth == 0 => {
+            ItemBody::Text(text) if text.trim().is_empty() => {}
+            ItemBody::Text(text) if depth == 0 => {
                 self.leave_list();
                 let _ = writeln!(self.out, "{}\n", text.trim());
             }
-            Body::Text(text) => self.line(depth, &one_line(text)),
-            Body::Thinking(_) if self.level < Level::Full => {}
-            Body::Thinking(text) if text.trim().is_empty() => self.line(depth, "*thinking (not in the log)*"),
-            Body::Thinking(text) => self.line(depth, &format!("*thinking: {}*", one_line(text))),
-            Body::Call(call) => self.call(call, depth),
-            Body::Compaction { trigger, before, after, summary, .. } => {
+            ItemBody::Text(text) => self.list_item(depth, &one_line(text)),
+            ItemBody::Thinking(_) if self.level < DetailLevel::Full => {}
+            ItemBody::Thinking(text) if text.trim().is_empty() => {
+                self.list_item(depth, "*thinking (not in the log)*")
+            }
+            ItemBody::Thinking(text) => self.list_item(depth, &format!("*thinking: {}*", one_line(text))),
+            ItemBody::Call(call) => self.call(call, depth),
+            ItemBody::Compaction { trigger, before, after, summary, .. } => {
                 let mut told = "compacted".to_owned();
                 if let Some(trigger) = trigger {
                     let _ = write!(told, ", {}", one_line(trigger));
@@ -147,25 +152,27 @@ impl Writer<'_> {
                 if let (Some(before), Some(after)) = (before, after) {
                     let _ = write!(told, ", {before} → {after} tokens");
                 }
-                self.line(depth, &told);
-                if let Some(summary) = summary.as_ref().filter(|_| self.level >= Level::Full) {
+                self.list_item(depth, &told);
+                if let Some(summary) = summary.as_ref().filter(|_| self.level >= DetailLevel::Full) {
                     self.quote(summary);
                 }
             }
-            Body::Link { label, url } => self.line(depth, &format!("{}: {}", one_line(label), one_line(url))),
-            Body::Trouble { label, text } => {
-                self.line(depth, &format!("✗ {}: {}", one_line(label), one_line(text)))
+            ItemBody::Link { label, url } => {
+                self.list_item(depth, &format!("{}: {}", one_line(label), one_line(url)))
             }
-            Body::Event { label, text } if text.is_empty() => self.line(depth, &one_line(label)),
-            Body::Event { label, text } => {
-                self.line(depth, &format!("{}: {}", one_line(label), one_line(text)))
+            ItemBody::Error { label, text } => {
+                self.list_item(depth, &format!("✗ {}: {}", one_line(label), one_line(text)))
             }
-            Body::Unknown { kind, raw } => {
+            ItemBody::Event { label, text } if text.is_empty() => self.list_item(depth, &one_line(label)),
+            ItemBody::Event { label, text } => {
+                self.list_item(depth, &format!("{}: {}", one_line(label), one_line(text)))
+            }
+            ItemBody::Unknown { kind, raw } => {
                 match kind {
-                    Some(kind) => self.line(depth, &format!("unknown line {}", one_line(kind))),
-                    None => self.line(depth, "unreadable line"),
+                    Some(kind) => self.list_item(depth, &format!("unknown line {}", one_line(kind))),
+                    None => self.list_item(depth, "unreadable line"),
                 }
-                if self.level >= Level::Full {
+                if self.level >= DetailLevel::Full {
                     self.fence(depth, "", raw);
                 }
             }
@@ -181,27 +188,27 @@ impl Writer<'_> {
         if !subject.is_empty() {
             let _ = write!(told, " {}", code(&one_line(subject)));
         }
-        if call.is_bad() {
+        if call.is_error() {
             let _ = write!(told, " ✗ {}", outcome_name(call.outcome));
         }
         if !call.gist.is_empty() {
             let _ = write!(told, " ({})", one_line(&call.gist));
-        } else if call.outcome != Outcome::Ok && !call.is_bad() {
+        } else if call.outcome != ToolOutcome::Ok && !call.is_error() {
             let _ = write!(told, " ({})", outcome_name(call.outcome));
         }
-        self.line(depth, &told);
-        if self.level >= Level::Full {
-            self.whole(call, depth);
-        } else if let Some(complaint) = call.complaint() {
+        self.list_item(depth, &told);
+        if self.level >= DetailLevel::Full {
+            self.call_details(call, depth);
+        } else if let Some(complaint) = call.error_text() {
             self.fence(depth, "", first_line(complaint));
         }
-        if let Some(said) = call.objection() {
+        if let Some(said) = call.denial_reason() {
             self.quote(said);
         }
         for agent in &call.agents {
             for item in agent.turns.iter().flat_map(|turn| &turn.items) {
                 // The prompt of an agent is already shown as the input of its call.
-                if self.wants(item) && !matches!(item.body, Body::Input { .. }) {
+                if self.is_wanted(item) && !matches!(item.body, ItemBody::Input { .. }) {
                     self.item(item, depth + 1);
                 }
             }
@@ -209,63 +216,63 @@ impl Writer<'_> {
     }
 
     /// Writes the input and output of a tool, as far as the list item does not contain them.
-    fn whole(&mut self, call: &CallView, depth: usize) {
+    fn call_details(&mut self, call: &CallView, depth: usize) {
         match &call.card {
-            Card::Diff { hunks, .. } if call.outcome == Outcome::Ok => {
+            ToolCard::Diff { hunks, .. } if call.outcome == ToolOutcome::Ok => {
                 self.fence(depth, "diff", &patch(hunks))
             }
-            Card::Command(card) => {
+            ToolCard::Command(card) => {
                 if card.command.contains('\n') {
                     self.fence(depth, card_language(&call.name), &card.command);
                 }
                 self.fence(depth, "", &card.output);
                 self.fence(depth, "", &card.errors);
             }
-            Card::File { text, .. } if call.outcome == Outcome::Ok => self.fence(depth, "", text),
-            Card::Agent { prompt, answer, .. } => {
+            ToolCard::File { text, .. } if call.outcome == ToolOutcome::Ok => self.fence(depth, "", text),
+            ToolCard::Agent { prompt, answer, .. } => {
                 self.fence(depth, "", prompt);
-                if !call.answer_is_told() {
+                if !call.answer_is_shown() {
                     self.fence(depth, "", answer);
                 }
             }
-            Card::Plan(plan) => self.fence(depth, "", plan),
-            Card::Diff { hunks, .. } => {
+            ToolCard::Plan(plan) => self.fence(depth, "", plan),
+            ToolCard::Diff { hunks, .. } => {
                 self.fence(depth, "diff", &patch(hunks));
                 self.fence(depth, "", &call.result);
             }
-            Card::Todos(todos) if !todos.is_empty() => {
+            ToolCard::Todos(todos) if !todos.is_empty() => {
                 for todo in todos {
                     let tick = if todo.status == "completed" { 'x' } else { ' ' };
                     let begun = (todo.status == "in_progress").then(|| "in progress".to_owned());
                     let change = todo.change().or(begun).map(|change| format!(" ({change})"));
                     let change = change.unwrap_or_default();
-                    self.line(depth + 1, &format!("[{tick}] {}{change}", one_line(&todo.text)));
+                    self.list_item(depth + 1, &format!("[{tick}] {}{change}", one_line(&todo.text)));
                     self.fence(depth + 1, "", &todo.detail);
                 }
             }
-            Card::Questions(questions) if questions.iter().any(|question| question.answer.is_some()) => {
+            ToolCard::Questions(questions) if questions.iter().any(|question| question.answer.is_some()) => {
                 for question in questions {
-                    self.line(depth + 1, &one_line(&question.text));
+                    self.list_item(depth + 1, &one_line(&question.text));
                     for option in &question.options {
-                        let tick = if question.chose(&option.label) { 'x' } else { ' ' };
+                        let tick = if question.has_chosen(&option.label) { 'x' } else { ' ' };
                         let meant = Some(one_line(&option.description)).filter(|meant| !meant.is_empty());
                         let meant = meant.map(|meant| format!(": {meant}")).unwrap_or_default();
-                        self.line(depth + 2, &format!("[{tick}] {}{meant}", one_line(&option.label)));
+                        self.list_item(depth + 2, &format!("[{tick}] {}{meant}", one_line(&option.label)));
                     }
-                    for said in question.own_answer().iter().chain(&question.notes) {
-                        self.line(depth + 2, &format!("[x] {}", one_line(said)));
+                    for said in question.free_text_answer().iter().chain(&question.notes) {
+                        self.list_item(depth + 2, &format!("[x] {}", one_line(said)));
                     }
                 }
             }
-            Card::Message { text, .. } => {
+            ToolCard::Message { text, .. } => {
                 self.fence(depth, "", text);
                 self.fence(depth, "", &call.result);
             }
-            Card::Page { prompt, .. } => {
+            ToolCard::Page { prompt, .. } => {
                 self.fence(depth, "", prompt);
                 self.fence(depth, "", &call.result);
             }
-            Card::Fields(_) => {
+            ToolCard::Fields(_) => {
                 self.fence(depth, "json", &call.input);
                 self.fence(depth, "", &call.result);
             }
@@ -274,7 +281,7 @@ impl Writer<'_> {
     }
 
     /// Writes a list item.
-    fn line(&mut self, depth: usize, text: &str) {
+    fn list_item(&mut self, depth: usize, text: &str) {
         self.in_list = true;
         let _ = writeln!(self.out, "{:indent$}- {text}", "", indent = depth * 2);
     }
@@ -289,7 +296,7 @@ impl Writer<'_> {
 
     /// Writes a fenced block that no line of the text can close. Colours are removed.
     fn fence(&mut self, depth: usize, language: &str, text: &str) {
-        let text = uncoloured(text);
+        let text = strip_colours(text);
         let text = text.trim_end().trim_start_matches(['\n', '\r']);
         if text.is_empty() {
             return;
@@ -322,9 +329,9 @@ fn patch(hunks: &[Hunk]) -> String {
         let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
         for line in &hunk.lines {
             out.push(match line.change {
-                Change::Kept => ' ',
-                Change::Added => '+',
-                Change::Removed => '-',
+                DiffChange::Kept => ' ',
+                DiffChange::Added => '+',
+                DiffChange::Removed => '-',
             });
             out.push_str(&line.text);
             out.push('\n');
@@ -346,13 +353,13 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use threadline_session::{Family, Session};
+    use threadline_session::{Session, SessionFamily};
 
     use super::*;
 
-    fn drawn(notation: &str, level: Level) -> String {
+    fn rendered(notation: &str, level: DetailLevel) -> String {
         let session = Session::from_bytes(&threadline_testkit::log(notation));
-        markdown(&crate::transcript(&Family::new(session, Vec::new()), &|_| None), level)
+        markdown(&crate::transcript(&SessionFamily::new(session, Vec::new()), &|_| None), level)
     }
 
     const TALK: &str = r#"
@@ -367,8 +374,8 @@ r2 <- a4  result t2 "done"
 "#;
 
     #[test]
-    fn a_line_a_call() {
-        insta::assert_snapshot!(drawn(TALK, Level::Tools), @r#"
+    fn calls_are_one_line_each() {
+        insta::assert_snapshot!(rendered(TALK, DetailLevel::Tools), @r#"
         # why is it slow?
 
         s1 · /home/ada/loom · main
@@ -395,8 +402,8 @@ r2 <- a4  result t2 "done"
     }
 
     #[test]
-    fn fences_hold_whatever_is_inside() {
-        insta::assert_snapshot!(drawn(TALK, Level::Full), @r#"
+    fn fences_are_longer_than_those_inside() {
+        insta::assert_snapshot!(rendered(TALK, DetailLevel::Full), @r#"
         # why is it slow?
 
         s1 · /home/ada/loom · main
@@ -429,9 +436,9 @@ r2 <- a4  result t2 "done"
     }
 
     #[test]
-    fn a_reply_of_blanks_is_nothing_and_an_unknown_block_is_quoted() {
+    fn a_blank_reply_is_omitted_and_an_unknown_block_is_shown() {
         let log = "u1 user \"go\"\na1 <- u1 reply m1 text \"\\n\\n\"\na2 <- a1 reply m2 {\"type\":\"hologram\",\"shape\":\"cube\"}";
-        insta::assert_snapshot!(drawn(log, Level::Full), @r#"
+        insta::assert_snapshot!(rendered(log, DetailLevel::Full), @r#"
         # go
 
         s1 · /home/ada/loom · main
@@ -446,7 +453,7 @@ r2 <- a4  result t2 "done"
 
     #[test]
     fn prompts_alone() {
-        insta::assert_snapshot!(drawn(TALK, Level::Prompts), @r#"
+        insta::assert_snapshot!(rendered(TALK, DetailLevel::Prompts), @r#"
         # why is it slow?
 
         s1 · /home/ada/loom · main

@@ -1,32 +1,32 @@
 //! Short display names.
 
-use threadline_session::{Input, Outcome};
+use threadline_session::{InputKind, ToolOutcome};
 
 /// Returns the kind of a user text, unless it was simply typed.
-pub fn input_name(input: Input) -> Option<&'static str> {
+pub fn input_name(input: InputKind) -> Option<&'static str> {
     Some(match input {
-        Input::Prompt
-        | Input::IdeSelection
-        | Input::IdeOpenedFile
-        | Input::SlashCommand
-        | Input::BashInput => return None,
-        Input::QueuedPrompt => "queued",
-        Input::TeammateMessage => "teammate message",
-        Input::TaskNotification | Input::QueuedNotification => "task notification",
-        Input::HostEvent => "event",
-        Input::ToolResult => "result",
-        Input::CommandOutput | Input::BashOutput => "output",
-        Input::Interrupt => "interrupted",
-        Input::HookStop => "stopped by hook",
-        Input::CompactSummary => "summary",
-        Input::Meta => "context",
+        InputKind::Prompt
+        | InputKind::IdeSelection
+        | InputKind::IdeOpenedFile
+        | InputKind::SlashCommand
+        | InputKind::BashInput => return None,
+        InputKind::QueuedPrompt => "queued",
+        InputKind::TeammateMessage => "teammate message",
+        InputKind::TaskNotification | InputKind::QueuedNotification => "task notification",
+        InputKind::HostEvent => "event",
+        InputKind::ToolResult => "result",
+        InputKind::CommandOutput | InputKind::BashOutput => "output",
+        InputKind::Interrupt => "interrupted",
+        InputKind::HookStop => "stopped by hook",
+        InputKind::CompactSummary => "summary",
+        InputKind::Meta => "context",
     })
 }
 
 /// Returns the display name of an outcome.
-pub fn outcome_name(outcome: Outcome) -> &'static str {
+pub fn outcome_name(outcome: ToolOutcome) -> &'static str {
     match outcome {
-        Outcome::Missing => "no result",
+        ToolOutcome::Missing => "no result",
         other => other.name(),
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_what_says_nothing() {
+    fn names_are_shortened() {
         let models = ["claude-opus-4-5-20251101", "claude-opus-4-5", "gpt-9", "claude-20251101"];
         assert_eq!(models.map(short_model), ["opus-4-5", "opus-4-5", "gpt-9", "20251101"]);
         let tools = ["mcp__loom__weave", "mcp__loom__", "mcp__loom", "Bash"];

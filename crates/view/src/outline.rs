@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use threadline_session::Outcome;
-use threadline_usage::Totals;
+use threadline_session::ToolOutcome;
+use threadline_usage::UsageTotals;
 
-use crate::card::{Card, first_line};
+use crate::card::{ToolCard, first_line};
 use crate::diff::Hunk;
-use crate::figure::plural;
-use crate::transcript::{Attached, Body, Item, Timing, Tokens, TurnView};
-use crate::unmarked::unmarked;
+use crate::humanize::plural;
+use crate::inline_markdown::strip_markdown;
+use crate::transcript::{AttachedFile, ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView};
 
 /// One turn, summarised in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +31,11 @@ pub struct OutlineLine {
     /// The number of compactions.
     pub compactions: usize,
     /// The tokens used.
-    pub tokens: Tokens,
+    pub tokens: TurnTokens,
     /// The cost, including sub-agents.
-    pub spent: Totals,
+    pub spent: UsageTotals,
     /// The breakdown of the time.
-    pub timing: Timing,
+    pub timing: TurnTiming,
     /// Whether the model has not finished.
     pub open: bool,
 }
@@ -46,21 +46,21 @@ pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
 }
 
 fn line(turn: &TurnView) -> OutlineLine {
-    let mut line = Outlining::default();
+    let mut line = OutlineBuilder::default();
     turn.items.iter().for_each(|item| line.add(item));
     line.finish(turn)
 }
 
 /// Accumulates the outline line of one turn, item by item.
 #[derive(Clone, Debug, Default)]
-pub struct Outlining {
+pub struct OutlineBuilder {
     title: Option<(TitleSource, String)>,
-    counted: Counted,
+    counts: TurnCounts,
 }
 
 /// The counts of a turn.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct TurnCounts {
     calls: usize,
     errors: usize,
     edits: usize,
@@ -68,20 +68,20 @@ struct Counted {
     compactions: usize,
 }
 
-impl Outlining {
+impl OutlineBuilder {
     /// Adds the next item of the turn.
-    pub fn add(&mut self, item: &Item) {
-        if let Some((source, title)) = title_of(&item.body)
+    pub fn add(&mut self, item: &TranscriptItem) {
+        if let Some((source, title)) = item_title(&item.body)
             && source.replaces(self.title.as_ref().map(|(source, _)| *source))
         {
             self.title = Some((source, title.into_owned()));
         }
-        self.counted.add(item);
+        self.counts.add(item);
     }
 
     /// Returns the line of `turn`, which contains the added items.
     pub fn finish(self, turn: &TurnView) -> OutlineLine {
-        let Counted { calls, errors, edits, lines, compactions } = self.counted;
+        let TurnCounts { calls, errors, edits, lines, compactions } = self.counts;
         OutlineLine {
             calls,
             errors,
@@ -113,22 +113,22 @@ impl TitleSource {
 }
 
 /// Returns the title that an item gives to its turn, if any.
-pub(crate) fn title_of(body: &Body) -> Option<(TitleSource, Cow<'_, str>)> {
+pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)> {
     let (source, title) = match body {
-        Body::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
-            match title_in(text) {
+        ItemBody::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
+            match text_title(text) {
                 "" => (TitleSource::Files, Cow::Owned(files_title(files))),
                 title => (TitleSource::Prompt, Cow::Borrowed(title)),
             }
         }
-        Body::Text(text) => (TitleSource::Reply, unmarked(title_in(text))),
+        ItemBody::Text(text) => (TitleSource::Reply, strip_markdown(text_title(text))),
         _ => return None,
     };
     (!title.is_empty()).then_some((source, title))
 }
 
 /// Returns the title for attached files: `[image]`, `[2 images, 1 document]`; empty without files.
-fn files_title(files: &[Attached]) -> String {
+fn files_title(files: &[AttachedFile]) -> String {
     let images = files.iter().filter(|file| file.media_type.starts_with("image/")).count();
     let counts = [(images, "image"), (files.len() - images, "document")];
     let named: Vec<String> = counts
@@ -140,7 +140,7 @@ fn files_title(files: &[Attached]) -> String {
 }
 
 /// Returns the title of a text: its first line, or the heading of a plan that it asks to implement.
-pub(crate) fn title_in(text: &str) -> &str {
+pub(crate) fn text_title(text: &str) -> &str {
     let text = text.trim_start();
     let plan = text.strip_prefix("Implement the following plan:");
     let heading = plan.map(|plan| first_line(plan.trim_start().trim_start_matches(['#', ' '])));
@@ -167,13 +167,13 @@ impl OutlineLine {
     }
 }
 
-impl Counted {
-    fn add(&mut self, item: &Item) {
+impl TurnCounts {
+    fn add(&mut self, item: &TranscriptItem) {
         match &item.body {
-            Body::Call(call) => {
+            ItemBody::Call(call) => {
                 self.calls += 1;
-                self.errors += usize::from(call.is_bad());
-                if let (Card::Diff { hunks, .. }, Outcome::Ok) = (&call.card, call.outcome) {
+                self.errors += usize::from(call.is_error());
+                if let (ToolCard::Diff { hunks, .. }, ToolOutcome::Ok) = (&call.card, call.outcome) {
                     let (added, removed) = Hunk::counts(hunks);
                     self.edits += 1;
                     self.lines.0 += added;
@@ -182,8 +182,8 @@ impl Counted {
                 let turns = call.agents.iter().flat_map(|agent| &agent.turns);
                 turns.flat_map(|turn| &turn.items).for_each(|item| self.add(item));
             }
-            Body::Trouble { .. } => self.errors += 1,
-            Body::Compaction { .. } => self.compactions += 1,
+            ItemBody::Error { .. } => self.errors += 1,
+            ItemBody::Compaction { .. } => self.compactions += 1,
             _ => {}
         }
     }

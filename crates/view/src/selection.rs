@@ -2,10 +2,10 @@
 
 use threadline_entry::Millis;
 
-use crate::session_card::{Figures, SessionCard};
+use crate::session_card::{SessionCard, SessionCardFigures};
 
 /// The number of sessions per page.
-pub const PAGE: usize = 100;
+pub const PAGE_SIZE: usize = 100;
 
 /// The filter, sort order and page of a session list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct Selection {
     /// A tool that was called.
     pub tool: Option<String>,
     /// Only sessions written to at or after this time.
-    pub since: Option<When>,
+    pub since: Option<TypedTime>,
     /// Only sessions started before this time.
-    pub until: Option<When>,
+    pub until: Option<TypedTime>,
     /// Only sessions with errors.
     pub errors: bool,
     /// Only sessions that are being written to.
@@ -36,7 +36,7 @@ pub struct Selection {
 
 /// A time as a person typed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct When {
+pub struct TypedTime {
     /// The typed text.
     pub text: String,
     /// The time.
@@ -99,7 +99,7 @@ impl SortBy {
 
 /// One page of the selected sessions.
 #[derive(Clone, Debug)]
-pub struct Chosen<'c> {
+pub struct SelectedPage<'c> {
     /// The sessions on the page, in order.
     pub cards: Vec<&'c SessionCard>,
     /// The number of sessions on all pages.
@@ -126,7 +126,7 @@ impl Selection {
                 continue;
             }
             let text = || Some(value.to_owned());
-            let when = |end| moment(value, end).map(|at| When { text: value.to_owned(), at });
+            let when = |end| moment(value, end).map(|at| TypedTime { text: value.to_owned(), at });
             match key {
                 "words" => value.clone_into(&mut selection.words),
                 "project" => selection.project = text(),
@@ -168,7 +168,7 @@ impl Selection {
     }
 
     /// Returns whether any filter is set.
-    pub fn is_narrowed(&self) -> bool {
+    pub fn has_filter(&self) -> bool {
         *self != Self { sort: self.sort, page: self.page, ..Self::default() }
     }
 
@@ -180,11 +180,11 @@ impl Selection {
 
     /// Returns whether a session matches the filters. A session without figures does not match a filter
     /// that needs them.
-    pub fn keeps(&self, card: &SessionCard) -> bool {
+    pub fn matches(&self, card: &SessionCard) -> bool {
         let same = |wanted: &Option<String>, value: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
         };
-        let figures = |wanted: bool, holds: &dyn Fn(&Figures) -> bool| {
+        let figures = |wanted: bool, holds: &dyn Fn(&SessionCardFigures) -> bool| {
             !wanted || card.figures.as_ref().is_some_and(holds)
         };
         (!self.live || card.live)
@@ -215,9 +215,9 @@ impl Selection {
     }
 
     /// Returns the selected page of the sessions that match.
-    pub fn choose<'c>(&self, cards: &'c [SessionCard]) -> Chosen<'c> {
-        let mut kept: Vec<&SessionCard> = cards.iter().filter(|card| self.keeps(card)).collect();
-        let by = |value: fn(&Figures) -> u128| {
+    pub fn select<'c>(&self, cards: &'c [SessionCard]) -> SelectedPage<'c> {
+        let mut kept: Vec<&SessionCard> = cards.iter().filter(|card| self.matches(card)).collect();
+        let by = |value: fn(&SessionCardFigures) -> u128| {
             move |card: &&SessionCard| std::cmp::Reverse(card.figures.as_ref().map(value))
         };
         kept.sort_by(|a, b| (b.modified.cmp(&a.modified)).then_with(|| a.id.cmp(&b.id)));
@@ -236,16 +236,16 @@ impl Selection {
             SortBy::Size => kept.sort_by_key(|card| std::cmp::Reverse(card.size)),
         }
         let total = kept.len();
-        let pages = total.div_ceil(PAGE).max(1);
+        let pages = total.div_ceil(PAGE_SIZE).max(1);
         let page = self.page.min(pages - 1);
-        let cards = kept.into_iter().skip(page * PAGE).take(PAGE).collect();
-        Chosen { cards, total, page, pages }
+        let cards = kept.into_iter().skip(page * PAGE_SIZE).take(PAGE_SIZE).collect();
+        SelectedPage { cards, total, page, pages }
     }
 }
 
 /// The available filter values, each with its number of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
+pub struct FilterChoices {
     /// Projects, last active first.
     pub projects: Vec<(String, usize)>,
     /// Branches, most frequent first; only those of the selected project if there is one.
@@ -262,13 +262,13 @@ pub struct Choices {
     pub unread: usize,
 }
 
-impl Choices {
+impl FilterChoices {
     /// Collects the filter values of sessions, which must be sorted by last activity, latest first.
     pub fn of(cards: &[SessionCard], selection: &Selection) -> Self {
         let mut choices = Self::default();
-        let mut projects = Counter::default();
+        let mut projects = NameCounter::default();
         let (mut branches, mut models, mut tools) =
-            (Counter::default(), Counter::default(), Counter::default());
+            (NameCounter::default(), NameCounter::default(), NameCounter::default());
         for card in cards {
             projects.add(&card.project);
             let of_project = selection.project.as_ref().is_none_or(|project| *project == card.project);
@@ -294,23 +294,23 @@ impl Choices {
 
 /// Counts names, in order of first occurrence.
 #[derive(Default)]
-struct Counter<'a> {
-    places: std::collections::HashMap<&'a str, usize>,
-    found: Vec<(&'a str, usize)>,
+struct NameCounter<'a> {
+    indices: std::collections::HashMap<&'a str, usize>,
+    counts: Vec<(&'a str, usize)>,
 }
 
-impl<'a> Counter<'a> {
+impl<'a> NameCounter<'a> {
     fn add(&mut self, name: &'a str) {
-        let next = self.found.len();
-        let place = *self.places.entry(name).or_insert(next);
+        let next = self.counts.len();
+        let place = *self.indices.entry(name).or_insert(next);
         if place == next {
-            self.found.push((name, 0));
+            self.counts.push((name, 0));
         }
-        self.found[place].1 += 1;
+        self.counts[place].1 += 1;
     }
 
     fn in_order(self) -> Vec<(String, usize)> {
-        self.found.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+        self.counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
     fn by_count(self) -> Vec<(String, usize)> {

@@ -1,8 +1,8 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{Input, Outcome, Session};
-use threadline_usage::Totals;
+use threadline_session::{InputKind, Session, ToolOutcome};
+use threadline_usage::UsageTotals;
 
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,16 +32,16 @@ pub struct SessionCard {
     /// Whether it is being written to right now.
     pub live: bool,
     /// The figures from a full read; `None` until the logs were read.
-    pub figures: Option<Figures>,
+    pub figures: Option<SessionCardFigures>,
 }
 
 /// The figures of a session that require reading all of its logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct SessionCardFigures {
     /// Turns and errors, including those of its sub-agents.
-    pub tally: Tally,
+    pub tally: LogTally,
     /// Usage and cost of its calls. A call that several logs contain belongs to one session only.
-    pub totals: Totals,
+    pub totals: UsageTotals,
     /// The models used, highest cost first.
     pub models: Vec<String>,
     /// The tools called and how often, most frequent first.
@@ -50,17 +50,17 @@ pub struct Figures {
 
 /// Counts of a fully read log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LogTally {
     /// Turns of the conversation. For a log that was only skimmed, prompts in any branch.
     pub turns: u64,
     /// Failed tool calls and API errors.
     pub errors: u64,
 }
 
-impl Tally {
+impl LogTally {
     /// Counts a loaded session.
     pub fn of(session: &Session) -> Self {
-        let failed = session.tool_calls().iter().filter(|call| call.outcome(session) == Outcome::Error);
+        let failed = session.tool_calls().iter().filter(|call| call.outcome(session) == ToolOutcome::Error);
         let refused = session.entries().iter().filter(|entry| is_api_error(entry));
         Self { turns: session.turns().len() as u64, errors: (failed.count() + refused.count()) as u64 }
     }
@@ -75,7 +75,7 @@ impl Tally {
         let mut results = blocks().filter(|block| block.is("tool_result")).peekable();
         if results.peek().is_some() {
             self.errors += results.filter(|block| block.is_error() == Some(true)).count() as u64;
-        } else if !entry.flag("isSidechain") && Input::of_user(entry).opens_turn() {
+        } else if !entry.flag("isSidechain") && InputKind::of_user(entry).opens_turn() {
             self.turns += 1;
         }
     }
@@ -92,14 +92,14 @@ fn is_api_error(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use threadline_entry::{Lines, parse_line};
+    use threadline_entry::{LineReader, parse_line};
     use threadline_testkit::log;
 
     use super::*;
 
-    fn skimmed(bytes: &[u8]) -> Tally {
-        let mut tally = Tally::default();
-        let mut lines = Lines::new(bytes);
+    fn skimmed(bytes: &[u8]) -> LogTally {
+        let mut tally = LogTally::default();
+        let mut lines = LineReader::new(bytes);
         while let Some(line) = lines.next().unwrap() {
             parse_line(&line, |entry, _| tally.skim(&entry));
         }
@@ -117,12 +117,12 @@ r2 <- a2  result t2 "ok"
 u2 <- r2  user   "again"
 a3 <- u2  reply  m3 text "API Error: overloaded" +{"isApiErrorMessage":true}
 "#);
-        assert_eq!(Tally::of(&Session::from_bytes(&bytes)), Tally { turns: 2, errors: 2 });
-        assert_eq!(skimmed(&bytes), Tally { turns: 2, errors: 2 });
+        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)), LogTally { turns: 2, errors: 2 });
+        assert_eq!(skimmed(&bytes), LogTally { turns: 2, errors: 2 });
     }
 
     #[test]
-    fn a_branch_that_was_left_counts_only_where_lines_are_skimmed() {
+    fn an_abandoned_branch_counts_only_in_a_skimmed_log() {
         let bytes = log(r#"
 u1        user   "weave"
 a1 <- u1  reply  m1 text "done"
@@ -131,17 +131,17 @@ a2 <- u2  reply  m2 text "this"
 u3 <- a1  user   "rather that"
 a3 <- u3  reply  m3 text "that"
 "#);
-        assert_eq!(Tally::of(&Session::from_bytes(&bytes)).turns, 2);
+        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)).turns, 2);
         assert_eq!(skimmed(&bytes).turns, 3);
     }
 
     #[test]
-    fn what_a_person_denied_is_no_failure() {
+    fn a_denied_call_is_not_an_error() {
         let bytes = log(r#"
 u1        user   "weave"
 a1 <- u1  reply  m1 tool t1 Bash {"command":"make"}
 r1 <- a1  result t1 "The user doesn't want to proceed with this tool use." error
 "#);
-        assert_eq!(Tally::of(&Session::from_bytes(&bytes)).errors, 0);
+        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)).errors, 0);
     }
 }

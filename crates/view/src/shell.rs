@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_read_them() {
+    fn words_with_special_characters_are_quoted() {
         for (text, word) in [
             ("/home/ada/loom-1.0_x", "/home/ada/loom-1.0_x"),
             ("", "''"),
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_shell_reads_back_what_was_quoted() {
+    fn a_shell_reads_quoted_words_back() {
         // `$'…'` needs a shell that supports it; any `sh` must read the rest.
         for (shell, texts) in [
             ("sh", &["it's", "$(x)`y`\"\\ *", "~", "a;b&c|d", "naïve"][..]),

@@ -1,8 +1,8 @@
 //! Spending: the cost of a session's calls, by line.
 
 use rustc_hash::FxHashMap;
-use threadline_session::{Agent, Family, Session};
-use threadline_usage::{Book, Ledger, Scan, Scanned, Source, Totals, Wants};
+use threadline_session::{Agent, Session, SessionFamily};
+use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog, UsageScan, UsageTotals};
 
 /// The cost of the calls of a session and its sub-agents, each call counted once.
 ///
@@ -11,29 +11,29 @@ use threadline_usage::{Book, Ledger, Scan, Scanned, Source, Totals, Wants};
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
     /// By log index (0 for the session itself, then the agents in order) and line number.
-    lines: FxHashMap<(usize, u64), Totals>,
-    total: Totals,
+    lines: FxHashMap<(usize, u64), UsageTotals>,
+    total: UsageTotals,
 }
 
 impl Spending {
     /// Adds up the calls of a family.
-    pub fn of(family: &Family, book: &Book) -> Self {
-        Self::of_logs(&family.main, family.logged(), book)
+    pub fn of(family: &SessionFamily, book: &PriceBook) -> Self {
+        Self::of_logs(&family.main, family.agents_with_log(), book)
     }
 
     /// Adds up the calls of a session and of its sub-agents with logs, before they are joined to a family.
-    pub fn of_logs(main: &Session, agents: &[Agent], book: &Book) -> Self {
+    pub fn of_logs(main: &Session, agents: &[Agent], book: &PriceBook) -> Self {
         let mut counter = SpendingCounter::default();
         counter.scan(main, agents);
         Self::new(counter.logs.into_iter().map(|log| log.scan.finish()), book)
     }
 
-    fn new(logs: impl Iterator<Item = Scanned>, book: &Book) -> Self {
-        let mut ledger = Ledger::default();
-        logs.for_each(|log| ledger.absorb(log));
-        let calls = ledger.settle();
+    fn new(logs: impl Iterator<Item = ScannedLog>, book: &PriceBook) -> Self {
+        let mut ledger = CallLedger::default();
+        logs.for_each(|log| ledger.add(log));
+        let calls = ledger.finish();
         let mut spending = Self::default();
-        for (log, line_no, totals) in calls.placed(book) {
+        for (log, line_no, totals) in calls.located_totals(book) {
             spending.total += &totals;
             *spending.lines.entry((log, line_no)).or_default() += &totals;
         }
@@ -41,28 +41,33 @@ impl Spending {
     }
 
     /// Returns the total cost.
-    pub fn total(&self) -> &Totals {
+    pub fn total(&self) -> &UsageTotals {
         &self.total
     }
 
     /// Returns the cost of the calls that begin on a line of the session or of a sub-agent.
-    pub(crate) fn on(&self, family: &Family, agent: Option<usize>, line_no: u64) -> Option<&Totals> {
-        self.at(Self::log(family, agent), line_no)
+    pub(crate) fn on(
+        &self,
+        family: &SessionFamily,
+        agent: Option<usize>,
+        line_no: u64,
+    ) -> Option<&UsageTotals> {
+        self.at(Self::log_index(family, agent), line_no)
     }
 
     /// Returns the index of the log that contains the lines of a sub-agent, or of the session itself.
-    pub fn log(family: &Family, agent: Option<usize>) -> usize {
+    pub fn log_index(family: &SessionFamily, agent: Option<usize>) -> usize {
         agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1)
     }
 
     /// Returns the cost of the calls that begin on a line of a log.
-    pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&Totals> {
+    pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&UsageTotals> {
         self.lines.get(&(log, line_no))
     }
 }
 
-/// Adds up the costs of a session that grows. Each entry is read once; a new total takes time in proportion to the
-/// number of model calls.
+/// Adds up the costs of a session that grows. Each entry is read once; a new total takes time in proportion
+/// to the number of model calls.
 #[derive(Default)]
 pub struct SpendingCounter {
     /// The session's own log first, then those of sub-agents.
@@ -70,7 +75,7 @@ pub struct SpendingCounter {
 }
 
 struct CountedLog {
-    scan: Scan,
+    scan: UsageScan,
     /// Number of entries that were read.
     n_entries: usize,
 }
@@ -79,14 +84,14 @@ impl SpendingCounter {
     /// Returns the costs of a session and the sub-agents that have logs.
     ///
     /// These must be those of the call before, with entries or sub-agents added at the end.
-    pub fn count(&mut self, main: &Session, agents: &[Agent], book: &Book) -> Spending {
+    pub fn count(&mut self, main: &Session, agents: &[Agent], book: &PriceBook) -> Spending {
         self.scan(main, agents);
         Spending::new(self.logs.iter().map(|log| log.scan.snapshot()), book)
     }
 
     fn scan(&mut self, main: &Session, agents: &[Agent]) {
         let id = main.id().unwrap_or_default();
-        let source = Source::session("", &id);
+        let source = LogSource::session("", &id);
         let logs = agents.iter().map(|agent| (Some(agent), &agent.session));
         for (i, (agent, session)) in std::iter::once((None, main)).chain(logs).enumerate() {
             if i == self.logs.len() {
@@ -94,7 +99,7 @@ impl SpendingCounter {
                     Some(agent) => source.clone().agent(&agent.id, agent.kind),
                     None => source.clone(),
                 };
-                let scan = Scan::new(source, Wants { records: true, ..Wants::default() });
+                let scan = UsageScan::new(source, ScanOptions { records: true, ..ScanOptions::default() });
                 self.logs.push(CountedLog { scan, n_entries: 0 });
             }
             let log = &mut self.logs[i];

@@ -5,11 +5,11 @@ use std::ops::AddAssign;
 
 use threadline_entry::lens::Usage;
 use threadline_entry::{AgentKind, Finding, Millis};
-use threadline_session::{Input, Outcome, Round};
-use threadline_usage::Totals;
+use threadline_session::{InputKind, Round, ToolOutcome};
+use threadline_usage::UsageTotals;
 
-use crate::card::{Card, is_refusal, went_wrong};
-use crate::indented::indented;
+use crate::card::{ToolCard, is_failure, is_refusal};
+use crate::json_indent::indent_json;
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Transcript {
     /// The problems of the log.
     pub findings: Vec<Finding>,
     /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
-    pub spent: Totals,
+    pub spent: UsageTotals,
 }
 
 impl Transcript {
@@ -67,7 +67,7 @@ impl BranchView {
     /// Returns whether the branch ended before the conversation started, given the conversation's span.
     ///
     /// Such a branch is an earlier conversation, from before the context was cleared.
-    pub fn is_before(&self, conversation: Option<(Millis, Millis)>) -> bool {
+    pub fn is_earlier_conversation(&self, conversation: Option<(Millis, Millis)>) -> bool {
         let ended = self.turns.iter().filter_map(|turn| turn.span).map(|(_, end)| end).max();
         self.fork.is_none() && ended.zip(conversation).is_some_and(|(end, (start, _))| end <= start)
     }
@@ -83,26 +83,26 @@ pub struct TurnView {
     /// The times of its start and end.
     pub span: Option<(Millis, Millis)>,
     /// The breakdown of its time.
-    pub timing: Timing,
+    pub timing: TurnTiming,
     /// The models that replied, in order of first use.
     pub models: Vec<String>,
     /// The tokens used by its replies.
-    pub tokens: Tokens,
+    pub tokens: TurnTokens,
     /// Its cost, including the sub-agents that it started.
-    pub spent: Totals,
+    pub spent: UsageTotals,
     /// The cost of those sub-agents.
-    pub spent_by_agents: Totals,
+    pub spent_by_agents: UsageTotals,
     /// Whether the model has not finished.
     pub open: bool,
     /// How the turn continues the previous one.
     pub round: Round,
     /// Its items, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<TranscriptItem>,
 }
 
 /// The breakdown of a turn's time, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Timing {
+pub struct TurnTiming {
     /// Time in which tools ran.
     pub tools: Millis,
     /// Time in which a tool was waiting for the person's answer.
@@ -116,7 +116,7 @@ pub struct Timing {
 /// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
-pub struct Tokens {
+pub struct TurnTokens {
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,
@@ -125,7 +125,7 @@ pub struct Tokens {
 
 /// One item of a transcript: a prompt, a reply, a tool call or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct TranscriptItem {
     /// The anchor of the item, which does not change while the session grows.
     pub anchor: String,
     /// The number of the line that contains it.
@@ -133,21 +133,21 @@ pub struct Item {
     /// The timestamp of that line.
     pub at: Option<Millis>,
     /// The cost of the calls that begin on this line; set on the first item of a line only.
-    pub spent: Option<Box<Totals>>,
+    pub spent: Option<Box<UsageTotals>>,
     /// The content.
-    pub body: Body,
+    pub body: ItemBody,
 }
 
-impl Item {
+impl TranscriptItem {
     /// Returns whether the item, or an item of a sub-agent inside it, is an error.
-    pub fn is_bad(&self) -> bool {
+    pub fn is_error(&self) -> bool {
         match &self.body {
-            Body::Call(call) => {
+            ItemBody::Call(call) => {
                 let inside =
-                    |agent: &AgentView| agent.turns.iter().any(|turn| turn.items.iter().any(Self::is_bad));
-                call.is_bad() || call.agents.iter().any(inside)
+                    |agent: &AgentView| agent.turns.iter().any(|turn| turn.items.iter().any(Self::is_error));
+                call.is_error() || call.agents.iter().any(inside)
             }
-            Body::Trouble { .. } | Body::Unknown { .. } => true,
+            ItemBody::Error { .. } | ItemBody::Unknown { .. } => true,
             _ => false,
         }
     }
@@ -155,15 +155,15 @@ impl Item {
 
 /// The content of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum ItemBody {
     /// A message of the user role: a prompt, or text that Claude Code inserted.
     Input {
         /// The kind of text.
-        input: Input,
+        input: InputKind,
         /// The text, without the tags around it.
         text: String,
         /// Images and documents that came with it.
-        files: Vec<Attached>,
+        files: Vec<AttachedFile>,
         /// Context that the editor added: the selected lines, the open file.
         context: Vec<String>,
     },
@@ -194,7 +194,7 @@ pub enum Body {
         url: String,
     },
     /// An error outside the tool calls: an API error, a refusal.
-    Trouble {
+    Error {
         /// The kind of error, in a few words.
         label: String,
         /// Details.
@@ -219,7 +219,7 @@ pub enum Body {
 /// The label of a file or folder that a person attached to a prompt.
 pub(crate) const ATTACHED: &str = "attached";
 
-impl Body {
+impl ItemBody {
     /// Returns whether this is a file or folder that a person attached to a prompt.
     pub fn is_attachment(&self) -> bool {
         matches!(self, Self::Event { label, .. } if label == ATTACHED)
@@ -228,7 +228,7 @@ impl Body {
 
 /// An image or document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachedFile {
     /// The media type, such as `image/png`.
     pub media_type: String,
     /// The bytes in base64, or the URL if the log contains only that.
@@ -247,49 +247,49 @@ pub struct CallView {
     /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
     pub gist: String,
     /// The whole call as structured data.
-    pub card: Card,
+    pub card: ToolCard,
     /// The raw JSON of the input.
     pub input: String,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: ToolOutcome,
     /// The duration in milliseconds.
     pub duration: Option<Millis>,
     /// The result text that was sent to the model.
     pub result: String,
     /// Images that were sent to the model.
-    pub files: Vec<Attached>,
+    pub files: Vec<AttachedFile>,
     /// The sub-agents that the call started.
     pub agents: Vec<AgentView>,
 }
 
 /// The text that precedes the person's own words in a denied call.
-const SAID: &str = "the user said:\n";
+const DENIAL_PREFIX: &str = "the user said:\n";
 
 /// The beginning of the message with which Claude Code reports that the person wants to discuss a question
 /// first.
-pub(crate) const CLARIFY: &str = "The user wants to clarify these questions.";
+pub(crate) const CLARIFY_MESSAGE: &str = "The user wants to clarify these questions.";
 
 impl CallView {
     /// Returns whether the call counts as an error. Declined questions and plans do not.
-    pub fn is_bad(&self) -> bool {
-        went_wrong(&self.name, self.outcome)
+    pub fn is_error(&self) -> bool {
+        is_failure(&self.name, self.outcome)
     }
 
     /// Returns the reason that the person gave for denying the call.
-    pub fn objection(&self) -> Option<&str> {
-        let denied = self.outcome == Outcome::Denied;
-        let said = self.result.split_once(SAID).filter(|_| denied).map(|(_, said)| said.trim());
-        said.filter(|said| !said.starts_with(CLARIFY))
+    pub fn denial_reason(&self) -> Option<&str> {
+        let denied = self.outcome == ToolOutcome::Denied;
+        let said = self.result.split_once(DENIAL_PREFIX).filter(|_| denied).map(|(_, said)| said.trim());
+        said.filter(|said| !said.starts_with(CLARIFY_MESSAGE))
     }
 
     /// Returns whether the answer of a sub-agent need not be repeated, because the last text of its
     /// transcript contains it or it arrives later.
-    pub fn answer_is_told(&self) -> bool {
-        let Card::Agent { answer, background, .. } = &self.card else { return false };
+    pub fn answer_is_shown(&self) -> bool {
+        let ToolCard::Agent { answer, background, .. } = &self.card else { return false };
         fn last(agent: &AgentView) -> Option<&str> {
             let items = agent.turns.iter().rev().flat_map(|turn| turn.items.iter().rev());
             let mut texts = items.filter_map(|item| match &item.body {
-                Body::Text(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+                ItemBody::Text(text) => Some(text.trim()).filter(|text| !text.is_empty()),
                 _ => None,
             });
             texts.next()
@@ -299,22 +299,22 @@ impl CallView {
     }
 
     /// Returns the result text, formatted for reading.
-    pub fn shown_result(&self) -> Cow<'_, str> {
+    pub fn formatted_result(&self) -> Cow<'_, str> {
         // Only generic cards are reformatted; the others have their own presentation.
-        if matches!(self.card, Card::Fields(_)) {
-            indented(&self.result)
+        if matches!(self.card, ToolCard::Fields(_)) {
+            indent_json(&self.result)
         } else {
             Cow::Borrowed(&self.result)
         }
     }
 
     /// Returns the result text of a failed call, if it contains more than the outcome.
-    pub fn complaint(&self) -> Option<&str> {
+    pub fn error_text(&self) -> Option<&str> {
         let text = self.result.trim();
         // The exit code is part of the card.
-        let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, Card::Command(_)));
+        let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, ToolCard::Command(_)));
         let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
-        Some(text).filter(|text| self.outcome != Outcome::Ok && !is_refusal(text) && !text.is_empty())
+        Some(text).filter(|text| self.outcome != ToolOutcome::Ok && !is_refusal(text) && !text.is_empty())
     }
 }
 
@@ -330,7 +330,7 @@ pub struct AgentView {
     /// The purpose that it was started for.
     pub kind: AgentKind,
     /// Its cost, including its own sub-agents.
-    pub spent: Totals,
+    pub spent: UsageTotals,
     /// Its turns.
     pub turns: Vec<TurnView>,
 }
@@ -348,7 +348,7 @@ impl AgentView {
     }
 }
 
-impl AddAssign for Tokens {
+impl AddAssign for TurnTokens {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;
         self.output += other.output;
@@ -357,7 +357,7 @@ impl AddAssign for Tokens {
     }
 }
 
-impl Tokens {
+impl TurnTokens {
     pub(crate) fn of(usage: Usage<'_>) -> Self {
         Self {
             input: usage.input_tokens().unwrap_or(0),

@@ -51,7 +51,7 @@ mod tests {
     use super::visible;
 
     #[test]
-    fn nothing_commands_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("plain\ttext\n"), "plain\ttext\n");
         assert_eq!(visible("\u{1b}[31mred\u{1b}[0m"), "^[[31mred^[[0m");
         assert_eq!(visible("a\rb\r\nc\0"), "a^Mb\nc^@");

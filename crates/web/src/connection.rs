@@ -19,23 +19,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::server::ended;
+use crate::server::shutdown_started;
 
 /// Timeouts and the maximum number of connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Maximum time for the headers of a request, counted from when the connection is ready for it. An idle
     /// connection is closed after this time too.
-    pub headers: Duration,
+    pub header_timeout: Duration,
     /// Maximum time for which a client may leave a response unread.
-    pub stalled: Duration,
+    pub write_timeout: Duration,
     /// Maximum number of open connections; further ones are queued.
-    pub connections: usize,
+    pub max_connections: usize,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { headers: Duration::from_secs(15), stalled: Duration::from_secs(60), connections: 256 }
+        Self {
+            header_timeout: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(60),
+            max_connections: 256,
+        }
     }
 }
 
@@ -43,17 +47,17 @@ impl Default for Limits {
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     ending: watch::Receiver<bool>,
 ) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let slots = Arc::new(Semaphore::new(limits.max_connections));
     loop {
         let accepted = async {
             let slot = Arc::clone(&slots).acquire_owned().await;
             (slot, listener.accept().await)
         };
         let (slot, accepted) = tokio::select! {
-            () = ended(ending.clone()) => break,
+            () = shutdown_started(ending.clone()) => break,
             accepted = accepted => accepted,
         };
         let Ok((stream, _)) = accepted else {
@@ -63,27 +67,32 @@ pub(crate) async fn serve(
         };
         let (router, ending) = (router.clone(), ending.clone());
         tokio::spawn(async move {
-            answer(stream, router, limits, ending).await;
+            serve_connection(stream, router, limits, ending).await;
             drop(slot);
         });
     }
     // All connections have ended once all slots are free.
-    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    let all = u32::try_from(limits.max_connections).unwrap_or(u32::MAX);
     let _ = slots.acquire_many(all).await;
 }
 
 /// Serves the requests of one connection. Errors are caused by the client and ignored.
-async fn answer(stream: TcpStream, router: Router, limits: Limits, ending: watch::Receiver<bool>) {
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    limits: ConnectionLimits,
+    ending: watch::Receiver<bool>,
+) {
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Impatient::new(stream, limits.stalled));
+    let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits.write_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.headers)
+        .header_read_timeout(limits.header_timeout)
         .serve_connection(stream, TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
-        () = ended(ending) => {
+        () = shutdown_started(ending) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
@@ -91,25 +100,29 @@ async fn answer(stream: TcpStream, router: Router, limits: Limits, ending: watch
 }
 
 /// A stream whose writes time out if the client accepts no data.
-struct Impatient {
+struct WriteTimeoutStream {
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     /// The deadline of the pending write.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Impatient {
+impl WriteTimeoutStream {
     fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, deadline: None }
+        Self { stream, timeout: patience, deadline: None }
     }
 
     /// Clears the deadline if the write is done, and returns a timeout error once it has passed.
-    fn timed<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_deadline<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.deadline = None;
             return result;
         }
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.timeout;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match deadline.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -118,17 +131,17 @@ impl Impatient {
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
         let written = Pin::new(&mut own.stream).poll_write(cx, bytes);
-        own.timed(cx, written)
+        own.check_deadline(cx, written)
     }
 
     fn poll_write_vectored(
@@ -138,7 +151,7 @@ impl AsyncWrite for Impatient {
     ) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
         let written = Pin::new(&mut own.stream).poll_write_vectored(cx, bytes);
-        own.timed(cx, written)
+        own.check_deadline(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -148,7 +161,7 @@ impl AsyncWrite for Impatient {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let own = self.get_mut();
         let flushed = Pin::new(&mut own.stream).poll_flush(cx);
-        own.timed(cx, flushed)
+        own.check_deadline(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -15,27 +15,27 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::answer::Problem;
-use crate::ask::Form;
+use crate::request::ResponseFormat;
+use crate::response::PageError;
 
 /// The content security policy: pages load resources from this server only, and run no inline scripts.
-const POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; \
+const PAGE_POLICY: &str = "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// The checks applied to every request.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard {
+pub(crate) struct AccessGuard {
     host: IpAddr,
     port: u16,
-    keys: Arc<Keys>,
+    keys: Arc<AccessKeys>,
     /// The time until which the code is valid; `None` once it was used.
-    code_until: Arc<Mutex<Option<Instant>>>,
+    code_expires: Arc<Mutex<Option<Instant>>>,
 }
 
 /// The secrets that grant access. All three must be unguessable and different from each other, and consist of
 /// letters and digits.
 #[derive(Clone)]
-pub struct Keys {
+pub struct AccessKeys {
     /// Part of the printed URL. Valid any number of times.
     pub token: String,
     /// Part of the URL passed to the browser, on a command line that other users of the machine can read.
@@ -45,7 +45,7 @@ pub struct Keys {
     pub cookie: String,
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for AccessKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keys")
     }
@@ -54,19 +54,19 @@ impl fmt::Debug for Keys {
 /// How long the code is valid.
 const CODE_LIFETIME: Duration = Duration::from_secs(60);
 
-impl Guard {
-    pub(crate) fn new(host: IpAddr, port: u16, keys: Keys) -> Self {
+impl AccessGuard {
+    pub(crate) fn new(host: IpAddr, port: u16, keys: AccessKeys) -> Self {
         let code_until = Arc::new(Mutex::new(Instant::now().checked_add(CODE_LIFETIME)));
-        Self { host, port, keys: Arc::new(keys), code_until }
+        Self { host, port, keys: Arc::new(keys), code_expires: code_until }
     }
 
     /// Returns the URL to print, with the token.
-    pub(crate) fn address(&self) -> String {
+    pub(crate) fn token_url(&self) -> String {
         format!("{}/?token={}", self.origin(), self.keys.token)
     }
 
     /// Returns the URL to pass to a browser, with the code.
-    pub(crate) fn opening_address(&self) -> String {
+    pub(crate) fn browser_url(&self) -> String {
         format!("{}/?code={}", self.origin(), self.keys.code)
     }
 
@@ -78,7 +78,7 @@ impl Guard {
     }
 
     /// Returns whether a host and port, as written by a browser, refer to this server.
-    fn is_ours(&self, authority: &str) -> bool {
+    fn is_own_host(&self, authority: &str) -> bool {
         let (name, port) = match authority.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
             _ => (authority, "80"),
@@ -97,25 +97,25 @@ impl Guard {
     }
 
     /// Checks a request before its credentials. Returns the reason if it is rejected.
-    fn refuses(&self, request: &Request) -> Option<Problem> {
+    fn rejection(&self, request: &Request) -> Option<PageError> {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        if !host.is_some_and(|host| self.is_ours(host)) {
-            let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "Wrong host name");
-            return Some(problem.hint(format!("Use {} instead.", self.origin())));
+        if !host.is_some_and(|host| self.is_own_host(host)) {
+            let problem = PageError::new(StatusCode::MISDIRECTED_REQUEST, "Wrong host name");
+            return Some(problem.with_hint(format!("Use {} instead.", self.origin())));
         }
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
         let foreign = origin
-            .is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(|host| self.is_ours(host)));
+            .is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(|host| self.is_own_host(host)));
         // A link on another site may lead here, but another site may not load our resources.
         let site = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")
             && !matches!(site("sec-fetch-mode"), "navigate" | "");
         if foreign || embedded {
-            return Some(Problem::new(StatusCode::FORBIDDEN, "Cross-site request blocked"));
+            return Some(PageError::new(StatusCode::FORBIDDEN, "Cross-site request blocked"));
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Some(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"));
+            return Some(PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"));
         }
         None
     }
@@ -130,11 +130,11 @@ impl Guard {
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut cookies =
             lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-        cookies.any(|(key, value)| key == name && same(value, &self.keys.cookie))
+        cookies.any(|(key, value)| key == name && constant_time_eq(value, &self.keys.cookie))
     }
 
     /// Returns the path to redirect to, without the token or the code, if the request has a valid one.
-    fn admitted(&self, request: &Request) -> Option<String> {
+    fn redirect_target(&self, request: &Request) -> Option<String> {
         let query = request.uri().query()?;
         let is_key = |part: &&str| part.starts_with("token=") || part.starts_with("code=");
         let (given, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(is_key);
@@ -143,8 +143,8 @@ impl Guard {
         // A path that begins with two slashes would redirect to another host.
         let path = if path.starts_with("//") { "/" } else { path };
         let is_right = match key {
-            "token" => same(value, &self.keys.token),
-            _ => same(value, &self.keys.code) && self.take_code(),
+            "token" => constant_time_eq(value, &self.keys.token),
+            _ => constant_time_eq(value, &self.keys.code) && self.take_code(),
         };
         is_right.then(|| match rest.is_empty() {
             true => path.to_owned(),
@@ -154,34 +154,34 @@ impl Guard {
 
     /// Consumes the code and returns whether it was still valid.
     fn take_code(&self) -> bool {
-        let until = self.code_until.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let until = self.code_expires.lock().unwrap_or_else(PoisonError::into_inner).take();
         until.is_some_and(|until| Instant::now() < until)
     }
 }
 
 /// Compares in constant time.
-fn same(a: &str, b: &str) -> bool {
+fn constant_time_eq(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 /// Rejects, redirects or serves a request, and adds the security headers to every response.
-pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let form = Form::of(request.uri().path()).0;
-    let mut response = if let Some(problem) = guard.refuses(&request) {
-        problem.answer(form)
-    } else if let Some(to) = guard.admitted(&request) {
+pub(crate) async fn check_access(State(guard): State<AccessGuard>, request: Request, next: Next) -> Response {
+    let form = ResponseFormat::split_suffix(request.uri().path()).0;
+    let mut response = if let Some(problem) = guard.rejection(&request) {
+        problem.to_response(form)
+    } else if let Some(to) = guard.redirect_target(&request) {
         let cookie =
             format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie_name(), guard.keys.cookie);
         (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
     } else if !is_public(request.uri().path()) && !guard.has_cookie(request.headers()) {
-        let problem = Problem::new(StatusCode::UNAUTHORIZED, "Not authorised");
-        problem.hint("Open the URL printed by `threadline serve`; it ends in ?token=…").answer(form)
+        let problem = PageError::new(StatusCode::UNAUTHORIZED, "Not authorised");
+        problem.with_hint("Open the URL printed by `threadline serve`; it ends in ?token=…").to_response(form)
     } else {
         next.run(request).await
     };
     let headers = response.headers_mut();
     let fixed = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
@@ -206,11 +206,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_ours() {
-        let keys = || Keys { token: "t".to_owned(), code: "c".to_owned(), cookie: "k".to_owned() };
-        let guard = Guard::new(IpAddr::from([127, 0, 0, 1]), 4100, keys());
+    fn own_host_names_are_recognised() {
+        let keys = || AccessKeys { token: "t".to_owned(), code: "c".to_owned(), cookie: "k".to_owned() };
+        let guard = AccessGuard::new(IpAddr::from([127, 0, 0, 1]), 4100, keys());
         for ours in ["127.0.0.1:4100", "localhost:4100", "LOCALHOST:4100", "[::1]:4100", "127.0.0.2:4100"] {
-            assert!(guard.is_ours(ours), "{ours}");
+            assert!(guard.is_own_host(ours), "{ours}");
         }
         for foreign in [
             "evil.example:4100",
@@ -221,10 +221,10 @@ mod tests {
             ":4100",
             "192.168.0.9:4100",
         ] {
-            assert!(!guard.is_ours(foreign), "{foreign}");
+            assert!(!guard.is_own_host(foreign), "{foreign}");
         }
-        let open = Guard::new(IpAddr::from([0, 0, 0, 0]), 4100, keys());
-        assert!(open.is_ours("192.168.0.9:4100") && open.is_ours("localhost:4100"));
-        assert!(!open.is_ours("evil.example:4100"));
+        let open = AccessGuard::new(IpAddr::from([0, 0, 0, 0]), 4100, keys());
+        assert!(open.is_own_host("192.168.0.9:4100") && open.is_own_host("localhost:4100"));
+        assert!(!open.is_own_host("evil.example:4100"));
     }
 }

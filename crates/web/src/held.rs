@@ -1,4 +1,5 @@
-//! An open session: the session as it is followed, and how its conversations are divided into parts of a page.
+//! An open session: the session as it is followed, and how its conversations are divided into parts of a
+//! page.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use threadline_app::{LiveChange, LiveError, LiveLimits, LiveSession, ReadSpans, SessionSelector, TurnSpan};
 use threadline_store::SessionFile;
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
 use crate::plan::Plan;
 
@@ -20,17 +21,17 @@ pub(crate) struct Held {
 
 impl Held {
     /// Reads a session and its sub-agents.
-    pub(crate) fn open(file: SessionFile, prices: Arc<Book>) -> io::Result<Self> {
+    pub(crate) fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<Self> {
         Self::within(file, prices, LiveLimits::default())
     }
 
     /// Reads a session within other limits.
-    pub(crate) fn within(file: SessionFile, prices: Arc<Book>, limits: LiveLimits) -> io::Result<Self> {
+    pub(crate) fn within(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
         let live = LiveSession::open(file, prices, limits)?;
         Ok(Self { live, plans: HashMap::new(), planned: 0 })
     }
 
-    /// Reads what was added to the session.
+    /// Reads the lines added to the session.
     ///
     /// # Errors
     ///

@@ -1,45 +1,45 @@
-//! How a conversation is cut into parts that can be sent and drawn one by one.
+//! Splits a conversation into parts that can be sent and rendered one by one.
 //!
-//! Where a part ends depends on what stands before its end and on nothing else, so that a session that grows keeps the
-//! parts it had, but for the last ones.
+//! The end of a part depends only on the lines before it, so a growing session keeps all parts except the
+//! last ones.
 
 use threadline_app::{LiveLog, TurnSpan};
-use threadline_html::{Part, RailPart};
+use threadline_html::{OutlinePart, PagePart};
 use threadline_session::Session;
 use threadline_view::{Layout, TurnView};
 
 use crate::held::stamp;
 
-/// A part ends once its lines have about so many bytes,
+/// A part ends when its lines have about this many bytes,
 const PART: u64 = 64 << 10;
 
-/// or so many turns,
+/// or this many turns,
 const TURNS: usize = 40;
 
-/// or so many lines.
+/// or this many lines.
 const ENTRIES: usize = 120;
 
-/// A turn that is longer than this is cut.
+/// Longer turns, in bytes, are split.
 const LONG_TURN: u64 = 96 << 10;
 
-/// So many turns stand in a stretch of the outline.
+/// Number of turns in one part of the outline.
 const RAIL: usize = 100;
 
-/// How a conversation is cut into parts.
+/// The parts of a conversation as shown on a page.
 pub(crate) struct Plan {
-    /// Where everything stands.
+    /// The structure of the conversation.
     pub(crate) layout: Layout,
-    /// The parts, in order, each with the stretches of turns in it.
-    pub(crate) parts: Vec<(Part, Vec<TurnSpan>)>,
-    /// The outline, in stretches.
-    pub(crate) rail: Vec<RailPart>,
-    /// How long the log is, in lines and in bytes.
+    /// The parts, in order, each with its ranges of turns.
+    pub(crate) parts: Vec<(PagePart, Vec<TurnSpan>)>,
+    /// The parts of the outline.
+    pub(crate) rail: Vec<OutlinePart>,
+    /// Number of lines in the log.
     pub(crate) lines: u64,
-    /// How many lines of a log that is too long are not shown.
+    /// Number of lines at the start of a very long log that are not shown.
     pub(crate) skipped: u64,
     /// Whether the log ends in the middle of a line.
     pub(crate) torn: bool,
-    /// What changes when anything outside of the parts and the outline does.
+    /// A hash of everything on the page except the parts and the outline.
     pub(crate) stamp: String,
 }
 
@@ -74,13 +74,13 @@ impl Plan {
                 from = i + 1;
                 // A part that ends in the middle of a turn ends there; turns that fit are kept together.
                 if cut || bytes >= PART || rows >= ENTRIES || spans.len() >= TURNS {
-                    plan.parts.push((Part::default(), std::mem::take(&mut spans)));
+                    plan.parts.push((PagePart::default(), std::mem::take(&mut spans)));
                     (bytes, rows) = (0, 0);
                 }
             }
         }
         if !spans.is_empty() {
-            plan.parts.push((Part::default(), spans));
+            plan.parts.push((PagePart::default(), spans));
         }
         for i in 0..plan.parts.len() {
             plan.parts[i].0 = plan.part(&plan.parts[i].1, session, &line);
@@ -89,12 +89,12 @@ impl Plan {
         plan.rail = turns
             .chunks(RAIL)
             .enumerate()
-            .map(|(number, turns)| RailPart {
+            .map(|(number, turns)| OutlinePart {
                 number,
                 stamp: stamp(turns.iter().map(|turn| &turn.line).collect::<Vec<_>>()),
             })
             .collect();
-        let told = &plan.layout.told;
+        let told = &plan.layout.facts;
         plan.stamp = stamp((
             (
                 &told.title,
@@ -111,7 +111,7 @@ impl Plan {
         plan
     }
 
-    fn part(&self, spans: &[TurnSpan], session: &Session, line: &dyn Fn(usize) -> u64) -> Part {
+    fn part(&self, spans: &[TurnSpan], session: &Session, line: &dyn Fn(usize) -> u64) -> PagePart {
         let mut entries: Vec<usize> =
             spans.iter().flat_map(|span| span.entries(&self.layout).iter().copied()).collect();
         let first = entries.first().map_or(0, |&idx| line(idx));
@@ -121,9 +121,9 @@ impl Plan {
             .filter(|span| span.entries.start == 0)
             .map(|span| head(&self.layout.turns[span.turn].turn))
             .collect();
-        let needed: Vec<u64> = Layout::needed(session, &entries).into_iter().map(line).collect();
+        let needed: Vec<u64> = Layout::required_entries(session, &entries).into_iter().map(line).collect();
         let agents = entries.iter().map(|&idx| self.layout.agents_on(line(idx))).sum::<usize>();
-        Part {
+        PagePart {
             name: format!("m{first}"),
             stamp: stamp((spans, heads, needed, agents)),
             lines: (entries.first().map_or(0, |&idx| line(idx)), entries.last().map_or(0, |&idx| line(idx))),
@@ -131,24 +131,24 @@ impl Plan {
         }
     }
 
-    /// The part that a line stands in, or the last one before it.
+    /// Returns the part that contains a line, or else the last part before it.
     pub(crate) fn part_at(&self, line: u64) -> usize {
-        let holds = |(part, _): &(Part, Vec<TurnSpan>)| part.lines.0 <= line && line <= part.lines.1;
+        let holds = |(part, _): &(PagePart, Vec<TurnSpan>)| part.lines.0 <= line && line <= part.lines.1;
         let before = || self.parts.iter().rposition(|(part, _)| part.lines.0 <= line);
         self.parts.iter().position(holds).or_else(before).unwrap_or(0)
     }
 
-    /// Whether a line is part of the conversation, as far as its parts tell.
+    /// Returns whether a line is in the range of any part.
     pub(crate) fn holds(&self, line: u64) -> bool {
         self.parts.iter().any(|(part, _)| part.lines.0 <= line && line <= part.lines.1)
     }
 
-    /// The part with this name.
+    /// Returns the part with this name.
     pub(crate) fn part_named(&self, name: &str) -> Option<usize> {
         self.parts.iter().position(|(part, _)| part.name == name)
     }
 
-    /// About how much memory it takes.
+    /// Estimates the memory it uses.
     pub(crate) fn weight(&self) -> usize {
         let entries: usize = self.layout.turns.iter().map(|turn| turn.entries.capacity() * 8).sum();
         entries
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// What changes when the head of a turn would be drawn differently.
+/// Returns a text that changes whenever the heading of a turn is rendered differently.
 fn head(turn: &TurnView) -> String {
     let TurnView {
         number,

@@ -11,22 +11,22 @@ use threadline_app::App;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
-use crate::connection::{Limits, serve};
-use crate::guard::{self, Guard, Keys};
+use crate::connection::{ConnectionLimits, serve};
+use crate::guard::{self, AccessGuard, AccessKeys};
 use crate::pages;
-use crate::state::State;
+use crate::state::ServerState;
 
 /// Options of the server.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServerOptions {
     /// The IP address to listen on.
     pub host: IpAddr,
     /// The port; 0 picks any free port.
     pub port: u16,
     /// The secrets that grant access.
-    pub keys: Keys,
+    pub keys: AccessKeys,
     /// Timeouts and the maximum number of connections.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// The time zone in which times are shown.
     pub zone: TimeZone,
 }
@@ -36,19 +36,19 @@ pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
     router: Router,
-    guard: Guard,
-    limits: Limits,
+    guard: AccessGuard,
+    limits: ConnectionLimits,
     stop: Arc<Notify>,
-    state: State,
+    state: ServerState,
 }
 
 /// Stops a server from another thread.
 #[derive(Clone)]
-pub struct Stop(Arc<Notify>);
+pub struct StopHandle(Arc<Notify>);
 
-impl Stop {
+impl StopHandle {
     /// Starts a graceful shutdown.
-    pub fn stop(&self) {
+    pub fn shut_down(&self) {
         self.0.notify_one();
     }
 }
@@ -59,32 +59,32 @@ impl Server {
     /// # Errors
     ///
     /// If the address is in use or does not belong to this machine, or if the price list cannot be read.
-    pub fn bind(app: Arc<App>, options: Options) -> io::Result<Self> {
+    pub fn bind(app: Arc<App>, options: ServerOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::new(options.host, options.port))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let guard = Guard::new(options.host, port, options.keys);
+        let guard = AccessGuard::new(options.host, port, options.keys);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(BLOCKING)
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let state = State::new(app, options.zone).map_err(io::Error::other)?;
+        let state = ServerState::new(app, options.zone).map_err(io::Error::other)?;
         let router = pages::router(state.clone())
-            .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::guard));
+            .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::check_access));
         let limits = options.limits;
         Ok(Self { runtime, listener, router, guard, limits, stop: Arc::new(Notify::new()), state })
     }
 
     /// Returns the URL to pass to a browser. It works once, soon after the start.
-    pub fn opening_address(&self) -> String {
-        self.guard.opening_address()
+    pub fn browser_url(&self) -> String {
+        self.guard.browser_url()
     }
 
     /// Returns the URL to print, with the token.
-    pub fn address(&self) -> String {
-        self.guard.address()
+    pub fn token_url(&self) -> String {
+        self.guard.token_url()
     }
 
     /// Returns the URL without the token.
@@ -93,8 +93,8 @@ impl Server {
     }
 
     /// Returns a handle that stops the server.
-    pub fn stop(&self) -> Stop {
-        Stop(Arc::clone(&self.stop))
+    pub fn stop(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.stop))
     }
 
     /// Serves requests until stopped or interrupted by Ctrl-C.
@@ -104,7 +104,7 @@ impl Server {
     /// If the listening socket cannot be registered.
     pub fn run(self) -> io::Result<()> {
         let Self { runtime, listener, router, stop, state, limits, .. } = self;
-        let ending = state.ending.subscribe();
+        let ending = state.shutdown.subscribe();
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let serving = serve(listener, router, limits, ending);
@@ -113,9 +113,9 @@ impl Server {
                     () = stop.notified() => {}
                     _ = tokio::signal::ctrl_c() => {}
                 }
-                state.ending.send_replace(true);
+                state.shutdown.send_replace(true);
                 // Requests in progress get a grace period, and are then aborted.
-                tokio::time::sleep(GRACE).await;
+                tokio::time::sleep(SHUTDOWN_GRACE).await;
             };
             tokio::select! {
                 // Registers the Ctrl-C handler before the first request is served.
@@ -130,12 +130,12 @@ impl Server {
 }
 
 /// Maximum number of pages that are generated concurrently; further ones are queued.
-const BLOCKING: usize = 8;
+const MAX_BLOCKING_THREADS: usize = 8;
 
 /// Grace period for requests in progress at shutdown.
-const GRACE: Duration = Duration::from_millis(1500);
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(1500);
 
 /// Waits until shutdown starts.
-pub(crate) async fn ended(mut ending: tokio::sync::watch::Receiver<bool>) {
+pub(crate) async fn shutdown_started(mut ending: tokio::sync::watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await;
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use threadline_app::sync::lock;
 use threadline_app::{App, AppError};
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
-use crate::answer::Problem;
 use crate::held::Held;
+use crate::response::PageError;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
 const BUDGET: usize = 96 << 20;
@@ -21,7 +21,7 @@ pub(crate) type Slot = Arc<Mutex<Option<Held>>>;
 
 /// A cache of the sessions that were used last.
 pub(crate) struct Shelf {
-    book: Arc<Book>,
+    book: Arc<PriceBook>,
     /// The sessions by id with their memory use, most recently used last.
     slots: Mutex<VecDeque<(String, Slot, usize)>>,
     /// Locked while a large log is read.
@@ -33,7 +33,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    pub(crate) fn new(book: Arc<Book>) -> Self {
+    pub(crate) fn new(book: Arc<PriceBook>) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
         // Without a pool, jobs run on the calling thread.
         let pool = pool.build().ok();
@@ -52,8 +52,8 @@ impl Shelf {
         &self,
         app: &App,
         id: &str,
-        look: impl FnOnce(&mut Held) -> Result<T, Problem> + Send,
-    ) -> Result<T, Problem> {
+        look: impl FnOnce(&mut Held) -> Result<T, PageError> + Send,
+    ) -> Result<T, PageError> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
         match &mut *guard {
@@ -83,7 +83,7 @@ impl Shelf {
         answer
     }
 
-    fn open(&self, app: &App, id: &str) -> Result<Held, Problem> {
+    fn open(&self, app: &App, id: &str) -> Result<Held, PageError> {
         let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE).then(|| lock(&self.reading));
@@ -131,6 +131,6 @@ impl Shelf {
 }
 
 /// Returns the error for a session that does not exist, or no longer.
-pub(crate) fn no_such_session() -> Problem {
+pub(crate) fn no_such_session() -> PageError {
     AppError::NoSession { id: String::new() }.into()
 }

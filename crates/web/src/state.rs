@@ -6,52 +6,52 @@ use std::time::SystemTime;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadline_app::{App, AppError, CardList, ListedCards, SessionCounter};
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
-use crate::news::News;
+use crate::change_notifier::ChangeNotifier;
 use crate::shelf::Shelf;
 use crate::watch::Watches;
 
 /// The state of the server. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct State(Arc<Inner>);
+pub(crate) struct ServerState(Arc<ServerStateInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct ServerStateInner {
     /// The sessions and prices.
     pub(crate) app: Arc<App>,
     /// The time zone in which times are shown.
     pub(crate) zone: TimeZone,
     /// A cache of the sessions that were used last.
-    pub(crate) shelf: Shelf,
+    pub(crate) session_cache: Shelf,
     /// The followed sessions.
     pub(crate) watches: Watches,
     /// Whether shutdown has started.
-    pub(crate) ending: tokio::sync::watch::Sender<bool>,
+    pub(crate) shutdown: tokio::sync::watch::Sender<bool>,
     /// The price list.
-    pub(crate) prices: Arc<Book>,
+    pub(crate) prices: Arc<PriceBook>,
     /// Notifies open pages of changes.
-    pub(crate) news: News,
+    pub(crate) changes: ChangeNotifier,
     /// The sessions as cards, cached.
     cards: CardList,
     /// Figures of all sessions, counted in the background.
     counter: SessionCounter,
 }
 
-impl State {
+impl ServerState {
     pub(crate) fn new(app: Arc<App>, zone: TimeZone) -> Result<Self, AppError> {
         let prices = app.prices()?;
-        let news = News::new();
+        let news = ChangeNotifier::new();
         let heard = news.clone();
-        Ok(Self(Arc::new(Inner {
-            shelf: Shelf::new(Arc::clone(&prices)),
+        Ok(Self(Arc::new(ServerStateInner {
+            session_cache: Shelf::new(Arc::clone(&prices)),
             watches: Watches::default(),
-            ending: tokio::sync::watch::Sender::new(false),
+            shutdown: tokio::sync::watch::Sender::new(false),
             cards: CardList::default(),
-            counter: SessionCounter::new(Arc::clone(&prices), zone.clone(), move || heard.tell()),
+            counter: SessionCounter::new(Arc::clone(&prices), zone.clone(), move || heard.notify()),
             app,
             zone,
             prices,
-            news,
+            changes: news,
         })))
     }
 
@@ -72,10 +72,10 @@ impl State {
     }
 }
 
-impl std::ops::Deref for State {
-    type Target = Inner;
+impl std::ops::Deref for ServerState {
+    type Target = ServerStateInner;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &ServerStateInner {
         &self.0
     }
 }

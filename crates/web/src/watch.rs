@@ -15,7 +15,7 @@ use threadline_store::SessionFile;
 use tokio::sync::{Notify, watch};
 
 use crate::shelf::Slot;
-use crate::state::State;
+use crate::state::ServerState;
 
 /// Polling interval, in case the system reports no changes.
 const EVERY: Duration = Duration::from_millis(1000);
@@ -42,7 +42,7 @@ pub(crate) struct Watch {
 
 impl Watches {
     /// Follows a session. Clients of the same session share one watch.
-    pub(crate) fn follow(&self, state: &State, id: &str) -> Arc<Watch> {
+    pub(crate) fn follow(&self, state: &ServerState, id: &str) -> Arc<Watch> {
         let mut watches = lock(&self.0);
         watches.retain(|_, watch| watch.strong_count() > 0);
         if let Some(watch) = watches.get(id).and_then(Weak::upgrade) {
@@ -50,7 +50,8 @@ impl Watches {
         }
         let alive = Arc::new(());
         let (tell, version) = watch::channel(0);
-        let watch = Arc::new(Watch { version, _slot: state.shelf.slot(id), _alive: Arc::clone(&alive) });
+        let watch =
+            Arc::new(Watch { version, _slot: state.session_cache.slot(id), _alive: Arc::clone(&alive) });
         watches.insert(id.to_owned(), Arc::downgrade(&watch));
         tokio::spawn(look(state.clone(), id.to_owned(), tell, Arc::downgrade(&alive)));
         watch
@@ -58,14 +59,14 @@ impl Watches {
 }
 
 /// Refreshes a session when its files change, until no client follows it.
-async fn look(state: State, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
+async fn look(state: ServerState, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
     let poke = Arc::new(Notify::new());
     let mut watcher = None;
     let (mut busy, mut quiet) = (0, false);
-    while alive.strong_count() > 0 && !*state.ending.borrow() {
+    while alive.strong_count() > 0 && !*state.shutdown.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.shelf.with(&state.app, &id, |held| {
+            state.session_cache.with(&state.app, &id, |held| {
                 if quiet {
                     held.live.settle();
                 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The compared fields of one block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Block {
+pub(crate) struct RequestBlock {
     pub(crate) role: String,
     pub(crate) kind: String,
     /// The id of a tool call, or of the call that a result answers.
@@ -16,14 +16,14 @@ pub(crate) struct Block {
 }
 
 /// Texts that Claude Code adds to a request.
-const OWN: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
+const ADDED_TEXTS: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
 
 /// Returns the blocks of messages, normalized for comparison.
 ///
 /// Text that Claude Code adds, or rewrites at each resume, is removed or replaced by a constant. Parallel
 /// calls and their results are sorted by id.
-pub(crate) fn blocks(messages: &Value) -> Vec<Block> {
-    let mut out: Vec<Block> = Vec::new();
+pub(crate) fn blocks(messages: &Value) -> Vec<RequestBlock> {
+    let mut out: Vec<RequestBlock> = Vec::new();
     for message in messages.as_array().into_iter().flatten() {
         let role = message["role"].as_str().unwrap_or_default();
         if !matches!(role, "user" | "assistant") {
@@ -49,7 +49,7 @@ pub(crate) fn blocks(messages: &Value) -> Vec<Block> {
     out
 }
 
-fn block(role: &str, block: &Value) -> Option<Block> {
+fn block(role: &str, block: &Value) -> Option<RequestBlock> {
     let kind = block["type"].as_str().unwrap_or_default();
     let text = |key: &str| block[key].as_str().unwrap_or_default().trim().to_owned();
     let (id, content) = match kind {
@@ -61,11 +61,11 @@ fn block(role: &str, block: &Value) -> Option<Block> {
     };
     let own = kind == "text"
         && (content.is_empty()
-            || OWN.contains(&&*content)
+            || ADDED_TEXTS.contains(&&*content)
             || content.starts_with("<system-reminder>")
             || is_lost_task(&content));
     let is_error = block["is_error"].as_bool().unwrap_or(false);
-    (!own).then(|| Block { role: role.to_owned(), kind: kind.to_owned(), id, content, is_error })
+    (!own).then(|| RequestBlock { role: role.to_owned(), kind: kind.to_owned(), id, content, is_error })
 }
 
 /// Returns whether the text is a notification about a task that ended with the previous process.
@@ -110,27 +110,30 @@ fn sorted(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().map(|(key, value)| (key, in_order(value))).collect();
+            let mut members: Vec<_> = members.iter().map(|(key, value)| (key, sorted_value(value))).collect();
             members.sort_by_key(|(key, _)| *key);
             let members: Vec<String> =
                 members.into_iter().map(|(key, value)| format!("{key:?}:{value}")).collect();
             format!("{{{}}}", members.join(","))
         }
-        value => in_order(value),
+        value => sorted_value(value),
     }
 }
 
-fn in_order(value: &Value) -> String {
+fn sorted_value(value: &Value) -> String {
     match value {
         Value::Object(_) => sorted(value),
-        Value::Array(items) => format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => format!("[{}]", items.iter().map(sorted_value).collect::<Vec<_>>().join(",")),
         value => value.to_string(),
     }
 }
 
 /// Returns the blocks that only the first request contains, and those that only the second contains.
-pub(crate) fn apart(ours: &[Block], theirs: &[Block]) -> (Vec<Block>, Vec<Block>) {
-    let mut counts: HashMap<&Block, i64> = HashMap::new();
+pub(crate) fn block_difference(
+    ours: &[RequestBlock],
+    theirs: &[RequestBlock],
+) -> (Vec<RequestBlock>, Vec<RequestBlock>) {
+    let mut counts: HashMap<&RequestBlock, i64> = HashMap::new();
     ours.iter().for_each(|block| *counts.entry(block).or_default() += 1);
     theirs.iter().for_each(|block| *counts.entry(block).or_default() -= 1);
     let over = |sign: i64| {
@@ -141,10 +144,10 @@ pub(crate) fn apart(ours: &[Block], theirs: &[Block]) -> (Vec<Block>, Vec<Block>
 }
 
 /// Describes the first difference between two requests.
-pub(crate) fn first_difference(ours: &[Block], theirs: &[Block]) -> Option<String> {
+pub(crate) fn first_difference(ours: &[RequestBlock], theirs: &[RequestBlock]) -> Option<String> {
     let at = (0..ours.len().max(theirs.len())).find(|&at| ours.get(at) != theirs.get(at))?;
-    let tell = |block: Option<&Block>| match block {
-        Some(Block { role, kind, id, content, is_error }) => {
+    let tell = |block: Option<&RequestBlock>| match block {
+        Some(RequestBlock { role, kind, id, content, is_error }) => {
             let mut shown: String = content.chars().take(70).collect();
             if *is_error {
                 shown.insert_str(0, "error ");

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use threadline_edit::{Digest, Plan, SideFile, Target};
+use threadline_edit::{ContentDigest, EditPlan, PlanTarget, SideFileOp};
 use threadline_store::{
     FileDigest, FileKind, Receipt, Step, StepAction, Visibility, open_regular, read_regular,
 };
@@ -52,12 +52,12 @@ impl PlannedEdit<'_> {
             steps.push(side_step(plan, side)?);
         }
         let [removed, changed, added] = plan.counts();
-        let lines_only_added = removed == 0 && changed == 0 && plan.shape().target == Target::AsItStands;
+        let lines_only_added = removed == 0 && changed == 0 && plan.options().target == PlanTarget::KeepOrder;
         let log = |path: &Path, action| Step { path: path.to_owned(), kind: FileKind::Log, action };
         let moves = self.path != file.path;
         // The log comes last: a program that sees it finds all side files in place.
-        match &plan.shape().target {
-            Target::New(_) => steps.push(log(&self.path, create(plan.reader()))),
+        match &plan.options().target {
+            PlanTarget::New(_) => steps.push(log(&self.path, create(plan.reader()))),
             _ if moves && file.path.is_symlink() => {
                 // A link is moved; its target stays where it is.
                 steps.push(log(&self.path, create(plan.reader())));
@@ -103,56 +103,56 @@ fn create<'a>(content: impl Read + 'a) -> StepAction<'a> {
     StepAction::Create { content: Box::new(content), visibility: Visibility::Private }
 }
 
-fn file_digest(digest: &Digest) -> FileDigest {
+fn file_digest(digest: &ContentDigest) -> FileDigest {
     FileDigest { length: digest.length, sha256: digest.sha256 }
 }
 
 /// The step for a side file.
-fn side_step<'p>(plan: &'p Plan<'_>, side: &'p SideFile) -> Result<Step<'p>, AppError> {
+fn side_step<'p>(plan: &'p EditPlan<'_>, side: &'p SideFileOp) -> Result<Step<'p>, AppError> {
     let (path, action) = match side {
-        SideFile::Copy { from, to } => {
+        SideFileOp::Copy { from, to } => {
             (to.clone(), create(open_regular(from).map_err(AppError::read(from))?))
         }
-        SideFile::CopyLog { from, to } => {
+        SideFileOp::CopyLog { from, to } => {
             let log = read_regular(from).map_err(AppError::read(from))?;
             (to.clone(), create(io::Cursor::new(with_new_ids(plan, &log))))
         }
-        SideFile::MakeLog { path, content } => {
+        SideFileOp::CreateLog { path, content } => {
             (path.clone(), create(io::Cursor::new(with_new_ids(plan, content))))
         }
-        SideFile::Create { path, content } => (path.clone(), create(&content[..])),
-        SideFile::Change { path, read, content } => {
+        SideFileOp::Create { path, content } => (path.clone(), create(&content[..])),
+        SideFileOp::Change { path, read, content } => {
             let path = std::fs::canonicalize(path).map_err(AppError::read(path))?;
             (path, StepAction::Replace { read: file_digest(read), content: Box::new(&content[..]) })
         }
-        SideFile::Move { from, to, content: Some((read, content)) } => {
+        SideFileOp::Move { from, to, content: Some((read, content)) } => {
             let (read, content) = (file_digest(read), Box::new(&content[..]));
             (from.clone(), StepAction::Move { read, to: to.clone(), content })
         }
-        SideFile::Move { from, to, content: None } => {
+        SideFileOp::Move { from, to, content: None } => {
             let open = || std::fs::File::open(from).map_err(AppError::read(from));
             let read = FileDigest::read_from(open()?).map_err(AppError::read(from))?;
             (from.clone(), StepAction::Move { read, to: to.clone(), content: Box::new(open()?) })
         }
-        SideFile::Remove { path } => return Ok(remove_step(path)),
+        SideFileOp::Remove { path } => return Ok(remove_step(path)),
     };
     Ok(Step { kind: FileKind::of(&path), path, action })
 }
 
 /// The content of a side file with the ids of the new session.
-fn with_new_ids(plan: &Plan<'_>, log: &[u8]) -> Vec<u8> {
+fn with_new_ids(plan: &EditPlan<'_>, log: &[u8]) -> Vec<u8> {
     let mut content = Vec::with_capacity(log.len());
-    plan.repoint(log, &mut content);
+    plan.rewrite_ids(log, &mut content);
     content
 }
 
 /// Whether all added lines are at the end.
-fn is_added_at_end(plan: &Plan<'_>) -> bool {
+fn is_added_at_end(plan: &EditPlan<'_>) -> bool {
     let first = (0..plan.len()).find(|&at| plan.source_of(at).is_none());
     first.is_some_and(|first| (first..plan.len()).all(|at| plan.source_of(at).is_none()))
 }
 
-fn added_lines(plan: &Plan<'_>) -> Vec<String> {
+fn added_lines(plan: &EditPlan<'_>) -> Vec<String> {
     let added = (0..plan.len()).filter(|&at| plan.source_of(at).is_none());
     added
         .map(|at| {

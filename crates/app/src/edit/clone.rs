@@ -1,6 +1,6 @@
 //! Copies a session, or its beginning, to a new one.
 
-use threadline_edit::Cut;
+use threadline_edit::CutPoint;
 use threadline_store::Operation;
 
 use super::side_files::drop_unreferenced_copies;
@@ -10,7 +10,7 @@ use super::{EditError, EditSession, EditTarget, PlannedEdit};
 #[derive(Clone, Debug, Default)]
 pub struct CloneOptions {
     /// The end of the copy; by default that of the session.
-    pub to: Option<Cut>,
+    pub to: Option<CutPoint>,
     /// The title of the copy; by default that of the session with a mark.
     pub title: Option<String>,
 }
@@ -20,7 +20,7 @@ impl EditSession {
     ///
     /// # Errors
     ///
-    /// [`EditError::Cut`] if the session cannot be cut there, and errors of reading side files.
+    /// [`EditError::CutPoint`] if the session cannot be cut there, and errors of reading side files.
     pub fn clone_to_new(&mut self, options: &CloneOptions) -> Result<PlannedEdit<'_>, EditError> {
         let agents = if options.to.is_some() { self.agent_starts()? } else { Vec::new() };
         let this = &*self;

@@ -1,6 +1,6 @@
 //! Replaces the older part of a session with a summary.
 
-use threadline_edit::{Band, Compress, Compression};
+use threadline_edit::{CompressOptions, Compression, SummaryBand};
 use threadline_store::Operation;
 
 use super::{EditError, EditSession, EditTarget, PlannedEdit};
@@ -22,14 +22,14 @@ impl EditSession {
     ///
     /// # Errors
     ///
-    /// [`EditError::Compress`] if the session is too short, or no shorter for it.
+    /// [`EditError::CompressOptions`] if the session is too short, or no shorter for it.
     pub fn choose_compression(
         &self,
-        bands: Vec<Band>,
+        bands: Vec<SummaryBand>,
         budget: Option<u64>,
     ) -> Result<Compression<'_>, EditError> {
         let original = Some(self.file.path.to_string_lossy().into_owned());
-        Ok(Compression::choose(&self.session, &Compress { bands, budget, original })?)
+        Ok(Compression::choose(&self.session, &CompressOptions { bands, budget, original })?)
     }
 
     /// Plans the session with `summary` in the place of the chosen part.

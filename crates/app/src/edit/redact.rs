@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use threadline_edit::{Digest, Hit, Redactor, SideFile, Target};
+use threadline_edit::{ContentDigest, MaskedSecret, PlanTarget, Redactor, SideFileOp};
 use threadline_entry::{Code, Finding, Position};
 use threadline_secret::Rules;
 use threadline_store::{Operation, SessionFile};
@@ -18,11 +18,11 @@ pub struct SecretHit {
     /// The file.
     pub path: PathBuf,
     /// The secret, masked.
-    pub hit: Hit,
+    pub hit: MaskedSecret,
 }
 
 impl SecretHit {
-    /// The secret as a finding. It names no line if `log` is another file.
+    /// The secret as a finding. It names no line if `redact_log` is another file.
     fn finding_in(&self, log: &Path) -> Finding {
         self.to_finding(self.hit.at.filter(|_| self.path == log))
     }
@@ -35,7 +35,7 @@ impl SecretHit {
     fn to_finding(&self, at: Option<Position>) -> Finding {
         let hit = &self.hit;
         let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
-        let message = format!("{}: {}{key}, {}", hit.what, hit.masked, hit.name);
+        let message = format!("{}: {}{key}, {}", hit.description, hit.masked, hit.placeholder);
         let mut finding = Finding::new(Code::Secret, at.unwrap_or(Position::START), message);
         finding.at = at;
         finding
@@ -68,7 +68,7 @@ impl EditSession {
     ) -> Result<Redaction<'_>, EditError> {
         let mut redactor = Redactor::new(rules);
         let mut hits: Vec<SecretHit> = Vec::new();
-        let mut add = |path: &Path, found: Vec<Hit>| {
+        let mut add = |path: &Path, found: Vec<MaskedSecret>| {
             hits.extend(found.into_iter().map(|hit| SecretHit { path: path.to_owned(), hit }));
         };
         add(&self.file.path, redactor.learn(&self.session));
@@ -79,33 +79,37 @@ impl EditSession {
         if hits.is_empty() {
             return Err(NothingToDo::NoSecrets.into());
         }
-        redactor.know();
+        redactor.finish_learning();
         let mut draft = self.draft();
         redactor.redact(&mut draft);
         let target = target.with_new_id();
         self.copy_side_files(&mut draft, &target)?;
-        if let Target::New(_) = &target {
-            for file in draft.sides_mut() {
+        if let PlanTarget::New(_) = &target {
+            for file in draft.side_files_mut() {
                 redact_copy(&mut redactor, file)?;
             }
         } else {
-            let change = |path: PathBuf, old: &[u8], content| SideFile::Change {
+            let change = |path: PathBuf, old: &[u8], content| SideFileOp::Change {
                 path,
-                read: Digest::of(old),
+                read: ContentDigest::of(old),
                 content,
             };
             for path in own {
                 let old = read(&path)?;
-                let clean = if has_json_lines(&path) { redactor.log(&old) } else { redactor.file(&old) };
+                let clean = if has_json_lines(&path) {
+                    redactor.redact_log(&old)
+                } else {
+                    redactor.redact_file(&old)
+                };
                 if let Some(clean) = clean {
-                    draft.side(change(path, &old, clean));
+                    draft.add_side_file(change(path, &old, clean));
                 }
             }
             // Shared files are cleaned of this session's secrets, and of its own prompts.
             for path in shared_files(&self.file)? {
                 let old = read(&path)?;
-                if let Some(clean) = redactor.shared(&old, &self.file.id, has_json_lines(&path)) {
-                    draft.side(change(path, &old, clean));
+                if let Some(clean) = redactor.redact_shared(&old, &self.file.id, has_json_lines(&path)) {
+                    draft.add_side_file(change(path, &old, clean));
                 }
             }
         }
@@ -170,19 +174,19 @@ fn sorted_own_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError> {
 }
 
 /// Lets the redactor learn the secrets of a file.
-fn learn(redactor: &mut Redactor<'_>, path: &Path) -> Result<Vec<Hit>, EditError> {
+fn learn(redactor: &mut Redactor<'_>, path: &Path) -> Result<Vec<MaskedSecret>, EditError> {
     let content = read(path)?;
     Ok(if has_json_lines(path) { redactor.learn_log(&content) } else { redactor.learn_file(&content) })
 }
 
 /// Replaces the copy of a side file that has secrets with a redacted one.
-fn redact_copy(redactor: &mut Redactor<'_>, file: &mut SideFile) -> Result<(), EditError> {
+fn redact_copy(redactor: &mut Redactor<'_>, file: &mut SideFileOp) -> Result<(), EditError> {
     let redacted = match file {
-        SideFile::CopyLog { from, to } => {
-            redactor.log(&read(from)?).map(|content| SideFile::MakeLog { path: to.clone(), content })
-        }
-        SideFile::Copy { from, to } => {
-            redactor.file(&read(from)?).map(|content| SideFile::Create { path: to.clone(), content })
+        SideFileOp::CopyLog { from, to } => redactor
+            .redact_log(&read(from)?)
+            .map(|content| SideFileOp::CreateLog { path: to.clone(), content }),
+        SideFileOp::Copy { from, to } => {
+            redactor.redact_file(&read(from)?).map(|content| SideFileOp::Create { path: to.clone(), content })
         }
         _ => None,
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use threadline_edit::{Digest, Draft, Fresh, Shape, SideFile, Target, relocate};
+use threadline_edit::{ContentDigest, EditDraft, PlanOptions, PlanSeed, PlanTarget, SideFileOp, relocate};
 use threadline_session::Session;
 use threadline_store::{Operation, encode_project};
 
@@ -50,7 +50,7 @@ impl EditSession {
             return Err(EditError::NotWrittenIn { directory: from });
         }
         self.move_side_files(&folder, &from, &to, &mut draft)?;
-        Ok(self.plan_at(Operation::Move, draft, Target::AsItStands, path))
+        Ok(self.plan_at(Operation::Move, draft, PlanTarget::KeepOrder, path))
     }
 
     /// Moves the side files, too. Backups of files are found by the session's id and stay.
@@ -59,7 +59,7 @@ impl EditSession {
         folder: &Path,
         from: &str,
         to: &str,
-        draft: &mut Draft<'_>,
+        draft: &mut EditDraft<'_>,
     ) -> Result<(), EditError> {
         let old = self.file.path.parent().unwrap_or(Path::new(""));
         let mut files = self.file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
@@ -70,7 +70,7 @@ impl EditSession {
             let target = folder.join(rest);
             let is_log = file.extension().is_some_and(|extension| extension == "jsonl");
             let content = if is_log { Some(relocated_log(&read(&file)?, from, to)) } else { None };
-            draft.side(SideFile::Move { from: file, to: target, content });
+            draft.add_side_file(SideFileOp::Move { from: file, to: target, content });
         }
         let side = |folder: &Path| format!("{}/{}/", folder.display(), self.file.id);
         draft.move_path(side(old), side(folder));
@@ -79,13 +79,13 @@ impl EditSession {
 }
 
 /// The digest of a sub-agent's log, and the log with the new directory.
-fn relocated_log(log: &[u8], from: &str, to: &str) -> (Digest, Vec<u8>) {
+fn relocated_log(log: &[u8], from: &str, to: &str) -> (ContentDigest, Vec<u8>) {
     let session = Session::from_bytes(log);
-    let mut moved = Draft::new(&session);
+    let mut moved = EditDraft::new(&session);
     relocate(&mut moved, from, to);
-    let fresh = Fresh { seed: String::new(), now: 0 };
-    let shape = Shape { target: Target::AsItStands, fresh };
-    (Digest::of(log), moved.plan(shape).to_bytes())
+    let fresh = PlanSeed { seed: String::new(), now: 0 };
+    let shape = PlanOptions { target: PlanTarget::KeepOrder, seed: fresh };
+    (ContentDigest::of(log), moved.plan(shape).to_bytes())
 }
 
 fn without_trailing_slash(path: &str) -> String {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use threadline_edit::{Digest, Draft, Fresh, Repair, Shape, SideFile, Target};
-use threadline_entry::{Finding, Lines, Severity, parse_line};
+use threadline_edit::{ContentDigest, EditDraft, PlanOptions, PlanSeed, PlanTarget, Repair, SideFileOp};
+use threadline_entry::{Finding, LineReader, Severity, parse_line};
 use threadline_session::Session;
 use threadline_store::Operation;
 
@@ -21,7 +21,7 @@ pub struct RepairableSession<'s> {
     source: &'s EditSession,
     repair: Repair<'s>,
     agents: Vec<RepairedAgent>,
-    target: Target,
+    target: PlanTarget,
     codes: Vec<String>,
 }
 
@@ -51,11 +51,11 @@ impl EditSession {
         let load = |agent: threadline_store::AgentFile| {
             let log = read(&agent.path)?;
             let mut session = Session::with_id(&self.file.id);
-            let mut lines = Lines::new(&*log);
+            let mut lines = LineReader::new(&*log);
             while let Some(line) = lines.next()? {
                 parse_line(&line, |entry, findings| session.push(entry, findings));
             }
-            Ok(AgentLog { id: agent.id, path: agent.path, read: Digest::of(&log), session })
+            Ok(AgentLog { id: agent.id, path: agent.path, read: ContentDigest::of(&log), session })
         };
         self.file.agents().found.into_iter().map(load).collect()
     }
@@ -87,14 +87,14 @@ impl<'s> RepairableSession<'s> {
 struct AgentLog {
     id: String,
     path: PathBuf,
-    read: Digest,
+    read: ContentDigest,
     session: Session,
 }
 
 /// The repaired log of a sub-agent.
 struct RepairedAgent {
     path: PathBuf,
-    read: Digest,
+    read: ContentDigest,
     content: Vec<u8>,
     /// The repairs, and the lines of each.
     repairs: BTreeMap<String, Vec<u64>>,
@@ -102,24 +102,24 @@ struct RepairedAgent {
 }
 
 /// Repairs the logs of sub-agents that have repairable faults.
-fn repaired_agents(agents: &[AgentLog], fresh: &Fresh) -> Vec<RepairedAgent> {
+fn repaired_agents(agents: &[AgentLog], fresh: &PlanSeed) -> Vec<RepairedAgent> {
     let mut repaired = Vec::new();
     for agent in agents.iter().filter(|agent| !faults(&agent.session).is_empty()) {
         let AgentLog { id, path, read, session } = agent;
-        let fresh = Fresh { seed: fresh.uuid(id), now: fresh.now };
+        let fresh = PlanSeed { seed: fresh.uuid(id), now: fresh.now };
         let repair = Repair::new(session, &fresh);
         let draft = repair.draft();
         if draft.is_untouched() {
             continue;
         }
-        let shape = Shape { target: Target::InPlace, fresh };
+        let shape = PlanOptions { target: PlanTarget::InPlace, seed: fresh };
         let plan = draft.plan(shape);
         if plan.is_empty() || !plan.refusals().is_empty() {
             continue;
         }
         let mut repairs: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for change in plan.changes() {
-            for why in &change.why {
+            for why in &change.reasons {
                 repairs.entry(why.to_string()).or_default().extend(change.line_no);
             }
         }
@@ -137,13 +137,13 @@ fn repaired_agents(agents: &[AgentLog], fresh: &Fresh) -> Vec<RepairedAgent> {
 
 impl RepairedAgent {
     /// Replaces the copy of the log in a draft, or the log itself.
-    fn add_to(&self, draft: &mut Draft<'_>) {
+    fn add_to(&self, draft: &mut EditDraft<'_>) {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         for (why, lines) in &self.repairs {
             let named: Vec<String> = lines.iter().take(MAX_NAMED_LINES).map(u64::to_string).collect();
             let dots = if lines.len() > named.len() { ", …" } else { "" };
             let word = if lines.len() == 1 { "line" } else { "lines" };
-            draft.note_beside(format!("{name}: {why} ({word} {}{dots})", named.join(", ")));
+            draft.add_side_note(format!("{name}: {why} ({word} {}{dots})", named.join(", ")));
         }
         for finding in self.findings.clone() {
             let line = finding.at.map(|at| format!(", line {}", at.line_no)).unwrap_or_default();
@@ -154,13 +154,15 @@ impl RepairedAgent {
             });
         }
         let content = self.content.clone();
-        let copy = draft.sides_mut().iter_mut().find_map(|side| match side {
-            SideFile::CopyLog { from, to } if *from == self.path => Some((to.clone(), side)),
+        let copy = draft.side_files_mut().iter_mut().find_map(|side| match side {
+            SideFileOp::CopyLog { from, to } if *from == self.path => Some((to.clone(), side)),
             _ => None,
         });
         match copy {
-            Some((path, side)) => *side = SideFile::MakeLog { path, content },
-            None => draft.side(SideFile::Change { path: self.path.clone(), read: self.read, content }),
+            Some((path, side)) => *side = SideFileOp::CreateLog { path, content },
+            None => {
+                draft.add_side_file(SideFileOp::Change { path: self.path.clone(), read: self.read, content })
+            }
         }
     }
 }

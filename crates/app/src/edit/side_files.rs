@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use threadline_edit::{Draft, Fresh, SideFile, Target, set_agents_apart};
+use threadline_edit::{EditDraft, PlanSeed, PlanTarget, SideFileOp, extract_inline_agents};
 use threadline_entry::Kind;
-use threadline_session::{Family, Spawn};
+use threadline_session::{SessionFamily, Spawn};
 use threadline_store::{AgentFile, SessionFile, SessionId};
 
 use super::{EditError, EditSession};
@@ -15,10 +15,14 @@ use crate::load::read_agents;
 
 impl EditSession {
     /// Adds copies of all side files to the draft of a new session. An edit in place needs none.
-    pub(super) fn copy_side_files(&self, draft: &mut Draft<'_>, target: &Target) -> Result<(), AppError> {
+    pub(super) fn copy_side_files(
+        &self,
+        draft: &mut EditDraft<'_>,
+        target: &PlanTarget,
+    ) -> Result<(), AppError> {
         match target {
-            Target::New(id) => copy(&self.file, id, draft),
-            Target::InPlace | Target::AsItStands => Ok(()),
+            PlanTarget::New(id) => copy(&self.file, id, draft),
+            PlanTarget::InPlace | PlanTarget::KeepOrder => Ok(()),
         }
     }
 
@@ -30,7 +34,7 @@ impl EditSession {
             .iter()
             .map(|agent| (0..agent.session.entries().len()).find_map(|idx| agent.session.timestamp(idx)))
             .collect();
-        let family = Family::new(std::mem::take(&mut self.session), agents);
+        let family = SessionFamily::new(std::mem::take(&mut self.session), agents);
         let spawns = family.agents.iter().map(|agent| agent.spawn.clone());
         let starts = files.into_iter().zip(spawns).zip(times);
         let starts = starts.map(|((file, spawn), time)| AgentStart { log: file.path, spawn, time }).collect();
@@ -39,18 +43,18 @@ impl EditSession {
     }
 }
 
-fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), AppError> {
+fn copy(file: &SessionFile, id: &str, draft: &mut EditDraft<'_>) -> Result<(), AppError> {
     let Some(id) = SessionId::new(id) else {
         return Err(AppError::NoSession { id: id.to_owned() });
     };
     let own = file.side_dir();
     let target = id.dir_in(file.path.parent().unwrap_or(Path::new("")));
-    set_agents_apart(draft, &target.join("subagents"), &Fresh { seed: id.to_string(), now: 0 });
+    extract_inline_agents(draft, &target.join("subagents"), &PlanSeed { seed: id.to_string(), now: 0 });
     if let Some(own) = &own {
         for from in files_below(own)? {
             let Ok(rest) = from.strip_prefix(own) else { continue };
             let to = target.join(rest);
-            draft.side(side_copy(from, to));
+            draft.add_side_file(side_copy(from, to));
         }
     }
     // Older versions put sub-agents into the folder of the sessions, where a copy would have the same name.
@@ -59,15 +63,15 @@ fn copy(file: &SessionFile, id: &str, draft: &mut Draft<'_>) -> Result<(), AppEr
         let to = target.join("subagents").join(agent.path.file_name().unwrap_or_default());
         let meta = meta_file(&agent.path);
         if is_file(&meta) {
-            draft.side(side_copy(meta, meta_file(&to)));
+            draft.add_side_file(side_copy(meta, meta_file(&to)));
         }
-        draft.side(side_copy(agent.path, to));
+        draft.add_side_file(side_copy(agent.path, to));
     }
     if let (Some(home), Some(history)) = (&file.home, file.file_history_dir()) {
         for from in files_below(&history)? {
             let Ok(rest) = from.strip_prefix(&history) else { continue };
             let to = home.file_history_dir(&id).join(rest);
-            draft.side(SideFile::Copy { from, to });
+            draft.add_side_file(SideFileOp::Copy { from, to });
         }
     }
     Ok(())
@@ -84,9 +88,9 @@ pub(super) struct AgentStart {
 
 /// Drops the copies of side files that belong only to removed lines: sub-agents that were started later, and
 /// output and backups that no remaining line names.
-pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentStart]) {
+pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &[AgentStart]) {
     let session = draft.session();
-    let remaining: Vec<usize> = (0..session.entries().len()).filter(|&idx| !draft.goes(idx)).collect();
+    let remaining: Vec<usize> = (0..session.entries().len()).filter(|&idx| !draft.is_removed(idx)).collect();
     let end = remaining.iter().filter_map(|&idx| session.timestamp(idx)).max();
     // A nested agent is kept with the one that started it.
     let is_kept = |mut agent: usize| {
@@ -95,7 +99,7 @@ pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentSta
                 Some(Spawn { agent: Some(parent), .. }) if *parent < agents.len() => agent = *parent,
                 Some(Spawn { agent: None, tool_use_id }) => {
                     let call = session.tool_call(tool_use_id);
-                    return call.is_some_and(|call| call.lines().any(|idx| !draft.goes(idx)));
+                    return call.is_some_and(|call| call.lines().any(|idx| !draft.is_removed(idx)));
                 }
                 _ => return agents[agent].time <= end,
             }
@@ -117,8 +121,8 @@ pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentSta
             may_name && entry.text().contains(name)
         })
     };
-    let is_needed = |side: &SideFile| match side {
-        SideFile::Copy { from, .. } | SideFile::CopyLog { from, .. } => {
+    let is_needed = |side: &SideFileOp| match side {
+        SideFileOp::Copy { from, .. } | SideFileOp::CopyLog { from, .. } => {
             let log = log_of_meta(from).unwrap_or_else(|| from.clone());
             let is_agent = agents.iter().any(|agent| agent.log == log);
             if is_agent {
@@ -129,14 +133,14 @@ pub(super) fn drop_unreferenced_copies(draft: &mut Draft<'_>, agents: &[AgentSta
         }
         _ => true,
     };
-    let needed: Vec<bool> = draft.sides().iter().map(is_needed).collect();
+    let needed: Vec<bool> = draft.side_files().iter().map(is_needed).collect();
     let mut needed = needed.into_iter();
-    draft.sides_mut().retain(|_| needed.next().unwrap_or(true));
+    draft.side_files_mut().retain(|_| needed.next().unwrap_or(true));
 }
 
 /// A copy of a side file. Logs and JSON get the ids of the new session.
-fn side_copy(from: PathBuf, to: PathBuf) -> SideFile {
-    if has_json_lines(&from) { SideFile::CopyLog { from, to } } else { SideFile::Copy { from, to } }
+fn side_copy(from: PathBuf, to: PathBuf) -> SideFileOp {
+    if has_json_lines(&from) { SideFileOp::CopyLog { from, to } } else { SideFileOp::Copy { from, to } }
 }
 
 /// Returns the side files of a session, in order. The file history comes last.

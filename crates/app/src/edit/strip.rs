@@ -1,6 +1,6 @@
 //! Removes content from a session.
 
-use threadline_edit::Strip;
+use threadline_edit::StripOptions;
 use threadline_store::Operation;
 
 use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit};
@@ -11,7 +11,7 @@ impl EditSession {
     /// # Errors
     ///
     /// [`NothingToDo::NoSuchContent`] if there is none, and errors of reading side files.
-    pub fn strip(&self, strip: &Strip, target: EditTarget) -> Result<PlannedEdit<'_>, EditError> {
+    pub fn strip(&self, strip: &StripOptions, target: EditTarget) -> Result<PlannedEdit<'_>, EditError> {
         let mut draft = self.draft();
         let original = match target {
             EditTarget::NewSession => self.file.path.display().to_string(),

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use threadline_session::{At, Basis, FileContent, FileHistory, FileText};
+use threadline_session::{ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint};
 use threadline_store::{
     FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRoot, read_regular,
 };
@@ -30,7 +30,7 @@ pub struct FileRestore {
     /// The source of the content.
     pub source: ContentSource,
     /// How the moment of the content relates to the requested moment.
-    pub basis: Basis,
+    pub basis: ContentEvidence,
     /// The backup that the log names.
     pub backup: Option<String>,
     /// A remark for the person.
@@ -106,12 +106,12 @@ impl FileRestore {
     pub(super) fn plan_all(
         session: &SessionFile,
         history: &FileHistory,
-        at: At,
+        at: HistoryPoint,
         to: Option<&Path>,
         root: Option<&WriteRoot>,
     ) -> Result<Vec<Self>, AppError> {
         let mut files = Vec::new();
-        for state in history.at(at) {
+        for state in history.states_at(at) {
             let Past { content, source, note, backup } = Past::of(session, state.content)?;
             let label = relative_label(&state.path, history.root());
             let target = match to {
@@ -147,7 +147,7 @@ impl FileRestore {
                 now,
                 action,
                 source,
-                basis: state.basis,
+                basis: state.evidence,
                 backup,
                 note,
                 outside,

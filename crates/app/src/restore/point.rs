@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use threadline_session::{At, Family, Turn};
+use threadline_session::{HistoryPoint, SessionFamily, Turn};
 
 use super::RestoreError;
 
@@ -37,11 +37,11 @@ impl RestorePoint {
     /// # Errors
     ///
     /// [`RestoreError::NoTurn`].
-    pub fn resolve(self, family: &Family) -> Result<(At, Option<usize>), RestoreError> {
+    pub fn resolve(self, family: &SessionFamily) -> Result<(HistoryPoint, Option<usize>), RestoreError> {
         let turns = family.main.turns();
         let count = turns.len();
         let number = match self {
-            Self::End => return Ok((At::End, None)),
+            Self::End => return Ok((HistoryPoint::End, None)),
             Self::Turn(number) if number < 0 => count as i64 + 1 + number,
             Self::Turn(number) => number,
             Self::Line(line) => {
@@ -55,6 +55,6 @@ impl RestorePoint {
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let turn = index.and_then(|index| turns.get(index)).ok_or(RestoreError::NoTurn { number, count })?;
         let prompt = turn.prompt.or(turn.entries.first().copied()).unwrap_or(0);
-        Ok((At::Prompt(prompt), index.map(|index| index + 1)))
+        Ok((HistoryPoint::Prompt(prompt), index.map(|index| index + 1)))
     }
 }

@@ -3,7 +3,7 @@
 use threadline_app::edit::{
     ApplyOptions, CloneOptions, CompressTarget, EditError, EditTarget, MoveOptions, NothingToDo, SecretReport,
 };
-use threadline_edit::{Cut, Strip, Tools};
+use threadline_edit::{CutPoint, StripOptions, ToolStripOptions};
 use threadline_entry::Code;
 use threadline_secret::Rules;
 use threadline_store::{FileAction, Operation, OperationState};
@@ -18,8 +18,8 @@ r1 <- a1  result t1 "a"
 a2 <- r1  reply  m2 text "One file."
 "#;
 
-fn without_tools() -> Strip {
-    Strip { tools: Some(Tools::default()), ..Strip::default() }
+fn without_tools() -> StripOptions {
+    StripOptions { tools: Some(ToolStripOptions::default()), ..StripOptions::default() }
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn a_cut_clone_leaves_later_side_files_out() {
     let mut session = world.open("loom");
     let copies = |edit: &threadline_app::edit::PlannedEdit<'_>| edit.plan().side_files().len();
     assert_eq!(copies(&session.clone_to_new(&CloneOptions::default()).unwrap()), 4);
-    let first = CloneOptions { to: Some(Cut::Turn(1)), title: None };
+    let first = CloneOptions { to: Some(CutPoint::Turn(1)), title: None };
     assert_eq!(copies(&session.clone_to_new(&first).unwrap()), 2);
-    let missing = CloneOptions { to: Some(Cut::Turn(9)), title: None };
+    let missing = CloneOptions { to: Some(CutPoint::Turn(9)), title: None };
     assert!(matches!(session.clone_to_new(&missing), Err(EditError::Cut(_))));
 }
 
@@ -239,7 +239,7 @@ fn faults_of_a_session_and_its_sub_agents_are_repaired() {
         let session = world.open("loom");
         let repairs = session.find_repairs(target).unwrap();
         let edit = repairs.plan().unwrap();
-        let notes: Vec<_> = edit.plan().notes_beside().iter().map(ToString::to_string).collect();
+        let notes: Vec<_> = edit.plan().side_notes().iter().map(ToString::to_string).collect();
         assert!(
             notes.contains(&"agent-a1b2c3.jsonl: tool call without a result (line 2)".to_owned()),
             "{notes:?}"

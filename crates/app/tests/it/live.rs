@@ -8,8 +8,8 @@ use std::sync::Arc;
 use threadline_app::{LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
 use threadline_store::SessionFile;
 use threadline_testkit::{TestHome, log_of};
-use threadline_usage::Book;
-use threadline_view::{Body, Spending};
+use threadline_usage::PriceBook;
+use threadline_view::{ItemBody, Spending};
 
 use crate::app;
 
@@ -24,7 +24,7 @@ r2 <- a3  result t2 "done"
 "#;
 
 fn open(path: &Path) -> LiveSession {
-    let prices = Arc::new(Book::embedded());
+    let prices = Arc::new(PriceBook::embedded());
     LiveSession::open(SessionFile::at(path), prices, LiveLimits::default()).unwrap()
 }
 
@@ -55,7 +55,7 @@ fn a_session_that_grows_is_the_session_that_is_loaded() {
             };
             assert_eq!((&alone.turn, &alone.entries), (&turn.turn, &turn.entries));
         }
-        assert_eq!(layout.told.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
+        assert_eq!(layout.facts.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
     }
 }
 
@@ -84,7 +84,7 @@ fn lines_that_were_read_are_not_read_again() {
         let entries = 0..layout.turns[turn].entries.len();
         let read = live.read(&selector, &layout, &[TurnSpan { turn, entries }]).unwrap();
         let [item] = &read.items(&layout, 0)[..] else { panic!("one item") };
-        let Body::Input { text, .. } = &item.body else { panic!("{item:?}") };
+        let ItemBody::Input { text, .. } = &item.body else { panic!("{item:?}") };
         text.clone()
     };
     assert_eq!(text(layout.turns.len() - 1), "one more");

@@ -51,7 +51,7 @@ fn an_operation_of_a_newer_version_is_named_and_not_skipped() {
         let error = world.app.undo_operation(id, false).unwrap_err();
         assert!(error.to_string().contains("unknown operation `merge`"), "{error}");
     }
-    assert_eq!(world.app.list_operations().unwrap().unread.len(), 1);
+    assert_eq!(world.app.list_operations().unwrap().errors.len(), 1);
     assert_eq!(world.app.undo_operation(&tagged.id, false).unwrap().files, 1);
 }
 

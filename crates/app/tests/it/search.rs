@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadline_app::search::{hit_object, summary};
-use threadline_search::{Event, Query};
+use threadline_search::{Query, ScanEvent};
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
@@ -25,7 +25,7 @@ fn hits_become_objects_and_prompts_rank_first() {
     assert_eq!(order, [session_uuid("prompt"), session_uuid("reply")]);
     let mut hits = Vec::new();
     let done = scope.search(&query, Some(0), &AtomicBool::new(false), &mut |event| {
-        if let Event::Hit(at, hit) = event {
+        if let ScanEvent::Hit(at, hit) = event {
             let object = hit_object(&scope.sessions[at], &hit).unwrap();
             hits.push(format!("{} {} {}", object.kind, object.line, object.text));
         }

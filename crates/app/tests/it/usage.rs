@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use threadline_app::{MAX_LINE, SessionCounter};
 use threadline_testkit::{TestHome, session_uuid};
-use threadline_usage::{Calls, Wants};
+use threadline_usage::{ModelCalls, ScanOptions};
 
 use crate::app;
 
@@ -29,7 +29,7 @@ fn append_long_call(log: &Path) {
     .unwrap();
 }
 
-fn input_tokens(calls: &Calls) -> u64 {
+fn input_tokens(calls: &ModelCalls) -> u64 {
     calls.iter().map(|call| call.tokens.input).sum()
 }
 
@@ -38,7 +38,7 @@ fn lines_that_are_too_long_are_left_out_and_reported_wherever_usage_is_counted()
     let home = TestHome::new();
     append_long_call(&home.session("long", CALL));
     let app = app(&home);
-    let read = app.usage_logs(&[]).unwrap().logs.read(Wants::default(), &|| ());
+    let read = app.usage_logs(&[]).unwrap().logs.read(ScanOptions::default(), &|| ());
     let logs = Arc::new(app.store().session_logs().found);
     let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
     let counted = counter.count(&logs, Duration::from_secs(60));

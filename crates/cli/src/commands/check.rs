@@ -2,11 +2,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use threadline_entry::{Finding, Severity};
-use threadline_term::{Label, visible};
+use threadline_term::{TextLabel, visible};
 use threadline_view::wire::FindingObject;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Check sessions for problems
 ///
@@ -27,7 +27,7 @@ pub(crate) struct CheckArgs {
 /// A finding and the file it is about.
 type Found = (PathBuf, Finding);
 
-pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<CommandOutcome, CommandError> {
     let targets = cx.app.check_targets(&args.sessions, SystemTime::now())?;
     let progress = cx.ui.progress("checking log", targets.logs.len());
     let checked = targets.check(&|| progress.step());
@@ -36,15 +36,15 @@ pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<Outcome, CommandErro
     found.retain(|(_, finding)| args.notes || finding.severity > Severity::Note);
     report(cx, &found, checked.n_logs)?;
     let outcome = match found.iter().any(|(_, finding)| finding.severity > Severity::Note) {
-        true => Outcome::No,
-        false => Outcome::Done,
+        true => CommandOutcome::Negative,
+        false => CommandOutcome::Done,
     };
     Ok(cx.warn_unread(&checked.unread, outcome))
 }
 
 fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandError> {
     if cx.json {
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         for (path, finding) in found {
             answer.json(&FindingObject::new(finding, &path.to_string_lossy()))?;
         }
@@ -52,23 +52,23 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
         return Ok(());
     }
     let page = cx.ui.page();
-    let mut answer = cx.ui.long_answer();
+    let mut answer = cx.ui.paged_output();
     let mut last: Option<&Path> = None;
     for (path, finding) in found {
         if last != Some(path) {
-            writeln!(answer, "{}", page.paint(Label::Title, visible(&path.to_string_lossy())))?;
+            writeln!(answer, "{}", page.paint(TextLabel::Title, visible(&path.to_string_lossy())))?;
             last = Some(path);
         }
         let label = match finding.severity {
-            Severity::Note => Label::Dim,
-            Severity::Warning => Label::Warning,
-            Severity::Error => Label::Error,
+            Severity::Note => TextLabel::Dim,
+            Severity::Warning => TextLabel::Warning,
+            Severity::Error => TextLabel::Error,
         };
         let severity = page.paint(label, finding.severity.name());
         let place =
             finding.at.map_or(String::new(), |at| format!("line {} (byte {}): ", at.line_no, at.byte_offset));
         writeln!(answer, "  {place}{severity} {}: {}", finding.code, visible(&finding.message))?;
-        writeln!(answer, "    {}", page.paint(Label::Dim, format!("repair: {}", finding.code.repair())))?;
+        writeln!(answer, "    {}", page.paint(TextLabel::Dim, format!("repair: {}", finding.code.repair())))?;
     }
     answer.finish()?;
     let logs = if n_logs == 1 { "1 log".to_owned() } else { format!("{n_logs} logs") };

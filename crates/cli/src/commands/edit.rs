@@ -18,7 +18,7 @@ mod strip;
 pub(crate) use args::command_line;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Change sessions: plan an edit, and write it with --apply
 ///
@@ -39,7 +39,7 @@ pub(crate) enum EditCommand {
     Move(relocate::MoveArgs),
 }
 
-pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, command: &EditCommand) -> Result<CommandOutcome, CommandError> {
     match command {
         EditCommand::Clone(args) => clone::run(cx, args),
         EditCommand::Compress(args) => compress::run(cx, args),

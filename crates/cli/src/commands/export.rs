@@ -1,5 +1,5 @@
 mod all;
-mod drawing;
+mod page_renderer;
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use threadline_app::LineObserver;
 use threadline_entry::Entry;
-use threadline_html::{Images, Options, Page, RawLine, RawLines, Spool};
+use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, Spool};
 use threadline_store::SessionFile;
-use threadline_view::{Filter, Level, Telling, Transcript, markdown, wire};
+use threadline_view::{DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, markdown, wire};
 
-use self::drawing::Drawing;
+use self::page_renderer::PageRenderer;
 use super::show::LevelChoice;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Export a session as HTML, Markdown or JSON
 #[derive(Debug, clap::Subcommand)]
@@ -80,7 +80,7 @@ pub(crate) struct MarkdownArgs {
     level: LevelChoice,
 }
 
-/// Export a session as JSON Lines, as in `show --json`
+/// Export a session as JSON Lines, as in `show --write_json`
 #[derive(Debug, clap::Args)]
 pub(crate) struct JsonArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -91,7 +91,7 @@ pub(crate) struct JsonArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcome, CommandError> {
     match command {
         ExportCommand::Html(args) if args.all => all::run(cx, args),
         ExportCommand::Html(args) => {
@@ -99,39 +99,39 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<Outcome, Comm
             let name = || PathBuf::from(format!("{}.html", file.id));
             // Uses this thread as a worker too, so that small jobs need not wake another one.
             let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
-            let outcome = Cell::new(Outcome::Done);
-            write(cx, &args.output.clone().unwrap_or_else(name), |out| {
-                outcome.set(html(cx, &file, args, out)?.1);
+            let outcome = Cell::new(CommandOutcome::Done);
+            write_output(cx, &args.output.clone().unwrap_or_else(name), |out| {
+                outcome.set(write_html(cx, &file, args, out)?.1);
                 Ok(())
             })?;
             Ok(outcome.get())
         }
         ExportCommand::Markdown(args) => {
             let file = cx.app.find(&args.session)?;
-            let (told, outcome) = told(cx, &file)?;
+            let (told, outcome) = load_transcript(cx, &file)?;
             let text = markdown(&told, args.level.into());
-            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
+            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
                 Ok(out.write_all(text.as_bytes())?)
             })?;
             Ok(outcome)
         }
         ExportCommand::Json(args) => {
             let file = cx.app.find(&args.session)?;
-            let (told, outcome) = told(cx, &file)?;
-            write(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| json(&told, out))?;
+            let (told, outcome) = load_transcript(cx, &file)?;
+            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| write_json(&told, out))?;
             Ok(outcome)
         }
     }
 }
 
 /// Returns the conversation, and whether all of it could be read.
-fn told(cx: &Context, file: &SessionFile) -> Result<(Transcript, Outcome), CommandError> {
+fn load_transcript(cx: &Context, file: &SessionFile) -> Result<(Transcript, CommandOutcome), CommandError> {
     let loaded = cx.app.load(file)?;
-    let outcome = cx.warn_unread(&loaded.unread, Outcome::Done);
+    let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     Ok((loaded.transcript(), outcome))
 }
 
-fn json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
+fn write_json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
     let mut result = Ok(());
     wire::show(told, &mut |object| {
         if result.is_ok() {
@@ -144,46 +144,46 @@ fn json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
 }
 
 impl HtmlArgs {
-    fn level(&self) -> Level {
+    fn level(&self) -> DetailLevel {
         let whole = self.images == ImagesChoice::Inline && self.max_output.is_none();
-        self.level.map_or(if whole { Level::Raw } else { Level::Full }, Level::from)
+        self.level.map_or(if whole { DetailLevel::Raw } else { DetailLevel::Full }, DetailLevel::from)
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> RenderOptions {
         let images = match self.images {
-            ImagesChoice::Inline => Images::Inline,
-            ImagesChoice::None => Images::None,
+            ImagesChoice::Inline => ImageMode::Inline,
+            ImagesChoice::None => ImageMode::None,
         };
-        Options { images, max_output: self.max_output, ..Options::new(crate::env::zone()) }
+        RenderOptions { images, max_output: self.max_output, ..RenderOptions::new(crate::env::time_zone()) }
     }
 }
 
 /// Writes the page of a session. Returns its transcript without turns, and whether all of it could be read.
-fn html(
+fn write_html(
     cx: &Context,
     file: &SessionFile,
     args: &HtmlArgs,
     out: &mut dyn Write,
-) -> Result<(Transcript, Outcome), CommandError> {
+) -> Result<(Transcript, CommandOutcome), CommandError> {
     let level = args.level();
-    let filter = Filter::level(level);
+    let filter = TranscriptFilter::up_to_level(level);
     // The raw lines are compressed while the log is read.
-    let mut raw = if level == Level::Raw { RawLines::new(spool()) } else { RawLines::default() };
+    let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let mut observer = Packer(&mut raw);
     let (read, options) = rayon::join(|| cx.app.load_observed(file, &mut observer), || args.options());
     let loaded = read?;
-    let outcome = cx.warn_unread(&loaded.unread, Outcome::Done);
+    let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let (family, spending) = (&loaded.family, loaded.spending.as_ref());
     let kept = |path: &str| threadline_app::kept_output(file, path);
-    let telling = Telling { family, kept: &kept, spending };
-    let page = Page::new(&options, telling.head().cwd.as_deref(), raw, spool());
-    let drawing = Drawing::new(page, &filter);
+    let telling = TranscriptBuilder { family, read_output: &kept, spending };
+    let page = PageBuilder::new(&options, telling.header().cwd.as_deref(), raw, spool());
+    let drawing = PageRenderer::new(page, &filter);
     let mut told = rayon::in_place_scope(|scope| {
         // The findings are needed last; this computes and caches them meanwhile.
         scope.spawn(|_| drop(family.main.faults()));
         telling.each_part(&mut |part| {
             drawing.push(part);
-            scope.spawn(|_| drawing.draw());
+            scope.spawn(|_| drawing.render());
         })
     });
     filter.apply(&mut told);
@@ -205,7 +205,7 @@ impl LineObserver for Packer<'_> {
 
     fn line(&mut self, entry: &Entry) {
         let (whole, range) = entry.shared_text();
-        self.0.add(RawLine { line_no: entry.at().line_no, whole, range });
+        self.0.add(RawLine { line_no: entry.at().line_no, source: whole, range });
     }
 
     fn end_of_files(&mut self) {
@@ -214,35 +214,35 @@ impl LineObserver for Packer<'_> {
 }
 
 /// Size in bytes up to which a spool is kept in memory.
-const SPOOLED: usize = 1 << 16;
+const SPOOL_MEMORY: usize = 1 << 16;
 
 /// Returns a temporary store for data that is appended to the page at the end.
 fn spool() -> Box<dyn Spool> {
-    Box::new(tempfile::spooled_tempfile(SPOOLED))
+    Box::new(tempfile::spooled_tempfile(SPOOL_MEMORY))
 }
 
 /// A function that writes the exported data.
-type Work<'a> = &'a dyn Fn(&mut dyn Write) -> Result<(), CommandError>;
+type WriteExport<'a> = &'a dyn Fn(&mut dyn Write) -> Result<(), CommandError>;
 
 /// Writes the exported data to stdout or into a file.
-fn write(
+fn write_output(
     cx: &Context,
     path: &Path,
     work: impl Fn(&mut dyn Write) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     if path == Path::new("-") {
-        let mut answer = cx.ui.answer();
-        answer.data_of(work)?;
+        let mut answer = cx.ui.output();
+        answer.data_from(work)?;
         answer.finish()?;
     } else {
-        put(path, &work)?;
+        write_file(path, &work)?;
         cx.ui.note(&format!("wrote {}", path.display()));
     }
     Ok(())
 }
 
 /// Writes a file atomically. The file is private (0600 on Unix), as logs are.
-fn put(path: &Path, work: Work<'_>) -> Result<(), CommandError> {
+fn write_file(path: &Path, work: WriteExport<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     let file = tempfile::Builder::new().prefix(".threadline-").tempfile_in(folder).map_err(could_not)?;

@@ -1,12 +1,12 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use threadline_term::{Align, Column, Label, TermText, table, text};
-use threadline_view::figure::{bytes, count};
-use threadline_view::{Counts, Drift, Inventory, wire};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text};
+use threadline_view::humanize::{bytes, count};
+use threadline_view::{DriftCount, Inventory, NameCounts, wire};
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Count the contents of a session or a folder of logs
 ///
@@ -20,12 +20,12 @@ pub(crate) struct InspectArgs {
 }
 
 /// One log and its inventory.
-struct Inspected {
+struct InspectedLog {
     name: String,
     inventory: Inventory,
 }
 
-pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, CommandError> {
     let logs = if Path::new(&args.what).is_dir() {
         threadline_app::logs_below(Path::new(&args.what))?
     } else {
@@ -41,42 +41,42 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<Outcome, CommandEr
         })
         .collect();
     drop(progress);
-    let mut outcome = Outcome::Done;
+    let mut outcome = CommandOutcome::Done;
     let mut found = Vec::new();
     for result in inspected {
         match result {
             Ok(inspected) => found.push(inspected),
             Err(error) => {
                 cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
-                outcome = Outcome::Partly;
+                outcome = CommandOutcome::Partial;
             }
         }
     }
     let whole = found.iter().map(|one| one.inventory.clone()).fold(Inventory::default(), Inventory::merge);
     if cx.json {
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         answer.json(&wire::InventoryObject::from(&whole))?;
         answer.finish()?;
     } else {
-        let mut answer = cx.ui.long_answer();
+        let mut answer = cx.ui.paged_output();
         answer.text(&render(cx, &found, &whole))?;
         answer.finish()?;
     }
     Ok(outcome)
 }
 
-fn inspect(path: &Path) -> Result<Inspected, CommandError> {
+fn inspect(path: &Path) -> Result<InspectedLog, CommandError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let session = threadline_app::read_session(path, &name)?;
     let size = std::fs::metadata(path)?.len();
-    Ok(Inspected { inventory: Inventory::of(&session, size), name })
+    Ok(InspectedLog { inventory: Inventory::of(&session, size), name })
 }
 
 /// Renders the tables: one of sessions, then one per group of counts.
-fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
+fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
     let page = cx.ui.page();
     let mut out = session_table(page, found, whole);
-    let families: [(&str, &Counts); 9] = [
+    let families: [(&str, &NameCounts); 9] = [
         ("Types", &whole.types),
         ("System subtypes", &whole.system_subtypes),
         ("Progress types", &whole.progress_types),
@@ -88,7 +88,7 @@ fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
         ("Versions", &whole.versions),
     ];
     for (name, counts) in families.into_iter().filter(|(_, counts)| !counts.is_empty()) {
-        out += text!("\n{}\n", page.paint(Label::Title, name));
+        out += text!("\n{}\n", page.paint(TextLabel::Title, name));
         let mut rows: Vec<_> = counts.iter().collect();
         rows.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
         for (name, n) in rows {
@@ -99,7 +99,7 @@ fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
         if unknown.is_empty() {
             continue;
         }
-        out += text!("\n{}\n", page.paint(Label::Warning, title));
+        out += text!("\n{}\n", page.paint(TextLabel::Warning, title));
         for (name, drift) in unknown {
             out += text!("{:>12}  {name}  {}\n", count(drift.count), versions(drift));
         }
@@ -107,7 +107,7 @@ fn render(cx: &Context, found: &[Inspected], whole: &Inventory) -> TermText {
     out
 }
 
-fn versions(drift: &Drift) -> String {
+fn versions(drift: &DriftCount) -> String {
     match (drift.versions.first(), drift.versions.last()) {
         (Some(first), Some(last)) if first != last => format!("({first} … {last})"),
         (Some(only), _) => format!("({only})"),
@@ -115,11 +115,11 @@ fn versions(drift: &Drift) -> String {
     }
 }
 
-fn session_table(page: threadline_term::Page, found: &[Inspected], whole: &Inventory) -> TermText {
-    let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole: &Inventory) -> TermText {
+    let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
     let columns = [
-        Column { name: "session", align: Align::Left, gives_way: true },
-        Column { name: "versions", align: Align::Left, gives_way: true },
+        TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: true },
+        TableColumn { name: "versions", align: ColumnAlign::Left, can_shrink: true },
         number("size"),
         number("lines"),
         number("bad"),

@@ -1,12 +1,12 @@
 use std::time::SystemTime;
 
 use threadline_app::{ListFilter, SessionSummary};
-use threadline_term::{Align, Column, TermText, table};
-use threadline_view::figure::bytes;
+use threadline_term::{ColumnAlign, TableColumn, TermText, table};
+use threadline_view::humanize::bytes;
 use threadline_view::wire::ListedSession;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// List sessions, most recently modified first
 ///
@@ -26,11 +26,11 @@ pub(crate) struct ListArgs {
     all: bool,
 }
 
-pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, CommandError> {
     let filter = ListFilter { project: args.project.clone(), untitled: args.all, limit: args.limit };
     let listing = cx.app.list(&filter);
     let sessions = listing.found;
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for session in &sessions {
             answer.json(&object(session))?;
@@ -39,7 +39,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
         answer.text(&render(cx, &sessions))?;
     }
     answer.finish()?;
-    for error in &listing.unread {
+    for error in &listing.errors {
         cx.ui.warn(&error.to_string());
     }
     if sessions.is_empty() {
@@ -47,10 +47,10 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<Outcome, CommandError
         cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
         cx.ui.note("hint: use --home DIR for another folder, or --demo for sample sessions");
     }
-    Ok(match (listing.unread.is_empty(), sessions.is_empty()) {
-        (false, _) => Outcome::Partly,
-        (true, true) => Outcome::No,
-        (true, false) => Outcome::Done,
+    Ok(match (listing.errors.is_empty(), sessions.is_empty()) {
+        (false, _) => CommandOutcome::Partial,
+        (true, true) => CommandOutcome::Negative,
+        (true, false) => CommandOutcome::Done,
     })
 }
 
@@ -78,16 +78,20 @@ fn moment(time: SystemTime) -> Option<jiff::Timestamp> {
 }
 
 fn render(cx: &Context, sessions: &[SessionSummary]) -> TermText {
-    let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
+    let text = |name: &'static str, gives_way: bool| TableColumn {
+        name,
+        align: ColumnAlign::Left,
+        can_shrink: gives_way,
+    };
     let columns = [
         text("id", false),
         text("modified", false),
-        Column { name: "size", align: Align::Right, gives_way: false },
+        TableColumn { name: "size", align: ColumnAlign::Right, can_shrink: false },
         text("directory", true),
         text("branch", true),
         text("title", true),
     ];
-    let zone = crate::env::zone();
+    let zone = crate::env::time_zone();
     let one_line = |text: Option<&str>| text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
     let rows: Vec<Vec<String>> = sessions
         .iter()

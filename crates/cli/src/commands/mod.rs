@@ -15,7 +15,7 @@ mod trace;
 mod usage;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -39,7 +39,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(self, cx: &mut Context) -> Result<Outcome, CommandError> {
+    pub(crate) fn run(self, cx: &mut Context) -> Result<CommandOutcome, CommandError> {
         match self {
             Self::List(args) => list::run(cx, &args),
             Self::Show(args) => show::run(cx, &args),

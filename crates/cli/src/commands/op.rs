@@ -1,11 +1,11 @@
 use serde::Serialize;
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
-use threadline_term::{Align, Column, Label, table, visible};
+use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
 use threadline_view::shell_word;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// List, undo and redo applied edits
 ///
@@ -102,7 +102,7 @@ struct FileObject<'a> {
     bytes_after: Option<u64>,
 }
 
-pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<CommandOutcome, CommandError> {
     match command {
         OpCommand::Log => log(cx),
         OpCommand::Show(args) => show(cx, args),
@@ -112,15 +112,15 @@ pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<Outcome, CommandE
     }
 }
 
-fn log(cx: &Context) -> Result<Outcome, CommandError> {
+fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
     let listing = cx.app.list_operations()?;
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for receipt in &listing.found {
             answer.json(&object(cx, receipt)?)?;
         }
     } else if !listing.found.is_empty() {
-        let left = |name, gives_way| Column { name, align: Align::Left, gives_way };
+        let left = |name, gives_way| TableColumn { name, align: ColumnAlign::Left, can_shrink: gives_way };
         let columns = [
             left("id", false),
             left("operation", false),
@@ -144,34 +144,34 @@ fn log(cx: &Context) -> Result<Outcome, CommandError> {
         write!(answer, "{}", table(cx.ui.page(), &columns, &rows))?;
     }
     answer.finish()?;
-    for error in &listing.unread {
+    for error in &listing.errors {
         cx.ui.warn(&error.to_string());
     }
     if listing.found.is_empty() {
         cx.ui.note("no operations yet");
     }
-    Ok(match (listing.unread.is_empty(), listing.found.is_empty()) {
-        (false, _) => Outcome::Partly,
-        (true, true) => Outcome::No,
-        (true, false) => Outcome::Done,
+    Ok(match (listing.errors.is_empty(), listing.found.is_empty()) {
+        (false, _) => CommandOutcome::Partial,
+        (true, true) => CommandOutcome::Negative,
+        (true, false) => CommandOutcome::Done,
     })
 }
 
-fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
+fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
     let receipt = cx.app.find_operation(&args.id)?;
-    let mut answer = cx.ui.answer();
+    let mut answer = cx.ui.output();
     if cx.json {
         answer.json(&object(cx, &receipt)?)?;
         answer.finish()?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let page = cx.ui.page();
     let title = format!("{} {}", receipt.operation, receipt.id);
     writeln!(
         answer,
         "{} {}",
-        page.paint(Label::Title, &title),
-        page.paint(Label::Dim, receipt.state.name())
+        page.paint(TextLabel::Title, &title),
+        page.paint(TextLabel::Dim, receipt.state.name())
     )?;
     writeln!(answer, "  at       {}", receipt.made_at)?;
     writeln!(answer, "  session  {}", receipt.source)?;
@@ -184,20 +184,20 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
     let actions = receipt.files.iter().map(|file| file.action);
     for (file, action) in object(cx, &receipt)?.files.into_iter().zip(actions) {
         let label = match action {
-            FileAction::Create => Label::Added,
-            FileAction::Remove | FileAction::Unlink => Label::Removed,
-            FileAction::Replace | FileAction::Append | FileAction::Move => Label::Warning,
+            FileAction::Create => TextLabel::Added,
+            FileAction::Remove | FileAction::Unlink => TextLabel::Removed,
+            FileAction::Replace | FileAction::Append | FileAction::Move => TextLabel::Warning,
         };
-        let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_view::figure::bytes);
+        let size = |size: Option<u64>| size.map_or_else(|| "–".to_owned(), threadline_view::humanize::bytes);
         let sizes = format!("{} → {}", size(file.bytes_before), size(file.bytes_after));
         let action = page.paint(label, format!("{:<8}", file.action));
         let target = file.target.map(|target| format!(" → {target}")).unwrap_or_default();
-        writeln!(answer, "  {action} {}{target}  {}", file.path, page.paint(Label::Dim, &sizes))?;
+        writeln!(answer, "  {action} {}{target}  {}", file.path, page.paint(TextLabel::Dim, &sizes))?;
         if let Some(backup) = file.backup {
             writeln!(
                 answer,
                 "           {}",
-                page.paint(Label::Dim, format!("kept as {}", visible(&backup)))
+                page.paint(TextLabel::Dim, format!("kept as {}", visible(&backup)))
             )?;
         }
     }
@@ -208,23 +208,23 @@ fn show(cx: &Context, args: &OneArgs) -> Result<Outcome, CommandError> {
             "interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
         ));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn undo(cx: &Context, args: &ReverseArgs) -> Result<Outcome, CommandError> {
+fn undo(cx: &Context, args: &ReverseArgs) -> Result<CommandOutcome, CommandError> {
     let undone =
         cx.app.undo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "undo"))?;
     reversed(cx, &undone, "undone")
 }
 
-fn redo(cx: &Context, args: &RedoArgs) -> Result<Outcome, CommandError> {
+fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
     let redone =
         cx.app.redo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "redo"))?;
     reversed(cx, &redone, "redone")
 }
 
 /// The result of an undo or a redo.
-fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, CommandError> {
+fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {
         let skipped = reversal.skipped.iter().map(|file| LeftObject {
@@ -232,7 +232,7 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, Co
             reason: file.what.clone(),
         });
         let object = ReceiptObject { skipped: skipped.collect(), ..object(cx, receipt)? };
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         answer.json(&object)?;
         answer.finish()?;
     }
@@ -243,13 +243,13 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<Outcome, Co
     };
     cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
     if reversal.foreign_bytes > 0 {
-        let carried = threadline_view::figure::bytes(reversal.foreign_bytes);
+        let carried = threadline_view::humanize::bytes(reversal.foreign_bytes);
         cx.ui.note(&format!("{carried} that other programs have appended since are kept at the end"));
     }
     for file in &reversal.skipped {
         cx.ui.warn(&format!("skipped {}: {}", visible(&file.path.to_string_lossy()), file.what));
     }
-    Ok(if reversal.skipped.is_empty() { Outcome::Done } else { Outcome::Partly })
+    Ok(if reversal.skipped.is_empty() { CommandOutcome::Done } else { CommandOutcome::Partial })
 }
 
 /// Adds hints for files that have changed since.
@@ -265,7 +265,7 @@ fn not_reversed(error: OperationError, verb: &str) -> CommandError {
         .hint(format!("`threadline op show {id}` shows where the previous files are kept"))
 }
 
-fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
+fn forget(cx: &Context, args: &ForgetArgs) -> Result<CommandOutcome, CommandError> {
     let forgotten = match args.all {
         true => cx.app.forget_all_operations()?,
         false => cx.app.forget_operations(&args.ids)?,
@@ -274,7 +274,7 @@ fn forget(cx: &Context, args: &ForgetArgs) -> Result<Outcome, CommandError> {
         1 => "1 receipt forgotten".to_owned(),
         n => format!("{n} receipts forgotten"),
     });
-    Ok(if forgotten == 0 { Outcome::No } else { Outcome::Done })
+    Ok(if forgotten == 0 { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 
 fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, CommandError> {

@@ -1,10 +1,10 @@
 use threadline_session::{ClientVersion, ReplayMessage};
-use threadline_term::Label;
+use threadline_term::TextLabel;
 use threadline_view::wire;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::ui::Answer;
+use crate::error::{CommandError, CommandOutcome};
+use crate::ui::OutputStream;
 
 /// Print the messages that Claude Code would send if it resumed a session
 ///
@@ -24,11 +24,11 @@ pub(crate) struct ReplayArgs {
     client: Option<ClientVersion>,
 }
 
-pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
     let session = threadline_app::read_session(&file.path, &file.id)?;
     let asked = args.client.unwrap_or(ClientVersion::NEWEST);
-    let version = asked.known().unwrap_or(ClientVersion::OLDEST);
+    let version = asked.nearest_known().unwrap_or(ClientVersion::OLDEST);
     if asked < ClientVersion::OLDEST {
         cx.ui.note(&format!(
             "Claude Code {asked} is older than all known versions: using the rules of {version}"
@@ -41,11 +41,11 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
     let replay = session.replay(version);
     let messages = replay.as_deref().unwrap_or_default();
     if cx.json {
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         answer.json_text(&wire::replay(session.id().as_deref(), version, messages))?;
         answer.finish()?;
     } else {
-        let mut answer = cx.ui.long_answer();
+        let mut answer = cx.ui.paged_output();
         for message in messages {
             write_message(cx, &mut answer, message)?;
         }
@@ -55,20 +55,20 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<Outcome, CommandErr
         cx.ui.note(&format!(
             "Claude Code {version} would refuse to resume this session: it contains no conversation"
         ));
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::Negative);
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes a message: one line per block, with its role and the first line of its content.
-fn write_message(cx: &Context, out: &mut Answer, message: &ReplayMessage<'_>) -> std::io::Result<()> {
+fn write_message(cx: &Context, out: &mut OutputStream, message: &ReplayMessage<'_>) -> std::io::Result<()> {
     let page = cx.ui.page();
     for block in &message.content {
         let json = block.json();
         let told = ["text", "thinking", "name", "tool_use_id", "data"];
         let about = told.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
         let first = about.trim_start().lines().next().unwrap_or_default().to_owned();
-        let role = page.paint(Label::Strong, format!("{:<9}", message.role.name()));
+        let role = page.paint(TextLabel::Strong, format!("{:<9}", message.role.name()));
         let line = format!("{:<17} {}", block.kind(), first);
         let line = page.wrap(&line, 9).into_iter().next().unwrap_or_default();
         writeln!(out, "{role} {line}")?;

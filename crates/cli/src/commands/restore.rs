@@ -4,15 +4,15 @@ use threadline_app::restore::{
     ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint,
     count_shell_commands, relative_label, turns_with_changes,
 };
-use threadline_session::{Basis, Family, FileHistory, Turn};
+use threadline_session::{ContentEvidence, FileHistory, SessionFamily, Turn};
 use threadline_store::SessionFile;
-use threadline_term::{Align, Column, Label, table, visible};
-use threadline_view::figure::bytes;
+use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
+use threadline_view::humanize::bytes;
 use threadline_view::wire::RestoredFile;
 
 use crate::commands::edit::command_line;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Restore files as they were at a prompt
 ///
@@ -61,19 +61,19 @@ pub(crate) struct RestoreArgs {
     _dry_run: bool,
 }
 
-pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
     let family = threadline_app::load_unpriced(&file)?.complete()?.family;
     let history = FileHistory::of(&family);
     if history.is_empty() {
         cx.ui.note("no tool changed a file in this session: nothing to restore");
         note_commands(cx, &family);
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::Negative);
     }
     let Some(point) = args.at else {
         list_turns(cx, &family, &history)?;
         note_commands(cx, &family);
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     };
     let (at, number) = point.resolve(&family)?;
     let moment = match number {
@@ -97,22 +97,22 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<Outcome, CommandEr
     let is_missing =
         |file: &FileRestore| file.action == RestoreAction::Cannot || file.outside && !args.outside;
     let partly = args.apply && plan.files.iter().any(is_missing);
-    Ok(if partly { Outcome::Partly } else { Outcome::Done })
+    Ok(if partly { CommandOutcome::Partial } else { CommandOutcome::Done })
 }
 
 /// Lists the turns that changed files, with the files.
-fn list_turns(cx: &Context, family: &Family, history: &FileHistory) -> Result<(), CommandError> {
+fn list_turns(cx: &Context, family: &SessionFamily, history: &FileHistory) -> Result<(), CommandError> {
     let listed = turns_with_changes(family, history);
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for turn in &listed {
         if cx.json {
             answer.json(turn)?;
             continue;
         }
         let page = cx.ui.page();
-        let number = page.paint(Label::Strong, format!("{:>4}", turn.turn));
+        let number = page.paint(TextLabel::Strong, format!("{:>4}", turn.turn));
         let prompt = page.wrap(&visible(&turn.prompt), 8).into_iter().next().unwrap_or_default();
-        writeln!(answer, "{number}  {}", page.paint(Label::Prompt, &prompt))?;
+        writeln!(answer, "{number}  {}", page.paint(TextLabel::Prompt, &prompt))?;
         for file in &turn.files {
             let by = match file.edits {
                 0 => "changed by something else than an edit".to_owned(),
@@ -120,7 +120,7 @@ fn list_turns(cx: &Context, family: &Family, history: &FileHistory) -> Result<()
                 n => format!("{n} edits"),
             };
             let path = visible(&relative_label(&file.path, history.root())).into_owned();
-            writeln!(answer, "      {path}  {}", page.paint(Label::Dim, &by))?;
+            writeln!(answer, "      {path}  {}", page.paint(TextLabel::Dim, &by))?;
         }
     }
     answer.finish()?;
@@ -133,13 +133,13 @@ fn list_turns(cx: &Context, family: &Family, history: &FileHistory) -> Result<()
 fn report(
     cx: &Context,
     args: &RestoreArgs,
-    family: &Family,
+    family: &SessionFamily,
     title: &str,
     files: &[FileRestore],
     receipt: Option<&str>,
 ) -> Result<(), CommandError> {
     let is_written = |file: &FileRestore| RestorePlan::writes(file, args.outside);
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for file in files {
             answer.json(&object(file, receipt.filter(|_| is_written(file))))?;
@@ -155,7 +155,11 @@ fn report(
         answer.finish()?;
         return Ok(());
     }
-    let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
+    let text = |name: &'static str, gives_way: bool| TableColumn {
+        name,
+        align: ColumnAlign::Left,
+        can_shrink: gives_way,
+    };
     let columns =
         [text("file", true), text("as it was", false), text("now", false), text("known from", false)];
     let turns = family.main.turns();
@@ -169,11 +173,11 @@ fn report(
     let row = |file: &FileRestore| {
         let known = match (&file.source, file.basis) {
             (ContentSource::Nothing, _) => "–".to_owned(),
-            (source, Basis::Then) => source.name().to_owned(),
-            (source, Basis::Before(idx)) => {
+            (source, ContentEvidence::Exact) => source.name().to_owned(),
+            (source, ContentEvidence::Earlier(idx)) => {
                 format!("{}, unchanged since turn {}", source.name(), turn_of(idx))
             }
-            (source, Basis::After(idx)) => {
+            (source, ContentEvidence::Later(idx)) => {
                 format!("{} of turn {}, the first", source.name(), turn_of(idx))
             }
         };
@@ -186,7 +190,7 @@ fn report(
         if files.is_empty() {
             continue;
         }
-        writeln!(answer, "{}", page.paint(Label::Title, title))?;
+        writeln!(answer, "{}", page.paint(TextLabel::Title, title))?;
         let rows: Vec<Vec<String>> = files.iter().map(row).collect();
         answer.text(&table(page, &columns, &rows))?;
     }
@@ -242,9 +246,9 @@ fn object(file: &FileRestore, receipt: Option<&str>) -> RestoredFile {
         source: file.source.name(),
         backup: file.backup.clone(),
         basis: match file.basis {
-            Basis::Then => "exact",
-            Basis::Before(_) => "earlier",
-            Basis::After(_) => "later",
+            ContentEvidence::Exact => "exact",
+            ContentEvidence::Earlier(_) => "earlier",
+            ContentEvidence::Later(_) => "later",
         },
         size_bytes: file.content.as_ref().map(|content| content.len() as u64),
         lines_added: file.changed_lines().map(|(added, _)| added as u64),
@@ -267,7 +271,7 @@ fn note_missing(cx: &Context, session: &SessionFile, files: &[FileRestore]) {
 }
 
 /// Notes that changes by shell commands cannot be restored.
-fn note_commands(cx: &Context, family: &Family) {
+fn note_commands(cx: &Context, family: &SessionFamily) {
     match count_shell_commands(family) {
         0 => {}
         1 => cx.ui.note("changes made by 1 shell command cannot be restored"),

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use threadline_search::{Query, QueryError};
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
-use self::report::Report;
+use self::report::SearchReport;
 
 /// Search all sessions and their sub-agents
 ///
@@ -98,7 +98,7 @@ enum Sort {
     Rank,
 }
 
-pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {
     if args.interactive {
         return picker::run(cx, &args.query.join(" "), args.project.as_deref());
     }
@@ -109,7 +109,7 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<Outcome, CommandErr
         Sort::Time => (0..scope.sessions.len()).collect(),
         Sort::Rank => scope.ranked(&query),
     };
-    let mut report = Report::new(cx, args, &scope.sessions);
+    let mut report = SearchReport::new(cx, args, &scope.sessions);
     scope.search_in(&order, &query, context, &AtomicBool::new(false), &mut |event| report.event(event))?;
     report.finish(&scope.unread)
 }

@@ -3,11 +3,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use threadline_web::{Keys, Limits, Options, Server};
+use threadline_web::{AccessKeys, ConnectionLimits, Server, ServerOptions};
 
 use crate::context::Context;
 use crate::env;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Show sessions in the browser, live
 ///
@@ -33,18 +33,18 @@ pub(crate) struct ServeArgs {
     no_open: bool,
 }
 
-pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<CommandOutcome, CommandError> {
     if !args.host.is_loopback() && !args.allow_remote {
         return Err(CommandError::new(format!("{} is reachable from other machines", args.host)).hint(
             "sessions may contain secrets; add --allow-remote to accept connections from other machines",
         ));
     }
-    let options = Options {
+    let options = ServerOptions {
         host: args.host,
         port: args.port,
-        keys: Keys { token: random()?, code: random()?, cookie: random()? },
-        limits: Limits::default(),
-        zone: crate::env::zone(),
+        keys: AccessKeys { token: random_key()?, code: random_key()?, cookie: random_key()? },
+        limits: ConnectionLimits::default(),
+        zone: crate::env::time_zone(),
     };
     // Reports an error in the price list before the server starts.
     cx.app.prices()?;
@@ -56,15 +56,15 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
             _ => refused,
         }
     })?;
-    let mut answer = cx.ui.answer();
-    writeln!(answer, "{}", server.address())?;
+    let mut answer = cx.ui.output();
+    writeln!(answer, "{}", server.token_url())?;
     answer.flush()?;
     if !args.no_open && std::io::stdout().is_terminal() {
-        open(&server.opening_address());
+        open_browser(&server.browser_url());
     }
     server.run()?;
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Re-executes this process with `MALLOC_MMAP_THRESHOLD_` set, unless it is set already.
@@ -73,7 +73,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<Outcome, CommandErro
 /// A server that opens and closes large sessions then grows to several times the size of its data. glibc
 /// reads the variable only at startup. If this fails, the server uses more memory but works the same.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub(crate) fn give_memory_back() {
+pub(crate) fn set_malloc_threshold() {
     use std::os::unix::process::CommandExt;
     if env::get(env::MALLOC_MMAP_THRESHOLD).is_some() {
         return;
@@ -86,10 +86,10 @@ pub(crate) fn give_memory_back() {
 
 /// Other allocators need no setting.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn give_memory_back() {}
+pub(crate) fn set_malloc_threshold() {}
 
 /// Returns 128 random bits in hexadecimal.
-fn random() -> Result<String, CommandError> {
+fn random_key() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CommandError::new(format!("cannot generate random numbers: {error}")))?;
@@ -97,7 +97,7 @@ fn random() -> Result<String, CommandError> {
 }
 
 /// Opens a URL in the browser. Errors are ignored, since the URL was printed.
-fn open(address: &str) {
+fn open_browser(address: &str) {
     let opener = if cfg!(target_os = "macos") {
         &["open"][..]
     } else if cfg!(windows) {

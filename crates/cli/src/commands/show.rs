@@ -6,16 +6,17 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use threadline_app::LoadedSession;
-use threadline_session::{Family, ToolCall};
-use threadline_term::{Style, Telegraph, TermText, render_outline, render_transcript};
-use threadline_view::figure::plural;
+use threadline_session::{SessionFamily, ToolCall};
+use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
+use threadline_view::humanize::plural;
 use threadline_view::{
-    Filter, Level, Telling, Transcript, TurnView, anchor_line, changes, findings, outline, patch, wire,
+    DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, TurnView, anchor_line, changes, findings,
+    outline, patch, wire,
 };
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::ui::Answer;
+use crate::error::{CommandError, CommandOutcome};
+use crate::ui::OutputStream;
 
 /// Show a session as a conversation
 ///
@@ -75,7 +76,7 @@ pub(crate) enum LevelChoice {
     Raw,
 }
 
-impl From<LevelChoice> for Level {
+impl From<LevelChoice> for DetailLevel {
     fn from(choice: LevelChoice) -> Self {
         match choice {
             LevelChoice::Prompts => Self::Prompts,
@@ -87,7 +88,7 @@ impl From<LevelChoice> for Level {
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, CommandError> {
     let (needle, anchor) = match args.session.rsplit_once("#m") {
         Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
             (needle, Some(format!("m{line}")))
@@ -103,7 +104,8 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
     }
     let loaded = cx.app.load(&file)?;
     let kept = |path: &str| threadline_app::kept_output(&file, path);
-    let telling = Telling { family: &loaded.family, kept: &kept, spending: loaded.spending.as_ref() };
+    let telling =
+        TranscriptBuilder { family: &loaded.family, read_output: &kept, spending: loaded.spending.as_ref() };
     let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
     let shown = if args.outline && !cx.json && anchor.is_none() {
         show_outline(cx, args, telling)
@@ -119,25 +121,29 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<Outcome, CommandError
 }
 
 /// Writes the conversation turn by turn while it is built, so that the first screen appears at once.
-fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outcome, CommandError> {
+fn show_told(
+    cx: &Context,
+    args: &ShowArgs,
+    telling: TranscriptBuilder<'_>,
+) -> Result<CommandOutcome, CommandError> {
     let (filter, style) = (filter(args), style(args));
-    let mut telegraph = Telegraph::new(cx.ui.page(), &style);
-    let mut answer = cx.ui.long_answer();
+    let mut telegraph = TranscriptRenderer::new(cx.ui.page(), &style);
+    let mut answer = cx.ui.paged_output();
     let mut result = Ok(());
     let mut written = 0;
-    let mut write = |text: TermText, answer: &mut Answer| -> io::Result<()> {
+    let mut write = |text: TermText, answer: &mut OutputStream| -> io::Result<()> {
         answer.text(&text)?;
-        // What fills a screen is sent at once, and what follows in larger pieces.
+        // Flush the first screens at once, and the rest in larger pieces.
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
     let mut begun = false;
     let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
-    let mut told = telling.some_turns(&wanted, &mut |told, mut turn| {
+    let mut told = telling.each_wanted_turn(&wanted, &mut |told, mut turn| {
         if !std::mem::replace(&mut begun, true) {
-            result = write(telegraph.head(told), &mut answer);
+            result = write(telegraph.header(told), &mut answer);
         }
-        if result.is_ok() && filter.keep_of(&mut turn) {
+        if result.is_ok() && filter.keep_turn(&mut turn) {
             result = write(telegraph.turn(&turn), &mut answer);
         }
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -150,39 +156,43 @@ fn show_told(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outc
         told.agents.clear();
     }
     if !begun {
-        write(telegraph.head(&told), &mut answer)?;
+        write(telegraph.header(&told), &mut answer)?;
     }
-    telegraph.rest(&told, |text| write(text, &mut answer))?;
+    telegraph.footer(&told, |text| write(text, &mut answer))?;
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes one line per turn.
-fn show_outline(cx: &Context, args: &ShowArgs, telling: Telling<'_>) -> Result<Outcome, CommandError> {
+fn show_outline(
+    cx: &Context,
+    args: &ShowArgs,
+    telling: TranscriptBuilder<'_>,
+) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args);
     let mut lines = Vec::new();
     let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
     telling.each_turn(&wanted, &mut |mut turn| {
-        if filter.keep_of(&mut turn) {
+        if filter.keep_turn(&mut turn) {
             lines.extend(outline(&[turn]));
         }
     });
-    let mut answer = cx.ui.long_answer();
+    let mut answer = cx.ui.paged_output();
     answer.text(&render_outline(&lines, cx.ui.page()))?;
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-/// Up to here what is written goes out turn by turn.
+/// Output up to this many bytes is flushed after every turn.
 const FIRST_SCREENS: usize = 1 << 16;
 
-/// Writes what is not told turn by turn.
+/// Writes the forms that need the whole transcript: JSON, a single item, and the lines of the log.
 fn show_whole(
     cx: &Context,
     args: &ShowArgs,
-    telling: Telling<'_>,
+    telling: TranscriptBuilder<'_>,
     anchor: Option<&str>,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let transcript = match anchor {
         Some(anchor) => transcript_of(args, telling, anchor)?,
         None => transcript(args, telling, &|number, count| {
@@ -190,7 +200,7 @@ fn show_whole(
         }),
     };
     if cx.json {
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         let mut result = Ok(());
         wire::show(&transcript, &mut |object| {
             if result.is_ok() {
@@ -199,9 +209,9 @@ fn show_whole(
         });
         result?;
         answer.finish()?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
-    let mut answer = cx.ui.long_answer();
+    let mut answer = cx.ui.paged_output();
     let text = if args.outline {
         render_outline(&outline(&transcript.turns), cx.ui.page())
     } else if matches!(args.level, LevelChoice::Raw) {
@@ -212,13 +222,17 @@ fn show_whole(
     };
     answer.text(&text)?;
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-/// The turns that are wanted, and what else is asked for.
-fn transcript(args: &ShowArgs, telling: Telling<'_>, wanted: &dyn Fn(usize, usize) -> bool) -> Transcript {
+/// Returns the transcript with the selected turns, filtered.
+fn transcript(
+    args: &ShowArgs,
+    telling: TranscriptBuilder<'_>,
+    wanted: &dyn Fn(usize, usize) -> bool,
+) -> Transcript {
     let mut turns = Vec::new();
-    let told = telling.some_turns(wanted, &mut |_, turn| {
+    let told = telling.each_wanted_turn(wanted, &mut |_, turn| {
         turns.push(turn);
         ControlFlow::Continue(())
     });
@@ -231,13 +245,17 @@ fn transcript(args: &ShowArgs, telling: Telling<'_>, wanted: &dyn Fn(usize, usiz
     transcript
 }
 
-/// The turn that holds the item of this name.
-fn transcript_of(args: &ShowArgs, telling: Telling<'_>, anchor: &str) -> Result<Transcript, CommandError> {
+/// Returns the transcript of the turn that contains the item with this anchor.
+fn transcript_of(
+    args: &ShowArgs,
+    telling: TranscriptBuilder<'_>,
+    anchor: &str,
+) -> Result<Transcript, CommandError> {
     let line = anchor_line(anchor);
-    // Mostly it stands in the conversation, and no other turn need be told.
-    if let Some(number) = line.and_then(|line| telling.turn_on(line)) {
+    // If it is in the conversation, only its turn is built.
+    if let Some(number) = line.and_then(|line| telling.turn_of_line(line)) {
         let mut turns = Vec::new();
-        let told = telling.some_turns(&|other, _| other == number, &mut |_, turn| {
+        let told = telling.each_wanted_turn(&|other, _| other == number, &mut |_, turn| {
             turns.push(turn);
             ControlFlow::Break(())
         });
@@ -253,22 +271,21 @@ fn transcript_of(args: &ShowArgs, telling: Telling<'_>, anchor: &str) -> Result<
     Ok(transcript)
 }
 
-fn filter(args: &ShowArgs) -> Filter {
-    Filter {
+fn filter(args: &ShowArgs) -> TranscriptFilter {
+    TranscriptFilter {
         level: args.level.into(),
         tools: args.tool.clone(),
-        errors: args.errors,
+        errors_only: args.errors,
         role: args.role.clone(),
     }
 }
 
-fn style(args: &ShowArgs) -> Style {
-    Style { level: args.level.into(), zone: crate::env::zone() }
+fn style(args: &ShowArgs) -> TranscriptStyle {
+    TranscriptStyle { level: args.level.into(), zone: crate::env::time_zone() }
 }
 
-/// The lines of the log as they are: all, or those that what was chosen stands on, and the results of its
-/// calls.
-fn raw(family: &Family, chosen: Option<&Transcript>) -> TermText {
+/// Returns the lines of the log: all, or those of the chosen items and of the results of their calls.
+fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
     let entries = family.main.entries();
     let lines: Option<HashSet<u64>> = chosen.map(|chosen| {
         let branches = chosen.branches.iter().flat_map(|branch| &branch.turns);
@@ -291,11 +308,11 @@ fn raw(family: &Family, chosen: Option<&Transcript>) -> TermText {
     out
 }
 
-fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<Outcome, CommandError> {
+fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, CommandError> {
     let family = &loaded.family;
     let changes = changes(family);
     let cwd = loaded.cwd();
-    let mut answer = cx.ui.long_answer();
+    let mut answer = cx.ui.paged_output();
     answer.patch(cx.ui.page(), &patch(&changes, cwd.as_deref()))?;
     answer.finish()?;
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
@@ -314,12 +331,12 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<Outcome, CommandEr
         let commands = plural(commands as u64, "shell command");
         cx.ui.note(&format!("file changes made by {commands} are not in the log"));
     }
-    let outcome = if changes.is_empty() { Outcome::No } else { Outcome::Done };
+    let outcome = if changes.is_empty() { CommandOutcome::Negative } else { CommandOutcome::Done };
     Ok(cx.warn_unread(&loaded.unread, outcome))
 }
 
-/// Leaves the turn that holds the item of this name; for a line that is told with another (a result with its
-/// call, a summary with its compaction), the turn that it stands in.
+/// Keeps the turn that contains the item with this anchor. A line that is shown with another one (a result
+/// with its call, a summary with its compaction) selects the turn of that line.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
     let left = transcript.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();

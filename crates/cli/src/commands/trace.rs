@@ -1,14 +1,14 @@
 //! `trace`: sends turns to Langfuse or any OpenTelemetry receiver.
 
+mod config;
 mod hook;
 mod install;
 mod push;
-mod setup;
 mod status;
 mod tree;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Send turns to Langfuse or any OpenTelemetry receiver
 #[derive(Debug, clap::Subcommand)]
@@ -20,12 +20,12 @@ pub(crate) enum TraceCommand {
     Uninstall(install::UninstallArgs),
 }
 
-pub(crate) fn run(cx: &Context, command: &TraceCommand) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, command: &TraceCommand) -> Result<CommandOutcome, CommandError> {
     match command {
         TraceCommand::Push(args) => push::run(cx, args),
         TraceCommand::Hook(args) => hook::run(cx, args),
         TraceCommand::Status(args) => status::run(cx, args),
         TraceCommand::Install(args) => install::run(cx, args),
-        TraceCommand::Uninstall(args) => install::run_back(cx, args),
+        TraceCommand::Uninstall(args) => install::run_uninstall(cx, args),
     }
 }

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use threadline_app::UsageSelection;
 use threadline_app::time::TimeRange;
-use threadline_usage::{Book, By, GroupKey, Groups, Wants};
+use threadline_usage::{CallGroupKey, CallGroups, GroupBy, PriceBook, ScanOptions};
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Count tokens and cost
 ///
@@ -37,7 +37,8 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Only calls from this day on: 2026-11-01, 2026-11, `today`, `yesterday`, or a distance such as `7d`, `2w`, `12h`
+    /// Only calls from this day on: 2026-11-01, 2026-11, `today`, `yesterday`, or a distance such as `7d`,
+    /// `2w`, `12h`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
@@ -94,7 +95,7 @@ struct Pricing {
 impl Pricing {
     fn zone(&self) -> Result<TimeZone, CommandError> {
         match &self.tz {
-            None => Ok(crate::env::zone()),
+            None => Ok(crate::env::time_zone()),
             Some(name) if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
             Some(name) => TimeZone::get(name).map_err(|_| {
                 CommandError::new(format!("unknown time zone `{name}`"))
@@ -103,7 +104,7 @@ impl Pricing {
         }
     }
 
-    fn book(&self, cx: &Context) -> Result<Arc<Book>, CommandError> {
+    fn book(&self, cx: &Context) -> Result<Arc<PriceBook>, CommandError> {
         match &self.prices {
             Some(file) => Ok(Arc::new(threadline_app::price_list(Some(file))?)),
             None => Ok(cx.app.prices()?),
@@ -131,7 +132,7 @@ enum Grouping {
     Branch,
 }
 
-impl From<Grouping> for By {
+impl From<Grouping> for GroupBy {
     fn from(grouping: Grouping) -> Self {
         match grouping {
             Grouping::Day => Self::Day,
@@ -146,7 +147,7 @@ impl From<Grouping> for By {
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<CommandOutcome, CommandError> {
     if let Some(UsageCommand::Statusline(args)) = &args.command {
         return statusline::run(cx, args);
     }
@@ -155,7 +156,7 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
     let now = Timestamp::now();
     let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &now.to_zoned(zone.clone()))?;
     let UsageSelection { logs, sessions } = cx.app.usage_logs(&args.sessions)?;
-    let wants = Wants {
+    let wants = ScanOptions {
         tools: args.by == Grouping::Tool,
         records: args.explain,
         limits: args.blocks,
@@ -166,11 +167,12 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
     drop(progress);
     let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
     let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
-    let report = report::Report { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
+    let report =
+        report::UsageReport { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
     let by = args.by.into();
     let wanted =
-        |key: &GroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
-    let mut groups = Groups::of(&read.calls, by, &book, &zone, keep);
+        |key: &CallGroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
+    let mut groups = CallGroups::of(&read.calls, by, &book, &zone, keep);
     if !args.only.is_empty() {
         groups.retain(wanted);
     }
@@ -184,13 +186,13 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<Outcome, CommandErro
     } else {
         report.groups(&read.calls, by, &groups)?
     };
-    report.notes(&read, &groups.total);
+    report.write_notes(&read, &groups.total);
     Ok(match (read.unread.is_empty(), found) {
-        (false, _) => Outcome::Partly,
-        (true, true) => Outcome::Done,
+        (false, _) => CommandOutcome::Partial,
+        (true, true) => CommandOutcome::Done,
         (true, false) => {
             cx.ui.note("no model calls found");
-            Outcome::No
+            CommandOutcome::Negative
         }
     })
 }

@@ -26,7 +26,7 @@ fn a_sound_session_is_clean() {
 }
 
 #[test]
-fn a_finding_says_where_what_and_how_to_mend_it() {
+fn a_finding_has_a_location_a_message_and_a_repair() {
     let home = TestHome::new();
     let broken = SOUND.replace("r1 <- a1  result t1 \"a\"", "").replace("<- r1", "<- a1");
     let path = home.session("broken", &broken);
@@ -50,7 +50,7 @@ fn a_finding_says_where_what_and_how_to_mend_it() {
 }
 
 #[test]
-fn notes_come_when_asked_for_and_are_no_fault() {
+fn notes_are_shown_on_request_and_are_not_failures() {
     let home = TestHome::new();
     home.session("moved", &SOUND.replace("m2 text \"One file.\"", "m2 text \"One file.\" cwd=/elsewhere"));
     assert_eq!(at_home(&home, &["check", "last", "--json"]).out, "");
@@ -59,12 +59,12 @@ fn notes_come_when_asked_for_and_are_no_fault() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn an_unreadable_log_is_an_error() {
     assert_eq!(threadline(["check", "/no/such/log.jsonl"]).code, 2);
 }
 
 #[test]
-fn every_demo_session_but_the_dead_one_is_sound() {
+fn all_demo_sessions_except_the_crashed_one_are_sound() {
     let run = threadline(["--demo", "check", "--json"]);
     for finding in run.json_lines() {
         assert!(finding["path"].as_str().unwrap().contains("6ea14630"), "{finding}");

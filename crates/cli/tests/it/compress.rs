@@ -49,7 +49,7 @@ fn the_summary_is_printed_and_nothing_is_written() {
 }
 
 #[test]
-fn a_compressed_session_replays_its_summary_and_its_end() {
+fn a_compressed_session_replays_its_summary_and_last_turn() {
     let home = home();
     let run = at_home(&home, &["edit", "compress", "last", "--apply", "--json"]).json();
     assert_eq!(run["operation"], "compress");
@@ -62,7 +62,7 @@ fn a_compressed_session_replays_its_summary_and_its_end() {
 }
 
 #[test]
-fn another_summary_goes_in_place_and_out_again() {
+fn a_supplied_summary_is_applied_in_place_and_undone() {
     let home = home();
     let id = session_uuid("s");
     let log = home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));

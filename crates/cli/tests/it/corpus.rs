@@ -7,26 +7,26 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::run::{Run, threadline};
+use crate::run::{RunOutput, threadline};
 
 /// Maximum number of sessions and maximum log size in bytes. Debug builds are slow, so they read only a few
 /// small logs.
-const MOST: (usize, u64) = if cfg!(debug_assertions) { (8, 60_000) } else { (usize::MAX, u64::MAX) };
+const LIMITS: (usize, u64) = if cfg!(debug_assertions) { (8, 60_000) } else { (usize::MAX, u64::MAX) };
 
 const LEVELS: [&str; 5] = ["prompts", "chat", "tools", "full", "raw"];
 
 #[test]
-fn every_session_in_every_format_at_every_level() {
+fn every_session_exports_in_every_format_at_every_level() {
     let mut sessions = threadline_testkit::shared_logs();
     sessions.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with("agent-"));
-    sessions.retain(|path| std::fs::metadata(path).unwrap().len() <= MOST.1);
+    sessions.retain(|path| std::fs::metadata(path).unwrap().len() <= LIMITS.1);
     // Samples sessions evenly across projects.
-    let step = sessions.len().div_ceil(MOST.0).max(1);
+    let step = sessions.len().div_ceil(LIMITS.0).max(1);
     let sessions: Vec<_> = sessions.iter().step_by(step).collect();
-    sessions.par_iter().for_each(|path| draw(path));
+    sessions.par_iter().for_each(|path| export_all_formats(path));
 }
 
-fn draw(path: &Path) {
+fn export_all_formats(path: &Path) {
     let name = path.to_str().unwrap();
     let run = |args: &[&str]| {
         let run = threadline(args);
@@ -40,15 +40,15 @@ fn draw(path: &Path) {
         assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{name}");
     }
     let json = run(&["export", "json", name]);
-    check(&json, name);
-    nothing_is_lost(path, &json.json_lines());
+    check_items(&json, name);
+    assert_all_content_is_exported(path, &json.json_lines());
 }
 
 /// Asserts that every text, thinking block, tool call and result of a session and its sub-agents is in the
 /// exported JSON, on whichever branch it is.
-fn nothing_is_lost(path: &Path, told: &[Value]) {
+fn assert_all_content_is_exported(path: &Path, told: &[Value]) {
     let mut haystack = String::new();
-    told.iter().for_each(|line| strings(line, &mut haystack));
+    told.iter().for_each(|line| collect_strings(line, &mut haystack));
     let calls: BTreeMap<&str, &Value> = told
         .iter()
         .filter_map(|line| Some((line["id"].as_str().filter(|_| line["kind"] == "call")?, line)))
@@ -73,13 +73,17 @@ fn nothing_is_lost(path: &Path, told: &[Value]) {
                     continue;
                 }
                 if let Some(text) = content.as_str() {
-                    assert!(is_told(text, &haystack, lines.contains(&line_no)), "{}: {text}", at());
+                    assert!(is_exported(text, &haystack, lines.contains(&line_no)), "{}: {text}", at());
                 }
                 for block in content.as_array().into_iter().flatten() {
                     match block["type"].as_str().unwrap_or_default() {
                         "text" => {
                             let text = block["text"].as_str().unwrap_or_default();
-                            assert!(is_told(text, &haystack, lines.contains(&line_no)), "{}: {text}", at());
+                            assert!(
+                                is_exported(text, &haystack, lines.contains(&line_no)),
+                                "{}: {text}",
+                                at()
+                            );
                         }
                         "thinking" => assert!(
                             thoughts.contains(block["thinking"].as_str().unwrap_or_default()),
@@ -94,9 +98,9 @@ fn nothing_is_lost(path: &Path, told: &[Value]) {
                             let mut text = String::new();
                             match &block["content"] {
                                 Value::Array(blocks) => {
-                                    blocks.iter().for_each(|block| strings(&block["text"], &mut text))
+                                    blocks.iter().for_each(|block| collect_strings(&block["text"], &mut text))
                                 }
-                                other => strings(other, &mut text),
+                                other => collect_strings(other, &mut text),
                             }
                             for part in text.split('\u{1}') {
                                 assert!(haystack.contains(part), "{}: {part}", at());
@@ -112,26 +116,26 @@ fn nothing_is_lost(path: &Path, told: &[Value]) {
 
 /// Returns whether a text is exported, ignoring whitespace. For text that begins with a tag, an item with the
 /// same line number is enough.
-fn is_told(text: &str, haystack: &str, in_its_place: bool) -> bool {
+fn is_exported(text: &str, haystack: &str, in_its_place: bool) -> bool {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     haystack.contains(&words) || (words.starts_with('<') && in_its_place)
 }
 
 /// Appends every string in a value, with whitespace normalised and a separator after each.
-fn strings(value: &Value, out: &mut String) {
+fn collect_strings(value: &Value, out: &mut String) {
     match value {
         Value::String(text) => {
             out.extend(text.split_whitespace().flat_map(|word| [" ", word]).skip(1));
             out.push('\u{1}');
         }
-        Value::Array(values) => values.iter().for_each(|value| strings(value, out)),
-        Value::Object(members) => members.values().for_each(|value| strings(value, out)),
+        Value::Array(values) => values.iter().for_each(|value| collect_strings(value, out)),
+        Value::Object(members) => members.values().for_each(|value| collect_strings(value, out)),
         _ => {}
     }
 }
 
 /// Asserts that the first line is the session, that every item has a kind, and that no item occurs twice.
-fn check(run: &Run, name: &str) {
+fn check_items(run: &RunOutput, name: &str) {
     let lines = run.json_lines();
     assert_eq!(lines[0]["type"], "session", "{name}");
     let items = lines.iter().filter(|line| line["type"] == "item");

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use threadline_testkit::TestHome;
 
-use crate::run::{Run, command};
+use crate::run::{RunOutput, command};
 
 const LOOM: &str = r#"
 u1        user   "list"
@@ -16,12 +16,12 @@ a2 <- r1  reply  m2 text "One file."
 "#;
 
 /// A Claude Code home with a separate state directory for receipts.
-pub(crate) struct World {
+pub(crate) struct EditFixture {
     pub(crate) home: TestHome,
     pub(crate) state: tempfile::TempDir,
 }
 
-impl World {
+impl EditFixture {
     pub(crate) fn new() -> Self {
         Self { home: TestHome::new(), state: tempfile::tempdir().unwrap() }
     }
@@ -32,12 +32,12 @@ impl World {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> RunOutput {
         let done = self.command(args).output().unwrap();
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).unwrap().replace(self.home.root().to_str().unwrap(), "[home]")
         };
-        Run { code: done.status.code().unwrap_or(-1), out: text(done.stdout), err: text(done.stderr) }
+        RunOutput { code: done.status.code().unwrap_or(-1), out: text(done.stdout), err: text(done.stderr) }
     }
 
     pub(crate) fn receipts(&self) -> usize {
@@ -50,8 +50,8 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn a_plan_writes_nothing_and_says_what_it_would_do() {
-    let world = World::new();
+fn a_plan_writes_nothing_and_shows_its_changes() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let run = world.run(&["edit", "title", "last", "The loom"]);
@@ -73,8 +73,8 @@ fn a_plan_writes_nothing_and_says_what_it_would_do() {
 }
 
 #[test]
-fn what_is_applied_can_be_undone_to_the_byte() {
-    let world = World::new();
+fn an_applied_edit_is_undone_byte_for_byte() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let run = world.run(&["edit", "title", "last", "The \"loom\"", "--apply", "--json"]);
@@ -94,8 +94,8 @@ fn what_is_applied_can_be_undone_to_the_byte() {
 }
 
 #[test]
-fn lines_that_were_added_since_survive_undo_and_redo() {
-    let world = World::new();
+fn lines_appended_later_survive_undo_and_redo() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let line = "{\"type\":\"mode\"}\n";
@@ -126,8 +126,8 @@ fn lines_that_were_added_since_survive_undo_and_redo() {
 }
 
 #[test]
-fn an_undo_is_refused_when_a_file_was_changed_and_names_it() {
-    let world = World::new();
+fn an_undo_of_a_changed_file_fails_and_names_the_file() {
+    let world = EditFixture::new();
     world.home.session("loom", LOOM);
     let object = world.run(&["edit", "clone", "last", "--apply", "--json"]).json();
     let clone = std::path::PathBuf::from(
@@ -151,9 +151,9 @@ fn an_undo_is_refused_when_a_file_was_changed_and_names_it() {
 }
 
 #[test]
-fn an_operation_is_undone_and_redone_over_and_over() {
-    let world = World::new();
-    let id = full(&world);
+fn an_operation_can_be_undone_and_redone_repeatedly() {
+    let world = EditFixture::new();
+    let id = full_session(&world);
     for edit in [
         &["edit", "clone", &id, "--apply"][..],
         &["edit", "strip", &id, "--tools", "--in-place", "--apply"],
@@ -161,29 +161,29 @@ fn an_operation_is_undone_and_redone_over_and_over() {
         &["edit", "move", &id, "--cwd", "/srv/loom", "--apply"],
         &["edit", "delete", &id, "--apply"],
     ] {
-        let before = files(&world);
+        let before = all_files(&world);
         assert_eq!(world.run(edit).code, 0, "{edit:?}");
-        let after = files(&world);
+        let after = all_files(&world);
         for _ in 0..2 {
             let undo = world.run(&["op", "undo"]);
             assert_eq!(undo.code, 0, "{edit:?}: {undo}");
-            assert_eq!(files(&world), before, "{edit:?}");
+            assert_eq!(all_files(&world), before, "{edit:?}");
             let redo = world.run(&["op", "redo"]);
             assert_eq!(redo.code, 0, "{edit:?}: {redo}");
-            assert_eq!(files(&world), after, "{edit:?}");
+            assert_eq!(all_files(&world), after, "{edit:?}");
         }
         assert_eq!(world.run(&["op", "redo"]).code, 2, "nothing is left to redo");
         assert_eq!(world.run(&["op", "undo"]).code, 0);
         assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
-        assert_eq!(files(&world), before, "{edit:?}");
+        assert_eq!(all_files(&world), before, "{edit:?}");
     }
 }
 
 #[test]
 #[cfg(unix)]
-fn of_a_linked_log_only_the_link_is_deleted_or_moved() {
+fn deleting_or_moving_a_linked_log_affects_only_the_link() {
     for args in [&["edit", "delete"][..], &["edit", "move", "--cwd", "/srv/loom"]] {
-        let world = World::new();
+        let world = EditFixture::new();
         let path = world.home.session("loom", LOOM);
         let before = read(&path);
         let id = path.file_stem().unwrap().to_str().unwrap();
@@ -212,16 +212,16 @@ fn of_a_linked_log_only_the_link_is_deleted_or_moved() {
 
 #[test]
 #[cfg(unix)]
-fn where_a_title_could_not_be_undone_it_is_not_set() {
+fn a_title_is_not_set_if_it_could_not_be_undone() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let folder = path.parent().unwrap();
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o500)).unwrap();
     if std::fs::write(folder.join("probe"), "").is_ok() {
         std::fs::remove_file(folder.join("probe")).unwrap();
-        threadline_testkit::skipped("this user may write everywhere");
+        threadline_testkit::report_skipped("this user may write everywhere");
         return;
     }
     let run = world.run(&["edit", "title", "last", "T", "--apply"]);
@@ -234,8 +234,8 @@ fn where_a_title_could_not_be_undone_it_is_not_set() {
 /// Runs several edits of the same log at once: those that find it changed since planning fail, and the
 /// receipts of the others can be undone.
 #[test]
-fn the_second_of_two_editors_changes_nothing_and_the_first_can_be_undone() {
-    let world = World::new();
+fn concurrent_edits_conflict_and_the_applied_one_can_be_undone() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let strip = &["edit", "strip", "last", "--tools", "--in-place", "--apply"];
@@ -262,8 +262,8 @@ fn the_second_of_two_editors_changes_nothing_and_the_first_can_be_undone() {
 }
 
 #[test]
-fn a_clone_is_a_session_of_its_own() {
-    let world = World::new();
+fn a_clone_is_an_independent_session() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let run = world.run(&["edit", "clone", "last", "--apply", "--json"]);
@@ -297,8 +297,8 @@ fn a_clone_is_a_session_of_its_own() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_session_that_is_open_is_left_alone() {
-    let world = World::new();
+fn an_open_session_is_not_edited() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let id = path.file_stem().unwrap().to_str().unwrap();
     world.home.file("sessions/1.json", format!("{{\"pid\":{},\"sessionId\":\"{id}\"}}", std::process::id()));
@@ -309,8 +309,8 @@ fn a_session_that_is_open_is_left_alone() {
 }
 
 #[test]
-fn a_session_that_has_just_grown_is_left_alone() {
-    let world = World::new();
+fn a_session_that_has_just_grown_is_not_edited() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let now = jiff::Timestamp::now();
     std::fs::write(&path, read(&path).replace("2026-01-01T10:00:03.000Z", &format!("{now:.3}"))).unwrap();
@@ -323,8 +323,8 @@ fn a_session_that_has_just_grown_is_left_alone() {
 }
 
 #[test]
-fn who_edits_a_sub_agent_is_sent_to_its_session() {
-    let world = World::new();
+fn editing_a_sub_agent_log_is_refused_with_a_hint() {
+    let world = EditFixture::new();
     world.home.session("loom", LOOM);
     let path = world.home.agent("loom", "x1", "b1 user \"look\"\nb2 <- b1 reply n1 text \"I looked.\"", None);
     let run = world.run(&["edit", "clone", path.to_str().unwrap()]);
@@ -336,8 +336,8 @@ fn who_edits_a_sub_agent_is_sent_to_its_session() {
 }
 
 #[test]
-fn a_cut_clone_has_what_was_there_until_then() {
-    let world = World::new();
+fn a_truncated_clone_has_only_earlier_side_files() {
+    let world = EditFixture::new();
     let path = world.home.session(
         "loom",
         r#"
@@ -368,10 +368,10 @@ snapshot u2 {"/a.rs":{"backupFileName":"01@v2","version":2}}
         world.home.file(format!("file-history/{id}/01@v{n}"), "fn main() {}");
     }
     let made = |to: &[&str]| {
-        let before = files(&world);
+        let before = all_files(&world);
         let object = world.run(&[&["edit", "clone", &id, "--apply", "--json"], to].concat()).json();
         let clone = object["target"].as_str().unwrap().to_owned();
-        let made: Vec<String> = files(&world)
+        let made: Vec<String> = all_files(&world)
             .into_iter()
             .filter(|file| !before.contains(file))
             .map(|(name, _)| name.replace(&clone, "[id]").replace("projects/-home-ada-loom/", ""))
@@ -395,7 +395,7 @@ snapshot u2 {"/a.rs":{"backupFileName":"01@v2","version":2}}
 
 /// Wraps a command in a shell that limits file sizes to `blocks` blocks of 512 bytes.
 #[cfg(unix)]
-fn limited(command: &std::process::Command, blocks: usize) -> std::process::Command {
+fn with_file_size_limit(command: &std::process::Command, blocks: usize) -> std::process::Command {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
     shell.arg(command.get_program()).args(command.get_args());
@@ -409,8 +409,8 @@ fn limited(command: &std::process::Command, blocks: usize) -> std::process::Comm
 
 #[test]
 #[cfg(unix)]
-fn where_nothing_more_fits_everything_stays_as_it_was() {
-    let world = World::new();
+fn a_full_disk_leaves_everything_unchanged() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     // The log ends just below the limit, so that only the first bytes of another line fit.
     let line = "{\"type\":\"mode\",\"mode\":\"\"}\n";
@@ -418,31 +418,31 @@ fn where_nothing_more_fits_everything_stays_as_it_was() {
     let pad = blocks * 512 - 20 - read(&path).len() - line.len();
     let full = read(&path) + &line.replace("\"mode\":\"\"", &format!("\"mode\":\"{}\"", "x".repeat(pad)));
     std::fs::write(&path, &full).unwrap();
-    let before = files(&world);
+    let before = all_files(&world);
     // Half the limit is smaller than the log: not even the backup fits.
     for (args, blocks) in [
         (&["edit", "title", "last", "A title that does not fit any more", "--apply"][..], blocks),
         (&["edit", "strip", "last", "--tools", "--in-place", "--apply"], blocks / 2),
         (&["edit", "clone", "last", "--apply"], blocks / 2),
     ] {
-        let done = limited(&world.command(args), blocks).output().unwrap();
+        let done = with_file_size_limit(&world.command(args), blocks).output().unwrap();
         let told = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(2), "{args:?}: {told}");
         let is_said = told.contains("hint: nothing was changed")
             || told.contains("hint: the file that had been changed is as it was before");
         assert!(is_said, "{args:?}: {told}");
         assert!(told.contains("there must be space"), "{args:?}: {told}");
-        assert_eq!(files(&world), before, "{args:?}");
+        assert_eq!(all_files(&world), before, "{args:?}");
         assert_eq!(world.receipts(), 0, "{args:?}");
         assert_eq!(world.run(args).code, 0, "{args:?} with room");
         assert_eq!(world.run(&["op", "undo"]).code, 0);
         assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
-        assert_eq!(files(&world), before, "{args:?}");
+        assert_eq!(all_files(&world), before, "{args:?}");
     }
 }
 
 /// Creates a session with a sub-agent, a saved tool result and a file backup. Returns its id.
-pub(crate) fn full(world: &World) -> String {
+pub(crate) fn full_session(world: &EditFixture) -> String {
     let path = world.home.session(
         "loom",
         r#"
@@ -469,7 +469,7 @@ snapshot u1 {"/home/ada/loom/a.rs":{"backupFileName":"0123@v1","version":1}}
     id
 }
 
-pub(crate) fn files(world: &World) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn all_files(world: &EditFixture) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![world.home.root().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -488,13 +488,13 @@ pub(crate) fn files(world: &World) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_lies_beside_a_session_goes_along_with_its_clone() {
-    let world = World::new();
-    let id = full(&world);
-    let before = files(&world);
+fn side_files_are_copied_with_a_clone() {
+    let world = EditFixture::new();
+    let id = full_session(&world);
+    let before = all_files(&world);
     let object = world.run(&["edit", "clone", &id, "--apply", "--json"]).json();
     let clone = object["target"].as_str().unwrap().to_owned();
-    let made: Vec<_> = files(&world).into_iter().filter(|file| !before.contains(file)).collect();
+    let made: Vec<_> = all_files(&world).into_iter().filter(|file| !before.contains(file)).collect();
     let names: Vec<String> = made.iter().map(|(name, _)| name.replace(&clone, "[id]")).collect();
     assert_eq!(
         names,
@@ -513,13 +513,13 @@ fn what_lies_beside_a_session_goes_along_with_its_clone() {
     assert_eq!((text(0), text(4)), ("fn main() {}".to_owned(), "all of it".to_owned()));
     assert_eq!(world.run(&["check", &clone]).code, 0);
     assert_eq!(world.run(&["op", "undo"]).code, 0);
-    assert_eq!(files(&world), before);
+    assert_eq!(all_files(&world), before);
     assert!(!world.home.root().join(format!("file-history/{clone}")).exists());
 }
 
 #[test]
-fn a_diff_shows_what_lines_say_and_findings_name_the_log_that_they_are_about() {
-    let world = World::new();
+fn a_diff_shows_content_and_findings_name_their_log() {
+    let world = EditFixture::new();
     let path = world.home.session(
         "loom",
         &format!(
@@ -543,26 +543,26 @@ fn a_diff_shows_what_lines_say_and_findings_name_the_log_that_they_are_about() {
 }
 
 #[test]
-fn a_session_is_deleted_to_a_trash_and_comes_back() {
-    let world = World::new();
-    let id = full(&world);
-    let before = files(&world);
+fn a_deleted_session_can_be_restored() {
+    let world = EditFixture::new();
+    let id = full_session(&world);
+    let before = all_files(&world);
     assert_eq!(world.run(&["edit", "delete", &id]).code, 0);
-    assert_eq!(files(&world), before);
+    assert_eq!(all_files(&world), before);
     let run = world.run(&["edit", "delete", &id, "--apply"]);
     assert_eq!(run.code, 0, "{run}");
-    assert_eq!(files(&world), []);
+    assert_eq!(all_files(&world), []);
     assert_eq!(world.run(&["list"]).code, 1);
     let undo = world.run(&["op", "undo"]);
     assert_eq!(undo.code, 0, "{undo}");
-    assert_eq!(files(&world), before);
+    assert_eq!(all_files(&world), before);
 }
 
 #[test]
 fn a_session_moves_with_its_project() {
-    let world = World::new();
-    let id = full(&world);
-    let before = files(&world);
+    let world = EditFixture::new();
+    let id = full_session(&world);
+    let before = all_files(&world);
     let run = world.run(&["edit", "move", &id, "--cwd", "/srv/loom two", "--apply"]);
     assert_eq!(run.code, 0, "{run}");
     let list = world.run(&["list", "--json"]).json();
@@ -571,17 +571,17 @@ fn a_session_moves_with_its_project() {
         (Some("/srv/loom two"), Some("-srv-loom-two"))
     );
     assert_eq!((list["id"].as_str(), list["agents"].as_u64()), (Some(&*id), Some(1)));
-    let names: Vec<String> = files(&world).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = all_files(&world).into_iter().map(|(name, _)| name).collect();
     assert!(names.iter().all(|name| !name.contains("-home-ada-loom")), "{names:?}");
     assert_eq!(world.run(&["check", &id]).code, 0);
     assert_eq!(world.run(&["op", "undo"]).code, 0);
-    assert_eq!(files(&world), before);
+    assert_eq!(all_files(&world), before);
 }
 
 #[test]
-fn a_strip_says_what_it_takes_out() {
-    let world = World::new();
-    let id = full(&world);
+fn a_strip_lists_the_lines_it_removes() {
+    let world = EditFixture::new();
+    let id = full_session(&world);
     let run = world.run(&["edit", "strip", &id, "--tools", "--thinking", "--in-place"]);
     assert_snapshot!(run.to_string().replace(&id, "[id]"), @r"
     exit: 0
@@ -619,9 +619,9 @@ fn a_strip_says_what_it_takes_out() {
 
 #[test]
 #[cfg(unix)]
-fn without_permission_nothing_changes_and_the_reason_is_told() {
+fn without_permission_nothing_changes_and_the_error_is_shown() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
+    let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let folder = path.parent().unwrap();
@@ -629,7 +629,7 @@ fn without_permission_nothing_changes_and_the_reason_is_told() {
     if std::fs::write(folder.join("probe"), "").is_ok() {
         // Permissions do not stop a privileged user.
         std::fs::remove_file(folder.join("probe")).unwrap();
-        threadline_testkit::skipped("this user may write everywhere");
+        threadline_testkit::report_skipped("this user may write everywhere");
         return;
     }
     let run = world.run(&["edit", "clone", "last", "--apply"]);
@@ -640,8 +640,8 @@ fn without_permission_nothing_changes_and_the_reason_is_told() {
 }
 
 #[test]
-fn a_dry_run_is_a_plan_and_a_new_session_says_how_to_go_on_with_it() {
-    let world = World::new();
+fn a_dry_run_only_plans_and_a_clone_prints_its_resume_command() {
+    let world = EditFixture::new();
     world.home.session("loom", LOOM);
     let dry = world.run(&["edit", "clone", "last", "--dry-run"]);
     assert!(dry.code == 0 && dry.err.contains("nothing was written"), "{dry}");
@@ -655,7 +655,7 @@ fn a_dry_run_is_a_plan_and_a_new_session_says_how_to_go_on_with_it() {
 }
 
 #[test]
-fn global_options_have_their_own_heading() {
+fn global_options_are_listed_separately() {
     let help = crate::run::threadline(["edit", "strip", "-h"]).out;
     let (own, every) = help.split_once("Global options:").unwrap();
     assert!(own.contains("--preset") && !own.contains("--home"), "{help}");

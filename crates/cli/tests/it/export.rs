@@ -5,7 +5,7 @@ use std::path::Path;
 
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::run::{Run, at_home};
+use crate::run::{RunOutput, at_home};
 
 const TALK: &str = r#"
 u1        user   "why is it slow?"
@@ -14,7 +14,7 @@ a2 <- a1  reply  m1 tool t1 Bash {"command":"cargo bench"}
 r1 <- a2  result t1 "12345678901234567890"
 "#;
 
-fn export(home: &TestHome, args: &[&str]) -> Run {
+fn export(home: &TestHome, args: &[&str]) -> RunOutput {
     at_home(home, &[&["export"], args].concat())
 }
 
@@ -23,7 +23,7 @@ fn is_page(text: &str) -> bool {
 }
 
 #[test]
-fn html_goes_into_one_file() {
+fn html_is_written_to_one_file() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let out = home.root().join("a page.html");
@@ -36,7 +36,7 @@ fn html_goes_into_one_file() {
 }
 
 #[test]
-fn what_is_left_out_does_not_travel_along() {
+fn omitted_content_is_not_in_the_file() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let cut = export(&home, &["html", "last", "-o", "-", "--max-output", "5"]).out;
@@ -49,7 +49,7 @@ fn what_is_left_out_does_not_travel_along() {
 }
 
 #[test]
-fn all_sessions_get_a_page_and_a_list_and_are_written_once() {
+fn all_sessions_are_exported_with_an_index_and_written_once() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let other = home.session_in("/home/ada/site", "other", "u1 user \"a <b> question\"\n");
@@ -117,7 +117,7 @@ fn exports_are_private() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said() {
+fn a_write_failure_is_reported() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let run = export(&home, &["html", "last", "-o", "/nowhere/x.html"]);

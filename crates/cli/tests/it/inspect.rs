@@ -11,7 +11,7 @@ type Counts = BTreeMap<String, u64>;
 
 /// A naive count of everything that `inspect` counts.
 #[derive(Default)]
-struct Count {
+struct NaiveCount {
     files: u64,
     bytes: u64,
     lines: u64,
@@ -24,7 +24,7 @@ struct Count {
     compactions: u64,
 }
 
-impl Count {
+impl NaiveCount {
     fn add(&mut self, map: &'static str, name: &Value) {
         let name = match name {
             Value::Null if map == "stop_reasons" => "null",
@@ -144,8 +144,8 @@ fn logs_below(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Asserts that every figure of the naive count equals that of `inspect`.
-fn agrees(what: &Path) {
-    let mut count = Count::default();
+fn assert_counts_agree(what: &Path) {
+    let mut count = NaiveCount::default();
     let logs = if what.is_dir() { logs_below(what) } else { vec![what.to_owned()] };
     for log in &logs {
         count.file(log);
@@ -159,25 +159,25 @@ fn agrees(what: &Path) {
 }
 
 #[test]
-fn counts_of_the_demo_agree_with_a_plain_count() {
-    agrees(&threadline_testkit::demo().join("projects"));
+fn demo_counts_agree_with_a_naive_count() {
+    assert_counts_agree(&threadline_testkit::demo().join("projects"));
 }
 
 #[test]
-fn counts_of_every_odd_log_agree_with_a_plain_count() {
+fn corpus_counts_agree_with_a_naive_count() {
     for log in logs_below(&threadline_testkit::corpus()) {
-        agrees(&log);
+        assert_counts_agree(&log);
     }
 }
 
 #[test]
-fn counts_of_real_logs_agree_with_a_plain_count() {
+fn counts_of_real_logs_agree_with_a_naive_count() {
     let Some(shared) = threadline_testkit::shared() else { return };
-    agrees(&shared.join("corpus"));
+    assert_counts_agree(&shared.join("corpus"));
 }
 
 #[test]
-fn what_no_lens_knows_is_named_with_its_versions() {
+fn unknown_types_and_keys_are_listed_with_their_versions() {
     let home = threadline_testkit::TestHome::new();
     home.session(
         "new",
@@ -211,7 +211,7 @@ entry telepathy {"a":1}
 }
 
 #[test]
-fn the_tables_for_people_have_a_row_for_each_session() {
+fn tables_have_one_row_per_session() {
     let run = threadline(["inspect".as_ref(), threadline_testkit::demo().as_os_str()]);
     assert_eq!(run.code, 0);
     for heading in ["session", "unanswered", "Content blocks", "Stop reasons", "Unknown types"] {

@@ -4,10 +4,10 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::edit::World;
+use crate::edit::EditFixture;
 
 /// Returns the notation of a session that is large enough to take a while to write.
-fn large(turns: usize) -> String {
+fn large_session(turns: usize) -> String {
     let mut out = String::new();
     let mut tip = String::new();
     for t in 0..turns {
@@ -25,10 +25,10 @@ fn large(turns: usize) -> String {
 const STRIP: &[&str] = &["edit", "strip", "last", "--preset", "extreme", "--in-place", "--apply", "--quiet"];
 
 #[test]
-fn whenever_it_dies_the_session_is_whole() {
+fn a_killed_edit_leaves_the_session_complete() {
     let kills = if cfg!(debug_assertions) { 12 } else { 400 };
-    let world = World::new();
-    let path = world.home.session("loom", &large(300));
+    let world = EditFixture::new();
+    let path = world.home.session("loom", &large_session(300));
     let old = std::fs::read(&path).unwrap();
     let begin = Instant::now();
     assert_eq!(world.run(STRIP).code, 0);

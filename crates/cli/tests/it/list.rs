@@ -52,7 +52,7 @@ fn all_lists_logs_without_a_title_and_a_prompt_too() {
 }
 
 #[test]
-fn an_empty_home_is_a_no_with_a_hint() {
+fn an_empty_home_exits_with_1_and_a_hint() {
     let home = TestHome::new();
     assert_snapshot!(at_home(&home, &["list"]), @r"
     exit: 1
@@ -64,7 +64,7 @@ fn an_empty_home_is_a_no_with_a_hint() {
 }
 
 #[test]
-fn a_home_that_is_not_there_is_an_error() {
+fn a_missing_home_is_an_error() {
     assert_snapshot!(threadline(["--home", "/no/such/place", "list"]), @r"
     exit: 2
     ----- stdout -----
@@ -75,7 +75,7 @@ fn a_home_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn an_unknown_or_ambiguous_session_names_the_nearest() {
+fn an_unknown_or_ambiguous_session_suggests_similar_ones() {
     let home = TestHome::new();
     home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"\ntitle \"Slow loom\"");
     home.session("11111111-bbbb-4000-8000-000000000002", "u1 user \"second\"");
@@ -95,7 +95,7 @@ fn an_unknown_or_ambiguous_session_names_the_nearest() {
 }
 
 #[test]
-fn the_environment_names_homes_too() {
+fn homes_can_be_set_in_the_environment() {
     let (one, two) = (TestHome::new(), TestHome::new());
     one.session("first", TALK);
     two.session("second", TALK);
@@ -105,7 +105,7 @@ fn the_environment_names_homes_too() {
 }
 
 #[test]
-fn the_demo_is_there_without_claude_code() {
+fn the_demo_works_without_claude_code() {
     let run = threadline(["--demo", "list", "--json"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.json_lines().len() >= 8);

@@ -12,7 +12,7 @@ mod inspect;
 mod kill;
 mod list;
 #[cfg(unix)]
-mod names;
+mod path_safety;
 #[cfg(unix)]
 mod pty;
 mod redact;

@@ -18,11 +18,11 @@ use crate::run::command;
 
 /// Escape sequences (colours, clear, title, clipboard, link), their C1 forms, other control characters,
 /// bidirectional controls and tag characters.
-const EVIL: &str = "\u{1b}[31;8mA\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}2J\u{9d}0;t\u{9c}\
+const HOSTILE_TEXT: &str = "\u{1b}[31;8mA\u{1b}[2J\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\u{1b}]8;;http://x\u{1b}\\\u{9b}2J\u{9d}0;t\u{9c}\
                     \u{90}q\r\u{8}\u{7f}\u{0}\u{e}\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}⚠\u{fe0f}\t&#27;[2J";
 
 /// The same for file names, which cannot contain NUL or path separators.
-const EVIL_NAME: &str = "\u{1b}[31mA\u{1b}]0;t\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}\u{2066}\n⚠\u{fe0f}";
+const HOSTILE_NAME: &str = "\u{1b}[31mA\u{1b}]0;t\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}\u{2066}\n⚠\u{fe0f}";
 
 /// Runs a command on a terminal of 80 columns. Returns its exit code and the bytes written.
 fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>) {
@@ -49,7 +49,7 @@ fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>
 }
 
 /// Returns the first sequence that a terminal would interpret and that the program does not write itself.
-fn obeyed(written: &[u8], color: bool) -> Option<String> {
+fn first_control_sequence(written: &[u8], color: bool) -> Option<String> {
     let around = |at: usize| {
         let piece = &written[at.saturating_sub(60)..written.len().min(at + 60)];
         Some(format!("byte {at}: {}", piece.escape_ascii()))
@@ -64,9 +64,9 @@ fn obeyed(written: &[u8], color: bool) -> Option<String> {
         let length = match ch {
             // The terminal inserts a carriage return before each newline.
             '\r' if rest.starts_with("\r\n") => 2,
-            '\r' => progress(rest).unwrap_or(0),
+            '\r' => progress_length(rest).unwrap_or(0),
             '\n' | '\t' => 1,
-            '\u{1b}' if color => style(rest).or_else(|| link(rest)).unwrap_or(0),
+            '\u{1b}' if color => style_length(rest).or_else(|| link_length(rest)).unwrap_or(0),
             ch if threadline_view::visible(&rest[..ch.len_utf8()]) == rest[..ch.len_utf8()] => ch.len_utf8(),
             _ => 0,
         };
@@ -79,7 +79,7 @@ fn obeyed(written: &[u8], color: bool) -> Option<String> {
 }
 
 /// Returns the length of a progress message, or of the sequence that erases it.
-fn progress(text: &str) -> Option<usize> {
+fn progress_length(text: &str) -> Option<usize> {
     let wipe = "\r\u{1b}[K";
     if text.starts_with(wipe) {
         return Some(wipe.len());
@@ -92,7 +92,7 @@ fn progress(text: &str) -> Option<usize> {
 
 /// Returns the length of a style sequence that the program may write. Hidden text (8) and blinking (5, 6) are
 /// refused.
-fn style(text: &str) -> Option<usize> {
+fn style_length(text: &str) -> Option<usize> {
     let codes = text.strip_prefix("\u{1b}[")?;
     let end = codes.find('m')?;
     let mut codes = codes[..end].split(';');
@@ -110,7 +110,7 @@ fn style(text: &str) -> Option<usize> {
 }
 
 /// Returns the length of the start or end of a hyperlink that the program may write.
-fn link(text: &str) -> Option<usize> {
+fn link_length(text: &str) -> Option<usize> {
     let address = text.strip_prefix("\u{1b}]8;;")?;
     let end = address.find('\u{1b}')?;
     let is_plain = address[..end].is_empty()
@@ -120,7 +120,7 @@ fn link(text: &str) -> Option<usize> {
 }
 
 /// Keys whose values determine the type of a line and its relation to other lines.
-const STRUCTURE: [&str; 14] = [
+const STRUCTURAL_KEYS: [&str; 14] = [
     "type",
     "uuid",
     "parentUuid",
@@ -137,18 +137,18 @@ const STRUCTURE: [&str; 14] = [
     "status",
 ];
 
-/// Appends the payload to every string value, to those of `STRUCTURE` only if `structure` is set. If `keys`
-/// is set, it also adds a copy of every member under a poisoned key.
+/// Appends the payload to every string value, to those of `STRUCTURAL_KEYS` only if `structure` is set. If
+/// `keys` is set, it also adds a copy of every member under a poisoned key.
 fn poison(value: Value, structure: bool, keys: bool) -> Value {
     match value {
-        Value::String(text) => Value::String(text + EVIL),
+        Value::String(text) => Value::String(text + HOSTILE_TEXT),
         Value::Array(items) => items.into_iter().map(|item| poison(item, structure, keys)).collect(),
         Value::Object(members) => {
             let mut out = Map::new();
             for (key, value) in members {
-                let kept = !structure && STRUCTURE.contains(&&*key) && value.is_string();
+                let kept = !structure && STRUCTURAL_KEYS.contains(&&*key) && value.is_string();
                 if keys {
-                    out.insert(format!("{key}{EVIL}"), poison(value.clone(), structure, keys));
+                    out.insert(format!("{key}{HOSTILE_TEXT}"), poison(value.clone(), structure, keys));
                 }
                 out.insert(key, if kept { value } else { poison(value, structure, keys) });
             }
@@ -173,12 +173,12 @@ fn poisoned(log: &[u8], structure: bool, keys: bool) -> Vec<u8> {
 }
 
 /// A hostile home and the paths of its session logs.
-struct Hostile {
+struct HostileHome {
     home: TestHome,
     logs: Vec<PathBuf>,
 }
 
-impl Hostile {
+impl HostileHome {
     fn new() -> Self {
         let home = TestHome::new();
         let mut logs = Vec::new();
@@ -186,13 +186,13 @@ impl Hostile {
             let id = format!("00000000-0000-4000-8000-{i:012}");
             let folder = match i % 3 {
                 0 => OsString::from("-home-ada-loom"),
-                1 => OsString::from(format!("-p{EVIL_NAME}")),
+                1 => OsString::from(format!("-p{HOSTILE_NAME}")),
                 _ => OsString::from_vec(b"-p\x9b2J\x1b[2J".to_vec()),
             };
             let folder = Path::new("projects").join(folder);
             for (name, structure, keys) in [
                 (id.clone(), false, false),
-                (format!("a{i}{EVIL_NAME}"), false, true),
+                (format!("a{i}{HOSTILE_NAME}"), false, true),
                 (format!("b{i}"), true, true),
             ] {
                 logs.push(
@@ -202,16 +202,16 @@ impl Hostile {
                     let below = folder.join(&name).join("subagents");
                     home.file(below.join(format!("agent-{agent}.jsonl")), poisoned(log, structure, keys));
                     home.file(
-                        below.join(format!("agent-{agent}{EVIL_NAME}.jsonl")),
+                        below.join(format!("agent-{agent}{HOSTILE_NAME}.jsonl")),
                         poisoned(log, structure, keys),
                     );
-                    let meta = serde_json::json!({"agentType": EVIL, "description": EVIL, EVIL: EVIL});
+                    let meta = serde_json::json!({"agentType": HOSTILE_TEXT, "description": HOSTILE_TEXT, HOSTILE_TEXT: HOSTILE_TEXT});
                     home.file(below.join(format!("agent-{agent}.meta.json")), meta.to_string());
                 }
             }
         }
-        home.file(Path::new("file-history").join(EVIL_NAME).join("x"), "x");
-        home.file("settings.json", format!("{{\"x\": \"{EVIL_NAME}\"}}"));
+        home.file(Path::new("file-history").join(HOSTILE_NAME).join("x"), "x");
+        home.file("settings.json", format!("{{\"x\": \"{HOSTILE_NAME}\"}}"));
         Self { home, logs }
     }
 
@@ -231,7 +231,7 @@ impl Hostile {
             let before =
                 [OsStr::new("--home"), self.home.root().as_os_str(), "--color".as_ref(), color.as_ref()];
             let (code, written) = on_terminal(&[&before, args].concat(), &env);
-            let found = obeyed(&written, is_colored);
+            let found = first_control_sequence(&written, is_colored);
             assert_eq!(found, None, "{args:?}, colours {color}");
             assert!(matches!(code, Some(0..=2)), "{args:?}: {code:?}: {}", String::from_utf8_lossy(&written));
             let may_be_empty = args.iter().any(|arg| *arg == "--patch" || *arg == "--diff");
@@ -241,7 +241,7 @@ impl Hostile {
 }
 
 #[test]
-fn the_check_itself_sees_what_is_obeyed() {
+fn the_checker_detects_control_sequences() {
     for evil in [
         "\u{1b}[2J",
         "\u{1b}[8m",
@@ -252,25 +252,25 @@ fn the_check_itself_sees_what_is_obeyed() {
         "\u{1b}]8;;javascript:x\u{1b}\\",
         "\u{7}",
     ] {
-        assert!(obeyed(evil.as_bytes(), true).is_some(), "{evil:?}");
+        assert!(first_control_sequence(evil.as_bytes(), true).is_some(), "{evil:?}");
     }
-    assert!(obeyed(b"\x9b", true).is_some());
+    assert!(first_control_sequence(b"\x9b", true).is_some());
     for fine in [
         "a\r\nb\té⚠\u{fe0f}",
         "\u{1b}[1m\u{1b}[38;5;12mx\u{1b}[0m",
         "\u{1b}]8;;https://x\u{1b}\\x\u{1b}]8;;\u{1b}\\",
     ] {
-        assert_eq!(obeyed(fine.as_bytes(), true), None, "{fine:?}");
+        assert_eq!(first_control_sequence(fine.as_bytes(), true), None, "{fine:?}");
     }
-    assert!(obeyed(b"\x1b[1m", false).is_some());
+    assert!(first_control_sequence(b"\x1b[1m", false).is_some());
     // The terminal passes bytes through unchanged, except newlines.
     let (_, written) = on_terminal(&["--color".as_ref(), "always".as_ref(), "--help".as_ref()], &[]);
     assert!(written.starts_with(b"Read, show, search"), "{}", written.escape_ascii());
 }
 
 #[test]
-fn lists_and_sums() {
-    let hostile = Hostile::new();
+fn lists_and_reports_are_safe() {
+    let hostile = HostileHome::new();
     for args in [
         &["list"][..],
         &["list", "--all"],
@@ -302,8 +302,8 @@ fn lists_and_sums() {
 }
 
 #[test]
-fn sessions() {
-    let hostile = Hostile::new();
+fn session_output_is_safe() {
+    let hostile = HostileHome::new();
     for (i, log) in hostile.logs.iter().enumerate() {
         // Runs a third of the commands on each log; every command runs on some log.
         let ways: [&[&str]; 14] = [
@@ -330,8 +330,8 @@ fn sessions() {
 }
 
 #[test]
-fn edits() {
-    let hostile = Hostile::new();
+fn edit_output_is_safe() {
+    let hostile = HostileHome::new();
     let ways: [&[&str]; 9] = [
         &["edit", "redact", "--diff"],
         &["edit", "repair", "--diff"],
@@ -354,7 +354,7 @@ fn edits() {
             "edit".as_ref(),
             "title".as_ref(),
             log.as_os_str(),
-            EVIL_NAME.as_ref(),
+            HOSTILE_NAME.as_ref(),
             "--apply".as_ref(),
             "--force".as_ref(),
         ]);
@@ -366,27 +366,27 @@ fn edits() {
 }
 
 #[test]
-fn errors_and_what_others_answer() {
-    let hostile = Hostile::new();
-    hostile.check(&["show", EVIL_NAME]);
-    hostile.check(&["show", &format!("/none/{EVIL_NAME}.jsonl")]);
-    hostile.check(&["search", &format!("/{EVIL_NAME}(/")]);
-    hostile.check(&["op", "undo", EVIL_NAME]);
-    hostile.check(&[&format!("--{EVIL_NAME}")]);
-    hostile.check(&[EVIL_NAME]);
-    hostile.check(&["show", "--level", EVIL_NAME, "x"]);
+fn errors_and_receiver_responses_are_safe() {
+    let hostile = HostileHome::new();
+    hostile.check(&["show", HOSTILE_NAME]);
+    hostile.check(&["show", &format!("/none/{HOSTILE_NAME}.jsonl")]);
+    hostile.check(&["search", &format!("/{HOSTILE_NAME}(/")]);
+    hostile.check(&["op", "undo", HOSTILE_NAME]);
+    hostile.check(&[&format!("--{HOSTILE_NAME}")]);
+    hostile.check(&[HOSTILE_NAME]);
+    hostile.check(&["show", "--level", HOSTILE_NAME, "x"]);
     hostile.check_os(&["show".as_ref(), OsStr::from_bytes(b"\x9b\x1b[2J")]);
-    hostile.check(&["restore", "last", "--at", EVIL_NAME]);
+    hostile.check(&["restore", "last", "--at", HOSTILE_NAME]);
     hostile.check(&["trace", "install"]);
     hostile.check(&["trace", "status"]);
-    hostile.check(&["usage", "--tz", EVIL_NAME]);
+    hostile.check(&["usage", "--tz", HOSTILE_NAME]);
 
     // A receiver that rejects requests with a hostile message.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let body = format!("{{\"message\":{}}} {EVIL}", Value::from(EVIL));
+            let body = format!("{{\"message\":{}}} {HOSTILE_TEXT}", Value::from(HOSTILE_TEXT));
             let mut request = [0; 1 << 16];
             let _ = stream.read(&mut request);
             let _ = write!(
@@ -404,7 +404,7 @@ fn errors_and_what_others_answer() {
 }
 
 #[test]
-fn an_stderr_that_cannot_be_written_to_is_no_panic() {
+fn an_unwritable_stderr_causes_no_panic() {
     let home = TestHome::new();
     let full = || File::options().write(true).open("/dev/full");
     for args in [&["list"][..], &["show", "none"], &["--nonsense"], &["check"]] {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_testkit::{secrets, session_uuid};
 
-use crate::edit::World;
+use crate::edit::EditFixture;
 
 fn token(seed: u64) -> String {
     secrets(seed).into_iter().find(|secret| secret.kind == "github-token").unwrap().secret
@@ -17,8 +17,8 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Creates a home in which every file of a session contains the token.
-fn told_everywhere(token: &str) -> World {
-    let world = World::new();
+fn home_with_token(token: &str) -> EditFixture {
+    let world = EditFixture::new();
     let id = session_uuid("loom");
     let path = world.home.session(
         "loom",
@@ -45,7 +45,7 @@ fn told_everywhere(token: &str) -> World {
     world
 }
 
-fn holding(world: &World, token: &str) -> Vec<String> {
+fn files_containing(world: &EditFixture, token: &str) -> Vec<String> {
     let mut found = Vec::new();
     files(world.home.root(), &mut found);
     found.retain(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(token));
@@ -56,10 +56,10 @@ fn holding(world: &World, token: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_tells_secrets_without_telling_them() {
+fn a_plan_lists_secrets_without_revealing_them() {
     let token = token(1);
-    let world = told_everywhere(&token);
-    let before = holding(&world, &token).len();
+    let world = home_with_token(&token);
+    let before = files_containing(&world, &token).len();
     for args in [
         &["edit", "redact", "loom"][..],
         &["edit", "redact", "loom", "--in-place", "--diff"],
@@ -73,34 +73,34 @@ fn a_plan_tells_secrets_without_telling_them() {
         assert!(!run.to_string().contains(&token[8..]), "{run}");
         assert!(run.out.contains("[secret:github-token:1]"), "{run}");
     }
-    assert_eq!(holding(&world, &token).len(), before);
+    assert_eq!(files_containing(&world, &token).len(), before);
 }
 
 #[test]
-fn in_place_nothing_is_left_anywhere_and_undo_brings_it_back() {
+fn in_place_redaction_removes_all_copies_and_can_be_undone() {
     let token = token(2);
-    let world = told_everywhere(&token);
+    let world = home_with_token(&token);
     let id = session_uuid("loom");
-    assert_eq!(holding(&world, &token).len(), 7);
+    assert_eq!(files_containing(&world, &token).len(), 7);
     let run = world.run(&["edit", "redact", &id, "--in-place", "--apply"]);
     assert_eq!(run.code, 0, "{run}");
-    assert_eq!(holding(&world, &token), [] as [String; 0]);
-    assert_eq!(holding(&world, "\"display\":\"other\""), ["history.jsonl"]);
+    assert_eq!(files_containing(&world, &token), [] as [String; 0]);
+    assert_eq!(files_containing(&world, "\"display\":\"other\""), ["history.jsonl"]);
     let check = world.run(&["check", &id]);
     assert!(!check.out.contains("F26"), "{check}");
     assert_eq!(world.run(&["edit", "redact", "--check"]).code, 0);
     assert_eq!(world.run(&["edit", "redact", &id, "--in-place"]).code, 1, "there is nothing left to do");
     assert_eq!(world.run(&["op", "undo"]).code, 0);
-    assert_eq!(holding(&world, &token).len(), 7);
+    assert_eq!(files_containing(&world, &token).len(), 7);
 }
 
 #[test]
-fn a_copy_is_clean_and_the_session_as_it_was() {
+fn a_copy_is_redacted_and_the_session_unchanged() {
     let token = token(3);
-    let world = told_everywhere(&token);
+    let world = home_with_token(&token);
     let run = world.run(&["edit", "redact", &session_uuid("loom"), "--apply", "--json"]);
     assert_eq!(run.code, 0, "{run}");
-    assert_eq!(holding(&world, &token).len(), 7);
+    assert_eq!(files_containing(&world, &token).len(), 7);
     let target = run.json()["target"].as_str().unwrap().to_owned();
     let check = world.run(&["check", &target]);
     assert!(!check.out.contains("F26"), "{check}");
@@ -116,9 +116,9 @@ fn a_copy_is_clean_and_the_session_as_it_was() {
 }
 
 #[test]
-fn check_is_for_hooks() {
+fn check_reports_secrets_with_its_exit_code() {
     let token = token(4);
-    let world = told_everywhere(&token);
+    let world = home_with_token(&token);
     let id = session_uuid("loom");
     let run = world.run(&["edit", "redact", "--check", &id]);
     assert_eq!(run.code, 1, "{run}");
@@ -129,14 +129,14 @@ fn check_is_for_hooks() {
     assert!(run.out.contains("b1.txt: a GitHub token") && !run.out.contains(&token), "{run}");
     let lines = world.run(&["edit", "redact", "--check", "--json"]).json_lines();
     assert!(lines.len() >= 7 && lines.iter().all(|line| line["code"] == "F26"), "{lines:?}");
-    let clean = World::new();
+    let clean = EditFixture::new();
     clean.home.session("loom", "u1 user \"hi\"\n");
     assert_eq!(clean.run(&["edit", "redact", "--check"]).code, 0);
 }
 
 #[test]
-fn people_rules_and_exceptions() {
-    let world = World::new();
+fn personal_data_custom_rules_and_allow_list() {
+    let world = EditFixture::new();
     let path =
         world.home.session("loom", "u1 user \"ask ada@loom.dev in /home/ada about LOOM-12, LOOM-13\"\n");
     let rules = world.home.file("rules", "ticket LOOM-[0-9]+\n");
@@ -158,7 +158,7 @@ fn people_rules_and_exceptions() {
     let text = std::fs::read_to_string(path).unwrap();
     let said = "ask [personal:email:1] in /home/[personal:user:1] about [secret:ticket:1], LOOM-13";
     assert!(text.contains(said) && text.contains("\"cwd\":\"/home/[personal:user:1]/loom\""), "{text}");
-    let copy = World::new();
+    let copy = EditFixture::new();
     copy.home.session("loom", "u1 user \"in /home/ada\"\na1 <- u1 reply m1 text \"Yes.\"\n");
     let run = copy.run(&["edit", "redact", "last", "--paths", "--apply"]);
     assert_eq!(run.code, 0, "{run}");

@@ -2,7 +2,7 @@
 
 use threadline_testkit::session_uuid;
 
-use crate::edit::World;
+use crate::edit::EditFixture;
 
 const FAULTY: &str = r#"
 u1        user   "go"
@@ -14,8 +14,8 @@ e1 <- a2  reply  e1 text "API Error" model=<synthetic> +{"isApiErrorMessage":tru
 "#;
 
 #[test]
-fn what_check_finds_is_mended_in_place_and_can_be_undone() {
-    let world = World::new();
+fn findings_are_repaired_in_place_and_can_be_undone() {
+    let world = EditFixture::new();
     let path = world.home.session("loom", FAULTY);
     let id = session_uuid("loom");
     let before = std::fs::read(&path).unwrap();
@@ -43,7 +43,7 @@ fn what_check_finds_is_mended_in_place_and_can_be_undone() {
 
 #[test]
 fn a_repaired_copy_is_sound() {
-    let world = World::new();
+    let world = EditFixture::new();
     world.home.session("loom", FAULTY);
     let run = world.run(&["edit", "repair", &session_uuid("loom"), "--apply", "--json"]);
     assert_eq!(run.code, 0, "{run}");
@@ -53,11 +53,11 @@ fn a_repaired_copy_is_sound() {
 }
 
 #[test]
-fn sub_agents_are_mended_with_their_session() {
+fn sub_agents_are_repaired_with_their_session() {
     let sound = "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"count\"}\nr1 <- a1 result t1 \"Two.\" {\"agentId\":\"a1b2c3\"}\na2 <- r1 reply m2 text \"Two.\"";
     let faulty = "x1 user \"count\"\nx2 <- x1 reply n1 tool t9 Bash\nx3 <- ?y reply n2 text \"Two.\"";
     for in_place in [true, false] {
-        let world = World::new();
+        let world = EditFixture::new();
         world.home.session("loom", sound);
         let agent = world.home.agent("loom", "a1b2c3", faulty, None);
         let before = std::fs::read(&agent).unwrap();
@@ -82,8 +82,8 @@ fn sub_agents_are_mended_with_their_session() {
 }
 
 #[test]
-fn a_session_that_ended_during_a_call_is_sound_and_stays_as_it_is() {
-    let world = World::new();
+fn a_session_that_ended_during_a_call_needs_no_repair() {
+    let world = EditFixture::new();
     world.home.session(
         "loom",
         "u1 user \"go\"\na1 <- u1 reply m1 text \"Running.\"\na2 <- a1 reply m1 tool t1 Bash",
@@ -96,8 +96,8 @@ fn a_session_that_ended_during_a_call_is_sound_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_check_finds_in_a_sub_agent_and_nothing_mends_is_named() {
-    let world = World::new();
+fn unrepairable_findings_of_a_sub_agent_are_named() {
+    let world = EditFixture::new();
     world.home.session("loom", "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"count\"}\nr1 <- a1 result t1 \"Two.\" {\"agentId\":\"a1b2c3\"}");
     let key = threadline_testkit::secrets(1).into_iter().next().unwrap();
     let log = format!("x1 user {}\nx2 <- x1 reply n1 text \"Two.\"", serde_json::Value::from(key.text));

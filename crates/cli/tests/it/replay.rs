@@ -7,16 +7,16 @@ use serde_json::Value;
 use crate::run::threadline;
 
 /// Texts that Claude Code adds to a request and that are not in the log.
-const OWN: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
+const ADDED_TEXTS: &[&str] = &["Continue from where you left off.", "No response requested.", "(no content)"];
 
 /// Drops the texts that Claude Code adds, and merges adjacent messages of the same role.
-fn normal(messages: &Value) -> Vec<(String, Vec<Value>)> {
+fn normalized(messages: &Value) -> Vec<(String, Vec<Value>)> {
     let mut out: Vec<(String, Vec<Value>)> = Vec::new();
     for message in messages.as_array().unwrap() {
         let is_own = |block: &Value| {
             let text = block["text"].as_str().map(str::trim);
             text.is_some_and(|text| {
-                text.is_empty() || OWN.contains(&text) || text.starts_with("<system-reminder>")
+                text.is_empty() || ADDED_TEXTS.contains(&text) || text.starts_with("<system-reminder>")
             })
         };
         let role = message["role"].as_str().unwrap().to_owned();
@@ -49,7 +49,7 @@ fn compare_with(version: &str) {
             continue;
         }
         assert_eq!(run.code, 0, "{file}: {run}");
-        let mut theirs = normal(messages);
+        let mut theirs = normalized(messages);
         // Claude Code rewrites tool references at each resume, depending on the tools available then.
         for block in theirs.iter_mut().flat_map(|(_, blocks)| blocks) {
             if block["content"][0]["text"]
@@ -59,22 +59,22 @@ fn compare_with(version: &str) {
                 block["content"] = serde_json::json!([{"type": "tool_reference", "tool_name": "WebFetch"}]);
             }
         }
-        assert_eq!(normal(&ours["messages"]), theirs, "{file}");
+        assert_eq!(normalized(&ours["messages"]), theirs, "{file}");
     }
 }
 
 #[test]
-fn our_logs_replay_as_claude_code_2_1_197_does() {
+fn corpus_replays_like_claude_code_2_1_197() {
     compare_with("2.1.197");
 }
 
 #[test]
-fn our_logs_replay_as_claude_code_2_1_325_does() {
+fn corpus_replays_like_claude_code_2_1_325() {
     compare_with("2.1.325");
 }
 
 /// Replays a short log with the rules of a version.
-fn replay_as(version: &str) -> crate::run::Run {
+fn replay_as(version: &str) -> crate::run::RunOutput {
     let log = threadline_testkit::corpus().join("orphan-call.jsonl");
     let args = ["replay", "--json", "--as", version].map(OsStr::new);
     threadline(args.into_iter().chain([log.as_os_str()]))
@@ -89,13 +89,13 @@ fn the_newest_known_version_is_the_default() {
 }
 
 #[test]
-fn a_version_between_two_known_ones_takes_the_rules_of_the_older() {
+fn a_version_between_two_known_ones_uses_the_older_rules() {
     let run = replay_as("2.1.219");
     assert_eq!((run.json()["claude_code_version"].as_str(), &*run.err), (Some("2.1.197"), ""));
 }
 
 #[test]
-fn versions_beyond_the_known_ones_are_noted() {
+fn versions_outside_the_known_range_are_noted() {
     let (old, new) = (replay_as("1.0.128"), replay_as("2.2.0"));
     assert_eq!(old.json()["claude_code_version"], "2.1.20");
     assert!(old.err.contains("older than all known versions"), "{old}");
@@ -104,14 +104,14 @@ fn versions_beyond_the_known_ones_are_noted() {
 }
 
 #[test]
-fn a_text_that_is_no_version_is_an_error_that_names_the_known_ones() {
+fn an_invalid_version_is_an_error_that_lists_known_ones() {
     let run = replay_as("latest");
     assert_eq!(run.code, 2);
     assert!(run.err.contains("`latest` is not a version") && run.err.contains("2.1.325"), "{run}");
 }
 
 #[test]
-fn a_refusal_is_a_no() {
+fn a_refused_resume_exits_with_1() {
     let home = threadline_testkit::TestHome::new();
     home.session("empty", "title \"nothing\"");
     let run = crate::run::at_home(&home, &["replay", &threadline_testkit::session_uuid("empty"), "--json"]);
@@ -121,7 +121,7 @@ fn a_refusal_is_a_no() {
 }
 
 #[test]
-fn for_people_a_line_is_a_block() {
+fn text_output_has_one_line_per_block() {
     let log = threadline_testkit::corpus().join("parallel-results.jsonl");
     let run = threadline(["replay".as_ref(), log.as_os_str()]);
     assert_eq!(run.code, 0);

@@ -6,7 +6,7 @@ use std::path::Path;
 use insta::assert_snapshot;
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::edit::World;
+use crate::edit::EditFixture;
 use crate::run::at_home;
 
 /// Creates a session that worked in `dir`: it edited one file, created another, and ran a command.
@@ -41,7 +41,7 @@ fn restore(home: &TestHome, dir: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn turns_and_files() {
+fn turns_and_files_are_listed() {
     let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
     session(&home, dir.path());
     assert_snapshot!(restore(&home, dir.path(), &[]), @r"
@@ -77,7 +77,7 @@ fn turns_and_files() {
 }
 
 #[test]
-fn a_diff_goes_from_now_to_then() {
+fn a_diff_goes_from_the_current_to_the_earlier_version() {
     let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
     session(&home, dir.path());
     fs::write(dir.path().join("a.txt"), "today\n").unwrap();
@@ -103,7 +103,7 @@ fn a_diff_goes_from_now_to_then() {
 }
 
 #[test]
-fn files_go_below_a_folder_and_never_over_others() {
+fn files_are_written_below_a_folder_without_overwriting() {
     let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
     session(&home, dir.path());
     let to = dir.path().join("to");
@@ -119,8 +119,8 @@ fn files_go_below_a_folder_and_never_over_others() {
 }
 
 #[test]
-fn files_go_back_to_their_place_and_that_can_be_undone() {
-    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+fn files_are_restored_in_place_and_can_be_undone() {
+    let (world, dir) = (EditFixture::new(), tempfile::tempdir().unwrap());
     session(&world.home, dir.path());
     let (a, b) = (dir.path().join("a.txt"), dir.path().join("sub/b.txt"));
     fs::create_dir(dir.path().join("sub")).unwrap();
@@ -144,7 +144,7 @@ fn files_go_back_to_their_place_and_that_can_be_undone() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_content_is_reported() {
     let home = TestHome::new();
     home.session(
         "s",
@@ -163,8 +163,9 @@ fn what_is_not_known_is_said() {
 
 /// A hostile log can name files anywhere.
 #[test]
-fn files_outside_of_the_project_are_listed_apart_and_not_written() {
-    let (world, dir, elsewhere) = (World::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+fn files_outside_the_project_are_listed_separately_and_not_written() {
+    let (world, dir, elsewhere) =
+        (EditFixture::new(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (cwd, other) = (dir.path().to_str().unwrap(), elsewhere.path().to_str().unwrap());
     let project = format!("{cwd}/project");
     fs::create_dir(&project).unwrap();
@@ -203,7 +204,7 @@ fn files_outside_of_the_project_are_listed_apart_and_not_written() {
     assert_eq!(run.code, 0, "{run}");
     assert!(elsewhere.path().join("absolute.txt").exists());
     // A root directory is not accepted as a project, whatever the log claims.
-    let home = World::new();
+    let home = EditFixture::new();
     home.home.session_in("/", "s", &notation);
     let run = home.run(&["restore", "last", "--at", "end", "--apply", "--json"]);
     assert!(run.json_lines().iter().all(|file| file["applied"] == false), "{run}");
@@ -211,7 +212,7 @@ fn files_outside_of_the_project_are_listed_apart_and_not_written() {
 
 #[test]
 fn a_name_with_a_nul_byte_is_not_written_and_leaves_no_receipt() {
-    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let (world, dir) = (EditFixture::new(), tempfile::tempdir().unwrap());
     let cwd = dir.path().to_str().unwrap();
     let notation = format!(
         r#"
@@ -229,9 +230,9 @@ fn a_name_with_a_nul_byte_is_not_written_and_leaves_no_receipt() {
 
 #[test]
 #[cfg(unix)]
-fn restored_files_are_like_any_other_of_the_project() {
+fn restored_files_have_default_permissions() {
     use std::os::unix::fs::PermissionsExt;
-    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let (world, dir) = (EditFixture::new(), tempfile::tempdir().unwrap());
     session(&world.home, dir.path());
     assert_eq!(world.run(&["restore", "last", "--at", "1", "--apply"]).code, 0);
     fs::write(dir.path().join("usual"), "").unwrap();

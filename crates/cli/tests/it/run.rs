@@ -8,13 +8,13 @@ use serde_json::Value;
 use threadline_testkit::TestHome;
 
 /// The exit code and output of one run of the binary.
-pub(crate) struct Run {
+pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Run {
+impl RunOutput {
     /// Parses stdout as a single JSON object.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-impl std::fmt::Display for Run {
+impl std::fmt::Display for RunOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "exit: {}\n----- stdout -----\n{}----- stderr -----\n{}", self.code, self.out, self.err)
     }
@@ -42,9 +42,9 @@ pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comm
     command
 }
 
-pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Run {
+pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> RunOutput {
     let done = command(args).output().unwrap();
-    Run {
+    RunOutput {
         code: done.status.code().unwrap(),
         out: String::from_utf8(done.stdout).unwrap(),
         err: String::from_utf8(done.stderr).unwrap(),
@@ -52,7 +52,7 @@ pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> R
 }
 
 /// Runs the binary against a home and replaces its path with `[home]` in the output.
-pub(crate) fn at_home(home: &TestHome, args: &[&str]) -> Run {
+pub(crate) fn at_home(home: &TestHome, args: &[&str]) -> RunOutput {
     let root = home.root().to_str().unwrap();
     let mut run = threadline([&["--home", root], args].concat());
     run.out = run.out.replace(root, "[home]");

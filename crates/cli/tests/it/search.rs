@@ -22,7 +22,7 @@ title "Slow loom"
 "#;
 
 /// Sets the modification time of a file to this many hours before a fixed date.
-fn age(path: &Path, hours: u64) {
+fn set_age(path: &Path, hours: u64) {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 - hours * 3600);
     File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
 }
@@ -30,14 +30,14 @@ fn age(path: &Path, hours: u64) {
 /// Creates a home with an older session of many matches and a newer one of a single match.
 fn home() -> TestHome {
     let home = TestHome::new();
-    age(&home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK), 5);
+    set_age(&home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK), 5);
     let other = "u9 user \"all is well\"\na9 <- u9 reply m9 text \"Not slow at all.\"";
-    age(&home.session_in("/home/ada/reed", "bbbbbbbb-0000-4000-8000-000000000002", other), 1);
+    set_age(&home.session_in("/home/ada/reed", "bbbbbbbb-0000-4000-8000-000000000002", other), 1);
     home
 }
 
 #[test]
-fn a_find_is_a_line_for_those_who_pick_from_them() {
+fn lines_format_has_one_line_per_match() {
     let home = home();
     let found = at_home(&home, &["search", "--lines", "slow"]);
     assert_snapshot!(found.out.replace('\t', " | "), @r"
@@ -57,7 +57,7 @@ fn a_find_is_a_line_for_those_who_pick_from_them() {
 }
 
 #[test]
-fn colours_that_a_program_printed_are_left_out_and_nothing_else() {
+fn colour_codes_in_output_are_removed_and_others_escaped() {
     let home = TestHome::new();
     let talk = r#"
 a1        reply  m1 tool t1 Bash {"command":"make"}
@@ -69,7 +69,7 @@ r1 <- a1  result t1 "\u001b[31merror:\u001b[0m the \u001b[1mloom\u001b[22m broke
 }
 
 #[test]
-fn finds_are_grouped_by_session_the_newest_first() {
+fn matches_are_grouped_by_session_newest_first() {
     assert_snapshot!(at_home(&home(), &["search", "slow"]), @r"
     exit: 0
     ----- stdout -----
@@ -154,7 +154,7 @@ fn json_has_every_field() {
 }
 
 #[test]
-fn projects_and_sessions_narrow() {
+fn project_and_session_filters_narrow_the_search() {
     let home = home();
     let ids = |args: &[&str]| at_home(&home, &[&["search", "-l", "slow"], args].concat()).out;
     assert_eq!(ids(&["--project", "reed"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
@@ -166,14 +166,14 @@ fn projects_and_sessions_narrow() {
 }
 
 #[test]
-fn what_a_fork_copied_is_told_once_with_the_session_it_comes_from() {
+fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     let home = TestHome::new();
     let talk = TALK
         .replace("u1 ", "11111111-1111-4111-8111-111111111111 ")
         .replace("<- u1", "<- 11111111-1111-4111-8111-111111111111");
-    age(&home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk), 5);
+    set_age(&home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk), 5);
     let fork = format!("{talk}u5 <- a3 user \"slow again\"");
-    age(&home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork), 1);
+    set_age(&home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork), 1);
     let run = at_home(&home, &["search", "slow", "kind:prompt"]);
     assert_snapshot!(run, @r"
     exit: 0
@@ -195,7 +195,7 @@ fn what_a_fork_copied_is_told_once_with_the_session_it_comes_from() {
 }
 
 #[test]
-fn exit_codes_tell_how_it_went() {
+fn exit_codes_and_error_messages() {
     let home = home();
     assert_eq!(at_home(&home, &["search", "slow"]).code, 0);
     assert_snapshot!(at_home(&home, &["search", "nowhere to be found"]), @r"
@@ -241,7 +241,7 @@ fn exit_codes_tell_how_it_went() {
 
 #[test]
 #[cfg(unix)]
-fn what_cannot_be_read_is_reported_and_the_rest_is_answered() {
+fn unreadable_logs_are_reported_and_the_others_searched() {
     let home = home();
     let folder = home.root().join("projects/-home-ada-loom");
     std::os::unix::fs::symlink("loop.jsonl", folder.join("loop.jsonl")).unwrap();
@@ -256,7 +256,7 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_answered() {
 }
 
 #[test]
-fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
+fn a_log_that_grows_during_a_search_is_read_without_errors() {
     let home = TestHome::new();
     let path = home.session("grows", "u0 user \"slow start\"");
     let line = threadline_testkit::log("u1 user \"slow and growing\"");
@@ -281,7 +281,7 @@ fn a_log_that_grows_while_it_is_searched_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_log_that_is_deleted_meanwhile_takes_nothing_else_with_it() {
+fn a_log_deleted_during_a_search_does_not_affect_others() {
     let home = home();
     let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow and short-lived\"");
     let log = std::fs::read(&path).unwrap();
@@ -321,7 +321,7 @@ fn a_huge_line_is_searched_and_reported() {
 }
 
 #[test]
-fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
+fn an_oversized_line_is_skipped_and_the_rest_searched() {
     let home = home();
     let path = home.session("cccccccc-0000-4000-8000-000000000003", "u1 user \"slow start\"");
     // A sparse file: the gigabyte takes no space on disk.
@@ -340,7 +340,7 @@ fn a_line_beyond_all_measure_is_left_out_and_the_rest_is_answered() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let home = TestHome::new();
     let long: String = (0..5000).map(|i| format!("u{i} user \"{}\"\n", "word ".repeat(40))).collect();
     home.session("long", &long);
@@ -357,7 +357,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn hostile_text_is_shown_not_obeyed() {
+fn hostile_text_is_escaped() {
     let home = TestHome::new();
     home.file(
         "projects/-x/h.jsonl",
@@ -372,7 +372,7 @@ fn hostile_text_is_shown_not_obeyed() {
 }
 
 #[test]
-fn an_anchor_opens_what_was_found() {
+fn an_anchor_opens_the_match() {
     let run = threadline(["--demo", "search", "panic", "--json", "kind:prompt", "kind:reply", "kind:result"]);
     assert!(run.json_lines().len() > 3, "{run}");
     for hit in run.json_lines() {

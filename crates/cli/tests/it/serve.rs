@@ -9,12 +9,12 @@ use threadline_testkit::TestHome;
 use crate::run::{command, threadline};
 
 /// A server process that is killed when dropped.
-struct Served {
+struct ServerProcess {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
 }
 
-impl Served {
+impl ServerProcess {
     fn start(home: &TestHome) -> Self {
         let args = ["serve", "--no-open", "--home", home.root().to_str().unwrap()];
         let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -29,7 +29,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -37,10 +37,10 @@ impl Drop for Served {
 }
 
 #[test]
-fn it_prints_its_address_answers_there_and_ends_on_ctrl_c() {
+fn the_server_prints_its_url_responds_and_exits_on_ctrl_c() {
     let home = TestHome::new();
     home.session("loom", "u1 user \"weave\"");
-    let mut served = Served::start(&home);
+    let mut served = ServerProcess::start(&home);
     let line = served.line();
     let rest = line.trim_end().strip_prefix("http://127.0.0.1:").unwrap();
     let (port, token) = rest.split_once("/?token=").unwrap();
@@ -63,7 +63,7 @@ fn it_prints_its_address_answers_there_and_ends_on_ctrl_c() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_a_way_out() {
+fn a_port_in_use_is_reported_with_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let run = threadline(["--demo", "serve", "--no-open", "--port", &*port]);
@@ -73,7 +73,7 @@ fn a_port_that_is_taken_is_named_with_a_way_out() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_on_two_words() {
+fn remote_access_needs_host_and_allow_remote() {
     let run = threadline(["--demo", "serve", "--no-open", "--host", "0.0.0.0"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--allow-remote"), "{}", run.err);

@@ -21,7 +21,7 @@ r2 <- a5  result t2 "sed: no such file" error
 "#;
 
 #[test]
-fn a_conversation_reads_from_top_to_bottom() {
+fn a_conversation_is_shown_in_order() {
     let home = TestHome::new();
     home.session("slow", TALK);
     assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
@@ -79,7 +79,7 @@ fn a_session_is_shown_without_a_sub_agent_that_cannot_be_read() {
 }
 
 #[test]
-fn turns_and_anchors_choose() {
+fn turns_and_anchors_select_turns() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let second = at_home(&home, &["show", "last", "--turns", "-1"]);
@@ -94,7 +94,7 @@ fn turns_and_anchors_choose() {
 }
 
 #[test]
-fn json_tells_turns_and_items() {
+fn json_lists_turns_and_items() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let lines = at_home(&home, &["show", "last", "--json"]).json_lines();
@@ -123,7 +123,7 @@ fn json_tells_turns_and_items() {
 }
 
 #[test]
-fn hostile_text_is_shown_not_obeyed() {
+fn hostile_text_is_escaped() {
     let path = threadline_testkit::corpus().join("hostile-text.jsonl");
     let run = crate::run::threadline(["show".as_ref(), path.as_os_str(), "--level=full".as_ref()]);
     assert_eq!(run.code, 0);
@@ -132,7 +132,7 @@ fn hostile_text_is_shown_not_obeyed() {
 }
 
 #[test]
-fn colours_come_when_asked_for() {
+fn colours_can_be_forced() {
     let home = TestHome::new();
     home.session("slow", TALK);
     assert!(!at_home(&home, &["show", "last"]).out.contains('\u{1b}'));
@@ -140,7 +140,7 @@ fn colours_come_when_asked_for() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let home = TestHome::new();
     let long: String = (0..3000).map(|i| format!("u{i} user \"{}\"\n", "word ".repeat(40))).collect();
     home.session("long", &long);
@@ -155,7 +155,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn every_odd_log_can_be_shown() {
+fn every_corpus_log_can_be_shown() {
     for entry in std::fs::read_dir(threadline_testkit::corpus()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ext| ext == "jsonl") {
@@ -175,7 +175,7 @@ fn every_odd_log_can_be_shown() {
 }
 
 #[test]
-fn following_shows_what_is_written_and_nothing_twice() {
+fn following_shows_new_content_once() {
     use std::io::{BufRead, BufReader, Write};
 
     let home = TestHome::new();
@@ -232,7 +232,7 @@ fn following_reads_a_replaced_log_and_a_new_sub_agent() {
 }
 
 #[test]
-fn following_shows_a_call_with_what_came_of_it_from_the_turn_that_was_asked_for() {
+fn following_from_a_turn_shows_calls_with_their_results() {
     use std::io::{BufRead, BufReader, Write};
 
     const LIVE: &str = r#"
@@ -275,7 +275,7 @@ u3 <- a3  user   "third question"
 /// The cost of a session in `show` equals that in `usage`, and equals the sum of its turns and of the
 /// sub-agents that no call started.
 #[test]
-fn costs_are_those_of_usage() {
+fn costs_equal_those_of_usage() {
     // Debug builds are slow, so they read only small logs.
     let most = if cfg!(debug_assertions) { 300_000 } else { u64::MAX };
     for path in threadline_testkit::shared_logs() {
@@ -304,7 +304,7 @@ fn costs_are_those_of_usage() {
 }
 
 #[test]
-fn raw_lines_are_all_of_them_or_those_of_a_turn_with_its_results() {
+fn raw_output_has_all_lines_or_those_of_a_turn() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let whole = at_home(&home, &["show", "last", "--level", "raw"]).out;

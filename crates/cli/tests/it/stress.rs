@@ -10,24 +10,24 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::edit::{World, files, full};
+use crate::edit::{EditFixture, all_files, full_session};
 
-fn trials() -> usize {
+fn trial_count() -> usize {
     #[expect(clippy::disallowed_methods, reason = "how long a test runs is not the program's business")]
     let wanted = std::env::var("THREADLINE_STRESS").ok();
     wanted.and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
 /// Returns scattered numbers that are the same in every run.
-fn scattered(i: usize) -> usize {
+fn pseudo_random(i: usize) -> usize {
     let mixed = (i as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 33) as usize
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writing {
-    Reopening,
-    Holding,
+enum WriterMode {
+    ReopensFile,
+    KeepsFileOpen,
 }
 
 /// Writes a line every few milliseconds until `ended` is set, and then three more. Returns the lines.
@@ -52,10 +52,10 @@ fn write_lines(log: &Path, mut held: Option<File>, ended: &AtomicBool) -> Vec<St
     lines
 }
 
-fn texts(dir: &Path, into: &mut Vec<(PathBuf, String)>) {
+fn collect_texts(dir: &Path, into: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
         if entry.path().is_dir() {
-            texts(&entry.path(), into);
+            collect_texts(&entry.path(), into);
         } else {
             into.push((entry.path(), String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).into_owned()));
         }
@@ -64,15 +64,15 @@ fn texts(dir: &Path, into: &mut Vec<(PathBuf, String)>) {
 
 #[test]
 #[cfg(unix)]
-fn nothing_is_lost_beside_a_program_that_writes() {
-    let n_trials = trials();
+fn no_line_is_lost_during_concurrent_writes() {
+    let n_trials = trial_count();
     let (mut n_lines, mut n_kept) = (0, 0);
     for i in 0..n_trials {
-        let world = World::new();
-        let id = full(&world);
+        let world = EditFixture::new();
+        let id = full_session(&world);
         let log = world.home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
         let moved = world.home.root().join(format!("projects/-srv-loom/{id}.jsonl"));
-        let writing = if i % 2 == 0 { Writing::Reopening } else { Writing::Holding };
+        let writing = if i % 2 == 0 { WriterMode::ReopensFile } else { WriterMode::KeepsFileOpen };
         let strip = &["edit", "strip", &id, "--tools", "--in-place", "--apply", "--force"][..];
         let relocate = &["edit", "move", &id, "--cwd", "/srv/loom", "--apply", "--force"][..];
         let delete = &["edit", "delete", &id, "--apply", "--force"][..];
@@ -92,10 +92,10 @@ fn nothing_is_lost_beside_a_program_that_writes() {
         let lines = std::thread::scope(|scope| {
             // A program that keeps the log open opened it before the move.
             let open = || OpenOptions::new().append(true).open(written).unwrap();
-            let held = (writing == Writing::Holding).then(open);
+            let held = (writing == WriterMode::KeepsFileOpen).then(open);
             let writer = scope.spawn(|| write_lines(written, held, &ended));
             // Starts the command at a different point in each trial.
-            std::thread::sleep(Duration::from_millis((scattered(i) % 12) as u64));
+            std::thread::sleep(Duration::from_millis((pseudo_random(i) % 12) as u64));
             let run = world.run(command);
             ended.store(true, Ordering::Relaxed);
             assert!(run.code == 0 || run.err.contains("has changed since it was read"), "{command:?}: {run}");
@@ -103,14 +103,14 @@ fn nothing_is_lost_beside_a_program_that_writes() {
         });
         n_lines += lines.len();
         let mut found = Vec::new();
-        texts(world.home.root(), &mut found);
+        collect_texts(world.home.root(), &mut found);
         let live = found.len();
-        texts(world.state.path(), &mut found);
+        collect_texts(world.state.path(), &mut found);
         for line in &lines {
             let n = found[..live].iter().map(|(_, text)| text.matches(&**line).count()).sum::<usize>();
             // A deleted log is in the receipt, and so are lines from a program that keeps the log open and
             // paused for long.
-            let may_be_kept = command == delete || writing == Writing::Holding;
+            let may_be_kept = command == delete || writing == WriterMode::KeepsFileOpen;
             let is_kept = may_be_kept && found[live..].iter().any(|(_, text)| text.contains(&**line));
             n_kept += usize::from(n == 0 && command != delete);
             assert!(n == 1 || n == 0 && is_kept, "trial {i}, {writing:?}, {command:?}: {n} times {line}");
@@ -125,13 +125,13 @@ fn nothing_is_lost_beside_a_program_that_writes() {
 
 #[test]
 #[cfg(unix)]
-fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
-    let n_trials = trials();
+fn a_killed_operation_can_be_undone_or_redone() {
+    let n_trials = trial_count();
     let (mut changed, mut unchanged) = (0, 0);
     let mut durations = [Duration::from_millis(60); 14];
     for i in 0..n_trials {
-        let world = World::new();
-        let id = full(&world);
+        let world = EditFixture::new();
+        let id = full_session(&world);
         let edits: [&[&str]; 7] = [
             &["edit", "strip", &id, "--tools", "--in-place", "--apply"],
             &["edit", "clone", &id, "--apply"],
@@ -143,7 +143,7 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
         ];
         let kind = i % 14;
         let edit = edits[kind % 5];
-        let before = files(&world);
+        let before = all_files(&world);
         // About a third of the kills interrupt an edit, the others an undo or redo of it.
         let (prepare, command, back): (&[&[&str]], &[&str], &[&str]) = match kind {
             0..5 => (&[], edit, &["op", "undo"]),
@@ -153,8 +153,8 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
         for command in prepare {
             assert_eq!(world.run(command).code, 0, "{command:?}");
         }
-        let expected = if prepare.is_empty() { before.clone() } else { files(&world) };
-        let part = (scattered(i) % 1000) as f64 / 1000.0;
+        let expected = if prepare.is_empty() { before.clone() } else { all_files(&world) };
+        let part = (pseudo_random(i) % 1000) as f64 / 1000.0;
         let begin = Instant::now();
         let mut child = world.command(command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(durations[kind].mul_f64(part));
@@ -166,7 +166,7 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
         } else {
             durations[kind] = durations[kind].mul_f64(1.02);
         }
-        if files(&world) == expected {
+        if all_files(&world) == expected {
             unchanged += 1
         } else {
             changed += 1
@@ -189,7 +189,7 @@ fn whenever_it_is_killed_undo_or_redo_come_to_the_right_end() {
             assert_eq!(world.run(&["edit", "tag", &id, "t", "--apply"]).code, 0);
             assert_eq!(world.run(&["op", "undo"]).code, 0);
         }
-        let now = files(&world);
+        let now = all_files(&world);
         assert!(now == expected, "trial {i}: {command:?} was {state:?}, then {back:?}");
     }
     println!("{n_trials} kills: {changed} times files had changed, {unchanged} times not yet");

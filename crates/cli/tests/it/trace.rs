@@ -15,13 +15,13 @@ use threadline_testkit::{TestHome, session_uuid};
 use crate::run::command;
 
 /// An OTLP/JSON receiver that records span ids and can delay its responses.
-struct Receiver {
+struct TestReceiver {
     port: u16,
     ids: Arc<Mutex<BTreeSet<String>>>,
     pause: Arc<AtomicU64>,
 }
 
-impl Receiver {
+impl TestReceiver {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -81,7 +81,7 @@ fn serve(stream: TcpStream, ids: &Mutex<BTreeSet<String>>, pause: &AtomicU64) {
     }
 }
 
-fn hook(mut command: Command, input: &str) -> (Option<i32>, String, String) {
+fn run_hook(mut command: Command, input: &str) -> (Option<i32>, String, String) {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The process may have exited without reading its input.
@@ -96,18 +96,18 @@ fn turn(n: usize) -> String {
     format!("u{n} {before}user \"{n}\"\na{n} <- u{n} reply msg_{n} text \"{n}\"\n")
 }
 
-fn told(home: &TestHome, session: &str, event: &str) -> String {
+fn hook_input(home: &TestHome, session: &str, event: &str) -> String {
     let path = home.root().join(format!("projects/-home-ada-loom/{}.jsonl", session_uuid(session)));
     json!({"session_id": session_uuid(session), "transcript_path": path, "hook_event_name": event})
         .to_string()
 }
 
 #[test]
-fn a_hook_never_disturbs() {
+fn a_hook_always_exits_with_0_and_prints_nothing() {
     let home = TestHome::new();
     home.session("s", &turn(1));
     let state = tempfile::tempdir().unwrap();
-    let good = told(&home, "s", "Stop");
+    let good = hook_input(&home, "s", "Stop");
     let cases: [(&[&str], &str); 9] = [
         (&["trace", "hook"], &good),
         (&["trace", "hook"], ""),
@@ -122,7 +122,7 @@ fn a_hook_never_disturbs() {
     for (args, input) in cases {
         let mut command = command(args);
         command.env("XDG_STATE_HOME", state.path());
-        let (code, out, _) = hook(command, input);
+        let (code, out, _) = run_hook(command, input);
         assert_eq!((code, &*out), (Some(0), ""), "{args:?} {input}");
     }
     let log = std::fs::read_to_string(state.path().join("threadline/trace/hook.log")).unwrap();
@@ -133,15 +133,15 @@ fn a_hook_never_disturbs() {
 }
 
 #[test]
-fn a_hook_sends_each_turn_and_status_tells() {
+fn a_hook_sends_each_turn_and_status_reports_it() {
     let home = TestHome::new();
-    let receiver = Receiver::start();
+    let receiver = TestReceiver::start();
     let state = tempfile::tempdir().unwrap();
     for n in 1..=3 {
         let log: String = (1..=n).map(turn).collect();
         home.session("s", &log);
         let (code, out, err) =
-            hook(receiver.command(state.path(), &["trace", "hook"]), &told(&home, "s", "Stop"));
+            run_hook(receiver.command(state.path(), &["trace", "hook"]), &hook_input(&home, "s", "Stop"));
         assert_eq!((code, &*out, &*err), (Some(0), "", ""));
         assert_eq!(receiver.ids.lock().unwrap().len(), 2 * n);
     }
@@ -163,9 +163,9 @@ fn a_hook_sends_each_turn_and_status_tells() {
 }
 
 #[test]
-fn hooks_that_are_killed_lose_nothing() {
+fn killed_hooks_lose_no_spans() {
     let home = TestHome::new();
-    let receiver = Receiver::start();
+    let receiver = TestReceiver::start();
     let state = tempfile::tempdir().unwrap();
     let kills = 12;
     receiver.pause.store(15, Ordering::Relaxed);
@@ -178,7 +178,7 @@ fn hooks_that_are_killed_lose_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let _ = child.stdin.take().unwrap().write_all(told(&home, "s", "Stop").as_bytes());
+        let _ = child.stdin.take().unwrap().write_all(hook_input(&home, "s", "Stop").as_bytes());
         // Kills it at a different point each time: while it reads, sends, awaits the response or saves its
         // state.
         std::thread::sleep(Duration::from_millis(3 * n as u64));
@@ -187,7 +187,7 @@ fn hooks_that_are_killed_lose_nothing() {
     }
     receiver.pause.store(0, Ordering::Relaxed);
     for _ in 0..2 {
-        hook(receiver.command(state.path(), &["trace", "hook"]), &told(&home, "s", "SessionEnd"));
+        run_hook(receiver.command(state.path(), &["trace", "hook"]), &hook_input(&home, "s", "SessionEnd"));
     }
     let path = home.root().join(format!("projects/-home-ada-loom/{}.jsonl", session_uuid("s")));
     let tree = receiver
@@ -208,12 +208,12 @@ fn hooks_that_are_killed_lose_nothing() {
 }
 
 #[test]
-fn a_push_goes_on_where_it_stopped() {
+fn a_push_continues_where_it_stopped() {
     let home = TestHome::new();
     for n in 0..5 {
         home.session(&format!("s{n}"), &turn(1).replace("msg_", &format!("msg_{n}_")));
     }
-    let receiver = Receiver::start();
+    let receiver = TestReceiver::start();
     let state = tempfile::tempdir().unwrap();
     let root = home.root().to_str().unwrap();
     let push = |more: &[&str]| {
@@ -238,7 +238,7 @@ fn a_push_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn without_a_receiver_the_person_is_told_what_to_do() {
+fn a_missing_receiver_is_an_error_with_hints() {
     let home = TestHome::new();
     home.session("s", &turn(1));
     let run = crate::run::at_home(&home, &["trace", "push", "--all"]);
@@ -251,10 +251,10 @@ fn without_a_receiver_the_person_is_told_what_to_do() {
 }
 
 #[test]
-fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
+fn keys_are_read_from_a_private_file_only() {
     let home = TestHome::new();
     home.session("s", &turn(1));
-    let receiver = Receiver::start();
+    let receiver = TestReceiver::start();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("threadline/trace.env");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -287,7 +287,7 @@ fn keys_are_read_from_a_file_that_only_its_owner_may_read() {
 const SETTINGS: &str = "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"matcher\": \"\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"say done\"\n          }\n        ]\n      }\n    ],\n    \"PreToolUse\": []\n  },\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\"]\n  }\n}\n";
 
 #[test]
-fn only_our_lines_come_and_go_in_the_settings() {
+fn install_and_uninstall_change_only_our_settings() {
     let home = TestHome::new();
     let path = home.file("settings.json", SETTINGS);
     let read = || std::fs::read_to_string(&path).unwrap();

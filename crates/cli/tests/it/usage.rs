@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::run::{Run, at_home, command, threadline};
+use crate::run::{RunOutput, at_home, command, threadline};
 
 const LOG: &str = r#"
 u1        user   "go" branch=main
@@ -28,7 +28,7 @@ fn home() -> TestHome {
 }
 
 #[test]
-fn json_has_one_object_a_group_with_every_field() {
+fn json_has_one_object_per_group_with_every_field() {
     let home = home();
     let lines = at_home(&home, &["usage", "--json"]).json_lines();
     assert_eq!(
@@ -58,7 +58,7 @@ fn json_has_one_object_a_group_with_every_field() {
 }
 
 #[test]
-fn a_table_for_people_has_bars_a_total_and_notes() {
+fn the_table_has_bars_a_total_and_notes() {
     assert_snapshot!(at_home(&home(), &["usage", "--by", "model"]), @r"
     exit: 0
     ----- stdout -----
@@ -74,7 +74,7 @@ fn a_table_for_people_has_bars_a_total_and_notes() {
 }
 
 #[test]
-fn by_tool_it_says_how_often_each_was_used() {
+fn the_tool_table_counts_uses() {
     let home = TestHome::new();
     home.session(
         "one",
@@ -98,7 +98,7 @@ fn csv_has_the_same_fields() {
 }
 
 #[test]
-fn days_are_those_of_the_zone_and_of_the_range() {
+fn days_follow_the_time_zone_and_the_range() {
     let home = home();
     let days = |args: &[&str]| {
         let run = at_home(&home, &[&["usage", "--json"], args].concat());
@@ -115,7 +115,7 @@ fn days_are_those_of_the_zone_and_of_the_range() {
 }
 
 #[test]
-fn a_session_is_counted_without_what_it_inherited() {
+fn a_session_is_counted_without_inherited_calls() {
     let home = home();
     home.session(
         "two",
@@ -140,7 +140,7 @@ fn a_session_is_counted_without_what_it_inherited() {
 }
 
 #[test]
-fn explain_goes_down_to_the_lines() {
+fn explain_lists_every_record() {
     let run = at_home(&home(), &["usage", "--explain", "--json"]);
     let told: Vec<_> = run
         .json_lines()
@@ -162,7 +162,7 @@ fn explain_goes_down_to_the_lines() {
 }
 
 #[test]
-fn what_is_no_call_is_told_without_figures() {
+fn records_that_are_not_calls_have_no_figures() {
     let home = TestHome::new();
     home.session("one", "a1 reply msg_1 text \"Sorry\" model=\"<synthetic>\" usage={\"input_tokens\":0}");
     let told = at_home(&home, &["usage", "--explain"]).out;
@@ -171,7 +171,7 @@ fn what_is_no_call_is_told_without_figures() {
 }
 
 #[test]
-fn from_any_total_down_to_its_lines() {
+fn every_total_can_be_explained() {
     let home = home();
     let lines = |by: &str, name: &str| {
         let run = at_home(&home, &["usage", "--by", by, "--only", name, "--explain", "--json"]);
@@ -192,7 +192,7 @@ fn from_any_total_down_to_its_lines() {
 }
 
 #[test]
-fn blocks_say_what_is_an_estimate() {
+fn blocks_mark_estimated_ends() {
     let home = home();
     let lines = at_home(&home, &["usage", "--blocks", "--json"]).json_lines();
     assert_eq!(lines[0]["start"], "2026-01-01T10:00:00.000Z");
@@ -217,7 +217,7 @@ fn blocks_say_what_is_an_estimate() {
 }
 
 #[test]
-fn reconcile_sets_claude_codes_own_figure_beside_ours() {
+fn reconcile_compares_with_claude_codes_own_figure() {
     let home = home();
     assert_eq!(at_home(&home, &["usage", "--reconcile"]).code, 1);
     home.session(
@@ -232,7 +232,7 @@ fn reconcile_sets_claude_codes_own_figure_beside_ours() {
 }
 
 #[test]
-fn a_persons_own_prices_are_laid_over_ours() {
+fn custom_prices_override_the_embedded_ones() {
     let home = home();
     let prices = r#"{"prices":[{"model":"claude-nova-9","input":1000000,"output":1,"write_5m":1,"write_1h":1,"read":1}]}"#;
     let file = home.file("prices.json", prices);
@@ -255,7 +255,7 @@ fn a_persons_own_prices_are_laid_over_ours() {
     ");
 }
 
-fn statusline(home: &TestHome, json: &str) -> Run {
+fn statusline(home: &TestHome, json: &str) -> RunOutput {
     let mut child = command(["--home", home.root().to_str().unwrap(), "usage", "statusline"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -264,7 +264,7 @@ fn statusline(home: &TestHome, json: &str) -> Run {
         .unwrap();
     child.stdin.take().unwrap().write_all(json.as_bytes()).unwrap();
     let done = child.wait_with_output().unwrap();
-    Run {
+    RunOutput {
         code: done.status.code().unwrap(),
         out: String::from_utf8(done.stdout).unwrap(),
         err: String::from_utf8(done.stderr).unwrap(),
@@ -290,7 +290,7 @@ fn the_status_line_is_one_line() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_the_rest_answered() {
+fn unreadable_logs_are_reported_and_the_others_counted() {
     let home = home();
     // A folder with the name of a log is skipped.
     std::fs::create_dir_all(home.root().join("projects/-home-ada-loom/dir.jsonl")).unwrap();
@@ -318,10 +318,10 @@ fn what_cannot_be_read_is_said_and_the_rest_answered() {
 
 #[test]
 #[cfg(unix)]
-fn the_same_logs_through_links_and_twice_count_once() {
+fn logs_given_twice_or_through_links_count_once() {
     let home = home();
     let plain = at_home(&home, &["usage", "--json", "--by", "model"]).out;
-    let link = linked(&home);
+    let link = linked_home(&home);
     std::os::unix::fs::symlink(
         home.root().join("projects/-home-ada-loom"),
         home.root().join("projects/-again"),
@@ -345,14 +345,14 @@ fn the_same_logs_through_links_and_twice_count_once() {
 }
 
 #[cfg(unix)]
-fn linked(home: &TestHome) -> TestHome {
+fn linked_home(home: &TestHome) -> TestHome {
     let other = TestHome::new();
     std::os::unix::fs::symlink(home.root(), other.root().join("link")).unwrap();
     other
 }
 
 #[test]
-fn a_log_that_grows_is_counted_up_to_its_last_whole_line() {
+fn a_growing_log_is_counted_up_to_its_last_complete_line() {
     let home = home();
     let path = home.session("grows", &LOG.replace("msg_", "msg_g"));
     let bytes = std::fs::read(&path).unwrap();

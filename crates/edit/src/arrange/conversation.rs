@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
-use threadline_session::{Input, Parent, Session};
+use threadline_session::{InputKind, ParentLink, Session};
 
 use super::answered_reply;
 
@@ -15,9 +15,9 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
         |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
     let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
     let Some(resumed) = resumed else {
-        return in_order(session, thread.into_iter());
+        return parents_first(session, thread.into_iter());
     };
-    let first = |idx: usize| first_written(session, idx);
+    let first = |idx: usize| first_copy(session, idx);
     let mut in_resumed = vec![false; session.entries().len()];
     for &idx in &resumed {
         in_resumed[idx] = true;
@@ -32,7 +32,7 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
         session.thread_to(before).entries.into_iter().for_each(|idx| is_above[idx] = true);
     }
     let earlier = thread.iter().copied().filter(|&idx| (idx < start || is_above[idx]) && !in_resumed[idx]);
-    let mut chain = in_order(session, earlier);
+    let mut chain = parents_first(session, earlier);
     let n_earlier = chain.len();
     chain.extend(&resumed);
     // Progress lines are not sent, but older versions follow parent links through them.
@@ -63,14 +63,14 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
 }
 
 /// Sorts entries in the order of the log, except that parents precede their children.
-fn in_order(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize> {
+fn parents_first(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut waits = vec![false; session.entries().len()];
-    let lines: Vec<usize> = lines.filter(|&idx| !session.entries()[idx].is_glued_behind()).collect();
+    let lines: Vec<usize> = lines.filter(|&idx| !session.entries()[idx].follows_on_line()).collect();
     lines.iter().for_each(|&idx| waits[idx] = true);
     let above = |idx: usize| match session.parent(idx) {
-        Parent::Entry(parent) => Some(parent),
-        Parent::Root if session.is_boundary(idx) => session.continues(idx),
-        Parent::Root | Parent::Dangling => None,
+        ParentLink::Entry(parent) => Some(parent),
+        ParentLink::Root if session.is_boundary(idx) => session.continues(idx),
+        ParentLink::Root | ParentLink::Dangling => None,
     };
     let mut ordered = Vec::with_capacity(lines.len());
     for idx in lines {
@@ -88,7 +88,7 @@ fn in_order(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize>
 
 /// Returns the index of the first copy of an entry. The last copy determines its content, the first one its
 /// position.
-pub(super) fn first_written(session: &Session, idx: usize) -> usize {
+pub(super) fn first_copy(session: &Session, idx: usize) -> usize {
     session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
 }
 
@@ -121,7 +121,7 @@ pub(super) fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>
                 }
                 continue;
             }
-            if session.input(idx) != Some(Input::ToolResult) {
+            if session.input(idx) != Some(InputKind::ToolResult) {
                 open.clear();
             }
         } else if session.is_boundary(idx) {

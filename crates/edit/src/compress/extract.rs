@@ -8,15 +8,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A part of a text that is kept or dropped as a whole.
 #[derive(Clone, Debug)]
-struct Unit<'t> {
+struct TextUnit<'t> {
     text: &'t str,
-    form: Form,
+    form: UnitForm,
     /// The indices of its text and of its paragraph.
     place: (usize, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum UnitForm {
     Sentence,
     Item,
     Heading,
@@ -26,12 +26,12 @@ enum Form {
 
 /// The document frequency of words.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rarity {
+pub(crate) struct WordFrequency {
     texts: usize,
     seen_in: FxHashMap<u64, u32>,
 }
 
-impl Rarity {
+impl WordFrequency {
     /// Adds one text.
     pub(crate) fn add(&mut self, text: &str) {
         self.texts += 1;
@@ -47,22 +47,22 @@ impl Rarity {
 }
 
 /// A text up to this many bytes is kept unchanged.
-const SHORT: usize = 240;
+const SHORT_TEXT: usize = 240;
 /// Parts that score less than this share of the best score are dropped.
-const WORTH: f64 = 0.2;
+const MIN_SCORE_SHARE: f64 = 0.2;
 /// Code blocks longer than this are dropped.
 const LONG_CODE: usize = 400;
 
 /// Extracts the main sentences of consecutive texts, in about `share` of their length and at most `most`
 /// bytes.
-pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) -> String {
+pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &WordFrequency) -> String {
     let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
     let length: usize = texts.iter().map(|text| text.len()).sum();
-    if texts.len() == 1 && length <= SHORT.min(most) {
+    if texts.len() == 1 && length <= SHORT_TEXT.min(most) {
         return texts[0].to_owned();
     }
-    let room = ((length as f64 * share) as usize).clamp(SHORT.min(most), most);
-    let units: Vec<Unit<'_>> = texts.iter().enumerate().flat_map(|(at, text)| units(at, text)).collect();
+    let room = ((length as f64 * share) as usize).clamp(SHORT_TEXT.min(most), most);
+    let units: Vec<TextUnit<'_>> = texts.iter().enumerate().flat_map(|(at, text)| units(at, text)).collect();
     let last = texts.len().saturating_sub(1);
     let mut ranked: Vec<(f64, usize)> =
         units.iter().enumerate().map(|(at, unit)| (score(unit, at, &units, last, rarity), at)).collect();
@@ -74,33 +74,34 @@ pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &Rarity) 
         let size = units[at].text.len();
         let fits = used + size <= room || used == 0;
         // Parts with a low score are dropped even if there is room.
-        if score > best * WORTH && fits {
+        if score > best * MIN_SCORE_SHARE && fits {
             kept[at] = true;
             used += size;
         }
     }
     keep_headings(&units, &mut kept);
-    written(&units, &kept, most)
+    join_units(&units, &kept, most)
 }
 
 /// Keeps a heading if anything below it is kept.
-fn keep_headings(units: &[Unit<'_>], kept: &mut [bool]) {
+fn keep_headings(units: &[TextUnit<'_>], kept: &mut [bool]) {
     for at in 0..units.len() {
-        if units[at].form == Form::Heading {
-            let below = units[at + 1..].iter().take_while(|unit| unit.form != Form::Heading).count();
+        if units[at].form == UnitForm::Heading {
+            let below = units[at + 1..].iter().take_while(|unit| unit.form != UnitForm::Heading).count();
             kept[at] = kept[at + 1..=at + below].iter().any(|kept| *kept);
         }
     }
 }
 
-fn written(units: &[Unit<'_>], kept: &[bool], most: usize) -> String {
+fn join_units(units: &[TextUnit<'_>], kept: &[bool], most: usize) -> String {
     let mut out = String::new();
     let mut before: Option<usize> = None;
     for (at, unit) in units.iter().enumerate().filter(|(at, _)| kept[*at]) {
         if let Some(before) = before {
             let last = &units[before];
-            let goes_on =
-                last.place == unit.place && last.form == Form::Sentence && unit.form == Form::Sentence;
+            let goes_on = last.place == unit.place
+                && last.form == UnitForm::Sentence
+                && unit.form == UnitForm::Sentence;
             match goes_on {
                 true if before + 1 == at => out.push(' '),
                 true => out.push_str(" … "),
@@ -124,14 +125,14 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
 }
 
 /// Returns the score of a part; 0 for parts that are never kept on their own merit.
-fn score(unit: &Unit<'_>, at: usize, units: &[Unit<'_>], last: usize, rarity: &Rarity) -> f64 {
+fn score(unit: &TextUnit<'_>, at: usize, units: &[TextUnit<'_>], last: usize, rarity: &WordFrequency) -> f64 {
     let mut score = match unit.form {
-        Form::Heading => return 0.0,
-        Form::Code if unit.text.len() > LONG_CODE => return 0.0,
-        Form::Code => 0.5,
-        Form::Row => 0.7,
-        Form::Item => 1.1,
-        Form::Sentence => 1.0,
+        UnitForm::Heading => return 0.0,
+        UnitForm::Code if unit.text.len() > LONG_CODE => return 0.0,
+        UnitForm::Code => 0.5,
+        UnitForm::Row => 0.7,
+        UnitForm::Item => 1.1,
+        UnitForm::Sentence => 1.0,
     };
     let words: FxHashSet<u64> = words(unit.text).collect();
     if words.is_empty() {
@@ -228,13 +229,13 @@ const FILLERS: &[&str] = &[
 /// are split into pairs of characters.
 fn words(text: &str) -> impl Iterator<Item = u64> + '_ {
     let mut out = Vec::new();
-    let mut word = Fold::default();
+    let mut word = WordHasher::default();
     let mut wide: Option<char> = None;
     for ch in text.chars() {
         if is_wide(ch) {
             out.extend(word.take());
             if let Some(before) = wide {
-                let mut pair = Fold::default();
+                let mut pair = WordHasher::default();
                 pair.push(before);
                 pair.push(ch);
                 out.extend(pair.take());
@@ -260,12 +261,12 @@ fn is_wide(ch: char) -> bool {
 
 /// Hashes a word incrementally.
 #[derive(Default)]
-struct Fold {
+struct WordHasher {
     hash: u64,
     length: usize,
 }
 
-impl Fold {
+impl WordHasher {
     fn push(&mut self, ch: char) {
         let hash = if self.length == 0 { 0xcbf2_9ce4_8422_2325 } else { self.hash };
         self.hash = (hash ^ u64::from(ch)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -280,13 +281,13 @@ impl Fold {
 }
 
 /// Splits a text into parts, by its Markdown structure.
-fn units(text_idx: usize, text: &str) -> Vec<Unit<'_>> {
+fn units(text_idx: usize, text: &str) -> Vec<TextUnit<'_>> {
     let mut units = Vec::new();
     let mut paragraph: Option<(usize, usize)> = None;
     let mut number = 0;
     let mut fence: Option<(usize, &str)> = None;
     let mut at = 0;
-    let mut push = |range: (usize, usize), form: Form, number: &mut usize| {
+    let mut push = |range: (usize, usize), form: UnitForm, number: &mut usize| {
         let piece = text[range.0..range.1].trim();
         if !piece.is_empty() {
             units.push((piece, form, *number));
@@ -299,28 +300,28 @@ fn units(text_idx: usize, text: &str) -> Vec<Unit<'_>> {
         let trimmed = line.trim();
         if let Some((from, mark)) = fence {
             if trimmed.starts_with(mark) {
-                push((from, end), Form::Code, &mut number);
+                push((from, end), UnitForm::Code, &mut number);
                 fence = None;
             }
             continue;
         }
         let form = form_of(trimmed);
-        let ends_paragraph = trimmed.is_empty() || form != Form::Sentence;
+        let ends_paragraph = trimmed.is_empty() || form != UnitForm::Sentence;
         if ends_paragraph && let Some(range) = paragraph.take() {
             let form = form_of(text[range.0..range.1].trim());
             push(range, form, &mut number);
         }
         match form {
             _ if trimmed.is_empty() => {}
-            Form::Code => fence = Some((start, &trimmed[..3])),
-            Form::Heading | Form::Row => push((start, end), form, &mut number),
+            UnitForm::Code => fence = Some((start, &trimmed[..3])),
+            UnitForm::Heading | UnitForm::Row => push((start, end), form, &mut number),
             // The lines that follow an item belong to it.
-            Form::Item => paragraph = Some((start, end)),
-            Form::Sentence => paragraph = Some((paragraph.map_or(start, |(from, _)| from), end)),
+            UnitForm::Item => paragraph = Some((start, end)),
+            UnitForm::Sentence => paragraph = Some((paragraph.map_or(start, |(from, _)| from), end)),
         }
     }
     if let Some((from, _)) = fence {
-        push((from, text.len()), Form::Code, &mut number);
+        push((from, text.len()), UnitForm::Code, &mut number);
     }
     if let Some(range) = paragraph {
         let form = form_of(text[range.0..range.1].trim());
@@ -329,28 +330,28 @@ fn units(text_idx: usize, text: &str) -> Vec<Unit<'_>> {
     let mut out = Vec::new();
     for (piece, form, number) in units {
         let place = (text_idx, number);
-        if form == Form::Sentence {
-            out.extend(sentences(piece).map(|text| Unit { text, form, place }));
+        if form == UnitForm::Sentence {
+            out.extend(sentences(piece).map(|text| TextUnit { text, form, place }));
         } else {
-            out.push(Unit { text: piece, form, place });
+            out.push(TextUnit { text: piece, form, place });
         }
     }
     out
 }
 
-fn form_of(line: &str) -> Form {
+fn form_of(line: &str) -> UnitForm {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let numbered = digits > 0 && [". ", ") "].iter().any(|mark| line[digits..].starts_with(mark));
     if line.starts_with("```") || line.starts_with("~~~") {
-        Form::Code
+        UnitForm::Code
     } else if line.starts_with('#') && line.trim_start_matches('#').starts_with(' ') {
-        Form::Heading
+        UnitForm::Heading
     } else if line.starts_with('|') {
-        Form::Row
+        UnitForm::Row
     } else if numbered || ["- ", "* ", "+ ", "• "].iter().any(|mark| line.starts_with(mark)) {
-        Form::Item
+        UnitForm::Item
     } else {
-        Form::Sentence
+        UnitForm::Sentence
     }
 }
 

@@ -2,30 +2,30 @@
 
 use threadline_entry::Json;
 use threadline_entry::lens::{EditResult, PatchHunk};
-use threadline_session::{Outcome, Session, ToolCall};
+use threadline_session::{Session, ToolCall, ToolOutcome};
 
-use super::extract::{Rarity, cut, extract};
+use super::extract::{WordFrequency, cut, extract};
 
 /// A tool call, summarised in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fact {
+pub(crate) struct CallFact {
     /// The tool, such as `Read` or `Bash`.
-    pub(crate) what: String,
+    pub(crate) tool: String,
     /// The subject: a path, a command, a pattern.
-    pub(crate) on: String,
+    pub(crate) subject: String,
     /// The result, if it is worth reporting.
     pub(crate) outcome: String,
     /// Whether the call succeeded.
     pub(crate) ok: bool,
 }
 
-impl Fact {
+impl CallFact {
     /// Formats the line.
     pub(crate) fn line(&self) -> String {
-        let mut line = self.what.clone();
-        if !self.on.is_empty() {
+        let mut line = self.tool.clone();
+        if !self.subject.is_empty() {
             line.push(' ');
-            line.push_str(&self.on);
+            line.push_str(&self.subject);
         }
         if !self.outcome.is_empty() {
             line.push_str(" → ");
@@ -37,9 +37,9 @@ impl Fact {
 
 /// The size limits of a fact.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct FactLimits {
     /// Bytes of the subject.
-    pub(crate) on: usize,
+    pub(crate) subject: usize,
     /// Bytes of a successful result.
     pub(crate) outcome: usize,
     /// Bytes of a sub-agent's answer.
@@ -47,77 +47,85 @@ pub(crate) struct Room {
 }
 
 /// Bytes of an error message. Errors are always included, so that they are not repeated.
-const FAILURE: usize = 200;
+const MAX_ERROR: usize = 200;
 /// Bytes of the person's reason for a refusal.
-const REFUSAL: usize = 2000;
+const MAX_REFUSAL: usize = 2000;
 
 /// Returns whether a tool maintains the to-do list, which is summarised once, in its final state.
-pub(crate) fn is_list_of_todos(name: &str) -> bool {
+pub(crate) fn is_todo_tool(name: &str) -> bool {
     matches!(name, "TodoWrite" | "TodoRead" | "TaskCreate" | "TaskUpdate" | "TaskList" | "TaskGet")
 }
 
 /// Summarises a call.
-pub(crate) fn fact(session: &Session, call: &ToolCall, root: Option<&str>, room: Room) -> Fact {
+pub(crate) fn call_fact(
+    session: &Session,
+    call: &ToolCall,
+    root: Option<&str>,
+    room: FactLimits,
+) -> CallFact {
     let input = call.block(session).and_then(|block| block.input());
     let text = |key: &str| input.and_then(|input| input.get(key)?.as_str()).map(|text| text.into_owned());
-    let path = |key: &str| text(key).map(|path| below(&path, root).to_owned());
+    let path = |key: &str| text(key).map(|path| relative_to(&path, root).to_owned());
     let said =
         || call.result(session).and_then(|block| block.content()).map(|content| content.text().into_owned());
     let (what, on) = match &*call.name {
         "Bash" | "PowerShell" => {
-            ("Bash", text("command").map(|command| format!("`{}`", one_line(&command, room.on))))
+            ("Bash", text("command").map(|command| format!("`{}`", one_line(&command, room.subject))))
         }
         "Read" | "Write" | "Edit" | "MultiEdit" => (&*call.name, path("file_path")),
         "NotebookEdit" => ("NotebookEdit", path("notebook_path")),
         "Grep" | "Glob" => {
             let place = path("path").map(|place| format!(" in {place}")).unwrap_or_default();
-            (&*call.name, text("pattern").map(|pattern| format!("`{}`{place}", one_line(&pattern, room.on))))
+            (
+                &*call.name,
+                text("pattern").map(|pattern| format!("`{}`{place}", one_line(&pattern, room.subject))),
+            )
         }
         "Task" | "Agent" => {
             let kind = text("subagent_type").map(|kind| format!(" ({kind})")).unwrap_or_default();
-            ("Agent", text("description").map(|what| format!("\"{}\"{kind}", one_line(&what, room.on))))
+            ("Agent", text("description").map(|what| format!("\"{}\"{kind}", one_line(&what, room.subject))))
         }
         "WebFetch" => ("WebFetch", text("url")),
         "WebSearch" | "ToolSearch" => (&*call.name, text("query").map(|query| format!("\"{query}\""))),
         "Skill" => ("Skill", text("skill").or_else(|| text("command"))),
         "AskUserQuestion" | "ExitPlanMode" => (&*call.name, None),
-        name => (name, input.and_then(first_text).map(|text| one_line(&text, room.on))),
+        name => (name, input.and_then(first_text).map(|text| one_line(&text, room.subject))),
     };
     let outcome = call.outcome(session);
     let told = match outcome {
-        Outcome::Ok => match &*call.name {
+        ToolOutcome::Ok => match &*call.name {
             "Edit" | "MultiEdit" | "Write" => changed_lines(session, call),
             "Read" | "Skill" | "ToolSearch" | "Glob" | "NotebookEdit" => String::new(),
             "AskUserQuestion" => {
-                said().map(|said| cut(said.trim(), REFUSAL).into_owned()).unwrap_or_default()
+                said().map(|said| cut(said.trim(), MAX_REFUSAL).into_owned()).unwrap_or_default()
             }
             "ExitPlanMode" => "plan approved by the user".to_owned(),
             "Bash" | "PowerShell" => said().map(|said| last_line(&said, room.outcome)).unwrap_or_default(),
-            "Task" | "Agent" => said().map(|said| agent_said(&said, room.agent)).unwrap_or_default(),
+            "Task" | "Agent" => said().map(|said| agent_answer(&said, room.agent)).unwrap_or_default(),
             _ => said().map(|said| one_line(&said, room.outcome)).unwrap_or_default(),
         },
-        Outcome::Error => {
+        ToolOutcome::Error => {
             let said = said().unwrap_or_default();
-            format!("failed: {}", failure(&said))
+            format!("failed: {}", error_line(&said))
         }
-        Outcome::Denied => match said().as_deref().and_then(reason) {
-            Some(reason) => format!("denied by the user: {}", cut(reason, REFUSAL)),
+        ToolOutcome::Denied => match said().as_deref().and_then(reason) {
+            Some(reason) => format!("denied by the user: {}", cut(reason, MAX_REFUSAL)),
             None => "denied by the user".to_owned(),
         },
-        Outcome::Interrupted => "interrupted".to_owned(),
-        Outcome::Missing => "no result".to_owned(),
+        ToolOutcome::Interrupted => "interrupted".to_owned(),
+        ToolOutcome::Missing => "no result".to_owned(),
     };
-    let on = on.map(|on| cut(&on, room.on.max(200)).into_owned()).unwrap_or_default();
-    Fact { what: what.to_owned(), on, outcome: told, ok: outcome == Outcome::Ok }
+    let on = on.map(|on| cut(&on, room.subject.max(200)).into_owned()).unwrap_or_default();
+    CallFact { tool: what.to_owned(), subject: on, outcome: told, ok: outcome == ToolOutcome::Ok }
 }
 
 /// Shortens the answer of a sub-agent. A confirmation of its start is not an answer.
-fn agent_said(said: &str, most: usize) -> String {
+fn agent_answer(said: &str, most: usize) -> String {
     let said = said.split("\nagentId:").next().unwrap_or(said);
     if said.contains("launched successfully") {
         return "started in the background".to_owned();
     }
-    extract(&[said], 0.3, most, &Rarity::default()).replace('\n', " ")
+    extract(&[said], 0.3, most, &WordFrequency::default()).replace('\n', " ")
 }
 
 /// Returns the person's reason for refusing a call.
@@ -128,7 +136,7 @@ fn reason(said: &str) -> Option<&str> {
 }
 
 /// Returns the line of an error message that describes the error, else its first line.
-fn failure(said: &str) -> String {
+fn error_line(said: &str) -> String {
     let said = said.trim().trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let code = lines.clone().next().filter(|line| line.starts_with("Exit code"));
@@ -140,8 +148,8 @@ fn failure(said: &str) -> String {
     };
     let telling = lines.clone().find(tells).or_else(|| lines.nth(usize::from(code.is_some())));
     match (code, telling) {
-        (Some(code), Some(line)) if code != line => cut(&format!("{code}, {line}"), FAILURE).into_owned(),
-        (Some(line), _) | (None, Some(line)) => cut(line, FAILURE).into_owned(),
+        (Some(code), Some(line)) if code != line => cut(&format!("{code}, {line}"), MAX_ERROR).into_owned(),
+        (Some(line), _) | (None, Some(line)) => cut(line, MAX_ERROR).into_owned(),
         (None, None) => "no error message".to_owned(),
     }
 }
@@ -188,7 +196,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
 }
 
 /// Returns a path relative to the working directory, if it is inside it.
-pub(crate) fn below<'p>(path: &'p str, root: Option<&str>) -> &'p str {
+pub(crate) fn relative_to<'p>(path: &'p str, root: Option<&str>) -> &'p str {
     let below = root.and_then(|root| path.strip_prefix(root)).and_then(|path| path.strip_prefix(['/', '\\']));
     below.unwrap_or(path)
 }

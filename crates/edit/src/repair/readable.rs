@@ -5,52 +5,52 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
-use threadline_session::{Parent, Session};
+use threadline_session::{ParentLink, Session};
 
 use super::with_value;
 use crate::arrange::is_tree;
-use crate::fresh::{Fresh, moment};
-use crate::splice::{apply, quote, without};
+use crate::seed::{PlanSeed, moment};
+use crate::splice::{apply, delete_parts, quote};
 
 /// A session with readable lines.
-pub(super) struct Readable {
+pub(super) struct ReadableSession {
     /// `None` if no line had to be changed.
     pub(super) session: Option<Session>,
     pub(super) notes: Vec<(usize, Cow<'static, str>)>,
-    pub(super) gone: Vec<(u64, Cow<'static, str>)>,
+    pub(super) removed: Vec<(u64, Cow<'static, str>)>,
 }
 
 /// A line while it is being repaired.
-struct Line {
+struct RepairLine {
     entry: Entry,
     findings: Vec<Finding>,
-    why: Vec<Cow<'static, str>>,
+    reasons: Vec<Cow<'static, str>>,
 }
 
-impl Line {
+impl RepairLine {
     fn rewrite(&mut self, text: &str, why: impl Into<Cow<'static, str>>) {
         (self.entry, self.findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, self.entry.at());
-        self.why.push(why.into());
+        self.reasons.push(why.into());
     }
 }
 
-pub(super) fn readable(source: &Session, fresh: &Fresh) -> Readable {
-    let mut lines: Vec<Line> = source.entries().iter().flat_map(set_apart).collect();
+pub(super) fn readable(source: &Session, fresh: &PlanSeed) -> ReadableSession {
+    let mut lines: Vec<RepairLine> = source.entries().iter().flat_map(split_objects).collect();
     let mut gone = Vec::new();
-    name_lines(&mut lines, fresh);
+    add_missing_fields(&mut lines, fresh);
     rename_copies(&mut lines, &mut gone, fresh);
-    let built = |lines: &[Line]| {
+    let built = |lines: &[RepairLine]| {
         let mut session = Session::with_id(source.id().unwrap_or_default());
         for line in lines {
             session.push(line.entry.clone(), line.findings.clone());
         }
         session
     };
-    let untouched = |lines: &[Line]| {
-        lines.len() == source.entries().len() && lines.iter().all(|line| line.why.is_empty())
+    let untouched = |lines: &[RepairLine]| {
+        lines.len() == source.entries().len() && lines.iter().all(|line| line.reasons.is_empty())
     };
     let first = if untouched(&lines) { None } else { Some(built(&lines)) };
-    let links = links(first.as_ref().unwrap_or(source));
+    let links = parent_fixes(first.as_ref().unwrap_or(source));
     for (idx, parent, why) in &links {
         let text =
             with_value(&lines[*idx].entry, "parentUuid", &parent.as_deref().map_or("null".to_owned(), quote));
@@ -60,38 +60,38 @@ pub(super) fn readable(source: &Session, fresh: &Fresh) -> Readable {
     let notes = lines
         .into_iter()
         .enumerate()
-        .flat_map(|(idx, line)| line.why.into_iter().map(move |why| (idx, why)))
+        .flat_map(|(idx, line)| line.reasons.into_iter().map(move |why| (idx, why)))
         .collect();
-    Readable { session, notes, gone }
+    ReadableSession { session, notes, removed: gone }
 }
 
 /// Splits an entry into one line per object: objects on one line, an object after a truncated one, and
 /// invalid UTF-8 are rewritten.
-fn set_apart(entry: &Entry) -> Vec<Line> {
-    let same = || Line { entry: entry.clone(), findings: Vec::new(), why: Vec::new() };
+fn split_objects(entry: &Entry) -> Vec<RepairLine> {
+    let same = || RepairLine { entry: entry.clone(), findings: Vec::new(), reasons: Vec::new() };
     let at = entry.at();
     let part = |text: &str, byte_offset: u64, why: &'static str| {
         let at = Position { byte_offset: at.byte_offset + byte_offset, ..at };
         let (entry, findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, at);
-        Line { entry, findings, why: vec![why.into()] }
+        RepairLine { entry, findings, reasons: vec![why.into()] }
     };
     let text = entry.text();
     if entry.kind() == Kind::Bad {
-        return match whole_tail(text) {
+        return match complete_tail(text) {
             Some(start) => {
                 let mut head = part(&text[..start], 0, "truncated");
-                head.why.clear();
+                head.reasons.clear();
                 vec![head, part(&text[start..], start as u64, "separated from a truncated line")]
             }
             None => {
                 // Parsing again yields the findings of the line.
                 let (entry, findings) = Entry::parse_at(entry.as_bytes(), Ending::Newline, at);
-                vec![Line { entry, findings, why: Vec::new() }]
+                vec![RepairLine { entry, findings, reasons: Vec::new() }]
             }
         };
     }
     let body = text.trim_start_matches('\u{feff}');
-    if entry.is_glued() {
+    if entry.shares_line() {
         return vec![part(body.trim(), 0, "moved to a separate line")];
     }
     if body.len() < text.len() || std::str::from_utf8(entry.as_bytes()).is_err() {
@@ -107,7 +107,7 @@ fn set_apart(entry: &Entry) -> Vec<Line> {
 }
 
 /// Returns the offset of a complete object at the end of a broken line.
-fn whole_tail(text: &str) -> Option<usize> {
+fn complete_tail(text: &str) -> Option<usize> {
     let starts = text.match_indices("{\"").map(|(at, _)| at).filter(|at| *at > 0);
     // A line of a log begins with one of these keys. Nested objects may too, but they do not extend to the
     // end of the line.
@@ -127,11 +127,11 @@ fn keep_last_keys(entry: &Entry) -> String {
     let names: Vec<String> = entry.members().map(|(key, _)| key.name().into_owned()).collect();
     let Some(object) = entry.object() else { return text.to_owned() };
     let goes = |at: usize| names[at + 1..].contains(&names[at]);
-    apply(text, &mut without(text, object.json(), |at, _, _| goes(at)))
+    apply(text, &mut delete_parts(text, object.json(), |at, _, _| goes(at)))
 }
 
 /// Adds missing uuids, timestamps and parents to the messages.
-fn name_lines(lines: &mut [Line], fresh: &Fresh) {
+fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
     let later: Vec<Option<Millis>> = lines.iter().map(|line| line.entry.timestamp()).collect();
     let mut time: Option<Millis> = None;
     let mut before: Option<String> = None;
@@ -169,7 +169,7 @@ fn name_lines(lines: &mut [Line], fresh: &Fresh) {
 }
 
 /// Removes identical lines with the same uuid, and gives different lines a new one.
-fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>, fresh: &Fresh) {
+fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, str>)>, fresh: &PlanSeed) {
     let mut first: FxHashMap<String, usize> = FxHashMap::default();
     // The current replacement of each uuid that was used more than once.
     let mut now: FxHashMap<String, String> = FxHashMap::default();
@@ -189,7 +189,7 @@ fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>
             first.insert(uuid, at);
             continue;
         };
-        if says_the_same(&lines[other].entry, entry) {
+        if has_same_content(&lines[other].entry, entry) {
             gone.push((
                 entry.at().line_no,
                 Cow::Owned(format!("duplicate of line {}", lines[other].entry.at().line_no)),
@@ -209,7 +209,7 @@ fn rename_copies(lines: &mut Vec<Line>, gone: &mut Vec<(u64, Cow<'static, str>)>
     });
 }
 
-fn says_the_same(one: &Entry, other: &Entry) -> bool {
+fn has_same_content(one: &Entry, other: &Entry) -> bool {
     let said = |entry: &Entry| {
         entry.get("message").or_else(|| entry.get("content")).map(|json| json.raw().to_owned())
     };
@@ -219,7 +219,7 @@ fn says_the_same(one: &Entry, other: &Entry) -> bool {
 }
 
 /// Returns the lines with a wrong parent, each with its new parent and the reason.
-fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
+fn parent_fixes(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
     let entries = session.entries();
     let is_main = |idx: usize| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
     let compaction = open_compaction(session);
@@ -233,7 +233,7 @@ fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
         let speaks = entries[idx].kind() == Kind::Assistant
             || session.input(idx).is_some_and(|input| input.opens_turn());
         match session.parent(idx) {
-            Parent::Dangling => {
+            ParentLink::Dangling => {
                 let idle = entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
                 let circle = entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
                 if circle && before.is_none() {
@@ -244,21 +244,21 @@ fn links(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
                     hang(before, "reattached to the previous line (parent missing)", &mut links);
                 }
             }
-            Parent::Entry(parent) if parent > idx => {
+            ParentLink::Entry(parent) if parent > idx => {
                 let above = session.ancestors(idx).skip(1).find(|&above| above < idx && is_main(above));
                 hang(above.or(before), "re-parented (parent follows the line)", &mut links);
             }
-            Parent::Entry(parent)
+            ParentLink::Entry(parent)
                 if compaction.is_some_and(|boundary| parent < boundary && idx > boundary) && speaks =>
             {
                 hang(before, "re-parented after the compaction", &mut links);
             }
-            Parent::Entry(_) => {
+            ParentLink::Entry(_) => {
                 if let Some(end) = lost_retry(session, idx) {
                     hang(Some(end), "re-parented to the reply of the retry", &mut links);
                 }
             }
-            Parent::Root => {}
+            ParentLink::Root => {}
         }
         before = Some(idx);
     }
@@ -287,7 +287,7 @@ fn lost_retry(session: &Session, idx: usize) -> Option<usize> {
         .take_while(|&above| session.entries()[above].kind() == Kind::System)
         .filter(|&above| subtype(above).as_deref() == Some("api_error"))
         .collect();
-    let Parent::Entry(fork) = session.parent(*errors.last()?) else { return None };
+    let ParentLink::Entry(fork) = session.parent(*errors.last()?) else { return None };
     let is_reply = |child: &usize| {
         *child < idx && !errors.contains(child) && session.entries()[*child].kind() == Kind::Assistant
     };

@@ -2,19 +2,19 @@
 
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
-use crate::draft::Draft;
+use crate::draft::EditDraft;
 use crate::splice::Splice;
 
 /// The placeholder for an image in a message.
-const WORD: &str = r#"{"type":"text","text":"[image removed]"}"#;
-const DOCUMENT: &str = r#"{"type":"text","text":"[document removed]"}"#;
+const IMAGE_PLACEHOLDER: &str = r#"{"type":"text","text":"[image removed]"}"#;
+const DOCUMENT_PLACEHOLDER: &str = r#"{"type":"text","text":"[document removed]"}"#;
 
 /// Base64 strings up to this length are not considered images.
-const SHORT: usize = 256;
+const SHORT_BASE64: usize = 256;
 
-pub(super) fn strip(draft: &mut Draft<'_>) {
+pub(super) fn strip(draft: &mut EditDraft<'_>) {
     for (idx, entry) in draft.session.entries().iter().enumerate() {
-        if draft.goes(idx) || entry.kind() == Kind::Bad || !may_hold(entry) {
+        if draft.is_removed(idx) || entry.kind() == Kind::Bad || !may_contain_image(entry) {
             continue;
         }
         let mut splices = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn strip(draft: &mut Draft<'_>) {
 }
 
 /// Returns whether a line may contain an image: a cheap test that excludes nearly all lines.
-fn may_hold(entry: &Entry) -> bool {
+fn may_contain_image(entry: &Entry) -> bool {
     let text = entry.text().as_bytes();
     [&b"\"base64\""[..], b"\"image\"", b"\"document\""]
         .iter()
@@ -41,13 +41,13 @@ fn find(entry: &Entry, json: Json<'_>, out: &mut Vec<Splice>) {
         JsonKind::Object => {
             let is = |kind: &str| json.get("type").is_some_and(|json| json.is_str(kind));
             if (is("image") || is("document")) && json.get("source").is_some_and(Json::is_object) {
-                let word = if is("image") { WORD } else { DOCUMENT };
-                out.push(Splice::over(entry.text(), json.raw(), word));
+                let word = if is("image") { IMAGE_PLACEHOLDER } else { DOCUMENT_PLACEHOLDER };
+                out.push(Splice::replace(entry.text(), json.raw(), word));
                 return;
             }
             for (key, value) in json.members() {
-                if key.is("base64") && value.quoted().is_some_and(|data| data.len() > SHORT) {
-                    out.push(Splice::over(entry.text(), value.raw(), "\"\""));
+                if key.is("base64") && value.quoted().is_some_and(|data| data.len() > SHORT_BASE64) {
+                    out.push(Splice::replace(entry.text(), value.raw(), "\"\""));
                 } else {
                     find(entry, value, out);
                 }

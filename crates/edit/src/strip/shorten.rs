@@ -6,7 +6,7 @@ use threadline_entry::lens::Lens;
 use threadline_entry::{Entry, Json, JsonKind};
 use threadline_session::ToolCall;
 
-use crate::draft::Draft;
+use crate::draft::EditDraft;
 use crate::splice::{Splice, quote};
 
 /// Strings of more than `LONG` characters are shortened to `PREVIEW` characters.
@@ -17,11 +17,11 @@ const PREVIEW: usize = 400;
 const NOTE: &str = "[threadline: ";
 
 /// Shortens the long texts of calls and of their results.
-pub(super) fn calls(draft: &mut Draft<'_>, calls: &[&ToolCall], origin: &str) {
+pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str) {
     let session = draft.session;
     let given: Vec<(usize, Json<'_>, &ToolCall)> = super::call_blocks(session, calls)
         .into_iter()
-        .filter(|(idx, ..)| !draft.goes(*idx))
+        .filter(|(idx, ..)| !draft.is_removed(*idx))
         .filter_map(|(idx, block_idx, call)| Some((idx, session.block(idx, block_idx)?.input()?, call)))
         .collect();
     for (idx, input, call) in given {
@@ -30,7 +30,9 @@ pub(super) fn calls(draft: &mut Draft<'_>, calls: &[&ToolCall], origin: &str) {
     let why = |call: &ToolCall| format!("what {} returned, shortened", call.name);
     let mut lines: BTreeMap<usize, &ToolCall> = BTreeMap::new();
     for call in calls {
-        for result in call.results.iter().filter(|result| !draft.goes(result.entry_idx)).collect::<Vec<_>>() {
+        for result in
+            call.results.iter().filter(|result| !draft.is_removed(result.entry_idx)).collect::<Vec<_>>()
+        {
             let content = result.block(session).and_then(|block| block.object().get("content"));
             if let Some(content) = content {
                 shorten(draft, result.entry_idx, content, origin, why(call));
@@ -45,7 +47,7 @@ pub(super) fn calls(draft: &mut Draft<'_>, calls: &[&ToolCall], origin: &str) {
     }
 }
 
-fn shorten(draft: &mut Draft<'_>, idx: usize, json: Json<'_>, origin: &str, why: String) {
+fn shorten(draft: &mut EditDraft<'_>, idx: usize, json: Json<'_>, origin: &str, why: String) {
     let entry = &draft.session.entries()[idx];
     let mut splices = Vec::new();
     find(entry, json, origin, &mut splices);
@@ -75,7 +77,7 @@ fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
             let line = entry.at().line_no;
             let note =
                 format!("{NOTE}first {PREVIEW} of {length} characters; full text: line {line} of {origin}]");
-            out.push(Splice::over(
+            out.push(Splice::replace(
                 entry.text(),
                 json.raw(),
                 quote(&format!("{}\n{note}", preview.trim_end())),

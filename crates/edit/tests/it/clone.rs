@@ -3,11 +3,14 @@
 use insta::assert_snapshot;
 use std::path::Path;
 
-use threadline_edit::{ChangeKind, Cut, SideFile, Strip, Target, Tools, clone, set_agents_apart, strip};
-use threadline_session::{Family, Session};
+use threadline_edit::{
+    ChangeKind, CutPoint, PlanTarget, SideFileOp, StripOptions, ToolStripOptions, clone,
+    extract_inline_agents, strip,
+};
+use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 
-use crate::support::{NEW, new, plan, session, told};
+use crate::support::{NEW, new, plan, rendered, session};
 
 /// Parallel calls, with results that Claude Code writes as a fork.
 const PARALLEL: &str = r#"
@@ -22,10 +25,10 @@ last-prompt "list and count" leaf a4
 "#;
 
 #[test]
-fn parallel_results_come_in_one_line() {
+fn parallel_results_become_one_chain() {
     let session = session(&log(PARALLEL));
     let plan = plan(&session, new(), |draft| clone(draft, None, Some("T")).unwrap());
-    assert_snapshot!(told(&plan), @r"
+    assert_snapshot!(rendered(&plan), @r"
     u1' @00:00 user
     a1' <- u1' @00:01 assistant thinking
     a2' <- a1' @00:02 assistant tool_use
@@ -46,38 +49,38 @@ fn parallel_results_come_in_one_line() {
 fn a_cut_ends_with_the_turn_or_with_the_whole_reply() {
     let session =
         session(&log(&format!("{PARALLEL}\nu2 <- a4 user \"more\"\na5 <- u2 reply m3 text \"No.\"")));
-    let ends = |cut: Cut| {
+    let ends = |cut: CutPoint| {
         let plan = plan(&session, new(), |draft| clone(draft, Some(&cut), Some("T")).unwrap());
-        let told = told(&plan);
+        let told = rendered(&plan);
         let last = told.lines().rfind(|line| !line.starts_with('-')).unwrap().to_owned();
         last.split(' ').next().unwrap().to_owned()
     };
-    assert_eq!(ends(Cut::Turn(1)), "a4'");
-    assert_eq!(ends(Cut::Turn(2)), "a5'");
-    assert_eq!(ends(Cut::Uuid("u2".into())), "u2'");
-    assert_eq!(ends(Cut::Uuid("a1".into())), "r2'");
-    let mut draft = threadline_edit::Draft::new(&session);
-    assert!(clone(&mut draft, Some(&Cut::Turn(3)), None).is_err());
-    assert!(clone(&mut draft, Some(&Cut::Uuid("no".into())), None).is_err());
+    assert_eq!(ends(CutPoint::Turn(1)), "a4'");
+    assert_eq!(ends(CutPoint::Turn(2)), "a5'");
+    assert_eq!(ends(CutPoint::Uuid("u2".into())), "u2'");
+    assert_eq!(ends(CutPoint::Uuid("a1".into())), "r2'");
+    let mut draft = threadline_edit::EditDraft::new(&session);
+    assert!(clone(&mut draft, Some(&CutPoint::Turn(3)), None).is_err());
+    assert!(clone(&mut draft, Some(&CutPoint::Uuid("no".into())), None).is_err());
 }
 
 #[test]
-fn in_place_a_straight_session_stays_byte_for_byte() {
+fn a_chain_edited_in_place_is_unchanged() {
     let straight = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hello.\"\ntitle \"x\"");
     let session = session(&straight);
-    let plan = plan(&session, Target::InPlace, |_| ());
+    let plan = plan(&session, PlanTarget::InPlace, |_| ());
     assert_eq!(plan.to_bytes(), straight);
     assert!(plan.is_empty());
 }
 
 #[test]
-fn a_result_behind_another_reply_is_brought_back_and_a_line_without_a_uuid_gets_one() {
+fn a_misplaced_result_is_moved_and_a_missing_uuid_is_added() {
     let reasons = |notation: &str| -> Vec<String> {
         let session = session(&log(notation));
         let plan = plan(&session, new(), |draft| clone(draft, None, Some("T")).unwrap());
         assert_eq!(plan.refusals(), [""; 0]);
         let changes = plan.changes().filter(|change| change.kind == ChangeKind::Changed);
-        changes.map(|change| format!("{} {}", change.line_no.unwrap(), change.why.join("; "))).collect()
+        changes.map(|change| format!("{} {}", change.line_no.unwrap(), change.reasons.join("; "))).collect()
     };
     let behind = r#"
 u1        user   "go"
@@ -105,26 +108,30 @@ a2 <- r1  reply  m2 text "There."
 "#;
 
 #[test]
-fn a_sub_agent_inside_the_log_gets_a_log_of_its_own() {
+fn an_inline_sub_agent_is_extracted_to_a_log() {
     let session = session(&log(INLINE));
     let folder = Path::new("/p/new/subagents");
     let made = |without_tools: bool| {
         let plan = plan(&session, new(), |draft| {
             clone(draft, None, Some("T")).unwrap();
             if without_tools {
-                strip(draft, &Strip { tools: Some(Tools::default()), ..Strip::default() }, "x");
+                strip(
+                    draft,
+                    &StripOptions { tools: Some(ToolStripOptions::default()), ..StripOptions::default() },
+                    "x",
+                );
             }
-            set_agents_apart(draft, folder, &crate::support::shape(new()).fresh);
+            extract_inline_agents(draft, folder, &crate::support::options(new()).seed);
         });
         assert_eq!(plan.refusals(), [""; 0]);
         let gone = plan.changes().filter(|change| change.kind == ChangeKind::Removed);
         let moved = gone
-            .filter(|change| change.why.iter().any(|why| why.contains("extracted to a separate log")))
+            .filter(|change| change.reasons.iter().any(|why| why.contains("extracted to a separate log")))
             .count();
-        let [SideFile::MakeLog { path, content }] = plan.side_files() else { panic!("one agent") };
+        let [SideFileOp::CreateLog { path, content }] = plan.side_files() else { panic!("one agent") };
         assert_eq!(path.parent(), Some(folder));
         let mut log = Vec::new();
-        plan.repoint(content, &mut log);
+        plan.rewrite_ids(content, &mut log);
         (moved, Session::from_bytes(&plan.to_bytes()), Session::from_bytes(&log))
     };
     let (moved, main, agent) = made(false);
@@ -135,7 +142,7 @@ fn a_sub_agent_inside_the_log_gets_a_log_of_its_own() {
     assert_eq!(call, agent.entries()[1].uuid());
     let mut known = threadline_session::Agent::bare("a".into());
     known.session = agent;
-    let family = Family::new(main, vec![known]);
+    let family = SessionFamily::new(main, vec![known]);
     assert_eq!(family.agents.len(), 1);
     assert_eq!(family.agents[0].spawn.as_ref().map(|spawn| &*spawn.tool_use_id), Some("t1"));
     // Content removed from the session is also removed from the extracted log.

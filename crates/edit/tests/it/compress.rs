@@ -1,11 +1,11 @@
 //! Compression: the summary of older turns, and the position of the boundary.
 
 use insta::assert_snapshot;
-use threadline_edit::{Band, Compress, CompressError, Compression, Level, Target};
+use threadline_edit::{CompressError, CompressOptions, Compression, PlanTarget, SummaryBand, SummaryLevel};
 use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
-use crate::support::{new, plan, session, told};
+use crate::support::{new, plan, rendered, session};
 
 const TALK: &str = r#"
 u1         user   "Why is the loom slow? Look at src/shed.rs first."
@@ -27,11 +27,11 @@ a8 <- u3   reply  m7 text "No." usage={"input_tokens":90000,"cache_read_input_to
 
 fn choose<'s>(
     session: &'s Session,
-    bands: &[(Level, u8)],
+    bands: &[(SummaryLevel, u8)],
     budget: Option<u64>,
 ) -> Result<Compression<'s>, CompressError> {
-    let bands = bands.iter().map(|&(level, until)| Band { level, until }).collect();
-    Compression::choose(session, &Compress { bands, budget, original: Some("/logs/s1.jsonl".into()) })
+    let bands = bands.iter().map(|&(level, until)| SummaryBand { level, until }).collect();
+    Compression::choose(session, &CompressOptions { bands, budget, original: Some("/logs/s1.jsonl".into()) })
 }
 
 /// Expands `LONG` in the notation to a text that is worth removing.
@@ -40,15 +40,15 @@ fn long(notation: &str) -> Vec<u8> {
 }
 
 /// Returns the summary without its first line.
-fn body(session: &Session, bands: &[(Level, u8)]) -> String {
+fn body(session: &Session, bands: &[(SummaryLevel, u8)]) -> String {
     let summary = choose(session, bands, None).unwrap().summary();
     summary.split_once('\n').unwrap().1.trim().to_owned()
 }
 
 #[test]
-fn prompts_stay_and_the_rest_is_told() {
+fn prompts_are_kept_and_the_rest_is_summarised() {
     let session = session(&long(TALK));
-    assert_snapshot!(body(&session, &[(Level::Long, 60)]), @r#"
+    assert_snapshot!(body(&session, &[(SummaryLevel::Long, 60)]), @r#"
     <turn number="1">
     <asked>
     Why is the loom slow? Look at src/shed.rs first.
@@ -80,7 +80,7 @@ fn prompts_stay_and_the_rest_is_told() {
     - src/shed.rs (once)
     </state>
     "#);
-    assert_snapshot!(body(&session, &[(Level::Short, 30)]), @r#"
+    assert_snapshot!(body(&session, &[(SummaryLevel::Short, 30)]), @r#"
     <turn number="1">
     <asked>
     Why is the loom slow? Look at src/shed.rs first.
@@ -100,7 +100,7 @@ fn prompts_stay_and_the_rest_is_told() {
     - src/shed.rs (once)
     </state>
     "#);
-    assert_snapshot!(body(&session, &[(Level::Bare, 30)]), @r#"
+    assert_snapshot!(body(&session, &[(SummaryLevel::Bare, 30)]), @r#"
     <turn number="1">
     <asked>
     Why is the loom slow? Look at src/shed.rs first.
@@ -121,12 +121,12 @@ fn prompts_stay_and_the_rest_is_told() {
 }
 
 #[test]
-fn a_new_session_holds_the_summary_and_the_end() {
+fn a_new_session_contains_the_summary_and_the_last_turns() {
     let session = session(&long(TALK));
-    let compression = choose(&session, &[(Level::Short, 60)], None).unwrap();
+    let compression = choose(&session, &[(SummaryLevel::Short, 60)], None).unwrap();
     assert_eq!(compression.turns(), (2, 1));
     let plan = plan(&session, new(), |draft| compression.apply(draft, &compression.summary(), false));
-    assert_snapshot!(told(&plan), @r"
+    assert_snapshot!(rendered(&plan), @r"
     fresh @00:12.998 system
     fresh <- fresh @00:12.999 user
     u3' <- fresh @00:13 user
@@ -144,9 +144,9 @@ fn a_new_session_holds_the_summary_and_the_end() {
 #[test]
 fn in_place_the_lines_stay_above_the_boundary() {
     let session = session(&long(TALK));
-    let compression = choose(&session, &[(Level::Short, 60)], None).unwrap();
-    let plan = plan(&session, Target::InPlace, |draft| compression.apply(draft, "In short.", true));
-    assert_snapshot!(told(&plan), @r"
+    let compression = choose(&session, &[(SummaryLevel::Short, 60)], None).unwrap();
+    let plan = plan(&session, PlanTarget::InPlace, |draft| compression.apply(draft, "In short.", true));
+    assert_snapshot!(rendered(&plan), @r"
     u1 @00:00 user
     a1 <- u1 @00:01 assistant text
     a2 <- a1 @00:02 assistant tool_use
@@ -175,12 +175,12 @@ fn in_place_the_lines_stay_above_the_boundary() {
 }
 
 #[test]
-fn a_branch_that_left_what_is_told_stands_above_the_boundary() {
+fn a_branch_of_summarised_turns_stays_above_the_boundary() {
     let branches = "w1 <- u3 user \"Or?\"\nx1 <- a4 user \"Stop.\"\ny1 <- a7 user \"Wait.\"\na9 <- a8 reply m8 text \"Well.\"\n";
     let session = session(&long(&format!("{TALK}{branches}")));
-    let compression = choose(&session, &[(Level::Short, 60)], None).unwrap();
-    let plan = plan(&session, Target::InPlace, |draft| compression.apply(draft, "In short.", true));
-    let told = told(&plan);
+    let compression = choose(&session, &[(SummaryLevel::Short, 60)], None).unwrap();
+    let plan = plan(&session, PlanTarget::InPlace, |draft| compression.apply(draft, "In short.", true));
+    let told = rendered(&plan);
     let ids: Vec<&str> = told.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(
         ids.join(" "),
@@ -193,7 +193,7 @@ fn a_branch_that_left_what_is_told_stands_above_the_boundary() {
 }
 
 #[test]
-fn what_was_compacted_before_is_told_by_its_summary() {
+fn an_earlier_compaction_is_represented_by_its_summary() {
     let session = session(&long(
         r#"
         u1        user   "one"
@@ -208,7 +208,7 @@ fn what_was_compacted_before_is_told_by_its_summary() {
         a4 <- u3  reply  m4 text "Done."
         "#,
     ));
-    assert_snapshot!(body(&session, &[(Level::Short, 90)]), @r#"
+    assert_snapshot!(body(&session, &[(SummaryLevel::Short, 90)]), @r#"
     <turn number="1">
     <earlier-summary>
     What came before, in many words, so that there is something to gain from telling it again.
@@ -230,7 +230,7 @@ fn what_was_compacted_before_is_told_by_its_summary() {
 }
 
 #[test]
-fn what_was_typed_beside_a_result_is_a_prompt() {
+fn text_next_to_a_result_is_a_prompt() {
     let session = session(&long(
         r#"
         u1        user   "one"
@@ -241,11 +241,11 @@ fn what_was_typed_beside_a_result_is_a_prompt() {
         a3 <- u2  reply  m3 text "Done."
         "#,
     ));
-    assert!(body(&session, &[(Level::Short, 90)]).contains("<asked>\nand mind the gap\n</asked>"));
+    assert!(body(&session, &[(SummaryLevel::Short, 90)]).contains("<asked>\nand mind the gap\n</asked>"));
 }
 
 #[test]
-fn a_budget_keeps_the_newest_and_never_cuts_prompts() {
+fn a_budget_keeps_the_newest_turns_and_all_prompts() {
     let mut notation = String::new();
     for turn in 1..=20 {
         let before = if turn == 1 { String::new() } else { format!("<- a{} ", turn - 1) };
@@ -268,7 +268,7 @@ fn a_budget_keeps_the_newest_and_never_cuts_prompts() {
 }
 
 #[test]
-fn what_cannot_be_shortened_is_left_alone() {
+fn sessions_that_cannot_be_compressed_are_refused() {
     let short = session(&log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hello.\""));
     assert_eq!(choose(&short, &[], None).err(), Some(CompressError::TooShort));
     let small = session(&log(
@@ -279,7 +279,7 @@ fn what_cannot_be_shortened_is_left_alone() {
 }
 
 #[test]
-fn a_long_turn_is_cut_between_replies_and_never_between_a_call_and_its_result() {
+fn a_long_turn_is_split_between_replies() {
     let mut notation = "u0 user \"go\"\n".to_owned();
     let mut before = "u0".to_owned();
     for i in 1..=40 {

@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use threadline_edit::{ChangeKind, Cut, Draft, Plan, Preset, Strip, Target, Tools, clone, strip};
-use threadline_entry::{Code, Lines, Severity, parse_line};
-use threadline_session::{ClientVersion, ReplayBlock, ReplayMessage, Role, Session};
+use threadline_edit::{
+    ChangeKind, CutPoint, EditDraft, EditPlan, PlanTarget, StripOptions, StripPreset, ToolStripOptions,
+    clone, strip,
+};
+use threadline_entry::{Code, LineReader, Severity, parse_line};
+use threadline_session::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, Session};
 use threadline_testkit::shared_logs;
 
 use crate::support::{NEW, V197, new, plan};
 
-const MENDED: &[&str] = &["duplicate tool call", "tool result without a call", "precedes the first prompt"];
+const SANITIZED: &[&str] =
+    &["duplicate tool call", "tool result without a call", "precedes the first prompt"];
 
 /// Returns the logs; in debug builds a sample of the smaller ones.
 pub(crate) fn logs() -> Vec<(String, Session)> {
@@ -25,7 +29,7 @@ pub(crate) fn logs() -> Vec<(String, Session)> {
         .map(|path| {
             let mut session = Session::with_id(path.file_stem().unwrap().to_string_lossy());
             let bytes = std::fs::read(&path).unwrap();
-            let mut lines = Lines::new(&bytes[..]);
+            let mut lines = LineReader::new(&bytes[..]);
             while let Some(line) = lines.next().unwrap() {
                 parse_line(&line, |entry, findings| session.push(entry, findings));
             }
@@ -55,14 +59,14 @@ fn sent(session: &Session) -> Option<String> {
 }
 
 #[test]
-fn clones_are_sound_and_say_the_same() {
+fn clones_are_sound_and_replay_alike() {
     let mut differ = Vec::new();
     for (path, session) in logs() {
         let Some(before) = sent(&session).filter(|sent| !sent.is_empty()) else { continue };
         // Of lines without a uuid, Claude Code reads only the last one; the result contains all of them.
         let nameless = session.thread().entries.iter().any(|&idx| session.entries()[idx].uuid().is_none());
-        for target in [new(), Target::InPlace] {
-            let in_place = target == Target::InPlace;
+        for target in [new(), PlanTarget::InPlace] {
+            let in_place = target == PlanTarget::InPlace;
             let plan = plan(&session, target, |draft| {
                 if !in_place {
                     clone(draft, None, None).unwrap();
@@ -76,7 +80,8 @@ fn clones_are_sound_and_say_the_same() {
             // Saved output is in a folder named after the session.
             let after = after.replace(NEW, &session.id().unwrap_or_default());
             // Content that the API would reject is removed, so less is sent.
-            let mended = plan.changes().any(|change| change.why.iter().any(|why| MENDED.contains(&&**why)));
+            let mended =
+                plan.changes().any(|change| change.reasons.iter().any(|why| SANITIZED.contains(&&**why)));
             if after != before && !mended && !nameless {
                 differ.push((path.clone(), in_place, vec![first_difference(&before, &after)]));
             }
@@ -98,25 +103,25 @@ fn first_difference(before: &str, after: &str) -> String {
 }
 
 /// An operation, with its name in failure messages.
-type Operation = (&'static str, fn(&mut Draft<'_>));
+type Operation = (&'static str, fn(&mut EditDraft<'_>));
 
 const OPERATIONS: &[Operation] = &[
     ("clone --to 1", |draft| {
         // A log without a turn cannot be cut.
-        let _ = clone(draft, Some(&Cut::Turn(1)), None);
+        let _ = clone(draft, Some(&CutPoint::Turn(1)), None);
     }),
-    ("light", |draft| strip(draft, &Preset::Light.strip(), "x")),
-    ("standard", |draft| strip(draft, &Preset::Standard.strip(), "x")),
-    ("heavy", |draft| strip(draft, &Preset::Heavy.strip(), "x")),
-    ("extreme", |draft| strip(draft, &Preset::Extreme.strip(), "x")),
-    ("thinking", |draft| strip(draft, &Strip { thinking: true, ..Strip::default() }, "x")),
+    ("light", |draft| strip(draft, &StripPreset::Light.options(), "x")),
+    ("standard", |draft| strip(draft, &StripPreset::Standard.options(), "x")),
+    ("heavy", |draft| strip(draft, &StripPreset::Heavy.options(), "x")),
+    ("extreme", |draft| strip(draft, &StripPreset::Extreme.options(), "x")),
+    ("thinking", |draft| strip(draft, &StripOptions { thinking: true, ..StripOptions::default() }, "x")),
     ("Bash", |draft| {
-        let tools = Tools { names: vec!["Bash".into()], ..Tools::default() };
-        strip(draft, &Strip { tools: Some(tools), ..Strip::default() }, "x");
+        let tools = ToolStripOptions { names: vec!["Bash".into()], ..ToolStripOptions::default() };
+        strip(draft, &StripOptions { tools: Some(tools), ..StripOptions::default() }, "x");
     }),
     ("older", |draft| {
-        let tools = Tools { older_than: Some(2), ..Tools::default() };
-        strip(draft, &Strip { tools: Some(tools), ..Strip::default() }, "x");
+        let tools = ToolStripOptions { older_than: Some(2), ..ToolStripOptions::default() };
+        strip(draft, &StripOptions { tools: Some(tools), ..StripOptions::default() }, "x");
     }),
 ];
 
@@ -129,8 +134,8 @@ fn every_operation_makes_sound_sessions() {
         }
         let odd: Vec<Code> = session.findings().iter().map(|finding| finding.code).collect();
         for (name, edit) in OPERATIONS {
-            for target in [new(), Target::InPlace] {
-                let in_place = target == Target::InPlace;
+            for target in [new(), PlanTarget::InPlace] {
+                let in_place = target == PlanTarget::InPlace;
                 if in_place && name.starts_with("clone") {
                     continue;
                 }
@@ -146,11 +151,11 @@ fn every_operation_makes_sound_sessions() {
 
 /// Returns the assistant texts, calls and results that a version sends, without content that each version
 /// writes in its own form: reminders, inputs, and thinking of other models.
-fn told(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
+fn comparable_messages(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
     let about = |message: &ReplayMessage<'_>| {
         let block = |block: &ReplayBlock<'_>| {
             let field = |key: &str| block.json().get(key)?.as_str().map(Cow::into_owned);
-            let text = field("text").filter(|_| message.role == Role::Assistant);
+            let text = field("text").filter(|_| message.role == MessageRole::Assistant);
             let id = field("id").or_else(|| field("tool_use_id"));
             id.or(text).map(|about| format!("{} {about}", block.kind()))
         };
@@ -164,7 +169,7 @@ fn told(session: &Session, version: ClientVersion) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_known_version_reads_a_result_alike() {
+fn every_version_reads_a_result_alike() {
     let mut differ = Vec::new();
     for (path, session) in logs() {
         for (name, edit) in OPERATIONS {
@@ -173,8 +178,10 @@ fn every_known_version_reads_a_result_alike() {
                 continue;
             }
             let result = Session::from_bytes(&plan.to_bytes());
-            let newest = told(&result, ClientVersion::NEWEST);
-            let odd = ClientVersion::KNOWN.into_iter().filter(|version| told(&result, *version) != newest);
+            let newest = comparable_messages(&result, ClientVersion::NEWEST);
+            let odd = ClientVersion::KNOWN
+                .into_iter()
+                .filter(|version| comparable_messages(&result, *version) != newest);
             differ.extend(odd.map(|version| format!("{path} {name} {version}")));
         }
     }
@@ -182,7 +189,7 @@ fn every_known_version_reads_a_result_alike() {
 }
 
 /// Returns the first problem of a plan, if any.
-fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
+fn fault(plan: &EditPlan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     if let [first, ..] = plan.refusals() {
         // If the conversation consists of tool calls only, nothing remains without them.
         let nothing =
@@ -190,7 +197,7 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
         return (!nothing).then(|| plan.refusals().join("; "));
     }
     let bytes = plan.to_bytes();
-    if plan.digest() != threadline_edit::Digest::of(&bytes) {
+    if plan.digest() != threadline_edit::ContentDigest::of(&bytes) {
         return Some("other bytes than the plan says".into());
     }
     let result = Session::from_bytes(&bytes);
@@ -201,15 +208,15 @@ fn fault(plan: &Plan<'_>, odd: &[Code], in_place: bool) -> Option<String> {
     let findings = result.findings();
     let mut bad = findings.iter().filter(|finding| {
         finding.severity > Severity::Note
-            && (!odd.contains(&finding.code) || !in_place && is_of_the_tree(finding.code))
+            && (!odd.contains(&finding.code) || !in_place && concerns_the_tree(finding.code))
     });
     if let Some(finding) = bad.next() {
         return Some(format!("{} {}", finding.code, finding.message));
     }
-    untouched(plan)
+    unexpected_change(plan)
 }
 
-fn is_of_the_tree(code: Code) -> bool {
+fn concerns_the_tree(code: Code) -> bool {
     !matches!(
         code,
         Code::Secret | Code::LargeImage | Code::HollowThinking | Code::BadSignature | Code::ErrorTail
@@ -218,8 +225,8 @@ fn is_of_the_tree(code: Code) -> bool {
 
 /// Checks that lines that the plan does not list are unchanged. New sessions are skipped, since all ids
 /// change.
-pub(crate) fn untouched(plan: &Plan<'_>) -> Option<String> {
-    if matches!(plan.shape().target, Target::New(_)) {
+pub(crate) fn unexpected_change(plan: &EditPlan<'_>) -> Option<String> {
+    if matches!(plan.options().target, PlanTarget::New(_)) {
         return None;
     }
     let named: HashMap<u64, ChangeKind> =
@@ -229,7 +236,7 @@ pub(crate) fn untouched(plan: &Plan<'_>) -> Option<String> {
         let Some(source) = plan.source_of(at).map(|idx| &plan.session().entries()[idx]) else { continue };
         line.clear();
         plan.render(at, &mut line);
-        if (line != source.as_bytes()) != named.contains_key(&source.at().line_no) && !source.is_glued() {
+        if (line != source.as_bytes()) != named.contains_key(&source.at().line_no) && !source.shares_line() {
             return Some(format!("line {} is not as the plan says", source.at().line_no));
         }
     }

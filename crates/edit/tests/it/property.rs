@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use threadline_edit::{Plan, Preset, Strip, Target, Tools, clone, strip};
+use threadline_edit::{EditPlan, PlanTarget, StripOptions, StripPreset, ToolStripOptions, clone, strip};
 use threadline_entry::{Entry, Json};
 use threadline_session::Session;
 use threadline_testkit::log;
 
-use crate::support::{V197, new, plan, session, shape};
+use crate::support::{V197, new, options, plan, session};
 
 /// One step of a turn.
 #[derive(Clone, Debug)]
@@ -186,13 +186,18 @@ fn any_log(faults: usize) -> impl Strategy<Value = Log> {
     )
 }
 
-fn any_strip() -> impl Strategy<Value = Strip> {
+fn any_strip() -> impl Strategy<Value = StripOptions> {
     let tools =
         prop::option::of((prop::option::of(0usize..3), prop::option::of(0usize..3), any::<bool>()).prop_map(
-            |(older_than, keep_last, truncate)| Tools { names: Vec::new(), older_than, keep_last, truncate },
+            |(older_than, keep_last, truncate)| ToolStripOptions {
+                names: Vec::new(),
+                older_than,
+                keep_last,
+                truncate,
+            },
         ));
     let free = (tools, any::<[bool; 5]>()).prop_map(
-        |(tools, [thinking, images, progress, attachments, snapshots])| Strip {
+        |(tools, [thinking, images, progress, attachments, snapshots])| StripOptions {
             tools,
             thinking,
             images,
@@ -201,8 +206,13 @@ fn any_strip() -> impl Strategy<Value = Strip> {
             snapshots,
         },
     );
-    let preset = prop::sample::select(vec![Preset::Light, Preset::Standard, Preset::Heavy, Preset::Extreme]);
-    prop_oneof![free, preset.prop_map(Preset::strip)]
+    let preset = prop::sample::select(vec![
+        StripPreset::Light,
+        StripPreset::Standard,
+        StripPreset::Heavy,
+        StripPreset::Extreme,
+    ]);
+    prop_oneof![free, preset.prop_map(StripPreset::options)]
 }
 
 fn sent(bytes: &[u8]) -> String {
@@ -214,7 +224,7 @@ fn sent(bytes: &[u8]) -> String {
 }
 
 /// Returns whether the plan may be written. A plan that leaves nothing of the conversation may not.
-fn is_sound(plan: &Plan<'_>) -> Result<bool, TestCaseError> {
+fn is_sound(plan: &EditPlan<'_>) -> Result<bool, TestCaseError> {
     let is_empty = |refusal: &String| {
         refusal.contains("the conversation is empty") || refusal.contains("no conversation would remain")
     };
@@ -268,10 +278,10 @@ proptest! {
         prop_assume!(is_sound(&plan_1)?);
         let first = Session::from_bytes(&plan_1.to_bytes());
         let again = |id: &str| {
-            let mut draft = threadline_edit::Draft::new(&first);
+            let mut draft = threadline_edit::EditDraft::new(&first);
             clone(&mut draft, None, None).unwrap();
-            let mut shape = shape(Target::New(id.to_owned()));
-            shape.fresh.seed = id.to_owned();
+            let mut shape = options(PlanTarget::New(id.to_owned()));
+            shape.seed.seed = id.to_owned();
             let plan = draft.plan(shape);
             assert_eq!(plan.refusals(), [""; 0]);
             plan.to_bytes()
@@ -282,21 +292,21 @@ proptest! {
     }
 
     #[test]
-    fn a_line_that_the_plan_does_not_name_stays(bytes in any_log(3), what in any_strip()) {
+    fn a_line_that_the_plan_does_not_list_is_unchanged(bytes in any_log(3), what in any_strip()) {
         let source = session(&bytes.0);
-        let plan = plan(&source, Target::InPlace, |draft| strip(draft, &what, "x"));
+        let plan = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &what, "x"));
         is_sound(&plan)?;
-        prop_assert_eq!(crate::corpus::untouched(&plan), None);
+        prop_assert_eq!(crate::corpus::unexpected_change(&plan), None);
     }
 
     #[test]
     fn a_strip_of_a_stripped_session_does_nothing(bytes in any_log(3), what in any_strip(), in_place in any::<bool>()) {
         let source = session(&bytes.0);
-        let target = if in_place { Target::InPlace } else { new() };
+        let target = if in_place { PlanTarget::InPlace } else { new() };
         let once = plan(&source, target, |draft| strip(draft, &what, "x"));
         prop_assume!(is_sound(&once)?);
         let stripped = Session::from_bytes(&once.to_bytes());
-        let twice = plan(&stripped, Target::InPlace, |draft| strip(draft, &what, "x"));
+        let twice = plan(&stripped, PlanTarget::InPlace, |draft| strip(draft, &what, "x"));
         let left: Vec<_> = twice.changes().collect();
         prop_assert!(left.is_empty(), "{left:?}");
     }

@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use threadline_edit::{Draft, Plan, Redactor, Target};
+use threadline_edit::{EditDraft, EditPlan, PlanTarget, Redactor};
 use threadline_entry::{Code, Entry};
 use threadline_secret::Rules;
 use threadline_session::{ClientVersion, Session};
-use threadline_testkit::{Lot, Secret, harmless, log, secrets};
+use threadline_testkit::{GeneratedSecret, SeededRandom, log, secrets, text_without_secrets};
 
-use crate::support::{new, shape};
+use crate::support::{new, options};
 
 static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 
-fn redacted<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) -> T {
+fn redacted<T>(bytes: &[u8], target: PlanTarget, look: impl FnOnce(&EditPlan<'_>) -> T) -> T {
     let session = Session::from_bytes(bytes);
     let mut redactor = Redactor::new(&RULES);
     redactor.learn(&session);
-    redactor.know();
-    let mut draft = Draft::new(&session);
+    redactor.finish_learning();
+    let mut draft = EditDraft::new(&session);
     redactor.redact(&mut draft);
-    look(&draft.plan(shape(target)))
+    look(&draft.plan(options(target)))
 }
 
 fn clean(bytes: &[u8]) -> Vec<u8> {
-    redacted(bytes, Target::AsItStands, |plan| plan.to_bytes())
+    redacted(bytes, PlanTarget::KeepOrder, |plan| plan.to_bytes())
 }
 
 fn quoted(text: &str) -> String {
@@ -85,13 +85,13 @@ fn planted(place: &str, secret: &str) -> Vec<u8> {
     log(&format!("{START}{}{END}", place.replace('S', secret)))
 }
 
-fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &Secret) {
+fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &GeneratedSecret) {
     let text = String::from_utf8(after.to_vec()).unwrap();
     let decoded: String = text
         .lines()
         .map(|line| {
             let mut all = String::new();
-            threadline_entry::texts(line, |text| {
+            threadline_entry::visit_strings(line, |text| {
                 all.push_str(&text.decoded());
                 all.push('\n');
             });
@@ -123,7 +123,7 @@ fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &Secret) {
 }
 
 #[test]
-fn no_secret_is_left_wherever_it_stands() {
+fn no_secret_remains_in_any_place() {
     let mut n = 0;
     // Release builds test all of them.
     let step = if cfg!(debug_assertions) { 6 } else { 1 };
@@ -147,7 +147,7 @@ fn no_secret_is_left_wherever_it_stands() {
 }
 
 #[test]
-fn a_clone_is_as_clean() {
+fn a_redacted_clone_contains_no_secret() {
     for (at, secret) in secrets(12).iter().enumerate().step_by(7) {
         let before = planted(PLACES[at % PLACES.len()], &quoted(&secret.text));
         let (bytes, refusals) = redacted(&before, new(), |plan| (plan.to_bytes(), plan.refusals().to_vec()));
@@ -162,12 +162,12 @@ fn a_clone_is_as_clean() {
     }
 }
 
-fn secret(kind: &str) -> Secret {
+fn secret(kind: &str) -> GeneratedSecret {
     secrets(21).into_iter().find(|secret| secret.kind == kind).unwrap()
 }
 
 #[test]
-fn what_one_place_gives_away_is_hidden_in_all() {
+fn a_secret_found_once_is_replaced_everywhere() {
     let password = secrets(5).into_iter().find(|secret| secret.text.starts_with("DB_PASSWORD=")).unwrap();
     let key = secret("private-key");
     let notation = format!(
@@ -186,9 +186,9 @@ fn what_one_place_gives_away_is_hidden_in_all() {
 }
 
 #[test]
-fn a_thought_with_a_secret_goes_whole_with_its_replys_other_thoughts() {
+fn thinking_with_a_secret_is_removed_from_the_whole_reply() {
     let token = secret("github-token").secret;
-    let signature = Lot::new(3).text('b', 300);
+    let signature = SeededRandom::new(3).text('b', 300);
     let notation = format!(
         "u1 user \"go\"\na1 <- u1 reply m1 thinking \"first\" \"{signature}\"\na2 <- a1 reply m1 [thinking \"use {token}\" \"{signature}\", text \"Yes.\"]\n\
          a3 <- a2 reply m1 redacted \"{signature}\"\nu2 <- a3 user \"on\"\na4 <- u2 reply m2 thinking \"other\" \"{signature}\"\na5 <- a4 reply m2 text \"Done.\"\n"
@@ -216,7 +216,7 @@ fn a_thought_with_a_secret_goes_whole_with_its_replys_other_thoughts() {
 }
 
 #[test]
-fn a_thought_in_a_copy_goes_too() {
+fn copied_thinking_with_a_secret_is_removed() {
     let token = secret("github-token").secret;
     let notation = format!(
         "u1 user \"go\"\np1 <- u1 progress agent {{\"message\":{{\"message\":{{\"content\":[{{\"type\":\"thinking\",\"thinking\":\"{token}\",\"signature\":\"x\"}},{{\"type\":\"text\",\"text\":\"hm\"}}]}}}}}}\na1 <- u1 reply m1 text \"Done.\"\n"
@@ -228,7 +228,7 @@ fn a_thought_in_a_copy_goes_too() {
 #[test]
 fn signatures_images_and_ids_are_never_touched() {
     let token = secret("github-token").secret;
-    let mut lot = Lot::new(9);
+    let mut lot = SeededRandom::new(9);
     let sealed = format!("{}/{token}/{}", lot.text('b', 200), lot.text('b', 200));
     let notation = format!(
         "u1 user [text {}, {{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"{sealed}\"}}}}]\n\
@@ -247,7 +247,7 @@ fn signatures_images_and_ids_are_never_touched() {
 }
 
 #[test]
-fn broken_lines_and_other_files_are_cleaned_as_they_stand() {
+fn broken_lines_and_other_files_are_redacted() {
     let token = secret("github-token").secret;
     let mut bytes = log("u1 user \"go\"\n");
     bytes.extend(format!("{{\"type\":\"user\",\"x\":\"{token}\n").bytes());
@@ -259,15 +259,15 @@ fn broken_lines_and_other_files_are_cleaned_as_they_stand() {
     file.extend([0xFF, 0xFE]);
     file.extend(format!("\n{token}").bytes());
     assert_eq!(redactor.learn_file(&file).len(), 2);
-    let clean = redactor.file(&file).unwrap();
+    let clean = redactor.redact_file(&file).unwrap();
     assert_eq!(clean, b"key [secret:github-token:1] and \xFF\xFE\n[secret:github-token:1]");
-    assert_eq!(redactor.file(&clean), None);
+    assert_eq!(redactor.redact_file(&clean), None);
 }
 
 #[test]
-fn a_session_without_secrets_stays_as_it_is() {
+fn a_session_without_secrets_is_unchanged() {
     let mut notation = START.to_owned();
-    for (at, text) in harmless(4).iter().enumerate() {
+    for (at, text) in text_without_secrets(4).iter().enumerate() {
         let place = [PLACES[0], PLACES[12], PLACES[4]][at % 3];
         let mut place = place.to_owned();
         for id in ["u1", "a1", "r1", "t1", "m1"] {
@@ -308,14 +308,14 @@ proptest! {
 }
 
 #[test]
-fn a_reply_that_waits_goes_with_its_thought() {
+fn a_pending_reply_is_removed_with_its_thinking() {
     let secret = &secrets(5)[0];
     let before = log(&format!(
         "u1 user \"go\"\na1 <- u1 reply m1 thinking \"Fine.\" \"sig\"\na2 <- a1 reply m1 tool t1 Bash\nr1 <- a2 result t1 \"ok\"\n\
          a3 <- r1 reply m2 thinking {} \"sig\"\na4 <- a3 reply m2 tool t2 Bash\nr2 <- a4 result t2 \"ok\"\n",
         quoted(&secret.text)
     ));
-    for target in [Target::InPlace, new()] {
+    for target in [PlanTarget::InPlace, new()] {
         redacted(&before, target, |plan| {
             assert_eq!(plan.refusals(), [""; 0]);
             let left = Session::from_bytes(&plan.to_bytes());
@@ -327,18 +327,21 @@ fn a_reply_that_waits_goes_with_its_thought() {
                     .any(|message| message.content[0].kind() == "thinking")
             );
             let why = "pending reply without its thinking";
-            assert_eq!(plan.changes().filter(|change| change.why.iter().any(|told| told == why)).count(), 2);
+            assert_eq!(
+                plan.changes().filter(|change| change.reasons.iter().any(|told| told == why)).count(),
+                2
+            );
         });
     }
 }
 
 #[test]
-fn other_words_for_a_secret_are_no_reason_to_forget_what_was_counted() {
+fn redaction_keeps_token_counts() {
     let secret = &secrets(5)[0];
     let before = log(&format!(
         "u1 user {}\na1 <- u1 reply m1 text \"Yes.\" usage={{\"input_tokens\":70,\"output_tokens\":9}}\n",
         quoted(&secret.text)
     ));
-    let after = redacted(&before, Target::InPlace, |plan| plan.to_bytes());
+    let after = redacted(&before, PlanTarget::InPlace, |plan| plan.to_bytes());
     assert!(String::from_utf8(after).unwrap().contains("\"input_tokens\":70"));
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use threadline_edit::{MENDED, Plan, Repair, Target};
+use threadline_edit::{EditPlan, PlanTarget, REPAIRED_CODES, Repair};
 use threadline_entry::{Code, Finding, Severity};
 use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
-use crate::support::{new, shape};
+use crate::support::{new, options};
 
 const TALK: &str = r#"
 u1        user   "go"
@@ -24,7 +24,7 @@ fn with(old: &str, new: &str) -> Vec<u8> {
     log(&TALK.replace(old, new))
 }
 
-fn behind(notation: &str) -> Vec<u8> {
+fn appended(notation: &str) -> Vec<u8> {
     log(&format!("{TALK}{notation}"))
 }
 
@@ -32,10 +32,10 @@ fn faults(session: &Session) -> Vec<Finding> {
     session.findings().into_iter().filter(|finding| finding.severity > Severity::Note).collect()
 }
 
-fn repaired<T>(bytes: &[u8], target: Target, look: impl FnOnce(&Plan<'_>) -> T) -> T {
+fn repaired<T>(bytes: &[u8], target: PlanTarget, look: impl FnOnce(&EditPlan<'_>) -> T) -> T {
     let session = Session::from_bytes(bytes);
-    let shape = shape(target);
-    let repair = Repair::new(&session, &shape.fresh);
+    let shape = options(target);
+    let repair = Repair::new(&session, &shape.seed);
     look(&repair.draft().plan(shape))
 }
 
@@ -112,7 +112,7 @@ a2 <- u2  reply  m2 text "On."
         ),
         fault(
             Code::OrphanCall,
-            behind("a4 <- a3 reply m4 tool t9 Bash\n"),
+            appended("a4 <- a3 reply m4 tool t9 Bash\n"),
             "tool call without a result",
             all,
         ),
@@ -151,12 +151,12 @@ a2 <- u2  reply  m2 text "On."
         fault(Code::DuplicateUuid, with("a3 <- u2", "a2 <- u2"), "new uuid (duplicate)", all),
         fault(
             Code::DuplicateUuid,
-            behind("a3 <- u2  reply  m3 text \"That is all.\" @10:00:05\n"),
+            appended("a3 <- u2  reply  m3 text \"That is all.\" @10:00:05\n"),
             "duplicate of line 6",
             all,
         ),
         fault(Code::DuplicateUuid, [log(TALK), log(TALK)].concat(), "duplicate of line 1", all),
-        fault(Code::BrokenLine, behind("raw {\"type\":\"user\",\"mess\nraw 42\n"), "unreadable line", all),
+        fault(Code::BrokenLine, appended("raw {\"type\":\"user\",\"mess\nraw 42\n"), "unreadable line", all),
         fault(Code::BrokenLine, torn_before.into_bytes(), "separated from a truncated line", all),
         fault(Code::BrokenLine, glued.into_bytes(), "moved to a separate line", all),
         fault(
@@ -178,7 +178,7 @@ a2 <- u2  reply  m2 text "On."
             all,
         ),
         fault(Code::LoneSurrogate, with("Done.", "Done. \\ud83d"), "unpaired surrogates replaced", all),
-        fault(Code::LoneSurrogate, behind("title \"half \\udc00\"\n"), "unpaired surrogates replaced", all),
+        fault(Code::LoneSurrogate, appended("title \"half \\udc00\"\n"), "unpaired surrogates replaced", all),
         fault(
             Code::LargeImage,
             with("user   \"go\"", &format!("user [text \"go\", {}]", image(9000))),
@@ -218,7 +218,7 @@ a2 <- u2  reply  m2 text "On."
             "moved after the first prompt",
             all,
         ),
-        fault(Code::ErrorTail, behind(error), "API error at the end", all),
+        fault(Code::ErrorTail, appended(error), "API error at the end", all),
         fault(Code::MissingField, with("\"and?\"", "\"and?\" -timestamp"), "timestamp added", all),
         fault(
             Code::MissingField,
@@ -239,13 +239,13 @@ a2 <- u2  reply  m2 text "On."
         ),
         fault(
             Code::DuplicateKey,
-            behind("raw {\"type\":\"mode\",\"mode\":1,\"mode\":2}\n"),
+            appended("raw {\"type\":\"mode\",\"mode\":1,\"mode\":2}\n"),
             "duplicate key removed",
             all,
         ),
         fault(
             Code::DeepNesting,
-            behind(&format!("raw {{\"type\":\"mode\",\"mode\":{}{}}}\n", "[".repeat(600), "]".repeat(600))),
+            appended(&format!("raw {{\"type\":\"mode\",\"mode\":{}{}}}\n", "[".repeat(600), "]".repeat(600))),
             "nested too deeply",
             all,
         ),
@@ -253,7 +253,7 @@ a2 <- u2  reply  m2 text "On."
 }
 
 #[test]
-fn every_fault_is_named_and_mended() {
+fn every_defect_is_reported_and_repaired() {
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
     for fault in planted() {
@@ -265,12 +265,12 @@ fn every_fault_is_named_and_mended() {
         );
         seen.insert(fault.code);
         // Two runs with 20 MB take too long in a debug build.
-        let both = [Target::InPlace, new()];
+        let both = [PlanTarget::InPlace, new()];
         let once = fault.code == Code::HugeLine && cfg!(debug_assertions);
         for target in both.into_iter().take(if once { 1 } else { 2 }) {
             let (bytes, refusals, reasons) = repaired(&fault.log, target.clone(), |plan| {
                 let reasons: Vec<String> =
-                    plan.changes().flat_map(|change| change.why).map(|why| why.into_owned()).collect();
+                    plan.changes().flat_map(|change| change.reasons).map(|why| why.into_owned()).collect();
                 (plan.to_bytes(), plan.refusals().to_vec(), reasons)
             });
             let result = Session::from_bytes(&bytes);
@@ -296,19 +296,20 @@ fn every_fault_is_named_and_mended() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    let missing: Vec<&Code> = MENDED.iter().filter(|code| !seen.contains(code)).collect();
+    let missing: Vec<&Code> = REPAIRED_CODES.iter().filter(|code| !seen.contains(code)).collect();
     assert!(missing.is_empty(), "no fault planted of {missing:?}");
 }
 
 #[test]
-fn real_sessions_come_out_without_what_can_be_mended() {
+fn real_sessions_have_no_repairable_defects_afterwards() {
     for (path, session) in crate::corpus::logs() {
-        for target in [Target::InPlace, new()] {
-            let shape = shape(target.clone());
-            let repair = Repair::new(&session, &shape.fresh);
+        for target in [PlanTarget::InPlace, new()] {
+            let shape = options(target.clone());
+            let repair = Repair::new(&session, &shape.seed);
             let draft = repair.draft();
             if draft.is_untouched() {
-                let left = faults(&session).into_iter().filter(|finding| MENDED.contains(&finding.code));
+                let left =
+                    faults(&session).into_iter().filter(|finding| REPAIRED_CODES.contains(&finding.code));
                 assert_eq!(left.collect::<Vec<_>>(), [], "{path}");
                 continue;
             }
@@ -321,36 +322,38 @@ fn real_sessions_come_out_without_what_can_be_mended() {
             }
             assert_eq!(plan.refusals(), [] as [String; 0], "{path} {target:?}");
             let result = Session::from_bytes(&plan.to_bytes());
-            let left: Vec<_> =
-                faults(&result).into_iter().filter(|finding| MENDED.contains(&finding.code)).collect();
+            let left: Vec<_> = faults(&result)
+                .into_iter()
+                .filter(|finding| REPAIRED_CODES.contains(&finding.code))
+                .collect();
             assert_eq!(left, [], "{path} {target:?}");
         }
     }
 }
 
 #[test]
-fn a_sound_session_is_left_alone() {
-    for bytes in [log(TALK), behind("title \"Loom\"\n")] {
+fn a_sound_session_is_unchanged() {
+    for bytes in [log(TALK), appended("title \"Loom\"\n")] {
         let session = Session::from_bytes(&bytes);
-        let repair = Repair::new(&session, &shape(new()).fresh);
+        let repair = Repair::new(&session, &options(new()).seed);
         assert!(repair.draft().is_untouched());
     }
 }
 
 #[test]
-fn a_repair_is_done_once() {
+fn repair_is_idempotent() {
     for fault in planted().into_iter().filter(|fault| fault.code != Code::HugeLine) {
-        let once = repaired(&fault.log, Target::InPlace, |plan| plan.to_bytes());
+        let once = repaired(&fault.log, PlanTarget::InPlace, |plan| plan.to_bytes());
         let session = Session::from_bytes(&once);
-        let repair = Repair::new(&session, &shape(new()).fresh);
+        let repair = Repair::new(&session, &options(new()).seed);
         assert!(repair.draft().is_untouched(), "{} ({})", fault.code, fault.why);
     }
 }
 
 #[test]
-fn lines_that_no_repair_names_stay_as_they_are() {
+fn unlisted_lines_are_unchanged() {
     for fault in planted().into_iter().filter(|fault| fault.code != Code::HugeLine) {
-        let (bytes, named) = repaired(&fault.log, Target::InPlace, |plan| {
+        let (bytes, named) = repaired(&fault.log, PlanTarget::InPlace, |plan| {
             let named: BTreeSet<u64> = plan.changes().filter_map(|change| change.line_no).collect();
             (plan.to_bytes(), named)
         });
@@ -364,7 +367,7 @@ fn lines_that_no_repair_names_stay_as_they_are() {
 }
 
 #[test]
-fn many_faults_at_once_are_mended_together() {
+fn many_defects_are_repaired_together() {
     let mut bytes = Vec::new();
     bytes.extend(b"\xef\xbb\xbf{\"type\":\"user\",\"mess\n");
     bytes.extend(log("pr-link 7 ada/loom\n"));
@@ -372,6 +375,6 @@ fn many_faults_at_once_are_mended_together() {
     bytes.extend(log(
         "x1 user \"more\" -timestamp\nx2 <- x1 reply k1 tool q1 Bash\nx3 <- x2 reply k2 text \"\"\n",
     ));
-    let result = Session::from_bytes(&repaired(&bytes, Target::InPlace, |plan| plan.to_bytes()));
+    let result = Session::from_bytes(&repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes()));
     assert_eq!(faults(&result), []);
 }

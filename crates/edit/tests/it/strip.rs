@@ -1,26 +1,26 @@
 //! Stripping: it is idempotent, and lines that were written more than once have one position.
 
 use insta::assert_snapshot;
-use threadline_edit::{Preset, Strip, Target, strip};
+use threadline_edit::{PlanTarget, StripOptions, StripPreset, strip};
 use threadline_session::Session;
 use threadline_testkit::log;
 
-use crate::support::{new, plan, session, told};
+use crate::support::{new, plan, rendered, session};
 
 /// Returns the result of a strip that removes nothing, and checks that a second one changes nothing.
-fn stripped(bytes: &[u8], target: Target) -> String {
+fn stripped(bytes: &[u8], target: PlanTarget) -> String {
     let source = session(bytes);
-    let nothing = Strip::default();
+    let nothing = StripOptions::default();
     let once = plan(&source, target, |draft| strip(draft, &nothing, "x"));
     assert_eq!(once.refusals(), [""; 0]);
     let result = Session::from_bytes(&once.to_bytes());
-    let twice = plan(&result, Target::InPlace, |draft| strip(draft, &nothing, "x"));
+    let twice = plan(&result, PlanTarget::InPlace, |draft| strip(draft, &nothing, "x"));
     assert_eq!(twice.changes().count(), 0);
-    told(&once)
+    rendered(&once)
 }
 
 #[test]
-fn a_boundary_that_is_written_again_leaves_the_lines_around_it_alone() {
+fn a_duplicate_boundary_does_not_move_other_lines() {
     let bytes = log(r#"
 u0             user "why?"
 b2 <- ?a1      boundary auto @+1s
@@ -29,7 +29,7 @@ y2 <- b2       compact-summary "so far" @+1s
 s3 <- y2       reply m3 text "Because."
 b2 <- ?a1      boundary auto @-3s
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u0 @00:00 user
     a1 <- u0 @00:01 attachment
     b2 @00:02 system
@@ -40,7 +40,7 @@ b2 <- ?a1      boundary auto @-3s
 }
 
 #[test]
-fn a_line_that_is_written_again_takes_nothing_from_the_end_to_its_place() {
+fn a_duplicate_line_does_not_move_later_lines() {
     let bytes = log(r#"
 u1        user  "why?"
 snapshot u1
@@ -51,7 +51,7 @@ title "new"
 u2 <- s1  user  "really?" @+2s
 s2 <- u2  reply m2 text "Yes."
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:02 user
     - file-history-snapshot
     s1 <- u1 @00:02.001 assistant text
@@ -61,12 +61,12 @@ s2 <- u2  reply m2 text "Yes."
     s2 <- u2 @00:07 assistant text
     ");
     let source = session(&bytes);
-    let plan = plan(&source, new(), |draft| strip(draft, &Strip::default(), "x"));
+    let plan = plan(&source, new(), |draft| strip(draft, &StripOptions::default(), "x"));
     assert_eq!(Session::from_bytes(&plan.to_bytes()).title().as_deref(), Some("new"));
 }
 
 #[test]
-fn what_follows_a_line_that_is_written_again_at_the_end_stays_as_a_branch() {
+fn lines_before_a_duplicate_tip_become_a_branch() {
     let bytes = log(r#"
 u1        user  "why?"
 s1 <- u1  reply m1 text "Because."
@@ -74,7 +74,7 @@ u2 <- s1  user  "really?"
 s2 <- u2  reply m2 text "Yes."
 s1 <- u1  reply m1 text "Because." @-2s
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     u2 <- u1 @00:02 user
     s2 <- u2 @00:03 assistant text
@@ -83,7 +83,7 @@ s1 <- u1  reply m1 text "Because." @-2s
 }
 
 #[test]
-fn of_a_branch_what_is_hung_on_comes_first() {
+fn parents_in_a_branch_come_first() {
     let bytes = log(r#"
 u0        user  "why?"
 y2 <- ?b2 compact-summary "so far"
@@ -91,7 +91,7 @@ b2 <- u0  boundary auto
 s3 <- y2  reply m3 text "Because."
 u0        user  "why?" @-4s
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     b2 @00:02 system
     y2 <- b2 @00:01 user
     s3 <- y2 @00:03 assistant text
@@ -100,7 +100,7 @@ u0        user  "why?" @-4s
 }
 
 #[test]
-fn a_result_that_only_stands_behind_another_reply_of_an_older_stretch_was_dropped_by_nobody() {
+fn a_misplaced_result_before_a_compaction_is_not_reported() {
     let bytes = log(r#"
 u1          user   "why?"
 c1 <- u1    reply  m1 tool t1 Bash
@@ -111,9 +111,9 @@ y1 <- b1    compact-summary "so far"
 s2 <- y1    reply  m3 text "Well."
 "#);
     let source = session(&bytes);
-    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
+    let plan = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &StripOptions::default(), "x"));
     assert_eq!(plan.changes().count(), 0);
-    assert_snapshot!(told(&plan), @r"
+    assert_snapshot!(rendered(&plan), @r"
     u1 @00:00 user
     c1 <- u1 @00:01 assistant tool_use
     r1 <- c1 @00:02 user tool_result
@@ -125,7 +125,7 @@ s2 <- y1    reply  m3 text "Well."
 }
 
 #[test]
-fn an_attachment_beside_the_last_progress_is_where_newer_versions_end() {
+fn an_attachment_next_to_trailing_progress_is_the_end() {
     let bytes = log(r#"
 u1          user   "why?"
 c1 <- u1    reply  m1 tool t1 Bash
@@ -134,7 +134,7 @@ r1 <- p1    result t1 "x"
 a1 <- ?c2   attach task_reminder @+1s
 c2 <- ?gone reply  m2 tool t2 Bash @-2s
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     c1 <- u1 @00:01 assistant tool_use
     r1 <- c1 @00:03 user tool_result
@@ -144,7 +144,7 @@ c2 <- ?gone reply  m2 tool t2 Bash @-2s
 }
 
 #[test]
-fn what_a_boundary_continues_is_a_part_of_the_conversation_even_behind_it() {
+fn the_logical_parent_of_a_boundary_may_follow_it() {
     let bytes = log(r#"
 u1         user "why?"
 b1 <- ?u2  boundary auto @+1s
@@ -152,7 +152,7 @@ u2 <- u1   user "and why not?" @-2s
 y1 <- b1   compact-summary "so far" @+1s
 u3 <- y1   user "go on"
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     u2 <- u1 @00:01 user
     b1 @00:02 system
@@ -162,7 +162,7 @@ u3 <- y1   user "go on"
 }
 
 #[test]
-fn a_branch_stands_behind_what_it_hangs_on_and_a_result_without_a_call_nowhere() {
+fn a_branch_follows_its_parent_and_orphan_results_are_removed() {
     let bytes = log(r#"
 u1          user   "why?"
 c1 <- u1    reply  m1 tool t1 Bash
@@ -176,7 +176,7 @@ s1 <- r3    reply  m2 text "Because."
 b1 <- s1    boundary auto
 y1 <- b1    compact-summary "so far"
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     c1 <- u1 @00:01 assistant tool_use
     c3 <- c1 @00:04 assistant tool_use
@@ -191,7 +191,7 @@ y1 <- b1    compact-summary "so far"
 }
 
 #[test]
-fn before_a_compaction_too_a_reply_is_whole_whatever_is_written_in_between() {
+fn replies_before_a_compaction_are_grouped() {
     let bytes = log(r#"
 u1         user   "why?"
 c1 <- ?h1  reply  m1 tool t1 Bash @+2s
@@ -202,7 +202,7 @@ s1 <- r1   reply  m2 text "Because."
 b1 <- s1   boundary auto
 y1 <- b1   compact-summary "so far"
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     u2 <- u1 @00:02 user
     h1 <- u2 @00:03 assistant thinking
@@ -215,7 +215,7 @@ y1 <- b1   compact-summary "so far"
 }
 
 #[test]
-fn where_nothing_is_left_of_a_conversation_nothing_is_said_of_its_branches() {
+fn an_empty_result_is_the_only_refusal() {
     let bytes = log(r#"
 c1 <- ?gone reply m1 tool t1 Bash
 c2 <- c1    reply m2 tool t2 Bash
@@ -224,12 +224,12 @@ c4 <- c3    reply m4 tool t4 Bash
 c2 <- c1    reply m2 tool t2 Bash @-3s
 "#);
     let source = session(&bytes);
-    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Strip::default(), "x"));
+    let plan = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &StripOptions::default(), "x"));
     assert_eq!(plan.refusals(), ["no conversation would remain"]);
 }
 
 #[test]
-fn progress_that_stands_before_its_call_is_of_the_conversation_too() {
+fn progress_before_its_call_is_part_of_the_conversation() {
     let bytes = log(r#"
 u1         user     "why?"
 h1 <- u1   reply    m1 thinking "Hm." "sig"
@@ -239,7 +239,7 @@ r1 <- p1   result   t1 "x" @+1s
 s1 <- r1   reply    m2 text "Because."
 h1 <- u1   reply    m1 thinking "Hm." "sig" @-5s
 "#);
-    assert_snapshot!(stripped(&bytes, Target::InPlace), @r"
+    assert_snapshot!(stripped(&bytes, PlanTarget::InPlace), @r"
     u1 @00:00 user
     p1 <- u1 @00:03 progress
     h1 <- p1 @00:03.001 assistant thinking
@@ -249,7 +249,7 @@ h1 <- u1   reply    m1 thinking "Hm." "sig" @-5s
 }
 
 #[test]
-fn what_is_attached_to_the_end_stays_behind_it_where_the_end_is_written_again() {
+fn an_attachment_to_a_duplicate_tip_stays_after_it() {
     let bytes = log(r#"
 u1        user   "why?"
 u2 <- u1  user   "why?"
@@ -265,7 +265,7 @@ u2 <- u1  user   "why?" @-3s
 }
 
 #[test]
-fn an_empty_text_in_a_branch_that_was_left_is_no_reason_to_refuse() {
+fn an_empty_text_in_an_abandoned_branch_is_accepted() {
     let bytes = log(r#"
 u1        user  "why?"
 e1 <- u1  reply m1 text "\n\n"
@@ -273,11 +273,11 @@ s1 <- e1  reply m1 text "Because."
 u2 <- u1  user  "why not?"
 s2 <- u2  reply m2 text "Well."
 "#);
-    assert_eq!(stripped(&bytes, Target::InPlace).lines().count(), 5);
+    assert_eq!(stripped(&bytes, PlanTarget::InPlace).lines().count(), 5);
 }
 
 #[test]
-fn of_a_line_that_goes_only_why_it_goes_is_said() {
+fn a_removed_line_has_only_its_removal_reason() {
     let bytes = log(r#"
 u1        user   "why?"
 h1 <- u1  reply  m1 thinking "Hm." "sig"
@@ -285,15 +285,15 @@ e1 <- h1  reply  m1 text " " usage={"input_tokens":7,"output_tokens":9}
 s1 <- e1  reply  m1 text "Because." usage={"input_tokens":7,"output_tokens":9}
 "#);
     let source = session(&bytes);
-    let what = Strip { thinking: true, ..Strip::default() };
-    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &what, "x"));
+    let what = StripOptions { thinking: true, ..StripOptions::default() };
+    let plan = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &what, "x"));
     let gone = plan.changes().filter(|change| change.kind == threadline_edit::ChangeKind::Removed);
-    let why: Vec<String> = gone.map(|change| change.why.join("; ")).collect();
+    let why: Vec<String> = gone.map(|change| change.reasons.join("; ")).collect();
     assert_eq!(why, ["thinking removed", "empty text block"]);
 }
 
 #[test]
-fn a_link_to_a_pull_request_never_comes_to_stand_first() {
+fn a_pr_link_is_never_the_first_line() {
     let bytes = log(r#"
 mode default
 pr-link 7 ada/loom
@@ -302,7 +302,7 @@ s1 <- u1  reply  m1 text "Because."
 "#);
     let source = session(&bytes);
     let plan = plan(&source, new(), |draft| draft.remove(0, "not wanted"));
-    assert_snapshot!(told(&plan), @r"
+    assert_snapshot!(rendered(&plan), @r"
     u1' @00:02 user
     - @00:01 pr-link
     s1' <- u1' @00:03 assistant text
@@ -331,7 +331,7 @@ fn calls_of_a_wide_line_go_with_the_line_that_repeats_them() {
     ]
     .join("\n");
     let source = session(bytes.as_bytes());
-    let plan = plan(&source, Target::InPlace, |draft| strip(draft, &Preset::Extreme.strip(), "x"));
+    let plan = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &StripPreset::Extreme.options(), "x"));
     let text = String::from_utf8(plan.to_bytes()).unwrap();
     assert!(!text.contains("tool_use") && !text.contains("toolUseResult"), "{text}");
     assert_eq!(text.matches(r#""text":"hm""#).count(), 2, "{text}");

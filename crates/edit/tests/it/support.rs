@@ -1,6 +1,6 @@
 //! Builds plans of small logs, and renders their results.
 
-use threadline_edit::{Draft, Fresh, Plan, Shape, Target};
+use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
 use threadline_entry::{Entry, Json};
 use threadline_session::{ClientVersion, Session};
 
@@ -17,29 +17,33 @@ pub(crate) fn session(bytes: &[u8]) -> Session {
     session
 }
 
-pub(crate) fn shape(target: Target) -> Shape {
-    let fresh = Fresh { seed: NEW.to_owned(), now: 1_767_261_600_000 };
-    Shape { target, fresh }
+pub(crate) fn options(target: PlanTarget) -> PlanOptions {
+    let fresh = PlanSeed { seed: NEW.to_owned(), now: 1_767_261_600_000 };
+    PlanOptions { target, seed: fresh }
 }
 
 /// Returns the plan of an operation on a session.
-pub(crate) fn plan<'s>(session: &'s Session, target: Target, edit: impl FnOnce(&mut Draft<'s>)) -> Plan<'s> {
-    let mut draft = Draft::new(session);
+pub(crate) fn plan<'s>(
+    session: &'s Session,
+    target: PlanTarget,
+    edit: impl FnOnce(&mut EditDraft<'s>),
+) -> EditPlan<'s> {
+    let mut draft = EditDraft::new(session);
     edit(&mut draft);
-    draft.plan(shape(target))
+    draft.plan(options(target))
 }
 
-pub(crate) fn new() -> Target {
-    Target::New(NEW.to_owned())
+pub(crate) fn new() -> PlanTarget {
+    PlanTarget::New(NEW.to_owned())
 }
 
 /// Renders each line of the result: uuid, parent, time and content. New uuids are shown as the old ones
 /// with a prime.
-pub(crate) fn told(plan: &Plan<'_>) -> String {
+pub(crate) fn rendered(plan: &EditPlan<'_>) -> String {
     let bytes = plan.to_bytes();
     let result = Session::from_bytes(&bytes);
     let mut names: Vec<(String, String)> = Vec::new();
-    let fresh = &plan.shape().fresh;
+    let fresh = &plan.options().seed;
     for uuid in plan.session().entries().iter().filter_map(Entry::uuid) {
         names.push((fresh.uuid(&uuid), uuid.into_owned()));
     }

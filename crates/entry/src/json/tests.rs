@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
-use super::marks::tests::in_each_way;
+use super::masks::tests::with_each_simd_level;
 use super::*;
 
 /// Returns whether serde_json accepts the text.
-fn reference(text: &str) -> bool {
+fn serde_json_accepts(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
@@ -60,12 +60,12 @@ fn walker_and_serde_json_agree_on_a_table() {
         "123456789012345678901234567890",
     ];
     for text in table {
-        assert_eq!(in_each_way(|| check(text)), [reference(text); 3], "{text:?}");
+        assert_eq!(with_each_simd_level(|| check(text)), [serde_json_accepts(text); 3], "{text:?}");
     }
 }
 
 #[test]
-fn depth_costs_nothing() {
+fn deep_nesting_does_not_overflow_the_stack() {
     let deep = "[".repeat(200_000) + &"]".repeat(200_000);
     assert!(check(&deep));
     let open = "{\"a\":".repeat(200_000);
@@ -84,7 +84,7 @@ fn strings_are_decoded() {
     assert!(has_lone_surrogate(text));
     assert!(!has_lone_surrogate(r#""\ud83d\ude00 \\ud800""#));
     assert_eq!(
-        mend_surrogates(r#""\ud800x\ud83d\ude00 \\ud800 \udc00\n""#),
+        replace_lone_surrogates(r#""\ud800x\ud83d\ude00 \\ud800 \udc00\n""#),
         "\"\u{fffd}x\\ud83d\\ude00 \\\\ud800 \u{fffd}\\n\""
     );
 }
@@ -125,7 +125,7 @@ fn rebuild(json: Json<'_>) -> serde_json::Value {
 proptest! {
     #[test]
     fn walker_and_serde_json_agree_on_any_text(text in "[\\[\\]{}:,\"\\\\a-f0-9.eE+\\- \tu\u{e9}ntrlse]{0,40}") {
-        prop_assert_eq!(in_each_way(|| check(&text)), [reference(&text); 3]);
+        prop_assert_eq!(with_each_simd_level(|| check(&text)), [serde_json_accepts(&text); 3]);
     }
 
     #[test]
@@ -135,31 +135,31 @@ proptest! {
     }
 
     #[test]
-    fn a_broken_value_is_broken_for_both(value in any_json(), cut in any::<prop::sample::Index>()) {
+    fn both_reject_a_truncated_value(value in any_json(), cut in any::<prop::sample::Index>()) {
         let text = serde_json::to_string(&value).unwrap();
         let mut at = cut.index(text.len() + 1);
         while !text.is_char_boundary(at) { at -= 1; }
-        prop_assert_eq!(in_each_way(|| check(&text[..at])), [reference(&text[..at]); 3]);
+        prop_assert_eq!(with_each_simd_level(|| check(&text[..at])), [serde_json_accepts(&text[..at]); 3]);
     }
 
     #[test]
-    fn long_strings_are_decoded_as_serde_json_does(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..400)) {
+    fn long_strings_are_decoded_like_serde_json(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..400)) {
         let text = format!("\"{}\"", pieces.concat());
         let expected: String = serde_json::from_str(&text).unwrap();
-        for decoded in in_each_way(|| Json::parse(&text).unwrap().as_str().unwrap().into_owned()) {
+        for decoded in with_each_simd_level(|| Json::parse(&text).unwrap().as_str().unwrap().into_owned()) {
             prop_assert_eq!(&decoded, &expected);
         }
     }
 
     #[test]
-    fn long_strings_are_judged_as_serde_json_does(
+    fn long_strings_are_validated_like_serde_json(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..400),
         odd in prop::sample::select(&["", "\\", "\"", "\t", "\\x", "\\u12", "\\u12g4", "\u{1f}", "\\\"", "\",\"", "\\\\\""][..]),
         at in any::<prop::sample::Index>(),
     ) {
         let (before, behind) = pieces.split_at(at.index(pieces.len() + 1));
         let text = format!("[\"{}{odd}{}\",\t1]", before.concat(), behind.concat());
-        prop_assert_eq!(in_each_way(|| check(&text)), [reference(&text); 3]);
+        prop_assert_eq!(with_each_simd_level(|| check(&text)), [serde_json_accepts(&text); 3]);
     }
 }
 

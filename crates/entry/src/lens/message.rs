@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Drift, FromJson, Json, JsonKind, List, Mixed, Object, Open, lens};
-use crate::index::Blocks;
+use crate::index::IndexedBlocks;
 use crate::lens::Lens;
 
 lens! {
@@ -107,7 +107,7 @@ lens! {
         cache_creation: CacheCreation<'a> = "cache_creation",
     }
 
-    /// A content block of any type. Which fields it has depends on [`Block::kind`].
+    /// A content block of any type. Which fields it has depends on [`LineBlock::kind`].
     Block {
         kind: Cow<'a, str> = "type",
         text: Cow<'a, str> = "text",
@@ -237,7 +237,7 @@ pub const BLOCK_TYPES: &[&str] = &[
 pub struct Content<'a> {
     json: Json<'a>,
     /// The indexed blocks, if the content is that of an indexed message.
-    blocks: Option<Blocks<'a>>,
+    blocks: Option<IndexedBlocks<'a>>,
 }
 
 impl<'a> Content<'a> {

@@ -23,11 +23,11 @@ pub use record::*;
 pub use system::*;
 pub use tool::*;
 
-use crate::index::{Blocks, Fields};
-use crate::json::{Json, JsonKind, Key};
+use crate::index::{IndexedBlocks, IndexedFields};
+use crate::json::{Json, JsonKey, JsonKind};
 use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
-use crate::{Entry, Items};
+use crate::{Entry, JsonItems};
 
 /// The keys under which a line refers to lines by uuid, at any depth outside of messages.
 pub const REFERENCES: &[&str] = &[
@@ -53,8 +53,8 @@ pub const REFERENCES: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
     json: Json<'a>,
-    fields: Option<Fields<'a>>,
-    blocks: Option<Blocks<'a>>,
+    fields: Option<IndexedFields<'a>>,
+    blocks: Option<IndexedBlocks<'a>>,
 }
 
 impl<'a> Object<'a> {
@@ -64,12 +64,12 @@ impl<'a> Object<'a> {
     }
 
     /// Wraps an object with indexed members.
-    pub(crate) fn indexed(json: Json<'a>, fields: Fields<'a>) -> Self {
+    pub(crate) fn indexed(json: Json<'a>, fields: IndexedFields<'a>) -> Self {
         Self { json, fields: Some(fields), blocks: None }
     }
 
     /// Adds the indexed content blocks of a message.
-    pub(crate) fn with_blocks(self, blocks: Blocks<'a>) -> Self {
+    pub(crate) fn with_blocks(self, blocks: IndexedBlocks<'a>) -> Self {
         Self { blocks: Some(blocks), ..self }
     }
 
@@ -100,7 +100,7 @@ pub trait Lens<'a>: Copy {
     fn object(self) -> Object<'a>;
 
     /// Returns whether `key` is a field of this lens; if so, reports the unknown keys inside its value.
-    fn knows(key: Key<'_>, value: Json<'_>, drift: &mut Drift<'_>) -> bool;
+    fn knows(key: JsonKey<'_>, value: Json<'_>, drift: &mut Drift<'_>) -> bool;
 }
 
 /// A type that a lens can read from a field.
@@ -288,7 +288,7 @@ impl<'a, T: FromJson<'a>> List<'a, T> {
     }
 
     /// Returns all items as JSON values.
-    pub fn items(self) -> Items<'a> {
+    pub fn items(self) -> JsonItems<'a> {
         self.0.items()
     }
 
@@ -372,7 +372,7 @@ impl Drift<'_> {
 }
 
 /// The [`Lens::knows`] function of a lens.
-pub(crate) type Knows = fn(Key<'_>, Json<'_>, &mut Drift<'_>) -> bool;
+pub(crate) type Knows = fn(JsonKey<'_>, Json<'_>, &mut Drift<'_>) -> bool;
 
 /// Calls `sink` with the path of each key in `entry` that no lens defines, such as `user.message.mood`.
 ///
@@ -388,7 +388,7 @@ fn lenses_of(kind: Kind) -> Option<Vec<Knows>> {
     let own: &[Knows] = match kind {
         Kind::User => &[User::knows],
         Kind::Assistant => &[Assistant::knows],
-        Kind::System => SYSTEM,
+        Kind::System => SYSTEM_LENSES,
         Kind::Progress => &[Progress::knows],
         Kind::Attachment => &[AttachmentLine::knows],
         _ => return record_lenses(kind).map(|own| vec![own, Record::knows]),
@@ -425,7 +425,7 @@ macro_rules! lens {
                 self.0
             }
 
-            fn knows(key: crate::json::Key<'_>, value: crate::json::Json<'_>, drift: &mut crate::lens::Drift<'_>) -> bool {
+            fn knows(key: crate::json::JsonKey<'_>, value: crate::json::Json<'_>, drift: &mut crate::lens::Drift<'_>) -> bool {
                 match &*key.name() {
                     $($key => drift.at($key, |drift| <$type as crate::lens::FromJson<'_>>::drift(value, drift)),)*
                     _ => return false,

@@ -204,7 +204,7 @@ lens! {
 }
 
 /// The lenses of `system` lines of all subtypes.
-pub(crate) const SYSTEM: &[Knows] = &[
+pub(crate) const SYSTEM_LENSES: &[Knows] = &[
     System::knows,
     LocalCommand::knows,
     Informational::knows,

@@ -49,7 +49,7 @@ impl<'a> FromJson<'a> for ToolUseResult<'a> {
     /// The tool call is on another line, so a key is known if the lens of any tool defines it.
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         match json.kind() {
-            JsonKind::Object => drift.members(json, RESULTS),
+            JsonKind::Object => drift.members(json, RESULT_LENSES),
             _ => Content::drift(json, drift),
         }
     }
@@ -561,7 +561,7 @@ lens! {
     }
 }
 
-const RESULTS: &[Knows] = &[
+const RESULT_LENSES: &[Knows] = &[
     BashResult::knows,
     BashOutputResult::knows,
     StopResult::knows,

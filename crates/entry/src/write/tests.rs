@@ -1,4 +1,4 @@
-//! Lines are written with the format's key order, and the lenses read back what was written.
+//! Lines are written with the format's key order, and the lenses read back the same values.
 
 use proptest::prelude::*;
 

@@ -7,10 +7,10 @@ use threadline_entry::lens::drift;
 use threadline_entry::{Entry, Kind};
 
 /// The key that is inserted into every object.
-const NEW: &str = "keyOfNextWeek";
+const NEW_KEY: &str = "keyOfNextWeek";
 
 /// Objects with arbitrary keys that are not part of the format.
-const OPEN: &[&str] = &[
+const OPEN_OBJECTS: &[&str] = &[
     // Written by the model, according to the schema of a tool.
     "<tool_use>.input",
     "<server_tool_use>.input",
@@ -37,7 +37,7 @@ const MAPS: &[&str] = &[
 ];
 
 /// Returns the paths of objects in which a new key is not reported, with `[]` for the items of a list.
-fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize> {
+fn objects_without_drift_report(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize> {
     let mut missed = BTreeMap::new();
     for line in log.split(|byte| *byte == b'\n') {
         let Ok(Value::Object(line)) = serde_json::from_slice(line) else { continue };
@@ -54,17 +54,17 @@ fn unnoticed(log: &[u8], seen: &mut BTreeSet<String>) -> BTreeMap<String, usize>
             // An unknown key is reported itself, so its contents are not.
             let is_named = |key: &String| path.split(['.', '[', '<']).any(|step| step == key);
             let is_open = unknown.iter().any(is_named)
-                || OPEN.iter().any(|open| path.contains(open))
+                || OPEN_OBJECTS.iter().any(|open| path.contains(open))
                 || MAPS.contains(&&*path);
             if is_open || !seen.insert(path.clone()) {
                 continue;
             }
             let mut changed = line.clone();
             let object = changed.pointer_mut(&pointer).and_then(Value::as_object_mut).unwrap();
-            object.insert(NEW.to_owned(), Value::from(1));
+            object.insert(NEW_KEY.to_owned(), Value::from(1));
             let changed = Entry::parse(changed.to_string().as_bytes()).0;
             let mut is_named = false;
-            drift(&changed, &mut |found| is_named |= found.ends_with(NEW));
+            drift(&changed, &mut |found| is_named |= found.ends_with(NEW_KEY));
             if !is_named {
                 *missed.entry(path).or_insert(0) += 1;
             }
@@ -104,22 +104,22 @@ fn kind_of(members: &Map<String, Value>) -> Option<&str> {
 }
 
 #[test]
-fn a_new_key_is_named_in_every_object_of_every_sample() {
+fn a_new_key_is_reported_in_every_object_of_every_sample() {
     let (mut seen, mut missed) = (BTreeSet::new(), BTreeMap::new());
     for sample in threadline_testkit::samples() {
-        missed.append(&mut unnoticed(&sample.log, &mut seen));
+        missed.append(&mut objects_without_drift_report(&sample.log, &mut seen));
         for (_, log) in &sample.agents {
-            missed.append(&mut unnoticed(log, &mut seen));
+            missed.append(&mut objects_without_drift_report(log, &mut seen));
         }
     }
     assert!(missed.is_empty(), "{} of {} kinds of objects: {missed:#?}", missed.len(), seen.len());
 }
 
 #[test]
-fn a_new_key_is_named_in_every_object_of_every_real_log() {
+fn a_new_key_is_reported_in_every_object_of_every_real_log() {
     let (mut seen, mut missed) = (BTreeSet::new(), BTreeMap::new());
     for path in threadline_testkit::shared_logs() {
-        missed.append(&mut unnoticed(&std::fs::read(&path).unwrap(), &mut seen));
+        missed.append(&mut objects_without_drift_report(&std::fs::read(&path).unwrap(), &mut seen));
     }
     assert!(missed.is_empty(), "{} of {} kinds of objects: {missed:#?}", missed.len(), seen.len());
 }

@@ -6,11 +6,11 @@ mod drift;
 
 use proptest::prelude::*;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Ending, Entry, Finding, Kind, Lines, parse_line};
+use threadline_entry::{Code, Ending, Entry, Finding, Kind, LineReader, parse_line};
 
 /// Returns every entry of a log, with its findings.
 fn entries(bytes: &[u8]) -> Vec<(Entry, Vec<Finding>)> {
-    let mut lines = Lines::new(bytes);
+    let mut lines = LineReader::new(bytes);
     let mut out = Vec::new();
     while let Some(line) = lines.next().unwrap() {
         parse_line(&line, |entry, findings| out.push((entry, findings)));
@@ -45,8 +45,8 @@ fn a_repeated_key_is_found_among_very_many() {
 }
 
 /// When a line surprises us, it joins the table: its name, its bytes, its kind, the codes it gets.
-type Row = (&'static str, &'static [u8], Kind, &'static [Code]);
-const LINES: &[Row] = &[
+type ExpectedLine = (&'static str, &'static [u8], Kind, &'static [Code]);
+const LINES: &[ExpectedLine] = &[
     ("unknown kind", br#"{"type":"hologram","x":1}"#, Kind::Unknown, &[]),
     ("no type", br#"{"x":1}"#, Kind::Untyped, &[]),
     ("type is a number", br#"{"type":7}"#, Kind::Untyped, &[]),
@@ -71,7 +71,7 @@ const LINES: &[Row] = &[
 ];
 
 #[test]
-fn every_line_comes_back_byte_for_byte_and_is_named() {
+fn every_line_keeps_its_bytes_and_gets_its_findings() {
     for (name, bytes, kind, codes) in LINES {
         let (entry, findings) = Entry::parse(bytes);
         assert_eq!(entry.as_bytes(), *bytes, "{name}");
@@ -85,10 +85,10 @@ fn every_line_comes_back_byte_for_byte_and_is_named() {
 }
 
 #[test]
-fn glued_objects_are_read_apart_and_written_together() {
+fn concatenated_objects_are_read_separately_and_written_together() {
     let log = b"{\"type\":\"user\"}{\"type\":\"summary\"} {\"type\":\"mode\"}\n{\"type\":\"user\"}{\"torn\n{\"type\":\"user\"} x";
     let entries = entries(log);
-    let kinds: Vec<_> = entries.iter().map(|(entry, _)| (entry.kind(), entry.is_glued_behind())).collect();
+    let kinds: Vec<_> = entries.iter().map(|(entry, _)| (entry.kind(), entry.follows_on_line())).collect();
     let (first, behind) = (false, true);
     let expected = [
         (Kind::User, first),
@@ -100,14 +100,14 @@ fn glued_objects_are_read_apart_and_written_together() {
         (Kind::Bad, behind),
     ];
     assert_eq!(kinds, expected);
-    assert!(entries.iter().all(|(entry, _)| entry.is_glued()));
+    assert!(entries.iter().all(|(entry, _)| entry.shares_line()));
     assert_eq!(entries[1].0.at().byte_offset, 15);
     assert_eq!(entries[1].0.at().line_no, 1);
     assert_eq!(written(&entries), log);
 }
 
 #[test]
-fn a_depth_bomb_is_one_more_line() {
+fn deeply_nested_values_are_parsed() {
     let deep = format!("{{\"type\":\"user\",\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let (entry, findings) = Entry::parse(deep.as_bytes());
     assert_eq!(entry.kind(), Kind::User);
@@ -131,7 +131,7 @@ fn a_line_of_a_hundred_megabytes_is_read() {
 }
 
 #[test]
-fn every_file_of_the_corpus_comes_back_byte_for_byte() {
+fn every_file_of_the_corpus_keeps_its_bytes() {
     for path in threadline_testkit::shared_logs() {
         let bytes = std::fs::read(&path).unwrap();
         assert!(written(&entries(&bytes)) == bytes, "{}", path.display());
@@ -169,14 +169,14 @@ fn lenses_and_serde_json_agree_on_the_corpus() {
 
 proptest! {
     #[test]
-    fn any_bytes_come_back(bytes in prop::collection::vec(
+    fn any_bytes_are_kept(bytes in prop::collection::vec(
         prop_oneof![3 => Just(b'{'), 3 => Just(b'}'), 2 => Just(b'\n'), 2 => Just(b'"'), 1 => Just(b'\\'), 1 => Just(b':'), 3 => any::<u8>()], 0..120)
     ) {
         prop_assert_eq!(written(&entries(&bytes)), bytes);
     }
 
     #[test]
-    fn any_pieces_of_lines_come_back(pieces in prop::collection::vec(prop::sample::select(vec![
+    fn any_pieces_of_lines_are_kept(pieces in prop::collection::vec(prop::sample::select(vec![
         "{\"type\":\"user\"}", "{", "}", "\n", "\r\n", "\"", "\\", "\u{feff}", "\0", "é", "[1]", ",", "{\"a\":", "null", "// x", " ",
     ]), 0..30)) {
         let text = pieces.concat();
@@ -185,7 +185,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_glued_to_a_torn_line_is_an_entry_of_its_own() {
+fn a_record_after_a_torn_line_is_a_separate_entry() {
     let kinds =
         |line: &str| entries(line.as_bytes()).into_iter().map(|(entry, _)| entry.kind()).collect::<Vec<_>>();
     let title = r#"{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#;
@@ -205,7 +205,7 @@ fn a_record_glued_to_a_torn_line_is_an_entry_of_its_own() {
 }
 
 #[test]
-fn the_document_of_the_format_names_every_type() {
+fn the_format_document_lists_every_type() {
     use threadline_entry::lens::{ATTACHMENT_TYPES, SYSTEM_SUBTYPES};
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
     let document = std::fs::read_to_string(path).unwrap();

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use crate::markup::Markup;
 
 /// A column of a chart.
-pub(crate) struct Column {
+pub(crate) struct ChartColumn {
     /// The label below the column; only some columns have one.
     pub(crate) label: Option<String>,
     /// The target of its link.
@@ -21,11 +21,11 @@ pub(crate) struct Column {
 }
 
 /// A chart of stacked columns.
-pub(crate) struct Columns<'a> {
+pub(crate) struct ColumnChart<'a> {
     /// The accessible name.
     pub(crate) name: &'a str,
     /// The columns from left to right.
-    pub(crate) columns: &'a [Column],
+    pub(crate) columns: &'a [ChartColumn],
     /// Formats a value for the axis.
     pub(crate) scale: &'a dyn Fn(f64) -> String,
     /// The upper end of the scale; by default the next round value above the tallest column.
@@ -41,12 +41,12 @@ const BELOW: f64 = 22.0;
 const ABOVE: f64 = 8.0;
 
 /// Draws stacked columns.
-pub(crate) fn columns(out: &mut Markup, chart: &Columns<'_>) {
-    let tall = |column: &Column| column.parts.iter().map(|(_, value)| value).sum::<f64>();
+pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
+    let tall = |column: &ChartColumn| column.parts.iter().map(|(_, value)| value).sum::<f64>();
     let most = chart.columns.iter().map(tall).fold(0.0, f64::max);
     let (step, top) = match chart.top {
         Some(top) => (top / 4.0, top),
-        None => steps(most),
+        None => scale_steps(most),
     };
     let y = |value: f64| ABOVE + HEIGHT - value / top * HEIGHT;
     open(out, chart.name, WIDTH, ABOVE + HEIGHT + BELOW);
@@ -96,7 +96,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &Columns<'_>) {
 pub(crate) const SERIES: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
 /// A bar of a bar chart.
-pub(crate) struct Bar {
+pub(crate) struct ChartBar {
     /// The label in front of the bar.
     pub(crate) label: String,
     /// The target of its link.
@@ -110,7 +110,7 @@ pub(crate) struct Bar {
 }
 
 /// Draws horizontal bars.
-pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[Bar]) {
+pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
     const ROW: f64 = 24.0;
     const LABEL: f64 = 190.0;
     const SHOWN: f64 = 90.0;
@@ -134,7 +134,7 @@ pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[Bar]) {
 }
 
 /// A day of a calendar.
-pub(crate) struct Cell {
+pub(crate) struct CalendarDay {
     pub(crate) day: Date,
     pub(crate) href: String,
     pub(crate) title: String,
@@ -144,7 +144,7 @@ pub(crate) struct Cell {
 
 /// Draws a calendar of 53 weeks, one column per week, ending with the week of `last`. `cells` is sorted by
 /// day.
-pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[Cell], last: Date) {
+pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last: Date) {
     const SIDE: f64 = 15.4;
     const GAP: f64 = 2.8;
     const TOP: f64 = 18.0;
@@ -224,7 +224,7 @@ fn point(out: &mut Markup, value: f64) -> &mut Markup {
 }
 
 /// Returns the distance of the grid lines and the end of the scale: round values, with three or four steps.
-fn steps(most: f64) -> (f64, f64) {
+fn scale_steps(most: f64) -> (f64, f64) {
     if !(most > 0.0 && most.is_finite()) {
         return (1.0, 1.0);
     }
@@ -243,22 +243,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scales_are_round_and_hold_what_they_show() {
+    fn scales_are_round_and_cover_all_values() {
         for (most, expected) in
             [(3.2, (1.0, 4.0)), (0.07, (0.02, 0.08)), (950.0, (250.0, 1000.0)), (0.0, (1.0, 1.0))]
         {
-            let (step, top) = steps(most);
+            let (step, top) = scale_steps(most);
             assert!(
                 (step - expected.0).abs() < 1e-9 && (top - expected.1).abs() < 1e-9,
                 "{most}: {step} {top}"
             );
         }
-        assert_eq!(steps(f64::NAN), (1.0, 1.0));
+        assert_eq!(scale_steps(f64::NAN), (1.0, 1.0));
     }
 
     #[test]
-    fn columns_stand_on_zero_and_say_what_they_are() {
-        let column = |parts: &[(usize, f64)]| Column {
+    fn columns_start_at_zero_and_have_titles() {
+        let column = |parts: &[(usize, f64)]| ChartColumn {
             label: Some("1 <Jan>".to_owned()),
             href: Some("/?since=2026-01-01".to_owned()),
             title: "1 Jan: \"$2\"".to_owned(),
@@ -268,7 +268,7 @@ mod tests {
         let all = [column(&[(0, 1.0), (9, 3.0)]), column(&[])];
         columns(
             &mut out,
-            &Columns { name: "Cost", columns: &all, scale: &|value| format!("${value}"), top: None },
+            &ColumnChart { name: "Cost", columns: &all, scale: &|value| format!("${value}"), top: None },
         );
         let svg = out.into_string();
         // The scale ends at four dollars, and the second segment is on top of the first.
@@ -285,7 +285,7 @@ mod tests {
     fn a_calendar_has_a_cell_for_every_day_of_a_year() {
         let last = Date::constant(2026, 11, 15);
         let day = Date::constant(2026, 11, 12);
-        let cell = Cell { day, href: "/x".to_owned(), title: "much".to_owned(), share: 1.0 };
+        let cell = CalendarDay { day, href: "/x".to_owned(), title: "much".to_owned(), share: 1.0 };
         let mut out = Markup::new();
         calendar(&mut out, "Days", &[cell], last);
         let svg = out.into_string();

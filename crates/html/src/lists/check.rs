@@ -1,11 +1,11 @@
 //! Check: the findings of a session and the plan of a repair.
 
-use threadline_view::{Finding, Severity, figure};
+use threadline_view::{Finding, Severity, humanize};
 
-use super::foot::foot;
+use super::footer::foot;
 use super::link;
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The data of the check page.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,11 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
     let of = |severity| all().filter(|finding| finding.severity == severity).count() as u64;
     let here = link::session(page.id);
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"check\">\n<header class=\"opening\"><h1>Health check</h1><p class=\"facts\"><a href=\"");
-    out.text(&here).lit("\">").text(&words::first_words(page.title, 160)).lit("</a> <span>·</span> ");
-    out.text(&figure::plural(of(Severity::Error), "error"))
+    out.text(&here).lit("\">").text(&text_format::excerpt(page.title, 160)).lit("</a> <span>·</span> ");
+    out.text(&humanize::plural(of(Severity::Error), "error"))
         .lit(" <span>·</span> ")
-        .text(&figure::plural(of(Severity::Warning), "warning"));
-    out.lit(" <span>·</span> ").text(&figure::plural(of(Severity::Note), "note")).lit("</p></header>\n");
+        .text(&humanize::plural(of(Severity::Warning), "warning"));
+    out.lit(" <span>·</span> ").text(&humanize::plural(of(Severity::Note), "note")).lit("</p></header>\n");
     if all().all(|finding| finding.severity == Severity::Note) {
         out.lit("<div class=\"empty\"><p>No problems found</p></div>\n");
     }
@@ -53,7 +53,7 @@ fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findin
     list(out, here, agent, rest);
     let count = notes.clone().count() as u64;
     if count > 0 {
-        out.lit("<details class=\"figures\"><summary>").text(&figure::plural(count, "note"));
+        out.lit("<details class=\"figures\"><summary>").text(&humanize::plural(count, "note"));
         out.lit(" (informational)</summary>");
         list(out, here, agent, notes);
         out.lit("</details>");

@@ -1,20 +1,20 @@
 //! The records behind a usage figure, counted or not.
 
 use jiff::tz::TimeZone;
-use threadline_view::{Explained, Money, Verdict, figure, short_model};
+use threadline_view::{Money, RecordExplanation, RecordVerdict, humanize, short_model};
 
-use super::foot::foot;
+use super::footer::foot;
 use super::link;
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The data of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainPage<'a> {
     /// The query parameters of the page.
-    pub asked: &'a [(String, String)],
+    pub parameters: &'a [(String, String)],
     /// All records, by log and line.
-    pub records: &'a [Explained],
+    pub records: &'a [RecordExplanation],
     /// The page number, from 0.
     pub page: usize,
     /// The time zone of the times shown.
@@ -28,16 +28,16 @@ const RECORDS: usize = 500;
 pub fn explain(page: &ExplainPage<'_>) -> Markup {
     let mut out = Markup::new();
     let records = page.records;
-    let counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
+    let counted = records.iter().filter(|record| record.verdict == RecordVerdict::Counted).count();
     let cost: Money = records.iter().filter_map(|record| record.cost).sum();
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\">\n<header class=\"opening\"><h1>Usage records</h1><p class=\"facts\">");
-    for (key, value) in page.asked.iter().filter(|(key, _)| key != "page") {
+    for (key, value) in page.parameters.iter().filter(|(key, _)| key != "page") {
         out.text(key).lit(" <b>").text(value).lit("</b> <span>·</span> ");
     }
-    out.text(&figure::plural(counted as u64, "record")).lit(" counted <span>·</span> ");
-    out.text(&figure::count((records.len() - counted) as u64))
+    out.text(&humanize::plural(counted as u64, "record")).lit(" counted <span>·</span> ");
+    out.text(&humanize::count((records.len() - counted) as u64))
         .lit(" not counted <span>·</span> ")
-        .text(&words::money(cost));
+        .text(&text_format::money(cost));
     out.lit("</p><p class=\"facts\"><a href=\"")
         .text(&link(page, "/usage", None))
         .lit("\">Usage</a></p></header>\n");
@@ -84,11 +84,11 @@ pub fn explain(page: &ExplainPage<'_>) -> Markup {
 
 fn link(page: &ExplainPage<'_>, path: &str, at: Option<usize>) -> String {
     let number = at.map(|at| (at + 1).to_string());
-    let kept = page.asked.iter().filter(|(key, _)| key != "page").map(|(key, value)| (&**key, &**value));
+    let kept = page.parameters.iter().filter(|(key, _)| key != "page").map(|(key, value)| (&**key, &**value));
     link::href(path, kept.chain(number.as_deref().map(|number| ("page", number))))
 }
 
-fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
+fn line(out: &mut Markup, record: &RecordExplanation, zone: &TimeZone) {
     let agent = record.path.rsplit(['/', '\\']).next().and_then(|name| name.strip_suffix(".jsonl"));
     let agent = agent.and_then(|name| name.strip_prefix("agent-"));
     let mut href = link::session(&record.session);
@@ -99,20 +99,21 @@ fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
         href.push('-');
     }
     href.push_str(&format!("m{}", record.line));
-    let counted = record.verdict == Verdict::Counted;
+    let counted = record.verdict == RecordVerdict::Counted;
     out.lit("<tr class=\"")
         .lit(if counted { "s" } else { "s rejected" })
         .lit("\"><th scope=\"row\"><a class=\"go\" href=\"")
         .text(&href);
     out.lit("\" title=\"byte ").num(record.byte_offset).lit("\">").num(record.line).lit("</a></th><td>");
-    if let Some((shown, _)) = record.at.and_then(|at| words::moment(at, zone, "%Y-%m-%d %H:%M:%S")) {
+    if let Some((shown, _)) = record.at.and_then(|at| text_format::format_time(at, zone, "%Y-%m-%d %H:%M:%S"))
+    {
         out.text(&shown);
     }
     out.lit("</td><td title=\"").text(record.message_id.as_deref().unwrap_or_default()).lit("\">");
     out.text(short_model(record.model.as_deref().unwrap_or("–"))).lit("</td>");
     let tokens = record.tokens;
     for figure in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()] {
-        out.lit("<td class=\"n\">").text(&figure::count(figure)).lit("</td>");
+        out.lit("<td class=\"n\">").text(&humanize::count(figure)).lit("</td>");
     }
     out.lit("<td class=\"n\">");
     match (counted, record.cost) {
@@ -120,15 +121,15 @@ fn line(out: &mut Markup, record: &Explained, zone: &TimeZone) {
             .lit("<span title=\"$")
             .text(&cost.to_string())
             .lit("\">")
-            .text(&words::money(cost))
+            .text(&text_format::money(cost))
             .lit("</span>"),
         (true, None) => out.lit("no price"),
         (false, _) => out.lit(""),
     };
     out.lit("</td><td>");
     match &record.verdict {
-        Verdict::Counted => out.lit("yes"),
-        Verdict::Rejected(reason) => out.lit("no: ").text(&reason.to_string()),
+        RecordVerdict::Counted => out.lit("yes"),
+        RecordVerdict::Rejected(reason) => out.lit("no: ").text(&reason.to_string()),
     };
     out.lit("</td></tr>\n");
 }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn projects_of_one_name_are_told_apart() {
+    fn projects_with_equal_names_get_longer_names() {
         let paths =
             ["/a/warp/cli", "/b/warp/cli", "/b/play/cli", r"D:\warp\cli", "/loom", "loom", "/cli/.trees/2"];
         let names = project_names(paths.into_iter());

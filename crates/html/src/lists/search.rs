@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use jiff::tz::TimeZone;
 
-use super::foot::foot;
+use super::footer::foot;
 use super::link;
-use threadline_view::{figure, short_tool};
+use threadline_view::{humanize, short_tool};
 
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The data of the search page.
 #[derive(Clone, Debug)]
@@ -19,13 +19,13 @@ pub struct SearchPage<'a> {
     /// The error of an invalid query, and the byte range of the part that caused it.
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
     /// The sessions with matches, in display order.
-    pub sessions: &'a [FoundSession],
+    pub sessions: &'a [SessionHits],
     /// The number of matches and of sessions with matches.
-    pub found: (usize, usize),
+    pub counts: (usize, usize),
     /// Whether the search stopped at the maximum number of matches.
     pub stopped: bool,
     /// Errors of logs that could not be searched.
-    pub troubles: &'a [String],
+    pub read_errors: &'a [String],
     /// The current time in milliseconds since 1970.
     pub now: i64,
     /// The time zone of the times shown.
@@ -34,7 +34,7 @@ pub struct SearchPage<'a> {
 
 /// A session with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundSession {
+pub struct SessionHits {
     /// Its id.
     pub id: String,
     /// Its title.
@@ -46,12 +46,12 @@ pub struct FoundSession {
     /// The number of matches in it.
     pub count: usize,
     /// The first matches.
-    pub blocks: Vec<FoundBlock>,
+    pub blocks: Vec<BlockHit>,
 }
 
 /// A block with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundBlock {
+pub struct BlockHit {
     /// Its anchor in its log.
     pub anchor: String,
     /// The sub-agent that the log belongs to.
@@ -86,37 +86,37 @@ pub fn search(page: &SearchPage<'_>) -> Markup {
 pub fn search_results(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
     if let Some((problem, part)) = &page.problem {
-        wrong(&mut out, page.query, problem, part.clone());
+        query_error(&mut out, page.query, problem, part.clone());
         return out;
     }
     if page.query.trim().is_empty() {
-        help(&mut out);
+        syntax_help(&mut out);
         return out;
     }
-    let (finds, sessions) = page.found;
+    let (finds, sessions) = page.counts;
     out.lit("<p class=\"status\" id=\"count\">");
     match finds {
         0 => out.lit("No matches"),
         _ => out
             .lit(if page.stopped { "First " } else { "" })
-            .text(&figure::plural(finds as u64, "match"))
+            .text(&humanize::plural(finds as u64, "match"))
             .lit(" in ")
-            .text(&figure::plural(sessions as u64, "session")),
+            .text(&humanize::plural(sessions as u64, "session")),
     };
     out.lit("</p>\n");
     for session in page.sessions {
-        found(&mut out, page, session);
+        session_section(&mut out, page, session);
     }
     if page.stopped {
         out.lit("<p class=\"note\">More results exist; refine the query</p>");
     }
-    for trouble in page.troubles {
+    for trouble in page.read_errors {
         out.lit("<p class=\"error-message\">").text(trouble).lit("</p>\n");
     }
     out
 }
 
-fn wrong(out: &mut Markup, query: &str, problem: &str, part: Option<Range<usize>>) {
+fn query_error(out: &mut Markup, query: &str, problem: &str, part: Option<Range<usize>>) {
     out.lit("<div class=\"empty\"><p class=\"error-message\">").text(problem).lit("</p>");
     if let Some((before, at, behind)) = part
         .and_then(|part| Some((query.get(..part.start)?, query.get(part.clone())?, query.get(part.end..)?)))
@@ -130,17 +130,22 @@ fn wrong(out: &mut Markup, query: &str, problem: &str, part: Option<Range<usize>
             .lit("</code></p>");
     }
     out.lit("</div>\n");
-    help(out);
+    syntax_help(out);
 }
 
-fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
+fn session_section(out: &mut Markup, page: &SearchPage<'_>, session: &SessionHits) {
     out.lit("<section class=\"hits\"><h2><a href=\"").text(&link::session(&session.id)).lit("\">");
-    out.text(&words::first_words(&session.title, 160))
+    out.text(&text_format::excerpt(&session.title, 160))
         .lit("</a></h2><p class=\"facts\"><span title=\"")
         .text(&session.project)
         .lit("\">");
     out.text(link::project_name(&session.project)).lit("</span>");
-    words::time(out, session.modified, &words::ago(session.modified, page.now, page.zone), page.zone);
+    text_format::add_time(
+        out,
+        session.modified,
+        &text_format::relative_time(session.modified, page.now, page.zone),
+        page.zone,
+    );
     out.lit("</p>\n<ol>");
     for block in &session.blocks {
         out.lit("<li class=\"s\"><a class=\"go\" href=\"")
@@ -158,7 +163,7 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
         }
         if block.copies > 0 {
             out.lit(" <span class=\"quiet\">also in ")
-                .text(&figure::plural(block.copies as u64, "other session"))
+                .text(&humanize::plural(block.copies as u64, "other session"))
                 .lit("</span>");
         }
         out.lit("</li>\n");
@@ -168,13 +173,13 @@ fn found(out: &mut Markup, page: &SearchPage<'_>, session: &FoundSession) {
     if more > 0 {
         let narrower = format!("{} session:{}", page.query, session.id);
         out.lit("<p class=\"quiet\"><a href=\"").text(&link::href("/search", [("q", &*narrower)])).lit("\">");
-        out.text(&figure::count(more as u64)).lit(" more in this session</a></p>");
+        out.text(&humanize::count(more as u64)).lit(" more in this session</a></p>");
     }
     out.lit("</section>\n");
 }
 
 /// Returns the link to a block. It includes the query, so that the page can highlight the matches.
-fn to(query: &str, session: &FoundSession, block: &FoundBlock) -> String {
+fn to(query: &str, session: &SessionHits, block: &BlockHit) -> String {
     let mut href = link::href(&link::session(&session.id), [("q", query)]);
     href.push('#');
     if let Some(agent) = &block.agent {
@@ -199,7 +204,7 @@ fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
     out.text(text.get(done..).unwrap_or_default());
 }
 
-const LANGUAGE: &[(&str, &str)] = &[
+const SYNTAX: &[(&str, &str)] = &[
     ("slow loom", "both words in one block; case-sensitive if a word has a capital letter"),
     ("\"slow loom\"", "whole words in sequence"),
     ("/slow(er)?/i", "a regular expression"),
@@ -215,9 +220,9 @@ const LANGUAGE: &[(&str, &str)] = &[
     ("since:  until:", "2026-03-01, 2026-03, 7d, 12h, today, yesterday"),
 ];
 
-fn help(out: &mut Markup) {
+fn syntax_help(out: &mut Markup) {
     out.lit("<section class=\"search-syntax\"><h2>Search syntax</h2><dl>");
-    for (example, meaning) in LANGUAGE {
+    for (example, meaning) in SYNTAX {
         out.lit("<dt><code>").text(example).lit("</code></dt><dd>").text(meaning).lit("</dd>\n");
     }
     out.lit("</dl></section>\n");

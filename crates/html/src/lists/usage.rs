@@ -7,16 +7,16 @@ use std::fmt::Write;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use threadline_view::{Money, Totals, UsageBoard, figure};
+use threadline_view::{Money, UsageBoard, UsageTotals, humanize};
 
 use self::days::{by_day, cache, calendar};
 use self::window::{span, windows};
-use super::chart::{self, Bar};
-use super::foot::foot;
+use super::chart::{self, ChartBar};
+use super::footer::foot;
 use super::link;
-use super::numbers::{Row, cache_share, figures, percent, table};
+use super::usage_table::{UsageTableRow, cache_share, figures, percent, table};
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The data of the usage page.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct UsagePage<'a> {
     /// The totals.
     pub board: &'a UsageBoard,
     /// The query parameters of the page, such as `since`, `until`, `project` and `model`.
-    pub asked: &'a [(String, String)],
+    pub parameters: &'a [(String, String)],
     /// The projects and models to choose from.
     pub choices: (&'a [String], &'a [String]),
     /// Notes about the figures.
@@ -32,7 +32,7 @@ pub struct UsagePage<'a> {
     /// The number of logs that are not yet read.
     pub unread: usize,
     /// The sequence number of the last server event, so that the page can detect events it missed.
-    pub news: u64,
+    pub event_no: u64,
     /// The current time in milliseconds since 1970.
     pub now: i64,
     /// The time zone of the days.
@@ -40,24 +40,24 @@ pub struct UsagePage<'a> {
 }
 
 impl UsagePage<'_> {
-    fn asked(&self, name: &str) -> Option<&str> {
-        self.asked.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    /// Returns a link with the same parameters, in which `more` replaces those of the same name.
+    /// Returns a link with the same parameters, in which `extra` replaces those of the same name.
     fn link(&self, path: &str, more: &[(&str, &str)]) -> String {
-        let kept = self.asked.iter().map(|(key, value)| (&**key, &**value));
+        let kept = self.parameters.iter().map(|(key, value)| (&**key, &**value));
         let kept = kept.filter(|(key, _)| !more.iter().any(|(other, _)| other == key));
         link::href(path, kept.chain(more.iter().copied()).filter(|(_, value)| !value.is_empty()))
     }
 
     /// Returns the link to the records behind a figure.
-    fn why(&self, more: &[(&str, &str)]) -> String {
+    fn explain_link(&self, more: &[(&str, &str)]) -> String {
         self.link("/usage/explain", more)
     }
 
     /// Returns the link to the sessions behind a figure.
-    fn sessions(&self, more: &[(&str, &str)]) -> String {
+    fn sessions_link(&self, more: &[(&str, &str)]) -> String {
         self.link("/", more)
     }
 }
@@ -67,14 +67,14 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
     let mut out = Markup::new();
     let board = page.board;
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage\" data-news=\"")
-        .num(page.news)
+        .num(page.event_no)
         .lit("\">\n<header class=\"opening\"><h1>Usage</h1>");
-    chooser(&mut out, page);
+    filter_form(&mut out, page);
     if board.total.calls == 0 {
         out.lit("</header><div class=\"empty\"><p>No model calls</p>");
         if page.unread > 0 {
             out.lit("<p class=\"quiet indexing\">")
-                .text(&figure::plural(page.unread as u64, "log"))
+                .text(&humanize::plural(page.unread as u64, "log"))
                 .lit(" not indexed yet</p>");
         }
         out.lit("</div>");
@@ -96,13 +96,14 @@ pub fn usage(page: &UsagePage<'_>) -> Markup {
 }
 
 /// The preset time ranges.
-const STRETCHES: &[(&str, &str)] =
+const TIME_RANGES: &[(&str, &str)] =
     &[("", "all"), ("today", "today"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days")];
 
-fn chooser(out: &mut Markup, page: &UsagePage<'_>) {
+fn filter_form(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("<form class=\"usage-filters\" id=\"filters\" action=\"/usage\"><p class=\"sorter\">");
-    for (since, name) in STRETCHES {
-        let chosen = page.asked("since").unwrap_or_default() == *since && page.asked("until").is_none();
+    for (since, name) in TIME_RANGES {
+        let chosen =
+            page.parameter("since").unwrap_or_default() == *since && page.parameter("until").is_none();
         out.lit("<a href=\"").text(&page.link("/usage", &[("since", since), ("until", "")])).lit("\"");
         out.lit(if chosen { " aria-current=\"true\">" } else { ">" }).text(name).lit("</a> ");
     }
@@ -116,13 +117,13 @@ fn chooser(out: &mut Markup, page: &UsagePage<'_>) {
             .lit("\"><option value=\"\">all</option>");
         for choice in choices {
             out.lit("<option value=\"").text(choice);
-            out.lit(if page.asked(name) == Some(choice) { "\" selected>" } else { "\">" });
+            out.lit(if page.parameter(name) == Some(choice) { "\" selected>" } else { "\">" });
             out.text(choice).lit("</option>");
         }
         out.lit("</select></label>");
     }
     for (label, name) in [("From", "since"), ("To", "until")] {
-        let value = page.asked(name).unwrap_or_default();
+        let value = page.parameter(name).unwrap_or_default();
         let plain = value.is_empty() || value.parse::<Date>().is_ok();
         out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");
         out.lit(if plain { "date" } else { "text" })
@@ -140,24 +141,24 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     let tokens = total.tokens;
     let exact = format!(
         "{} input, {} output, {} cache read, {} cache write",
-        figure::count(tokens.input),
-        figure::count(tokens.output),
-        figure::count(tokens.cache_read),
-        figure::count(tokens.cache_write())
+        humanize::count(tokens.input),
+        humanize::count(tokens.output),
+        humanize::count(tokens.cache_read),
+        humanize::count(tokens.cache_write())
     );
     let days = page.board.days.len() as u64;
     let a_day =
         (days > 0).then(|| total.cost.to_f64() / days as f64).and_then(Money::from_f64).unwrap_or_default();
     out.lit("<dl class=\"totals\">");
     for (name, shown, title) in [
-        ("Cost", words::cost(total), format!("${}", total.cost)),
+        ("Cost", text_format::cost(total), format!("${}", total.cost)),
         (
             "Average per active day",
-            words::money(a_day),
-            format!("over {}", figure::plural(days, "active day")),
+            text_format::money(a_day),
+            format!("over {}", humanize::plural(days, "active day")),
         ),
-        ("Model calls", figure::count(total.calls), "each counted once".to_owned()),
-        ("Tokens", figure::short_count(tokens.total()), exact),
+        ("Model calls", humanize::count(total.calls), "each counted once".to_owned()),
+        ("Tokens", humanize::short_count(tokens.total()), exact),
         (
             "Cache hit rate",
             percent(cache_share(total)),
@@ -167,7 +168,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
         out.lit("<div><dt>")
             .lit(name)
             .lit("</dt><dd><a href=\"")
-            .text(&page.why(&[]))
+            .text(&page.explain_link(&[]))
             .lit("\" title=\"")
             .text(&title);
         out.lit("\">").text(&shown).lit("</a></dd></div>");
@@ -175,41 +176,45 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</dl>\n");
     if page.unread > 0 {
         out.lit("<p class=\"indexing\">")
-            .text(&figure::plural(page.unread as u64, "log"))
+            .text(&humanize::plural(page.unread as u64, "log"))
             .lit(" not indexed yet</p>");
     }
 }
 
 /// The maximum number of projects in the chart.
-const BARS: usize = 14;
+const MAX_BARS: usize = 14;
 
 fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     section(out, "By project", "cost, highest first");
     let by_cost = board.total.cost > Money::ZERO;
     let names = link::project_names(board.projects.iter().map(|(project, _)| &**project));
-    let bars: Vec<Bar> = board
+    let bars: Vec<ChartBar> = board
         .projects
         .iter()
-        .take(BARS)
-        .map(|(project, totals)| Bar {
-            label: words::first_words(names[&**project], 24),
-            href: Some(page.sessions(&[("project", project)])),
+        .take(MAX_BARS)
+        .map(|(project, totals)| ChartBar {
+            label: text_format::excerpt(names[&**project], 24),
+            href: Some(page.sessions_link(&[("project", project)])),
             title: format!("{project}: {}", figures(totals)),
             value: if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 },
-            shown: if by_cost { words::cost(totals) } else { figure::short_count(totals.tokens.total()) },
+            shown: if by_cost {
+                text_format::cost(totals)
+            } else {
+                humanize::short_count(totals.tokens.total())
+            },
         })
         .collect();
     chart::bars(out, "Cost by project", &bars);
     table(
         out,
         ("project", None),
-        board.projects.iter().map(|(project, totals)| Row {
+        board.projects.iter().map(|(project, totals)| UsageTableRow {
             name: project.clone(),
-            href: page.sessions(&[("project", project)]),
-            why: page.why(&[("project", project)]),
+            href: page.sessions_link(&[("project", project)]),
+            explain_href: page.explain_link(&[("project", project)]),
             totals,
-            more: None,
+            extra: None,
         }),
         &board.total,
         board.projects.len(),
@@ -225,15 +230,15 @@ fn section(out: &mut Markup, name: &'static str, more: &'static str) {
         .lit("</p>\n");
 }
 
-fn named(all: &[(String, Totals)]) -> Vec<(String, &Totals)> {
-    all.iter().map(|(name, totals)| (words::markdown(name), totals)).collect()
+fn named(all: &[(String, UsageTotals)]) -> Vec<(String, &UsageTotals)> {
+    all.iter().map(|(name, totals)| (text_format::markdown(name), totals)).collect()
 }
 
 /// Renders the tables of the page as Markdown.
 pub fn usage_markdown(page: &UsagePage<'_>) -> String {
     let board = page.board;
     let mut out = "# Usage\n".to_owned();
-    let mut table = |name: &str, rows: Vec<(String, &Totals)>| {
+    let mut table = |name: &str, rows: Vec<(String, &UsageTotals)>| {
         let _ = write!(
             out,
             "\n## By {name}\n\n| {name} | calls | input | output | cache read | cache write | cost |\n|---|--:|--:|--:|--:|--:|--:|\n"
@@ -248,7 +253,7 @@ pub fn usage_markdown(page: &UsagePage<'_>) -> String {
                 tokens.output,
                 tokens.cache_read,
                 tokens.cache_write(),
-                words::cost(totals)
+                text_format::cost(totals)
             );
         }
     };
@@ -265,7 +270,7 @@ pub fn usage_markdown(page: &UsagePage<'_>) -> String {
     });
     table("five-hour window", windows.collect());
     for note in page.notes {
-        let _ = write!(out, "\n{}\n", words::markdown(note));
+        let _ = write!(out, "\n{}\n", text_format::markdown(note));
     }
     out
 }

@@ -1,13 +1,15 @@
 //! Every kind of card, each from a small log.
 
 use insta::assert_snapshot;
-use threadline_html::Options;
+use threadline_html::RenderOptions;
 
-use crate::support::{drawn, drawn_with, options};
+use crate::support::{options, rendered, rendered_with};
 
 /// Renders a call and its result.
 fn call(tool: &str, input: &str, result: &str) -> String {
-    drawn(&format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n"))
+    rendered(&format!(
+        "u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n"
+    ))
 }
 
 #[test]
@@ -152,7 +154,7 @@ fn a_plan_and_a_question() {
 }
 
 #[test]
-fn a_tool_that_nobody_knows() {
+fn an_unknown_tool() {
     assert_snapshot!(call("mcp__loom__weave", r#"{"threads":40,"na<me>":"x"}"#, r#""woven""#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
     <details><summary><span class="tool" title="mcp__loom__weave">weave</span><span class="subject">x</span><span class="gist">woven</span><span class="duration">1.0 s</span></summary>
@@ -195,8 +197,8 @@ fn a_message_and_an_agent() {
 }
 
 #[test]
-fn what_is_around_the_conversation() {
-    assert_snapshot!(drawn(r#"
+fn events_around_the_conversation() {
+    assert_snapshot!(rendered(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 thinking "Perhaps *a* sleep."
 a2 <- a1  reply  m1 thinking ""
@@ -230,8 +232,8 @@ raw {"type":"hologram","x":"<b>"}
 }
 
 #[test]
-fn a_compaction_tells_what_was_left_behind() {
-    assert_snapshot!(drawn(r#"
+fn a_compaction_shows_the_dropped_lines() {
+    assert_snapshot!(rendered(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 text "Done."
 b1 <- a1  boundary auto {"preTokens":150000}
@@ -250,10 +252,10 @@ a2 <- c1  reply  m2 text "On we go."
 }
 
 #[test]
-fn output_can_be_cut() {
-    let options = Options { max_output: Some(5), ..options() };
+fn output_is_truncated() {
+    let options = RenderOptions { max_output: Some(5), ..options() };
     let log = "u1 user \"go\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"seq\"}\nr1 <- a1 result t1 \"123456789\"\n";
-    assert_snapshot!(drawn_with(log, &options), @r##"
+    assert_snapshot!(rendered_with(log, &options), @r##"
     <div class="i call k-tool" id="m2" data-t="0">
     <details><summary><span class="tool">Bash</span><span class="subject">seq</span><span class="gist"></span><span class="duration">1.0 s</span></summary>
     <div class="body">

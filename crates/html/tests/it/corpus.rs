@@ -1,11 +1,11 @@
 //! Real sessions, if available: every one at every level, with only known tags and attributes.
 
 use threadline_html::page;
-use threadline_session::{Family, Session};
-use threadline_view::{Filter, Level, markdown, transcript};
+use threadline_session::{Session, SessionFamily};
+use threadline_view::{DetailLevel, TranscriptFilter, markdown, transcript};
 
 use crate::hostile::check;
-use crate::support::{options, packs, raw};
+use crate::support::{inflated_sections, options, raw};
 
 #[test]
 fn every_session_at_every_level() {
@@ -15,17 +15,20 @@ fn every_session_at_every_level() {
         if std::fs::metadata(&path).unwrap().len() > most {
             continue;
         }
-        let family = Family::new(Session::from_bytes(&std::fs::read(&path).unwrap()), Vec::new());
-        for level in [Level::Raw, Level::Full, Level::Tools, Level::Chat, Level::Prompts] {
+        let family = SessionFamily::new(Session::from_bytes(&std::fs::read(&path).unwrap()), Vec::new());
+        for level in
+            [DetailLevel::Raw, DetailLevel::Full, DetailLevel::Tools, DetailLevel::Chat, DetailLevel::Prompts]
+        {
             let mut told = transcript(&family, &|_| None);
             assert!(markdown(&told, level).starts_with("# "), "{}", path.display());
-            Filter::level(level).apply(&mut told);
-            let lines = if level == Level::Raw { raw(&family) } else { Default::default() };
+            TranscriptFilter::up_to_level(level).apply(&mut told);
+            let lines = if level == DetailLevel::Raw { raw(&family) } else { Default::default() };
             let page = page(&told, lines, &options());
             assert!(page.ends_with("</html>\n"), "{}", path.display());
-            if level == Level::Raw {
+            if level == DetailLevel::Raw {
                 check(&page);
-                for part in packs(&page, "z").iter().flat_map(|pack| pack.split_terminator('\0')) {
+                for part in inflated_sections(&page, "z").iter().flat_map(|pack| pack.split_terminator('\0'))
+                {
                     check(part.split_once('\n').unwrap().1);
                 }
             }

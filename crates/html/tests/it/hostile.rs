@@ -1,8 +1,8 @@
 //! A session with injection attempts in every field. All of them must be rendered as text.
 
-use threadline_html::Options;
+use threadline_html::RenderOptions;
 
-use crate::support::{family, options, packs, tags, whole};
+use crate::support::{family, inflated_sections, options, render_page, tags};
 
 /// Attempts to break out of text, attributes, comments, scripts, styles, links and terminals. `@` is a
 /// number.
@@ -84,7 +84,7 @@ z1 <- y2  result q1 "¤"
 "#;
 
 /// Inserts the attack at every `¤` and returns the notation with the next free number.
-fn armed(notation: &str, first: usize) -> (String, usize) {
+fn insert_attacks(notation: &str, first: usize) -> (String, usize) {
     let mut count = first;
     let mut out = String::new();
     for (i, part) in notation.split('¤').enumerate() {
@@ -99,12 +99,12 @@ fn armed(notation: &str, first: usize) -> (String, usize) {
     (out, count)
 }
 
-pub(crate) fn hostile_page(options: &Options) -> (String, usize) {
-    let (session, count) = armed(SESSION, 0);
-    let (agent, count) = armed(AGENT, count);
+pub(crate) fn hostile_page(options: &RenderOptions) -> (String, usize) {
+    let (session, count) = insert_attacks(SESSION, 0);
+    let (agent, count) = insert_attacks(AGENT, count);
     let agent_id = "\"><img src=x onerror=alert(1)>";
     let session = session.replace("\"AGENT\"", "\"\\\"><img src=x onerror=alert(1)>\"");
-    (whole(&family(&session, Some((agent_id, &agent))), options), count)
+    (render_page(&family(&session, Some((agent_id, &agent))), options), count)
 }
 
 /// The elements and attributes that this crate generates. Any other one would be injected.
@@ -140,12 +140,12 @@ pub(crate) fn check(markup: &str) {
 }
 
 #[test]
-fn nothing_of_it_becomes_markup() {
-    for options in [options(), Options { plain_up_to: 0, ..options() }] {
+fn no_attack_becomes_markup() {
+    for options in [options(), RenderOptions { plain_up_to: 0, ..options() }] {
         let (page, count) = hostile_page(&options);
         assert!(count >= 100, "{count} places");
         check(&page);
-        let parts = packs(&page, "z");
+        let parts = inflated_sections(&page, "z");
         for part in parts.iter().flat_map(|pack| pack.split_terminator('\0')) {
             check(part.split_once('\n').unwrap().1);
         }
@@ -159,7 +159,7 @@ fn nothing_of_it_becomes_markup() {
 }
 
 #[test]
-fn what_the_script_is_told_is_inert() {
+fn the_data_for_the_script_is_inert() {
     let (page, _) = hostile_page(&options());
     let index = page.split_once("id=\"index\">").unwrap().1.split_once("</script>").unwrap().0;
     assert!(!index.contains(['<', '>', '&', '\'']), "{index}");

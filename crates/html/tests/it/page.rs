@@ -1,9 +1,9 @@
 //! Whole pages: their content, and how large ones are stored.
 
-use threadline_html::{Images, Listed, Options, RawLines, index, page};
-use threadline_view::{Money, Totals};
+use threadline_html::{ImageMode, IndexedSession, RawLines, RenderOptions, index, page};
+use threadline_view::{Money, UsageTotals};
 
-use crate::support::{family, options, packs, tags, told, whole};
+use crate::support::{build_transcript, family, inflated_sections, options, render_page, tags};
 
 const TALK: &str = r#"
 title "Slow & steady"
@@ -16,8 +16,8 @@ a3 <- u2  reply  m2 text "Gone."
 "#;
 
 #[test]
-fn a_page_asks_nobody_and_lets_only_its_own_script_run() {
-    let page = whole(&family(TALK, None), &options());
+fn a_page_makes_no_requests_and_runs_only_its_own_script() {
+    let page = render_page(&family(TALK, None), &options());
     assert!(page.contains("default-src 'none'; img-src data:; style-src 'sha256-"), "{page}");
     for (name, attributes) in tags(&page) {
         for (key, value) in attributes {
@@ -31,17 +31,17 @@ fn a_page_asks_nobody_and_lets_only_its_own_script_run() {
 }
 
 #[test]
-fn names_are_those_of_the_items_and_no_two_are_alike() {
+fn element_ids_are_the_anchors_and_unique() {
     let agent = "x1 user \"look\"\ny1 <- x1 reply n1 text \"Nothing.\"\n";
     let log = format!(
         "{TALK}a4 <- a3 reply m3 tool t9 Task {{\"prompt\":\"look\",\"description\":\"d\"}}\nr9 <- a4 result t9 \"ok\" {{\"agentId\":\"ag1\"}}\n"
     );
     let family = family(&log, Some(("ag1", agent)));
-    for options in [options(), Options { plain_up_to: 0, ..options() }] {
-        let page = whole(&family, &options);
-        let parts = packs(&page, "z");
+    for options in [options(), RenderOptions { plain_up_to: 0, ..options() }] {
+        let page = render_page(&family, &options);
+        let parts = inflated_sections(&page, "z");
         let all = format!("{page}{}", parts.concat());
-        for turn in told(&family).turns {
+        for turn in build_transcript(&family).turns {
             for item in turn.items {
                 assert_eq!(all.matches(&format!(" id=\"{}\"", item.anchor)).count(), 1, "{}", item.anchor);
             }
@@ -51,7 +51,7 @@ fn names_are_those_of_the_items_and_no_two_are_alike() {
 }
 
 #[test]
-fn a_large_session_is_carried_along_compressed() {
+fn a_large_session_is_stored_compressed() {
     let long = "word ".repeat(4000);
     let mut log = String::new();
     for i in 0..60 {
@@ -61,31 +61,31 @@ fn a_large_session_is_carried_along_compressed() {
             &if i == 0 { "u0 user".to_owned() } else { format!("u{i} <- a{} user", i - 1) },
         );
     }
-    let small = Options { plain_up_to: 50_000, ..options() };
-    let page = whole(&family(&log, None), &small);
+    let small = RenderOptions { plain_up_to: 50_000, ..options() };
+    let page = render_page(&family(&log, None), &small);
     assert!(page.contains("prompt 1<") && page.contains("<noscript>"));
     assert!(page.len() < 200_000, "{}", page.len());
     assert!(!page.contains("id=\"m99\""));
-    let parts = packs(&page, "z").concat();
+    let parts = inflated_sections(&page, "z").concat();
     assert!(parts.contains("id=\"m99\"") && parts.contains("prompt 59"));
     // The outline is complete.
     assert!(page.contains("href=\"#m99\""));
 }
 
 #[test]
-fn the_lines_of_the_log_travel_along() {
+fn the_page_contains_the_raw_lines() {
     let family = family(TALK, None);
-    let page = whole(&family, &options());
-    let lines = packs(&page, "r").concat();
+    let page = render_page(&family, &options());
+    let lines = inflated_sections(&page, "r").concat();
     for entry in family.main.entries() {
         assert!(lines.contains(&format!("{} {}\n", entry.at().line_no, entry.text())));
     }
-    let without = threadline_html::page(&told(&family), RawLines::default(), &options());
-    assert!(packs(&without, "r").is_empty() && without.contains("\"raw\":null"));
+    let without = threadline_html::page(&build_transcript(&family), RawLines::default(), &options());
+    assert!(inflated_sections(&without, "r").is_empty() && without.contains("\"raw\":null"));
 }
 
 /// Returns a log with the same image twice on its third line, and the image.
-pub(crate) fn picture_twice() -> (String, String) {
+pub(crate) fn log_with_image_twice() -> (String, String) {
     let picture = "iVBORw0KGgo+".repeat(500);
     let image = format!(
         r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{picture}"}}}}"#
@@ -100,11 +100,11 @@ u2 <- a1 user [text "織機 😀", {image}, text "and", {image}]
 }
 
 #[test]
-fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
-    let (log, picture) = picture_twice();
+fn base64_data_is_stored_once_and_uncompressed() {
+    let (log, picture) = log_with_image_twice();
     let family = family(&log, None);
-    let page = whole(&family, &options());
-    let lines = packs(&page, "r").concat();
+    let page = render_page(&family, &options());
+    let lines = inflated_sections(&page, "r").concat();
     let (before, rest) = lines.lines().last().unwrap().split_once(' ').unwrap();
     let line = family.main.entries()[2].text();
     assert_eq!(rest, line.replace(&picture, ""));
@@ -117,38 +117,42 @@ fn what_lines_hold_in_base_64_travels_along_once_and_as_it_is() {
     let lump = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
     assert_eq!((page.matches(&lump).count(), page.matches(&picture).count()), (1, 3));
     // On a page that is drawn by the script, the image data is present only once.
-    let large = whole(&family, &Options { plain_up_to: 0, ..options() });
+    let large = render_page(&family, &RenderOptions { plain_up_to: 0, ..options() });
     assert_eq!(large.matches(&picture).count(), 1);
-    let parts = packs(&large, "z").concat();
+    let parts = inflated_sections(&large, "z").concat();
     assert_eq!(parts.matches("<img alt=\"\" data-l=\"0\" data-kind=\"image/png\">").count(), 2);
 }
 
 #[test]
-fn pictures_are_part_of_the_page_or_left_out() {
+fn images_are_included_or_left_out() {
     let log = "u1 user [text \"see\", image png, {\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/svg+xml\",\"data\":\"PHN2Zz4=\"}}]\n";
     let family = family(log, None);
-    let with = whole(&family, &options());
+    let with = render_page(&family, &options());
     assert!(with.contains("src=\"data:image/png;base64,iVBOR") && !with.contains("src=\"data:image/svg"));
     assert!(with.contains("image/svg+xml, 6 B, not shown"));
-    let without = page(&told(&family), RawLines::default(), &Options { images: Images::None, ..options() });
+    let without = page(
+        &build_transcript(&family),
+        RawLines::default(),
+        &RenderOptions { images: ImageMode::None, ..options() },
+    );
     assert!(!without.contains("<img") && !without.contains("iVBOR"));
 }
 
 #[test]
-fn every_odd_log_becomes_a_page() {
+fn every_log_of_the_corpus_becomes_a_page() {
     for entry in std::fs::read_dir(threadline_testkit::corpus()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
             let session = threadline_session::Session::from_bytes(&std::fs::read(&path).unwrap());
-            let family = threadline_session::Family::new(session, Vec::new());
-            assert!(whole(&family, &options()).ends_with("</html>\n"), "{}", path.display());
+            let family = threadline_session::SessionFamily::new(session, Vec::new());
+            assert!(render_page(&family, &options()).ends_with("</html>\n"), "{}", path.display());
         }
     }
 }
 
 #[test]
 fn a_list_has_the_projects_and_their_sessions() {
-    let session = |href: &str, project: &str, modified: i64| Listed {
+    let session = |href: &str, project: &str, modified: i64| IndexedSession {
         href: href.to_owned(),
         project: project.to_owned(),
         title: "A <title>".to_owned(),
@@ -156,7 +160,7 @@ fn a_list_has_the_projects_and_their_sessions() {
         git_branch: None,
         span: Some((modified - 60_000, modified)),
         turns: 3,
-        spent: Totals { calls: 2, cost: Money::from_f64(1.25).unwrap(), ..Totals::default() },
+        spent: UsageTotals { calls: 2, cost: Money::from_f64(1.25).unwrap(), ..UsageTotals::default() },
         size: 1200,
     };
     let page = index(

@@ -3,31 +3,31 @@
 use std::io::Read;
 
 use jiff::tz::TimeZone;
-use threadline_html::{Options, RawLine, RawLines, Spool, page, turn};
-use threadline_session::Family;
+use threadline_html::{RawLine, RawLines, RenderOptions, Spool, page, turn};
+use threadline_session::SessionFamily;
 use threadline_view::{Transcript, transcript};
 
-pub(crate) fn options() -> Options {
-    Options::new(TimeZone::UTC)
+pub(crate) fn options() -> RenderOptions {
+    RenderOptions::new(TimeZone::UTC)
 }
 
 /// Builds a session, optionally with a sub-agent.
-pub(crate) fn family(notation: &str, agent: Option<(&str, &str)>) -> Family {
+pub(crate) fn family(notation: &str, agent: Option<(&str, &str)>) -> SessionFamily {
     let agents = agent.map(|(id, notation)| (id.to_owned(), threadline_testkit::log(notation)));
-    Family::from_bytes(&threadline_testkit::log(notation), agents)
+    SessionFamily::from_bytes(&threadline_testkit::log(notation), agents)
 }
 
-pub(crate) fn told(family: &Family) -> Transcript {
+pub(crate) fn build_transcript(family: &SessionFamily) -> Transcript {
     transcript(family, &|_| None)
 }
 
 /// Renders the items of all turns, one element per line.
-pub(crate) fn drawn(notation: &str) -> String {
-    drawn_with(notation, &options())
+pub(crate) fn rendered(notation: &str) -> String {
+    rendered_with(notation, &options())
 }
 
-pub(crate) fn drawn_with(notation: &str, options: &Options) -> String {
-    let told = told(&family(notation, None));
+pub(crate) fn rendered_with(notation: &str, options: &RenderOptions) -> String {
+    let told = build_transcript(&family(notation, None));
     let turns: String =
         told.turns.iter().map(|found| turn(found, told.cwd.as_deref(), options).into_string()).collect();
     let work = turns.split_once("<div class=\"items\">").map_or("", |(_, work)| work);
@@ -57,25 +57,25 @@ pub(crate) fn spool() -> Box<dyn Spool> {
     Box::new(std::io::Cursor::new(Vec::new()))
 }
 
-pub(crate) fn raw(family: &Family) -> RawLines {
+pub(crate) fn raw(family: &SessionFamily) -> RawLines {
     let mut raw = RawLines::new(spool());
     let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
     for (name, session) in std::iter::once(("", &family.main)).chain(agents) {
         raw.begin(name);
         for entry in session.entries() {
             let (whole, range) = entry.shared_text();
-            raw.add(RawLine { line_no: entry.at().line_no, whole, range });
+            raw.add(RawLine { line_no: entry.at().line_no, source: whole, range });
         }
     }
     raw
 }
 
-pub(crate) fn whole(family: &Family, options: &Options) -> String {
-    page(&told(family), raw(family), options)
+pub(crate) fn render_page(family: &SessionFamily, options: &RenderOptions) -> String {
+    page(&build_transcript(family), raw(family), options)
 }
 
 /// Returns the inflated sections of a page whose ids begin with `prefix`.
-pub(crate) fn packs(page: &str, prefix: &str) -> Vec<String> {
+pub(crate) fn inflated_sections(page: &str, prefix: &str) -> Vec<String> {
     let start = format!("<script type=\"application/octet-stream\" id=\"{prefix}");
     let unpack = |base64: &str| {
         let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, base64).unwrap();

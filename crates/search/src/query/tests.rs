@@ -8,7 +8,7 @@ fn now() -> Zoned {
 }
 
 /// Describes a parsed query.
-fn told(text: &str) -> String {
+fn described(text: &str) -> String {
     let query = match Query::parse(text, &now()) {
         Ok(query) => query,
         Err(error) => {
@@ -40,29 +40,29 @@ fn term(term: &Term) -> String {
 }
 
 fn case(case: crate::fold::Case) -> &'static str {
-    if case == crate::fold::Case::Counts { " (case)" } else { "" }
+    if case == crate::fold::Case::Sensitive { " (case)" } else { "" }
 }
 
-fn field(field: &Field) -> String {
+fn field(field: &FieldCondition) -> String {
     match field {
-        Field::Role(role) => format!("role {}", role.name()),
-        Field::Kind(kind) => format!("kind {}", kind.name()),
-        Field::Tool(name) => format!("tool {}", name.0.join("*")),
-        Field::Path(value) => format!("path {}", term(value)),
-        Field::Command(value) => format!("command {}", term(value)),
-        Field::Error(is, None) => format!("error {is}"),
-        Field::Error(is, Some(value)) => format!("error {is} {}", term(value)),
-        Field::Project(value) => format!("project {}", term(value)),
-        Field::Session(id) => format!("session {id}"),
-        Field::Branch(value) => format!("branch {}", term(value)),
-        Field::Model(value) => format!("model {}", term(value)),
-        Field::Since(at) => format!("since {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
-        Field::Until(at) => format!("until {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
+        FieldCondition::Role(role) => format!("role {}", role.name()),
+        FieldCondition::Kind(kind) => format!("kind {}", kind.name()),
+        FieldCondition::Tool(name) => format!("tool {}", name.0.join("*")),
+        FieldCondition::Path(value) => format!("path {}", term(value)),
+        FieldCondition::Command(value) => format!("command {}", term(value)),
+        FieldCondition::Error(is, None) => format!("error {is}"),
+        FieldCondition::Error(is, Some(value)) => format!("error {is} {}", term(value)),
+        FieldCondition::Project(value) => format!("project {}", term(value)),
+        FieldCondition::Session(id) => format!("session {id}"),
+        FieldCondition::Branch(value) => format!("branch {}", term(value)),
+        FieldCondition::Model(value) => format!("model {}", term(value)),
+        FieldCondition::Since(at) => format!("since {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
+        FieldCondition::Until(at) => format!("until {}", jiff::Timestamp::from_millisecond(*at).unwrap()),
     }
 }
 
 #[test]
-fn queries_mean_what_they_say() {
+fn queries_are_parsed() {
     for (text, expected) in [
         ("slow loom", "slow, loom"),
         ("  slow\t loom ", "slow, loom"),
@@ -120,17 +120,17 @@ fn queries_mean_what_they_say() {
             "`since:soon`: expected a time such as `2026-03-01`, `2026-03`, `7d`, `12h`, `today` or `yesterday` at `since:soon`",
         ),
     ] {
-        assert_eq!(told(text), expected, "{text}");
+        assert_eq!(described(text), expected, "{text}");
     }
     assert!(
-        told("kind:promt").starts_with("`kind:promt`: expected `prompt`, `reply`"),
+        described("kind:promt").starts_with("`kind:promt`: expected `prompt`, `reply`"),
         "{}",
-        told("kind:promt")
+        described("kind:promt")
     );
 }
 
 #[test]
-fn tools_go_by_name_or_with_a_star() {
+fn tools_match_by_name_or_wildcard() {
     for (pattern, name, expected) in [
         ("bash", "Bash", true),
         ("Task", "TaskUpdate", false),
@@ -145,16 +145,18 @@ fn tools_go_by_name_or_with_a_star() {
 }
 
 #[test]
-fn sessions_and_projects_are_chosen() {
+fn sessions_and_projects_are_filtered() {
     let query = Query::parse("x session:3f9 session:aa -project:loom", &now()).unwrap();
-    assert!(query.wants_session("3F91c2") && query.wants_session("aab") && !query.wants_session("b3f9"));
-    assert!(query.asks_for_project());
-    assert!(!query.wants_project(&["/home/ada/loom", "-home-ada-loom"]));
-    assert!(query.wants_project(&["/home/ada/other"]));
+    assert!(
+        query.matches_session("3F91c2") && query.matches_session("aab") && !query.matches_session("b3f9")
+    );
+    assert!(query.has_project_filter());
+    assert!(!query.matches_project(&["/home/ada/loom", "-home-ada-loom"]));
+    assert!(query.matches_project(&["/home/ada/other"]));
 }
 
 #[test]
-fn a_field_that_there_is_not_is_told_from_words_with_a_colon() {
+fn unknown_fields_are_distinguished_from_words_with_a_colon() {
     for (text, name) in [("brunch:main", "brunch"), ("slow -tol:Bash", "tol"), ("a b:c d:e", "b")] {
         assert_eq!(unknown_field(text), Some(name), "{text}");
     }

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod brute;
 mod escape;
-mod fault;
-mod found;
+mod hits;
+mod naive;
+mod read_error;
 
 use std::ops::ControlFlow;
 
-use threadline_search::{Hit, Query, Searcher};
+use threadline_search::{Query, SearchHit, Searcher};
 
 /// Parses a query, relative to a day in 2026.
 fn query(text: &str) -> Query {
@@ -19,7 +19,7 @@ fn query(text: &str) -> Query {
 }
 
 /// Returns all matches in a log.
-fn search(text: &str, log: &[u8]) -> Vec<Hit> {
+fn search(text: &str, log: &[u8]) -> Vec<SearchHit> {
     let query = query(text);
     let mut hits = Vec::new();
     let scanned = Searcher::new(&query).search(

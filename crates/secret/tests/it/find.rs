@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use threadline_secret::Rules;
-use threadline_testkit::{harmless, secrets};
+use threadline_testkit::{secrets, text_without_secrets};
 
 #[test]
 fn a_secret_of_every_kind_is_found_whole_and_named() {
@@ -30,7 +30,7 @@ fn a_secret_of_every_kind_is_found_whole_and_named() {
 fn text_without_a_secret_has_none() {
     let rules = Rules::new();
     for seed in 1..20 {
-        for text in harmless(seed) {
+        for text in text_without_secrets(seed) {
             let found: Vec<(&str, &str)> =
                 rules.find(&text).into_iter().map(|found| (found.kind, &text[found.range])).collect();
             assert!(found.is_empty(), "{found:?} in {text}");
@@ -39,7 +39,7 @@ fn text_without_a_secret_has_none() {
 }
 
 #[test]
-fn a_secret_is_found_wherever_it_stands() {
+fn a_secret_is_found_in_any_context() {
     let rules = Rules::new();
     let secret = secrets(7).into_iter().find(|secret| secret.kind == "github-token").unwrap().secret;
     for (before, behind) in [
@@ -62,7 +62,7 @@ fn a_secret_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn keys_are_found_however_they_are_set() {
+fn private_keys_are_found_in_any_layout() {
     let rules = Rules::new();
     let key = secrets(3).into_iter().find(|secret| secret.kind == "private-key").unwrap();
     let lines: Vec<&str> = key.text.lines().collect();
@@ -88,7 +88,7 @@ fn keys_are_found_however_they_are_set() {
 }
 
 #[test]
-fn people_are_found_when_asked() {
+fn personal_data_is_found_if_enabled() {
     let (plain, rules) = (Rules::new(), Rules::new().with_emails().with_paths());
     let cases = [
         ("mail ada.lovelace@loom.co.uk now", vec![("email", "ada.lovelace@loom.co.uk")]),

@@ -1,4 +1,4 @@
+mod custom_rule;
 mod find;
-mod own;
 mod planted;
 mod replace;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_secret::{Replacer, Rules};
-use threadline_testkit::planted;
+use threadline_testkit::secrets_in_context;
 
 #[test]
 fn planted_secrets_are_caught() {
@@ -11,7 +11,7 @@ fn planted_secrets_are_caught() {
     let (mut total, mut places) = (0, BTreeSet::new());
     let mut missed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for seed in 1..=20 {
-        for secret in planted(seed) {
+        for secret in secrets_in_context(seed) {
             total += 1;
             places.insert(secret.kind);
             let clean = Replacer::new(&rules).replace(&secret.text).into_owned();

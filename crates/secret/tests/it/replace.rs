@@ -7,7 +7,7 @@ use threadline_secret::{Replacer, Rules, mask};
 use threadline_testkit::secrets;
 
 #[test]
-fn the_same_secret_has_the_same_name() {
+fn equal_secrets_get_the_same_placeholder() {
     let rules = Rules::new();
     let tokens: Vec<String> = (1..3)
         .flat_map(secrets)
@@ -24,7 +24,7 @@ fn the_same_secret_has_the_same_name() {
 }
 
 #[test]
-fn names_that_stand_there_are_not_given_again() {
+fn existing_placeholders_are_not_reused() {
     let rules = Rules::new();
     let token = secrets(1).into_iter().find(|secret| secret.kind == "npm-token").unwrap().secret;
     let mut replacer = Replacer::new(&rules);
@@ -33,7 +33,7 @@ fn names_that_stand_there_are_not_given_again() {
 }
 
 #[test]
-fn what_is_shown_of_a_secret_does_not_tell_it() {
+fn a_masked_secret_is_not_revealed() {
     assert_eq!(mask("a-rather-long-secret-of-31-char"), "a-ra… (31 characters)");
     assert_eq!(mask("short"), "… (5 characters)");
 }
@@ -119,10 +119,10 @@ fn a_known_secret_is_found_in_every_encoding() {
 }
 
 #[test]
-fn a_key_gives_its_value_away() {
+fn a_key_identifies_its_value() {
     let rules = Rules::new();
     let found = |key: &str, text: &'static str| -> Vec<&str> {
-        rules.find_under(key, text).into_iter().map(|found| &text[found.range]).collect()
+        rules.find_in_member(key, text).into_iter().map(|found| &text[found.range]).collect()
     };
     assert_eq!(found("password", "Heddle42weft"), ["Heddle42weft"]);
     assert_eq!(found("Cookie", "sid=8fj2Lq0Zx71PbcW3nV5t; theme=dark"), ["8fj2Lq0Zx71PbcW3nV5t"]);

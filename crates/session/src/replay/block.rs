@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::{Json, mend_surrogates};
+use threadline_entry::{Json, replace_lone_surrogates};
 
-use super::rule::{ReplayRule, Rules};
+use super::rule::{ReplayRule, VersionRules};
 
 /// A content block as JSON text, borrowed from the log or generated.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ const INTERRUPTED_RESULT: &str = "[Tool call interrupted: the session ended befo
 const ADDED_TO_SEND_MESSAGE: &[&str] = &["type", "recipient", "recipient_kind", "content"];
 
 /// Old and new names of renamed tools. A request contains the new names.
-const RENAMED: &[(&str, &str)] = &[
+const RENAMED_TOOLS: &[(&str, &str)] = &[
     ("Task", "Agent"),
     ("AgentOutputTool", "TaskOutput"),
     ("BashOutput", "TaskOutput"),
@@ -34,15 +34,16 @@ const RENAMED: &[(&str, &str)] = &[
 
 impl<'s> ReplayBlock<'s> {
     /// Converts a block of the log. Calls are reduced to the fields that the API accepts.
-    pub(super) fn of(json: Json<'s>, rules: Rules) -> Self {
+    pub(super) fn of(json: Json<'s>, rules: VersionRules) -> Self {
         let kind = json.get("type").and_then(Json::as_str).unwrap_or_default();
         if kind != "tool_use" {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
         let known = ["type", "id", "name", "input"];
         let name = json.get("name").and_then(Json::as_str).unwrap_or_default();
-        let renamed = RENAMED.iter().find(|(old, _)| *old == name && rules.has(ReplayRule::RenamedTools));
-        let input = json.get("input").and_then(|input| bare_input(&name, input, rules));
+        let renamed =
+            RENAMED_TOOLS.iter().find(|(old, _)| *old == name && rules.has(ReplayRule::RenamedTools));
+        let input = json.get("input").and_then(|input| stripped_input(&name, input, rules));
         let has_more = || json.members().any(|(key, _)| !known.iter().any(|name| key.is(name)));
         if renamed.is_none() && input.is_none() && !has_more() {
             return Self { text: Cow::Borrowed(json.raw()), kind };
@@ -51,27 +52,27 @@ impl<'s> ReplayBlock<'s> {
         let name = renamed.map_or_else(|| raw("name").to_owned(), |(_, new)| quote(new));
         let input = input.unwrap_or_else(|| raw("input").to_owned());
         let id = raw("id");
-        Self::made(
+        Self::generated(
             "tool_use",
             format!("{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}}}"),
         )
     }
 
     /// Returns a generated block.
-    fn made(kind: &'static str, text: String) -> Self {
+    fn generated(kind: &'static str, text: String) -> Self {
         Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind) }
     }
 
     /// Returns a text block.
     pub(super) fn text(text: &str) -> Self {
-        Self::made("text", format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)))
+        Self::generated("text", format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)))
     }
 
     /// Returns an image block. `data` is base64.
     pub(super) fn image(media_type: &str, data: &str) -> Self {
         let (media_type, data) = (quote(media_type), quote(data));
         let source = format!("{{\"type\":\"base64\",\"media_type\":{media_type},\"data\":{data}}}");
-        Self::made("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
+        Self::generated("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
     }
 
     /// Returns the error result for an unanswered call of the last reply.
@@ -88,7 +89,7 @@ impl<'s> ReplayBlock<'s> {
         let (id, text) = (quote(id), quote(text));
         let block =
             format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}");
-        Self::made("tool_result", block)
+        Self::generated("tool_result", block)
     }
 
     /// Returns a placeholder for text that Claude Code adds itself. It affects merging, and is removed in
@@ -98,7 +99,7 @@ impl<'s> ReplayBlock<'s> {
     }
 
     /// Returns this result with a reminder appended to its content. `None` if it cannot contain one.
-    pub(super) fn with_reminder(&self, reminder: &str, rules: Rules) -> Option<Self> {
+    pub(super) fn with_reminder(&self, reminder: &str, rules: VersionRules) -> Option<Self> {
         let json = self.json();
         let content = json.get("content");
         if let Some(text) = content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
@@ -157,7 +158,7 @@ impl<'s> ReplayBlock<'s> {
     }
 
     /// Returns whether the block is a call of the advisor tool or its result.
-    pub(super) fn is_of_advisor(&self) -> bool {
+    pub(super) fn is_advisor(&self) -> bool {
         self.is("advisor_tool_result")
             || self.is("server_tool_use")
                 && self.json().get("name").is_some_and(|name| name.is_str("advisor"))
@@ -168,7 +169,7 @@ impl<'s> ReplayBlock<'s> {
     }
 
     /// Returns whether the block is a text block that contains only white space.
-    pub(super) fn is_white(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.is("text") && self.field("text").is_none_or(|text| text.trim().is_empty())
     }
 
@@ -181,17 +182,17 @@ impl<'s> ReplayBlock<'s> {
     ///
     /// Lone surrogates become U+FFFD, and numbers are rounded to 64-bit floats.
     pub fn write_json(&self, out: &mut String) {
-        write_as_javascript(&mend_surrogates(&self.text), out);
+        write_as_javascript(&replace_lone_surrogates(&self.text), out);
     }
 }
 
 /// Returns the input of a call without the fields that a version does not send. `None` if it is sent
 /// unchanged.
-fn bare_input(name: &str, input: Json<'_>, rules: Rules) -> Option<String> {
+fn stripped_input(name: &str, input: Json<'_>, rules: VersionRules) -> Option<String> {
     let added = match name {
-        "ExitPlanMode" if rules.has(ReplayRule::BareExitPlanMode) => &["plan"],
+        "ExitPlanMode" if rules.has(ReplayRule::StripExitPlanMode) => &["plan"],
         // In older calls the model produced these fields, and there is no `to`.
-        "SendMessage" if rules.has(ReplayRule::BareSendMessage) && input.get("to").is_some() => {
+        "SendMessage" if rules.has(ReplayRule::StripSendMessage) && input.get("to").is_some() => {
             ADDED_TO_SEND_MESSAGE
         }
         _ => return None,
@@ -270,8 +271,8 @@ mod tests {
     use super::*;
     use crate::ClientVersion;
 
-    fn newest() -> Rules {
-        Rules::of(ClientVersion::NEWEST)
+    fn newest() -> VersionRules {
+        VersionRules::of(ClientVersion::NEWEST)
     }
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_sent_with_what_the_api_knows() {
+    fn calls_are_sent_with_known_fields_only() {
         let call =
             r#"{"type":"tool_use","id":"t1","name":"KillBash","input":{"a":1},"caller":{"type":"direct"}}"#;
         let mut out = String::new();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_replaced_where_it_stands() {
+    fn content_is_replaced_in_place() {
         let result = r#"{"type":"tool_result","content":[{"type":"text","text":"\"content\":[]"},{"type":"image"}],"is_error":true}"#;
         let block = ReplayBlock::of(Json::parse(result).unwrap(), newest());
         let texts = block.json().get("content").unwrap().items().take(1);

@@ -7,55 +7,55 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, Millis};
 
-use super::rule::{ReplayRule, Rules};
-use crate::name::Name;
+use super::rule::{ReplayRule, VersionRules};
 use crate::session::Session;
+use crate::uuid_table::UuidKey;
 
 /// The maximum age, relative to its child, of a line that substitutes for a missing parent.
-const NEARBY: Millis = 5000;
+const MAX_SUBSTITUTE_AGE: Millis = 5000;
 
 /// The conversation lines as Claude Code stores them: one per uuid, in file order.
-pub(super) struct Graph<'s> {
+pub(super) struct ResumeGraph<'s> {
     session: &'s Session,
-    rules: Rules,
-    items: Vec<Item>,
+    rules: VersionRules,
+    items: Vec<GraphItem>,
     by_name: Vec<Option<u32>>,
     /// The leaf named by the last `last-prompt` line.
-    last_prompt: Option<Name>,
+    last_prompt: Option<UuidKey>,
     /// Whether a compaction preserved its tail, and the tail was linked below the summary.
     preserved: bool,
     /// Items sorted by time. Built when a parent is missing.
     by_time: OnceCell<Vec<(Millis, usize)>>,
 }
 
-struct Item {
+struct GraphItem {
     entry_idx: usize,
-    up: Up,
+    parent: ItemParent,
     /// Whether a compaction removed the item.
     dropped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Up {
+enum ItemParent {
     Root,
     Item(usize),
     Missing,
 }
 
-impl<'s> Graph<'s> {
-    pub(super) fn new(session: &'s Session, rules: Rules) -> Self {
+impl<'s> ResumeGraph<'s> {
+    pub(super) fn new(session: &'s Session, rules: VersionRules) -> Self {
         let mut graph = Self {
             session,
             rules,
             items: Vec::new(),
-            by_name: vec![None; session.names().len()],
+            by_name: vec![None; session.uuid_table().len()],
             last_prompt: None,
             preserved: false,
             by_time: OnceCell::new(),
         };
         graph.load();
         if rules.has(ReplayRule::PreservedTail) {
-            graph.preserve();
+            graph.apply_preserved_tail();
         }
         graph
     }
@@ -69,7 +69,7 @@ impl<'s> Graph<'s> {
     }
 
     /// Returns the item with a uuid.
-    fn item(&self, name: Name) -> Option<usize> {
+    fn item(&self, name: UuidKey) -> Option<usize> {
         self.by_name[name.idx()].map(|item| item as usize)
     }
 
@@ -85,7 +85,7 @@ impl<'s> Graph<'s> {
         self.session.is_boundary(self.items[item].entry_idx)
     }
 
-    fn live(&self) -> impl DoubleEndedIterator<Item = usize> {
+    fn kept_items(&self) -> impl DoubleEndedIterator<Item = usize> {
         (0..self.items.len()).filter(|&item| !self.items[item].dropped)
     }
 
@@ -96,22 +96,22 @@ impl<'s> Graph<'s> {
     fn load(&mut self) {
         let session = self.session;
         // The parent of each `progress` line.
-        let mut bridges: Vec<Option<Option<Name>>> = vec![None; session.names().len()];
+        let mut bridges: Vec<Option<Option<UuidKey>>> = vec![None; session.uuid_table().len()];
         for (entry_idx, entry) in session.entries().iter().enumerate() {
-            if entry.is_glued_behind() {
+            if entry.follows_on_line() {
                 continue;
             }
             match entry.kind() {
                 Kind::Progress => {
-                    if let Some(name) = session.name(entry_idx) {
-                        bridges[name.idx()] = Some(session.parent_name(entry_idx));
+                    if let Some(name) = session.uuid_key(entry_idx) {
+                        bridges[name.idx()] = Some(session.parent_uuid_key(entry_idx));
                     }
                 }
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => {
-                    let name = session.name(entry_idx).unwrap_or(Name::EMPTY);
+                    let name = session.uuid_key(entry_idx).unwrap_or(UuidKey::EMPTY);
                     let item = *self.by_name[name.idx()].get_or_insert(self.items.len() as u32) as usize;
                     if item == self.items.len() {
-                        self.items.push(Item { entry_idx, up: Up::Root, dropped: false });
+                        self.items.push(GraphItem { entry_idx, parent: ItemParent::Root, dropped: false });
                     }
                     self.items[item].entry_idx = entry_idx;
                     if self.session.is_boundary(entry_idx) {
@@ -120,15 +120,15 @@ impl<'s> Graph<'s> {
                 }
                 Kind::LastPrompt => {
                     if let Some(leaf) = entry.get("leafUuid").and_then(|leaf| leaf.as_str()) {
-                        self.last_prompt = session.names().get(&leaf);
+                        self.last_prompt = session.uuid_table().get(&leaf);
                     }
                 }
                 _ => {}
             }
         }
         for item in 0..self.items.len() {
-            let mut parent = session.parent_name(self.items[item].entry_idx);
-            let mut crossed: FxHashSet<Name> = FxHashSet::default();
+            let mut parent = session.parent_uuid_key(self.items[item].entry_idx);
+            let mut crossed: FxHashSet<UuidKey> = FxHashSet::default();
             while let Some(name) = parent
                 && self.by_name[name.idx()].is_none()
                 && let Some(above) = bridges[name.idx()]
@@ -136,9 +136,9 @@ impl<'s> Graph<'s> {
             {
                 parent = above;
             }
-            self.items[item].up = match parent {
-                None => Up::Root,
-                Some(name) => self.item(name).map_or(Up::Missing, Up::Item),
+            self.items[item].parent = match parent {
+                None => ItemParent::Root,
+                Some(name) => self.item(name).map_or(ItemParent::Missing, ItemParent::Item),
             };
         }
     }
@@ -147,8 +147,8 @@ impl<'s> Graph<'s> {
     ///
     /// Links the tail below the summary, and the lines that follow below the end of the tail. Drops the
     /// other lines that precede the boundary.
-    fn preserve(&mut self) {
-        let boundaries: Vec<usize> = self.live().filter(|&item| self.is_boundary(item)).collect();
+    fn apply_preserved_tail(&mut self) {
+        let boundaries: Vec<usize> = self.kept_items().filter(|&item| self.is_boundary(item)).collect();
         let keeps = |item: usize| {
             let metadata = self.entry(item).lens::<CompactBoundary<'s>>()?.compact_metadata()?;
             (metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some())
@@ -169,10 +169,10 @@ impl<'s> Graph<'s> {
             self.items[item].dropped |= !kept.contains(&item);
         }
         for item in last..self.items.len() {
-            if let Up::Item(parent) = self.items[item].up
+            if let ItemParent::Item(parent) = self.items[item].parent
                 && self.items[parent].dropped
             {
-                self.items[item].up = tail.map_or(Up::Missing, Up::Item);
+                self.items[item].parent = tail.map_or(ItemParent::Missing, ItemParent::Item);
             }
         }
     }
@@ -183,7 +183,7 @@ impl<'s> Graph<'s> {
         &self,
         metadata: threadline_entry::lens::CompactMetadata<'s>,
     ) -> Option<(Option<usize>, Vec<usize>)> {
-        let find = |uuid: Cow<'_, str>| self.item(self.session.names().get(&uuid)?);
+        let find = |uuid: Cow<'_, str>| self.item(self.session.uuid_table().get(&uuid)?);
         if let Some(messages) = metadata.preserved_messages()
             && let Some(uuids) = messages.uuids().filter(|uuids| !uuids.is_empty())
         {
@@ -203,7 +203,7 @@ impl<'s> Graph<'s> {
                 kept.reverse();
                 return Some((segment.anchor_uuid().and_then(find), kept));
             }
-            let Up::Item(above) = self.items[at].up else { return None };
+            let ItemParent::Item(above) = self.items[at].parent else { return None };
             at = above;
         }
     }
@@ -212,23 +212,23 @@ impl<'s> Graph<'s> {
         let Some((&head, &tail)) = kept.first().zip(kept.last()) else { return };
         if let Some(anchor) = anchor {
             for item in 0..self.items.len() {
-                if self.items[item].up == Up::Item(anchor) && item != head {
-                    self.items[item].up = Up::Item(tail);
+                if self.items[item].parent == ItemParent::Item(anchor) && item != head {
+                    self.items[item].parent = ItemParent::Item(tail);
                 }
             }
         }
         self.preserved = true;
-        let mut above = anchor.map_or(Up::Missing, Up::Item);
+        let mut above = anchor.map_or(ItemParent::Missing, ItemParent::Item);
         for &item in kept {
-            self.items[item].up = above;
-            above = Up::Item(item);
+            self.items[item].parent = above;
+            above = ItemParent::Item(item);
         }
     }
 
     /// Returns an item and its ancestors. Stops at a root or a missing parent.
-    fn up(&self, item: usize) -> impl Iterator<Item = usize> {
-        let above = std::iter::successors(Some(item), |&item| match self.items[item].up {
-            Up::Item(parent) if !self.items[parent].dropped => Some(parent),
+    fn ancestors(&self, item: usize) -> impl Iterator<Item = usize> {
+        let above = std::iter::successors(Some(item), |&item| match self.items[item].parent {
+            ItemParent::Item(parent) if !self.items[parent].dropped => Some(parent),
             _ => None,
         });
         // The parents may form a cycle.
@@ -236,8 +236,8 @@ impl<'s> Graph<'s> {
     }
 
     /// Returns the nearest message at or above an item.
-    fn talk(&self, item: usize) -> Option<usize> {
-        self.up(item).find(|&item| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant))
+    fn nearest_message(&self, item: usize) -> Option<usize> {
+        self.ancestors(item).find(|&item| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant))
     }
 
     /// Returns the item that the conversation ends with.
@@ -245,16 +245,16 @@ impl<'s> Graph<'s> {
         if self.rules.has(ReplayRule::NewestLeaf) {
             self.newest_leaf()
         } else if self.preserved {
-            self.leaf_of_ends()
+            self.last_childless_leaf()
         } else {
-            self.leaf_of_lines()
+            self.last_leaf()
         }
     }
 
     /// Returns the item with the newest timestamp that is at or below a message. Of equal ones, the first.
     fn newest_leaf(&self) -> Option<usize> {
-        let main = self.live().filter(|&item| !self.is_sidechain(item));
-        let spoken = main.filter(|&item| self.talk(item).is_some());
+        let main = self.kept_items().filter(|&item| !self.is_sidechain(item));
+        let spoken = main.filter(|&item| self.nearest_message(item).is_some());
         spoken.max_by_key(|&item| (self.timestamp(item), std::cmp::Reverse(self.items[item].entry_idx)))
     }
 
@@ -262,14 +262,14 @@ impl<'s> Graph<'s> {
     ///
     /// If the user went back, `last-prompt` names an item that is not an ancestor of the last one. That is
     /// the leaf then.
-    fn leaf_of_lines(&self) -> Option<usize> {
-        let mut main: Vec<usize> = self.live().filter(|&item| !self.is_sidechain(item)).collect();
+    fn last_leaf(&self) -> Option<usize> {
+        let mut main: Vec<usize> = self.kept_items().filter(|&item| !self.is_sidechain(item)).collect();
         main.sort_by_key(|&item| self.items[item].entry_idx);
         let &tip = main.last()?;
         // Caches the items without a message above them. Walking up from every line would be quadratic.
         let mut silent = FxHashSet::default();
         let mut speaks = |item: usize| {
-            let way: Vec<usize> = self.up(item).take_while(|above| !silent.contains(above)).collect();
+            let way: Vec<usize> = self.ancestors(item).take_while(|above| !silent.contains(above)).collect();
             let spoken =
                 way.iter().any(|&above| matches!(self.entry(above).kind(), Kind::User | Kind::Assistant));
             if !spoken {
@@ -279,23 +279,24 @@ impl<'s> Graph<'s> {
         };
         let Some(latest) = main.into_iter().rev().find(|&item| speaks(item)) else { return Some(tip) };
         let named = self.last_prompt.and_then(|name| self.item(name));
-        let named = named.filter(|&item| !self.items[item].dropped && self.talk(item).is_some());
-        let leaf = named.filter(|&item| self.up(tip).all(|above| above != item)).unwrap_or(latest);
-        self.talk(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
+        let named = named.filter(|&item| !self.items[item].dropped && self.nearest_message(item).is_some());
+        let leaf = named.filter(|&item| self.ancestors(tip).all(|above| above != item)).unwrap_or(latest);
+        self.nearest_message(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
     }
 
     /// Returns the leaf if a compaction preserved its tail: of the items without children, the one with the
     /// last message.
-    fn leaf_of_ends(&self) -> Option<usize> {
+    fn last_childless_leaf(&self) -> Option<usize> {
         let parents: FxHashSet<usize> = self
-            .live()
-            .filter_map(|item| match self.items[item].up {
-                Up::Item(parent) => Some(parent),
-                Up::Root | Up::Missing => None,
+            .kept_items()
+            .filter_map(|item| match self.items[item].parent {
+                ItemParent::Item(parent) => Some(parent),
+                ItemParent::Root | ItemParent::Missing => None,
             })
             .collect();
-        let ends = self.live().filter(|item| !parents.contains(item) && !self.is_sidechain(*item));
-        let ends: Vec<(usize, usize)> = ends.filter_map(|item| Some((self.talk(item)?, item))).collect();
+        let ends = self.kept_items().filter(|item| !parents.contains(item) && !self.is_sidechain(*item));
+        let ends: Vec<(usize, usize)> =
+            ends.filter_map(|item| Some((self.nearest_message(item)?, item))).collect();
         let &(talk, end) = ends.iter().max()?;
         let named = self.last_prompt.and_then(|name| self.item(name));
         let named = named.filter(|&item| item != talk && ends.iter().any(|&(talk, _)| talk == item));
@@ -320,8 +321,8 @@ impl<'s> Graph<'s> {
         if !self.rules.has(ReplayRule::AcceptMissingContent) && !walk.iter().all(is_message) {
             return None;
         }
-        if self.rules.has(ReplayRule::RecoverBeside) {
-            self.recover(&mut walk);
+        if self.rules.has(ReplayRule::RecoverSiblingLines) {
+            self.recover_missed_lines(&mut walk);
         }
         let boundary = walk.iter().rposition(|&item| self.is_boundary(item)).unwrap_or(0);
         Some(walk[boundary..].iter().map(|&item| self.items[item].entry_idx).collect())
@@ -337,31 +338,36 @@ impl<'s> Graph<'s> {
         while let Some(item) = at {
             seen.insert(item);
             walk.push(item);
-            at = match self.items[item].up {
-                Up::Root => None,
-                Up::Item(parent) if !self.items[parent].dropped && !seen.contains(&parent) => Some(parent),
-                Up::Item(_) | Up::Missing if self.rules.has(ReplayRule::BridgeMissingParent) => {
-                    self.written_before(item, &seen)
+            at = match self.items[item].parent {
+                ItemParent::Root => None,
+                ItemParent::Item(parent) if !self.items[parent].dropped && !seen.contains(&parent) => {
+                    Some(parent)
                 }
-                Up::Item(_) | Up::Missing => None,
+                ItemParent::Item(_) | ItemParent::Missing
+                    if self.rules.has(ReplayRule::BridgeMissingParent) =>
+                {
+                    self.written_just_before(item, &seen)
+                }
+                ItemParent::Item(_) | ItemParent::Missing => None,
             };
         }
         walk.reverse();
         walk
     }
 
-    /// Returns the newest item that is not newer than `item`, at most [`NEARBY`] older, and not in `seen`.
-    fn written_before(&self, item: usize, seen: &FxHashSet<usize>) -> Option<usize> {
+    /// Returns the newest item that is not newer than `item`, at most [`MAX_SUBSTITUTE_AGE`] older, and not
+    /// in `seen`.
+    fn written_just_before(&self, item: usize, seen: &FxHashSet<usize>) -> Option<usize> {
         let now = self.timestamp(item)?;
         let by_time = self.by_time.get_or_init(|| {
             let mut by_time: Vec<_> =
-                self.live().filter_map(|item| Some((self.timestamp(item)?, item))).collect();
+                self.kept_items().filter_map(|item| Some((self.timestamp(item)?, item))).collect();
             // The search goes backwards, and of lines with the same time the first is wanted.
             by_time.sort_by_key(|&(time, item)| (time, std::cmp::Reverse(item)));
             by_time
         });
         let end = by_time.partition_point(|&(time, _)| time <= now);
-        let near = by_time[..end].iter().rev().take_while(|&&(time, _)| time >= now - NEARBY);
+        let near = by_time[..end].iter().rev().take_while(|&&(time, _)| time >= now - MAX_SUBSTITUTE_AGE);
         let side = self.is_sidechain(item);
         near.map(|&(_, item)| item).find(|&near| !seen.contains(&near) && self.is_sidechain(near) == side)
     }
@@ -370,7 +376,7 @@ impl<'s> Graph<'s> {
     /// these.
     ///
     /// They are inserted after the last line of the reply on the walk.
-    fn recover(&self, walk: &mut Vec<usize>) {
+    fn recover_missed_lines(&self, walk: &mut Vec<usize>) {
         let on_walk: FxHashSet<usize> = walk.iter().copied().collect();
         let mut last_of: FxHashMap<Cow<'s, str>, usize> = FxHashMap::default();
         for (at, &item) in walk.iter().enumerate() {
@@ -380,11 +386,11 @@ impl<'s> Graph<'s> {
         }
         // By position on the walk: the reply lines and the results to insert after it.
         let mut behind: FxHashMap<usize, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
-        for item in self.live().filter(|item| !on_walk.contains(item)) {
+        for item in self.kept_items().filter(|item| !on_walk.contains(item)) {
             let place = |id: Option<Cow<'s, str>>| id.and_then(|id| last_of.get(&id).copied());
             if let Some(at) = place(self.message_id(item)) {
                 behind.entry(at).or_default().0.push(item);
-            } else if let Up::Item(parent) = self.items[item].up
+            } else if let ItemParent::Item(parent) = self.items[item].parent
                 && let Some(at) = place(self.message_id(parent))
                 && self.has_result(item)
             {
@@ -424,7 +430,7 @@ impl<'s> Graph<'s> {
         if self.entry(item).kind() != Kind::Attachment {
             return None;
         }
-        let mut above = self.up(item).skip_while(|&item| {
+        let mut above = self.ancestors(item).skip_while(|&item| {
             !on_walk.contains(&item) && (self.entry(item).kind() == Kind::Attachment || self.has_result(item))
         });
         last_of.get(&self.message_id(above.next()?)?).copied()

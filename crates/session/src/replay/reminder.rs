@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use threadline_entry::{Entry, Json};
 
-use super::Role;
+use super::MessageRole;
 use super::block::ReplayBlock;
-use super::request::{Draft, Drafts, push_user};
-use super::rule::{ReplayRule, Rules};
+use super::request::{DraftMessage, Drafts, push_user};
+use super::rule::{ReplayRule, VersionRules};
 
 /// Returns whether a model accepts messages of role `system` between others. Models after Claude 4.7 do.
 pub(super) fn takes_system_messages(model: &str) -> bool {
@@ -23,7 +23,12 @@ pub(super) fn takes_system_messages(model: &str) -> bool {
 }
 
 /// Sends an attachment as the reminder that Claude Code makes of it.
-pub(super) fn push_attachment(drafts: &mut Drafts<'_>, entry: &Entry, model: Option<&str>, rules: Rules) {
+pub(super) fn push_attachment(
+    drafts: &mut Drafts<'_>,
+    entry: &Entry,
+    model: Option<&str>,
+    rules: VersionRules,
+) {
     if !rules.has(ReplayRule::FoldReminders) {
         return;
     }
@@ -31,7 +36,7 @@ pub(super) fn push_attachment(drafts: &mut Drafts<'_>, entry: &Entry, model: Opt
     if reminder.texts.is_empty() {
         return;
     }
-    if !reminder.is_systems {
+    if !reminder.is_system_role {
         push_user(drafts, vec![ReplayBlock::reminder()]);
         return;
     }
@@ -53,26 +58,26 @@ struct Reminder {
     /// The texts, each enclosed in its tags.
     texts: Vec<String>,
     /// Whether the reminder is sent in a message of role `system`, if the model accepts these.
-    is_systems: bool,
+    is_system_role: bool,
 }
 
 impl Reminder {
-    fn of(entry: &Entry, rules: Rules) -> Self {
+    fn of(entry: &Entry, rules: VersionRules) -> Self {
         let rendered = entry.get("rendered").filter(|_| rules.has(ReplayRule::RenderedReminders));
         if let Some(rendered) = rendered {
             let text = |item: Json<'_>| item.get("content").and_then(Json::as_str).map(Cow::into_owned);
             let texts = rendered.items().filter_map(text).collect();
             let is_systems = entry.get("renderedRole").is_some_and(|role| role.is_str("system"));
-            return Self { texts, is_systems };
+            return Self { texts, is_system_role: is_systems };
         }
-        let text = entry.get("attachment").and_then(plain_text);
+        let text = entry.get("attachment").and_then(reminder_text);
         let texts = text.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));
-        Self { texts: texts.into_iter().collect(), is_systems: true }
+        Self { texts: texts.into_iter().collect(), is_system_role: true }
     }
 }
 
 /// Returns the text of a reminder for the kinds of attachment that contain nearly all of it.
-fn plain_text(attachment: Json<'_>) -> Option<String> {
+fn reminder_text(attachment: Json<'_>) -> Option<String> {
     let text = |key: &str| attachment.get(key).and_then(Json::as_str);
     let number = |key: &str| attachment.get(key).map(Json::raw);
     match &*text("type")? {
@@ -108,8 +113,8 @@ fn without_tags(reminder: &str) -> &str {
 }
 
 /// Adds a reminder: to the preceding result if there is one, else as a separate block.
-fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: Rules) {
-    let last = drafts.last_user().and_then(Draft::last_mut);
+fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: VersionRules) {
+    let last = drafts.last_user().and_then(DraftMessage::last_mut);
     let result = last.filter(|block| block.is("tool_result"));
     if let Some(result) = result
         && let Some(folded) = result.with_reminder(text, rules)
@@ -121,11 +126,11 @@ fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: Rules) {
 }
 
 /// Removes the reminders that are separate blocks.
-pub(super) fn drop_reminders(drafts: &mut Vec<Draft<'_>>) {
+pub(super) fn drop_reminders(drafts: &mut Vec<DraftMessage<'_>>) {
     for draft in drafts.iter_mut() {
         draft.content.retain(|block| !block.is("reminder"));
     }
-    drafts.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
+    drafts.retain(|draft| draft.role == MessageRole::Assistant || !draft.content.is_empty());
 }
 
 #[cfg(test)]

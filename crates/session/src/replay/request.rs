@@ -7,22 +7,22 @@ use threadline_entry::lens::{AttachmentLine, ReadFile, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
 use super::block::ReplayBlock;
-use super::rule::{ReplayRule, Rules};
-use super::{ReplayMessage, Role, reminder};
+use super::rule::{ReplayRule, VersionRules};
+use super::{MessageRole, ReplayMessage, reminder};
 use crate::session::Session;
 
 /// The maximum number of images in a request. With more, only the newest [`IMAGES_KEPT`] are sent.
-const IMAGES_AT_MOST: usize = 100;
+const MAX_IMAGES: usize = 100;
 const IMAGES_KEPT: usize = 80;
 
 /// A line and its blocks.
-struct Line<'s> {
+struct ReplayLine<'s> {
     entry: &'s Entry,
     blocks: Vec<ReplayBlock<'s>>,
 }
 
-impl<'s> Line<'s> {
-    fn new(entry: &'s Entry, rules: Rules) -> Self {
+impl<'s> ReplayLine<'s> {
+    fn new(entry: &'s Entry, rules: VersionRules) -> Self {
         let content = entry.message().and_then(|message| message.content());
         let block = |item: Json<'s>| ReplayBlock::of(item, rules);
         let mut blocks: Vec<_> = match content.map(|content| (content.as_str(), content.json())) {
@@ -33,7 +33,7 @@ impl<'s> Line<'s> {
         if entry.kind() == Kind::Assistant {
             let (advisor, fallback) =
                 (rules.has(ReplayRule::DropAdvisor), rules.has(ReplayRule::DropFallback));
-            blocks.retain(|block| !(advisor && block.is_of_advisor() || fallback && block.is("fallback")));
+            blocks.retain(|block| !(advisor && block.is_advisor() || fallback && block.is("fallback")));
         }
         Self { entry, blocks }
     }
@@ -61,8 +61,8 @@ impl<'s> Line<'s> {
 }
 
 /// A message under construction.
-pub(super) struct Draft<'s> {
-    pub(super) role: Role,
+pub(super) struct DraftMessage<'s> {
+    pub(super) role: MessageRole,
     /// The reply id of an assistant message. Empty for user messages.
     id: Cow<'s, str>,
     pub(super) content: Vec<ReplayBlock<'s>>,
@@ -79,8 +79,8 @@ pub(super) struct Draft<'s> {
     says_something: bool,
 }
 
-impl<'s> Draft<'s> {
-    fn new(role: Role, id: Cow<'s, str>) -> Self {
+impl<'s> DraftMessage<'s> {
+    fn new(role: MessageRole, id: Cow<'s, str>) -> Self {
         Self {
             role,
             id,
@@ -95,12 +95,12 @@ impl<'s> Draft<'s> {
     }
 
     fn user(content: Vec<ReplayBlock<'s>>) -> Self {
-        let mut draft = Self::new(Role::User, Cow::Borrowed(""));
+        let mut draft = Self::new(MessageRole::User, Cow::Borrowed(""));
         draft.add(content);
         draft
     }
 
-    /// Adds blocks to a user message. Their order is settled by [`Draft::finish`].
+    /// Adds blocks to a user message. Their order is settled by [`DraftMessage::finish`].
     fn add(&mut self, blocks: Vec<ReplayBlock<'s>>) {
         for block in blocks {
             let is_result = block.is("tool_result");
@@ -123,7 +123,7 @@ impl<'s> Draft<'s> {
 
     /// Returns whether this message is a prompt, so that a later reply cannot continue an earlier one.
     fn is_prompt(&self) -> bool {
-        self.role == Role::User && !self.has_result && self.says_something
+        self.role == MessageRole::User && !self.has_result && self.says_something
     }
 
     /// Adds blocks to a reply. Calls follow all other blocks, unless the model thought again after a call.
@@ -168,7 +168,7 @@ impl<'s> Draft<'s> {
 /// The messages so far.
 #[derive(Default)]
 pub(super) struct Drafts<'s> {
-    list: Vec<Draft<'s>>,
+    list: Vec<DraftMessage<'s>>,
     /// The last message of each reply.
     by_id: FxHashMap<Cow<'s, str>, usize>,
     /// A message before this one is continued by no reply. The last message may change, and does not count.
@@ -177,50 +177,54 @@ pub(super) struct Drafts<'s> {
 
 impl<'s> Drafts<'s> {
     /// Returns the last message, if it is a user's.
-    pub(super) fn last_user(&mut self) -> Option<&mut Draft<'s>> {
-        self.list.last_mut().filter(|draft| draft.role == Role::User)
+    pub(super) fn last_user(&mut self) -> Option<&mut DraftMessage<'s>> {
+        self.list.last_mut().filter(|draft| draft.role == MessageRole::User)
     }
 
     /// Returns the message of a reply that can still be continued, because no prompt follows it.
-    fn open_reply(&mut self, id: &str) -> Option<&mut Draft<'s>> {
-        if self.list.last().is_some_and(Draft::is_prompt) {
+    fn open_reply(&mut self, id: &str) -> Option<&mut DraftMessage<'s>> {
+        if self.list.last().is_some_and(DraftMessage::is_prompt) {
             return None;
         }
         let at = self.by_id.get(id).copied().filter(|&at| at >= self.from)?;
         self.list.get_mut(at)
     }
 
-    fn push_reply(&mut self, draft: Draft<'s>) {
-        if self.list.last().is_some_and(Draft::is_prompt) {
+    fn push_reply(&mut self, draft: DraftMessage<'s>) {
+        if self.list.last().is_some_and(DraftMessage::is_prompt) {
             self.from = self.list.len();
         }
         self.by_id.insert(draft.id.clone(), self.list.len());
         self.list.push(draft);
     }
 
-    fn finish(mut self) -> Vec<Draft<'s>> {
-        self.list.iter_mut().for_each(Draft::finish);
+    fn finish(mut self) -> Vec<DraftMessage<'s>> {
+        self.list.iter_mut().for_each(DraftMessage::finish);
         self.list
     }
 }
 
 /// Returns the messages of a request for the conversation on the lines of `path`.
-pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -> Vec<ReplayMessage<'s>> {
-    let mut lines: Vec<Line<'s>> =
-        path.iter().map(|&idx| Line::new(&session.entries()[idx], rules)).collect();
+pub(super) fn messages<'s>(
+    session: &'s Session,
+    path: &[usize],
+    rules: VersionRules,
+) -> Vec<ReplayMessage<'s>> {
+    let mut lines: Vec<ReplayLine<'s>> =
+        path.iter().map(|&idx| ReplayLine::new(&session.entries()[idx], rules)).collect();
     if rules.has(ReplayRule::HideDisplayOnly) {
         lines.retain(|line| !(line.entry.kind() == Kind::System && line.entry.flag("isDisplayOnly")));
     }
     let interrupted = interrupted_calls(&lines, rules);
     drop_unanswered(&mut lines, &interrupted);
-    drop_silent(&mut lines, |block| block.is_thinking(), |block| !block.is_thinking());
-    drop_silent(&mut lines, |block| block.is_white(), |block| !block.is_white() && !block.is_thinking());
+    drop_empty_lines(&mut lines, |block| block.is_thinking(), |block| !block.is_thinking());
+    drop_empty_lines(&mut lines, |block| block.is_blank(), |block| !block.is_blank() && !block.is_thinking());
     let model = last_model(session);
     let recorded = recorded_tools(&lines);
-    let mut drafts = draft(lift_attachments(lines), model.as_deref(), rules);
+    let mut drafts = merge_lines(lift_attachments(lines), model.as_deref(), rules);
     reminder::drop_reminders(&mut drafts);
-    let mut drafts = pair(drafts, &interrupted, rules);
-    drop_thoughts(&mut drafts);
+    let mut drafts = pair_calls(drafts, &interrupted, rules);
+    drop_empty_replies(&mut drafts);
     drop_old_images(&mut drafts);
     let mut drafts = merge_adjacent(drafts);
     if rules.has(ReplayRule::ToolLoadedText) {
@@ -233,7 +237,7 @@ pub(super) fn messages<'s>(session: &'s Session, path: &[usize], rules: Rules) -
 fn last_model(session: &Session) -> Option<Cow<'_, str>> {
     let lines = session.entries().iter().enumerate().rev();
     let mut replies = lines.filter(|(idx, entry)| {
-        entry.kind() == Kind::Assistant && !entry.is_glued_behind() && !session.is_sidechain(*idx)
+        entry.kind() == Kind::Assistant && !entry.follows_on_line() && !session.is_sidechain(*idx)
     });
     let model =
         replies.find_map(|(_, entry)| entry.message()?.model().filter(|model| !model.starts_with('<')))?;
@@ -245,7 +249,7 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the ids of the calls that have a result on a user line.
-fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
+fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
     results.filter_map(|block| block.field("tool_use_id")).collect()
@@ -254,7 +258,7 @@ fn answered_calls(lines: &[Line<'_>]) -> FxHashSet<String> {
 /// Returns the unanswered calls of the last reply, if the version keeps them.
 ///
 /// There are none if anything other than results follows that reply.
-fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
+fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet<String> {
     let mut spoken = lines
         .iter()
         .rev()
@@ -273,7 +277,7 @@ fn interrupted_calls(lines: &[Line<'_>], rules: Rules) -> FxHashSet<String> {
 }
 
 /// Removes reply lines with calls of which none was answered, including their text.
-fn drop_unanswered(lines: &mut Vec<Line<'_>>, interrupted: &FxHashSet<String>) {
+fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &FxHashSet<String>) {
     let answered = answered_calls(lines);
     lines.retain(|line| {
         let mut calls = line.blocks.iter().filter(|block| block.is("tool_use")).peekable();
@@ -287,8 +291,8 @@ fn drop_unanswered(lines: &mut Vec<Line<'_>>, interrupted: &FxHashSet<String>) {
 
 /// Removes reply lines that consist only of `nothing` blocks, unless the reply has a `something` block
 /// elsewhere.
-fn drop_silent(
-    lines: &mut Vec<Line<'_>>,
+fn drop_empty_lines(
+    lines: &mut Vec<ReplayLine<'_>>,
     nothing: fn(&ReplayBlock<'_>) -> bool,
     something: fn(&ReplayBlock<'_>) -> bool,
 ) {
@@ -302,7 +306,7 @@ fn drop_silent(
 }
 
 /// Moves attachments up, directly after the nearest preceding reply or result.
-fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
+fn lift_attachments(lines: Vec<ReplayLine<'_>>) -> Vec<ReplayLine<'_>> {
     let mut lifted = Vec::with_capacity(lines.len());
     let mut waiting = Vec::new();
     for line in lines.into_iter().rev() {
@@ -321,7 +325,11 @@ fn lift_attachments(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
 }
 
 /// Merges the lines of a reply into one message, and consecutive user lines too.
-fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Draft<'s>> {
+fn merge_lines<'s>(
+    lines: Vec<ReplayLine<'s>>,
+    model: Option<&str>,
+    rules: VersionRules,
+) -> Vec<DraftMessage<'s>> {
     let mut drafts = Drafts::default();
     for line in lines {
         match line.entry.kind() {
@@ -329,7 +337,7 @@ fn draft<'s>(lines: Vec<Line<'s>>, model: Option<&str>, rules: Rules) -> Vec<Dra
                 push_user(&mut drafts, vec![ReplayBlock::reminder()]);
             }
             Kind::User => {
-                let blocks = line.blocks.into_iter().map(mend_result).collect();
+                let blocks = line.blocks.into_iter().map(reduce_result).collect();
                 push_user(&mut drafts, blocks);
             }
             Kind::System if rules.has(ReplayRule::LocalCommands) => {
@@ -375,7 +383,7 @@ const DEFERRED_TASK_TOOLS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "Tas
 /// Inserts a text after results that refer to tools, stating that these were loaded.
 ///
 /// Results that refer only to tools that the session no longer has get no such text.
-fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
+fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
     let has = |tool: &str| {
         DEFERRED_TOOLS.contains(&tool)
             || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(reminder::takes_system_messages)
@@ -397,7 +405,7 @@ fn add_tool_loaded(drafts: &mut [Draft<'_>], recorded: &FxHashSet<String>, model
 
 /// Returns the tools with schemas in `deferred_tools_record` attachments. They are available after a
 /// resume.
-fn recorded_tools(lines: &[Line<'_>]) -> FxHashSet<String> {
+fn recorded_tools(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
     let records = lines.iter().filter_map(|line| line.entry.get("attachment"));
     let records =
         records.filter(|json| json.get("type").is_some_and(|kind| kind.is_str("deferred_tools_record")));
@@ -408,7 +416,7 @@ fn recorded_tools(lines: &[Line<'_>]) -> FxHashSet<String> {
 /// Reduces the content of a result to the items that are sent.
 ///
 /// An error result keeps only its texts. Tool references are removed if anything else remains.
-fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
+fn reduce_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
     if !block.is("tool_result") {
         return block;
     }
@@ -430,7 +438,7 @@ fn mend_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
 }
 
 /// Returns the images of a queued prompt, or of an attached image file.
-fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
+fn attached_images(entry: &Entry, rules: VersionRules) -> Vec<ReplayBlock<'_>> {
     let Some(body) = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment) else {
         return Vec::new();
     };
@@ -456,7 +464,7 @@ fn attached_images(entry: &Entry, rules: Rules) -> Vec<ReplayBlock<'_>> {
 
 pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s>>) {
     let Some(draft) = drafts.last_user() else {
-        drafts.list.push(Draft::user(content));
+        drafts.list.push(DraftMessage::user(content));
         return;
     };
     // Two texts in a row are set apart by a newline.
@@ -469,7 +477,7 @@ pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s
     draft.is_joined = true;
 }
 
-fn push_reply<'s>(drafts: &mut Drafts<'s>, line: Line<'s>, model: Option<&str>, rules: Rules) {
+fn push_reply<'s>(drafts: &mut Drafts<'s>, line: ReplayLine<'s>, model: Option<&str>, rules: VersionRules) {
     let own = line.entry.message().and_then(|message| message.model());
     if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
         return;
@@ -482,31 +490,32 @@ fn push_reply<'s>(drafts: &mut Drafts<'s>, line: Line<'s>, model: Option<&str>, 
     let calls_last = rules.has(ReplayRule::CallsLast);
     // The reply may have begun further up, before results of its first calls.
     if let Some(draft) = drafts.open_reply(&id) {
-        if !content.iter().all(ReplayBlock::is_white) {
+        if !content.iter().all(ReplayBlock::is_blank) {
             draft.add_reply(content, calls_last);
         }
         return;
     }
-    let mut draft = Draft::new(Role::Assistant, id);
+    let mut draft = DraftMessage::new(MessageRole::Assistant, id);
     draft.add_reply(content, calls_last);
     drafts.push_reply(draft);
 }
 
 /// Removes empty replies, and replies that consist only of thinking unless the same reply has other
 /// content.
-fn drop_thoughts(drafts: &mut Vec<Draft<'_>>) {
-    let replies = drafts.iter().filter(|draft| draft.role == Role::Assistant);
+fn drop_empty_replies(drafts: &mut Vec<DraftMessage<'_>>) {
+    let replies = drafts.iter().filter(|draft| draft.role == MessageRole::Assistant);
     let spoken = replies.filter(|draft| !draft.content.iter().all(ReplayBlock::is_thinking));
     let spoken: FxHashSet<String> = spoken.map(|draft| draft.id.clone().into_owned()).collect();
     drafts.retain(|draft| {
-        let silent = draft.role == Role::Assistant && draft.content.iter().all(ReplayBlock::is_thinking);
+        let silent =
+            draft.role == MessageRole::Assistant && draft.content.iter().all(ReplayBlock::is_thinking);
         !silent || !draft.content.is_empty() && spoken.contains(&*draft.id)
     });
 }
 
 /// Merges consecutive messages of the same role.
-fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
-    let mut merged: Vec<Draft<'_>> = Vec::with_capacity(drafts.len());
+fn merge_adjacent(drafts: Vec<DraftMessage<'_>>) -> Vec<DraftMessage<'_>> {
+    let mut merged: Vec<DraftMessage<'_>> = Vec::with_capacity(drafts.len());
     for draft in drafts {
         match merged.last_mut().filter(|last| last.role == draft.role) {
             Some(last) => last.content.extend(draft.content),
@@ -517,35 +526,39 @@ fn merge_adjacent(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
 }
 
 /// Pairs calls and results: each call occurs once and has one result in the next message.
-fn pair<'s>(drafts: Vec<Draft<'s>>, interrupted: &FxHashSet<String>, rules: Rules) -> Vec<Draft<'s>> {
-    let mut paired: Vec<Draft<'s>> = Vec::with_capacity(drafts.len());
+fn pair_calls<'s>(
+    drafts: Vec<DraftMessage<'s>>,
+    interrupted: &FxHashSet<String>,
+    rules: VersionRules,
+) -> Vec<DraftMessage<'s>> {
+    let mut paired: Vec<DraftMessage<'s>> = Vec::with_capacity(drafts.len());
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let mut open: Vec<String> = Vec::new();
     for mut draft in drafts {
         match draft.role {
-            Role::User => answer(&mut draft, std::mem::take(&mut open), interrupted, rules),
-            Role::Assistant => {
+            MessageRole::User => fill_results(&mut draft, std::mem::take(&mut open), interrupted, rules),
+            MessageRole::Assistant => {
                 if !open.is_empty() {
-                    let mut missing = Draft::user(Vec::new());
-                    answer(&mut missing, std::mem::take(&mut open), interrupted, rules);
+                    let mut missing = DraftMessage::user(Vec::new());
+                    fill_results(&mut missing, std::mem::take(&mut open), interrupted, rules);
                     paired.push(missing);
                 }
-                open = keep_calls(&mut draft.content, &mut seen);
+                open = drop_repeated_calls(&mut draft.content, &mut seen);
             }
         }
         paired.push(draft);
     }
     if !open.is_empty() {
-        let mut missing = Draft::user(Vec::new());
-        answer(&mut missing, open, interrupted, rules);
+        let mut missing = DraftMessage::user(Vec::new());
+        fill_results(&mut missing, open, interrupted, rules);
         paired.push(missing);
     }
-    paired.retain(|draft| draft.role == Role::Assistant || !draft.content.is_empty());
+    paired.retain(|draft| draft.role == MessageRole::Assistant || !draft.content.is_empty());
     paired
 }
 
 /// Removes repeated calls and returns the ids of the remaining ones, which need results.
-fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
+fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
     let had_blocks = !content.is_empty();
     let answered: FxHashSet<String> = content.iter().filter_map(|block| block.field("tool_use_id")).collect();
     content.retain(|block| match block.field("id") {
@@ -562,7 +575,12 @@ fn keep_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) 
 /// Keeps one result for each of the `open` calls and adds error results for those without one.
 ///
 /// Other results are removed if the version does that.
-fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<String>, rules: Rules) {
+fn fill_results(
+    draft: &mut DraftMessage<'_>,
+    mut open: Vec<String>,
+    interrupted: &FxHashSet<String>,
+    rules: VersionRules,
+) {
     // No id is open twice: a call that was made before is left out.
     let mut unanswered: FxHashSet<String> = open.iter().cloned().collect();
     draft.content.retain(|block| {
@@ -581,7 +599,7 @@ fn answer(draft: &mut Draft<'_>, mut open: Vec<String>, interrupted: &FxHashSet<
 }
 
 /// Removes the oldest images if there are too many.
-fn drop_old_images(drafts: &mut [Draft<'_>]) {
+fn drop_old_images(drafts: &mut [DraftMessage<'_>]) {
     let is_image =
         |json: Json<'_>| json.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"));
     let nested = |block: &ReplayBlock<'_>| {
@@ -590,7 +608,7 @@ fn drop_old_images(drafts: &mut [Draft<'_>]) {
     };
     let count = |block: &ReplayBlock<'_>| usize::from(is_image(block.json())) + nested(block);
     let total: usize = drafts.iter().flat_map(|draft| &draft.content).map(count).sum();
-    if total <= IMAGES_AT_MOST {
+    if total <= MAX_IMAGES {
         return;
     }
     let mut surplus = total - IMAGES_KEPT;

@@ -12,7 +12,7 @@ pub enum ReplayRule {
     /// The conversation ends with the line with the newest timestamp, not with the last line of the file.
     NewestLeaf,
     /// Lines of a reply, and results of its calls, that are not ancestors of the leaf are recovered.
-    RecoverBeside,
+    RecoverSiblingLines,
     /// Attachments below such lines are recovered too.
     RecoverAttachments,
     /// If a parent is missing, the walk continues with the line that was written just before.
@@ -34,13 +34,13 @@ pub enum ReplayRule {
     /// Calls of renamed tools are sent with the new name.
     RenamedTools,
     /// The input of `ExitPlanMode` is sent without the plan, which Claude Code added itself.
-    BareExitPlanMode,
+    StripExitPlanMode,
     /// Thinking of any model other than the last one is left out.
     DropForeignThinking,
     /// Blocks of the advisor, a server-side tool, are left out.
     DropAdvisor,
     /// Fields that Claude Code added to the input of `SendMessage` are left out.
-    BareSendMessage,
+    StripSendMessage,
     /// Notifications about background tasks are sent as system reminders.
     TaskNoticeReminders,
     /// Unanswered calls of the last reply are kept, each with an error result.
@@ -61,18 +61,18 @@ pub enum ReplayRule {
 }
 
 /// The range of versions that follow a rule.
-struct Span {
+struct RuleVersions {
     rule: ReplayRule,
     first: ClientVersion,
     last: Option<ClientVersion>,
 }
 
-const fn only(rule: ReplayRule, version: ClientVersion) -> Span {
-    Span { rule, first: version, last: Some(version) }
+const fn only(rule: ReplayRule, version: ClientVersion) -> RuleVersions {
+    RuleVersions { rule, first: version, last: Some(version) }
 }
 
-const fn since(rule: ReplayRule, first: ClientVersion) -> Span {
-    Span { rule, first, last: None }
+const fn since(rule: ReplayRule, first: ClientVersion) -> RuleVersions {
+    RuleVersions { rule, first, last: None }
 }
 
 const V20: ClientVersion = ClientVersion::new(2, 1, 20);
@@ -83,10 +83,10 @@ const V300: ClientVersion = ClientVersion::new(2, 1, 300);
 const V325: ClientVersion = ClientVersion::new(2, 1, 325);
 
 /// The versions that follow each rule.
-static RULES: &[Span] = &[
+static RULES: &[RuleVersions] = &[
     only(ReplayRule::NewestLeaf, V20),
-    only(ReplayRule::BareExitPlanMode, V20),
-    since(ReplayRule::RecoverBeside, V197),
+    only(ReplayRule::StripExitPlanMode, V20),
+    since(ReplayRule::RecoverSiblingLines, V197),
     since(ReplayRule::BridgeMissingParent, V197),
     since(ReplayRule::PreservedTail, V197),
     since(ReplayRule::LocalCommands, V197),
@@ -98,7 +98,7 @@ static RULES: &[Span] = &[
     since(ReplayRule::RenamedTools, V197),
     since(ReplayRule::DropAdvisor, V197),
     since(ReplayRule::FoldReminders, V197),
-    since(ReplayRule::BareSendMessage, V220),
+    since(ReplayRule::StripSendMessage, V220),
     since(ReplayRule::TaskNoticeReminders, V250),
     since(ReplayRule::AcceptMissingContent, V300),
     since(ReplayRule::KeepInterruptedCalls, V300),
@@ -112,13 +112,14 @@ static RULES: &[Span] = &[
 
 /// The set of rules that one version follows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules(u32);
+pub(super) struct VersionRules(u32);
 
-impl Rules {
+impl VersionRules {
     /// Returns the rules of the nearest known version at or before `version`, or of the oldest known one.
     pub(super) fn of(version: ClientVersion) -> Self {
-        let version = version.known().unwrap_or(ClientVersion::OLDEST);
-        let follows = |span: &&Span| span.first <= version && span.last.is_none_or(|last| version <= last);
+        let version = version.nearest_known().unwrap_or(ClientVersion::OLDEST);
+        let follows =
+            |span: &&RuleVersions| span.first <= version && span.last.is_none_or(|last| version <= last);
         Self(RULES.iter().filter(follows).fold(0, |bits, span| bits | 1 << span.rule as u8))
     }
 
@@ -142,10 +143,10 @@ mod tests {
 
     #[test]
     fn a_version_between_two_known_ones_follows_the_older() {
-        let between = Rules::of(ClientVersion::new(2, 1, 299));
+        let between = VersionRules::of(ClientVersion::new(2, 1, 299));
         assert!(between.has(ReplayRule::TaskNoticeReminders));
         assert!(!between.has(ReplayRule::KeepInterruptedCalls));
-        assert!(Rules::of(ClientVersion::new(1, 0, 0)).has(ReplayRule::NewestLeaf));
-        assert!(Rules::of(ClientVersion::new(9, 0, 0)).has(ReplayRule::HideDisplayOnly));
+        assert!(VersionRules::of(ClientVersion::new(1, 0, 0)).has(ReplayRule::NewestLeaf));
+        assert!(VersionRules::of(ClientVersion::new(9, 0, 0)).has(ReplayRule::HideDisplayOnly));
     }
 }

@@ -36,7 +36,7 @@ impl ClientVersion {
     /// Returns the known version whose rules this one follows: itself, or the nearest older one.
     ///
     /// `None` if it is older than all known versions.
-    pub fn known(self) -> Option<Self> {
+    pub fn nearest_known(self) -> Option<Self> {
         Self::KNOWN.into_iter().rev().find(|known| *known <= self)
     }
 
@@ -93,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn a_version_takes_the_rules_of_the_nearest_known_one_before_it() {
-        let known = |text: &str| version(text).known().map(|known| known.to_string());
+    fn a_version_follows_the_rules_of_the_nearest_older_known_version() {
+        let known = |text: &str| version(text).nearest_known().map(|known| known.to_string());
         assert_eq!(known("2.1.197").as_deref(), Some("2.1.197"));
         assert_eq!(known("2.1.219").as_deref(), Some("2.1.197"));
         assert_eq!(known("v2.1.99").as_deref(), Some("2.1.20"));

@@ -1,87 +1,101 @@
 //! Checks of the messages of a conversation: the first role, and the pairing of calls and results.
 
-use super::fact::Role;
-use super::{Breach, Rule, Soundness};
+use super::line_fact::RequestRole;
+use super::{RuleViolation, SoundnessChecker, SoundnessRule};
 
 /// The maximum size of a request in bytes.
-const REQUEST: u64 = 32 << 20;
+const MAX_REQUEST_BYTES: u64 = 32 << 20;
 
-pub(super) const UNASKED: &str = "the first message is from the model";
+pub(super) const BEGINS_WITH_REPLY: &str = "the first message is from the model";
 
-impl Soundness {
+impl SoundnessChecker {
     /// Checks the messages of each section between compactions.
-    pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<Breach>) {
-        let mut stretch = Stretch::default();
+    pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+        let mut stretch = MessageSection::default();
         for &line in chain {
-            let fact = &self.facts[line];
-            let mut breach = |rule, message| breaches.push(Breach::new(rule, line, fact.name, message));
+            let fact = &self.line_facts[line];
+            let mut breach =
+                |rule, message| breaches.push(RuleViolation::new(rule, line, fact.uuid_hash, message));
             if fact.boundary {
-                if !stretch.open.is_empty() {
-                    breach(Rule::Pairs, "a previous call has no result");
+                if !stretch.open_calls.is_empty() {
+                    breach(SoundnessRule::PairedCalls, "a previous call has no result");
                 }
-                stretch = Stretch::default();
+                stretch = MessageSection::default();
                 continue;
             }
             match fact.role {
-                Role::Nobody => continue,
-                Role::Assistant => {
+                RequestRole::NotSent => continue,
+                RequestRole::Assistant => {
                     if stretch.last.is_none() {
-                        breach(Rule::NotEmpty, UNASKED);
+                        breach(SoundnessRule::NotEmpty, BEGINS_WITH_REPLY);
                     }
-                    if stretch.last == Some(Role::User) || stretch.reply != fact.reply {
-                        if !stretch.open.is_empty() {
-                            breach(Rule::Pairs, "a previous call has no result in the next message");
+                    if stretch.last == Some(RequestRole::User) || stretch.reply != fact.reply_hash {
+                        if !stretch.open_calls.is_empty() {
+                            breach(
+                                SoundnessRule::PairedCalls,
+                                "a previous call has no result in the next message",
+                            );
                         }
-                        stretch.open.clear();
+                        stretch.open_calls.clear();
                     }
-                    fact.calls.iter().for_each(|call| *stretch.open.entry(*call).or_default() += 1);
-                    stretch.reply = fact.reply;
-                    stretch.text = false;
+                    fact.calls.iter().for_each(|call| *stretch.open_calls.entry(*call).or_default() += 1);
+                    stretch.reply = fact.reply_hash;
+                    stretch.has_text = false;
                     if fact.calls.iter().any(|call| !stretch.calls.insert(*call)) {
-                        breach(Rule::Pairs, "duplicate call");
+                        breach(SoundnessRule::PairedCalls, "duplicate call");
                     }
                 }
-                Role::User => {
-                    if !fact.results.is_empty() && stretch.text {
-                        breach(Rule::Pairs, "the result follows text in its message");
+                RequestRole::User => {
+                    if !fact.results.is_empty() && stretch.has_text {
+                        breach(SoundnessRule::PairedCalls, "the result follows text in its message");
                     }
                     for result in &fact.results {
-                        match stretch.open.get_mut(result) {
+                        match stretch.open_calls.get_mut(result) {
                             Some(count) if *count > 1 => *count -= 1,
-                            Some(_) => drop(stretch.open.remove(result)),
-                            None => breach(Rule::Pairs, "the result answers no call of the message before"),
+                            Some(_) => drop(stretch.open_calls.remove(result)),
+                            None => breach(
+                                SoundnessRule::PairedCalls,
+                                "the result answers no call of the message before",
+                            ),
                         }
                     }
-                    stretch.text |= fact.text;
+                    stretch.has_text |= fact.has_text;
                 }
             }
             stretch.last = Some(fact.role);
             stretch.size += fact.size;
         }
         let Some(&last) = chain.last() else { return };
-        let name = self.facts[last].name;
-        if !stretch.open.is_empty() {
-            breaches.push(Breach::new(Rule::Pairs, last, name, "a call has no result"));
+        let name = self.line_facts[last].uuid_hash;
+        if !stretch.open_calls.is_empty() {
+            breaches.push(RuleViolation::new(SoundnessRule::PairedCalls, last, name, "a call has no result"));
         }
-        if stretch.size > REQUEST {
-            breaches.push(Breach::new(Rule::Size, last, 0, "the request exceeds the API limit"));
+        if stretch.size > MAX_REQUEST_BYTES {
+            breaches.push(RuleViolation::new(
+                SoundnessRule::Size,
+                last,
+                0,
+                "the request exceeds the API limit",
+            ));
         }
         if stretch.last.is_none() {
-            breaches.push(Breach::new(Rule::NotEmpty, last, 0, "the conversation is empty"));
+            breaches.push(RuleViolation::new(SoundnessRule::NotEmpty, last, 0, "the conversation is empty"));
         }
     }
 
     /// Returns the reply that the conversation ends in: its calls have results, and no reply follows them.
-    pub(super) fn open_loop(&self) -> Option<(usize, u64)> {
+    pub(super) fn unfinished_reply(&self) -> Option<(usize, u64)> {
         let chain = self.chain();
         let mut results = false;
         for &line in chain.iter().rev() {
-            let fact = &self.facts[line];
+            let fact = &self.line_facts[line];
             match fact.role {
-                Role::Nobody => {}
-                Role::User if fact.results.is_empty() => return None,
-                Role::User => results = true,
-                Role::Assistant => return fact.reply.filter(|_| results).map(|reply| (line, reply)),
+                RequestRole::NotSent => {}
+                RequestRole::User if fact.results.is_empty() => return None,
+                RequestRole::User => results = true,
+                RequestRole::Assistant => {
+                    return fact.reply_hash.filter(|_| results).map(|reply| (line, reply));
+                }
             }
         }
         None
@@ -90,13 +104,13 @@ impl Soundness {
 
 /// The state of the section between two compactions, up to the current line.
 #[derive(Default)]
-struct Stretch {
-    last: Option<Role>,
+struct MessageSection {
+    last: Option<RequestRole>,
     reply: Option<u64>,
     /// Calls of the last reply that wait for their results, and how often each was made.
-    open: rustc_hash::FxHashMap<u64, usize>,
+    open_calls: rustc_hash::FxHashMap<u64, usize>,
     calls: rustc_hash::FxHashSet<u64>,
     /// Whether the current user message contains text.
-    text: bool,
+    has_text: bool,
     size: u64,
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, Family, Session};
+use threadline_session::{Agent, Session, SessionFamily};
 
 use crate::render::{agent, agents, session, turns_of};
 
@@ -22,7 +22,7 @@ s4 <- s3  reply  n2 text "in main.rs"     sidechain agent=a7f
 
 #[test]
 fn the_result_of_a_call_names_its_agent() {
-    let family = Family::new(session(MAIN), vec![agent("a7f", None, LOG)]);
+    let family = SessionFamily::new(session(MAIN), vec![agent("a7f", None, LOG)]);
     assert_snapshot!(agents(&family), @r"
     a7f Task started by t1 of the session
       thread: s1 s2 s3 s4
@@ -39,7 +39,7 @@ fn the_result_of_a_call_names_its_agent() {
 }
 
 #[test]
-fn the_meta_file_names_the_call_even_if_nothing_came_back() {
+fn the_meta_file_names_a_call_without_result() {
     let main = session(
         r#"
 u1        user   "find it"
@@ -52,7 +52,7 @@ a2 <- a1  reply  m1 tool t2 Agent {"prompt":"elsewhere"}
         description: Some("look".into()),
         ..agent("a7f", Some("t2"), LOG)
     };
-    assert_snapshot!(agents(&Family::new(main, vec![told])), @r#"
+    assert_snapshot!(agents(&SessionFamily::new(main, vec![told])), @r#"
     a7f Task "Explore" "look" started by t2 of the session
       thread: s1 s2 s3 s4
       replies: n1 n2
@@ -69,7 +69,7 @@ a2 <- a1  reply  m1 tool t2 Task {"prompt":"look in src"}
 "#,
     );
     // Two calls with the same prompt started two agents. Each agent gets one of the calls.
-    let family = Family::new(main, vec![agent("a7f", Some("gone"), LOG), agent("a8f", None, LOG)]);
+    let family = SessionFamily::new(main, vec![agent("a7f", Some("gone"), LOG), agent("a8f", None, LOG)]);
     assert_snapshot!(agents(&family), @r"
     a7f Task started by t1 of the session
       thread: s1 s2 s3 s4
@@ -98,7 +98,7 @@ r1 <- a1  result t1 "in main.rs"            version=1.0.98
 r2 <- a2  result t2 "not there"             version=1.0.98
 "#,
     );
-    let family = Family::new(main, Vec::new());
+    let family = SessionFamily::new(main, Vec::new());
     assert_snapshot!(agents(&family), @r"
     s1 Task started by t1 of the session
       thread: s1 s2
@@ -115,8 +115,8 @@ r2 <- a2  result t2 "not there"             version=1.0.98
 }
 
 #[test]
-fn the_log_of_an_agent_is_no_family_of_its_own() {
-    assert_eq!(Family::new(session(LOG), Vec::new()).agents.len(), 0);
+fn the_log_of_an_agent_contains_no_agents() {
+    assert_eq!(SessionFamily::new(session(LOG), Vec::new()).agents.len(), 0);
 }
 
 const PROGRESS: &str = r#"
@@ -129,8 +129,8 @@ p4 <- p3  progress agent t1 {"agentId":"a7f","prompt":"","message":{"type":"assi
 "#;
 
 #[test]
-fn where_an_agents_log_is_missing_its_progress_tells_what_it_said() {
-    let family = Family::new(session(PROGRESS), Vec::new());
+fn progress_lines_replace_a_missing_agent_log() {
+    let family = SessionFamily::new(session(PROGRESS), Vec::new());
     assert_snapshot!(agents(&family), @r"
     a7f Task started by t1 of the session
       thread: s1 s2 s3 s4
@@ -145,8 +145,8 @@ fn where_an_agents_log_is_missing_its_progress_tells_what_it_said() {
 }
 
 #[test]
-fn where_an_agents_log_is_there_its_progress_counts_for_nothing() {
-    let family = Family::new(session(PROGRESS), vec![agent("a7f", None, LOG)]);
+fn progress_lines_are_ignored_if_the_agent_has_a_log() {
+    let family = SessionFamily::new(session(PROGRESS), vec![agent("a7f", None, LOG)]);
     assert_snapshot!(agents(&family), @r"
     a7f Task started by t1 of the session
       thread: s1 s2 s3 s4
@@ -155,7 +155,7 @@ fn where_an_agents_log_is_there_its_progress_counts_for_nothing() {
 }
 
 #[test]
-fn a_family_that_grows_line_by_line_is_the_one_that_was_made_at_once() {
+fn an_updated_family_equals_one_built_at_once() {
     let sides = "u1 user \"find it\"\na1 <- u1 reply m1 tool t1 Task {\"prompt\":\"look in src\"}\ns1 user \"look in src\" sidechain";
     for (notation, logged) in [
         (MAIN, vec![agent("a7f", None, LOG)]),
@@ -165,13 +165,13 @@ fn a_family_that_grows_line_by_line_is_the_one_that_was_made_at_once() {
         (sides, Vec::new()),
     ] {
         let whole = session(notation);
-        let mut family = Family::new(Session::new(), logged.clone());
+        let mut family = SessionFamily::new(Session::new(), logged.clone());
         let mut main = Session::new();
         for entry in whole.entries() {
             family.main.push(entry.clone(), Vec::new());
             main.push(entry.clone(), Vec::new());
-            let fresh = Family::new(main.clone(), logged.clone());
-            if family.follow() {
+            let fresh = SessionFamily::new(main.clone(), logged.clone());
+            if family.update() {
                 assert_eq!(agents(&family), agents(&fresh), "line {}", entry.at().line_no);
             } else {
                 // Expected only with sidechains in the log.
@@ -201,7 +201,7 @@ o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
 o3 <- o2  result t2 "ok" {"agentId":"in"}            sidechain
 "#,
     );
-    assert_snapshot!(agents(&Family::new(main, vec![inner, outer])), @r"
+    assert_snapshot!(agents(&SessionFamily::new(main, vec![inner, outer])), @r"
     in Task started by t2 of out
       thread: i1 i2
       replies: n3
@@ -219,7 +219,7 @@ o1        user   "outer"                             sidechain
 o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
 "#;
     let inner = agent("in", Some("t2"), &format!("{outer}o3 <- o2 user \"inner\" sidechain"));
-    let family = Family::new(session("u1 user \"go\""), vec![inner, agent("out", None, outer)]);
+    let family = SessionFamily::new(session("u1 user \"go\""), vec![inner, agent("out", None, outer)]);
     assert_snapshot!(agents(&family), @r"
     in Task started by t2 of out
       thread: o1 o2 o3
@@ -231,7 +231,7 @@ o2 <- o1  reply  n1 tool t2 Agent {"prompt":"inner"} sidechain
 }
 
 #[test]
-fn agents_of_a_workflow_are_found_by_what_their_files_say() {
+fn workflow_agents_are_found_by_their_metadata() {
     let main = session(
         r#"
 u1        user   "go"
@@ -240,7 +240,7 @@ r1 <- a1  result t1 "launched" {"runId":"wf_1","taskId":"w1","status":"async_lau
 "#,
     );
     let step = |id: &str| Agent { kind: AgentKind::Workflow, ..agent(id, Some("t1"), LOG) };
-    assert_snapshot!(agents(&Family::new(main, vec![step("w7"), step("w8")])), @r"
+    assert_snapshot!(agents(&SessionFamily::new(main, vec![step("w7"), step("w8")])), @r"
     w7 Workflow started by t1 of the session
       thread: s1 s2 s3 s4
       replies: n1 n2
@@ -251,7 +251,7 @@ r1 <- a1  result t1 "launched" {"runId":"wf_1","taskId":"w1","status":"async_lau
 }
 
 #[test]
-fn a_teammate_is_a_session_of_its_own_and_no_agent() {
+fn a_teammate_is_a_separate_session() {
     let main = session(
         r#"
 u1        user   "go"
@@ -260,7 +260,7 @@ r1 <- a1  result t1 "Spawned" {"status":"teammate_spawned","agent_id":"bo@crew",
 u2 <- r1  user   "<teammate-message teammate_id=\"bo\">hello</teammate-message>"
 "#,
     );
-    assert_eq!(Family::new(main, Vec::new()).agents.len(), 0);
+    assert_eq!(SessionFamily::new(main, Vec::new()).agents.len(), 0);
 }
 
 #[test]
@@ -274,7 +274,7 @@ a2 <- r1  reply  m2 text "Started."
 n1 <- a2  user   "<task-notification>\n<task-id>a7f</task-id></task-notification>"
 "#,
     );
-    assert_snapshot!(agents(&Family::new(main, vec![agent("a7f", None, LOG)])), @r"
+    assert_snapshot!(agents(&SessionFamily::new(main, vec![agent("a7f", None, LOG)])), @r"
     a7f Task started by t1 of the session
       thread: s1 s2 s3 s4
       replies: n1 n2
@@ -293,8 +293,10 @@ r2 <- a2  result t2 "started" {"status":"async_launched","transcriptDir":"/home/
 "#,
     );
     let part_of = |run: &str, id: &str| Agent { workflow_run: Some(run.to_owned()), ..agent(id, None, LOG) };
-    let family =
-        Family::new(main, vec![part_of("wf_1", "a1f"), part_of("wf_2", "a2f"), part_of("wf_3", "a3f")]);
+    let family = SessionFamily::new(
+        main,
+        vec![part_of("wf_1", "a1f"), part_of("wf_2", "a2f"), part_of("wf_3", "a3f")],
+    );
     let starts: Vec<_> =
         family.agents.iter().map(|agent| agent.spawn.as_ref().map(|spawn| &*spawn.tool_use_id)).collect();
     assert_eq!(starts, [Some("t1"), Some("t2"), None]);

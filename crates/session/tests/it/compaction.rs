@@ -77,7 +77,7 @@ u3 <- c2  user   "three"
 }
 
 #[test]
-fn a_boundary_whose_logical_parent_was_never_written_continues_the_line_before() {
+fn a_boundary_without_logical_parent_continues_the_previous_line() {
     let notation = r#"
 u1           user   "long"
 a1 <- u1     reply  m1 text "work"
@@ -134,7 +134,7 @@ a3 <- u3  reply  m3 text "On."
 "#;
 
 #[test]
-fn where_a_tail_was_kept_the_summary_is_a_dead_end_and_belongs_all_the_same() {
+fn the_summary_of_a_preserved_tail_is_in_the_conversation() {
     assert_snapshot!(compactions(PRESERVED), @"b1 (auto) continues a2, summary c1, keeps [u2 a2]");
     assert_snapshot!(paths(PRESERVED), @"thread: u1 a1 u2 a2 b1 c1 u3 a3");
     assert_snapshot!(turns(PRESERVED), @r#"
@@ -158,7 +158,7 @@ fn where_a_tail_was_kept_the_summary_is_a_dead_end_and_belongs_all_the_same() {
 }
 
 #[test]
-fn a_compaction_that_nothing_followed_yet_ends_the_conversation() {
+fn a_compaction_may_end_the_conversation() {
     assert_snapshot!(paths(r#"
 u1        user   "long"
 a1 <- u1  reply  m1 text "work"
@@ -168,7 +168,7 @@ c1 <- b1  compact-summary "In short."
 }
 
 #[test]
-fn a_microcompaction_is_a_line_like_any_other() {
+fn a_microcompaction_is_an_ordinary_line() {
     let notation = r#"
 u1        user   "long"
 a1 <- u1  reply  m1 tool t1 Read
@@ -182,7 +182,7 @@ a2 <- k1  reply  m2 text "On."
 }
 
 #[test]
-fn going_back_to_before_a_compaction_leaves_it_in_a_branch() {
+fn a_rewind_across_a_compaction_makes_it_a_branch() {
     assert_snapshot!(paths(r#"
 u1        user   "long"
 a1 <- u1  reply  m1 text "work"
@@ -215,7 +215,7 @@ a2 <- c1  reply  m2 text "On."
 }
 
 #[test]
-fn a_summary_below_the_next_prompt_is_of_another_compaction() {
+fn a_summary_below_the_next_prompt_belongs_to_another_compaction() {
     assert_snapshot!(compactions(r#"
 u1        user   "long"
 b1 <- u1  boundary auto

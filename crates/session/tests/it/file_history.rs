@@ -1,19 +1,22 @@
 //! Tests of file history: snapshots, their updates and deltas, and edits.
 
 use insta::assert_snapshot;
-use threadline_session::{At, Basis, Family, FileContent, FileHistory, FileText, Session};
+use threadline_session::{
+    ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint, Session, SessionFamily,
+};
 use threadline_testkit::log;
 
 /// Renders the files at the start of each turn and at the end, one per line, and the changes of each turn.
 fn files(notation: &str) -> String {
-    let family = Family::new(Session::from_bytes(&log(notation)), Vec::new());
+    let family = SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new());
     let history = FileHistory::of(&family);
     let turns = family.main.turns();
-    let prompts =
-        turns.iter().map(|turn| (format!("turn {}", turn.number), At::Prompt(turn.prompt.unwrap())));
+    let prompts = turns
+        .iter()
+        .map(|turn| (format!("turn {}", turn.number), HistoryPoint::Prompt(turn.prompt.unwrap())));
     let mut out = String::new();
-    for (name, at) in prompts.chain([("end".to_owned(), At::End)]) {
-        for state in history.at(at) {
+    for (name, at) in prompts.chain([("end".to_owned(), HistoryPoint::End)]) {
+        for state in history.states_at(at) {
             let content = match &state.content {
                 FileContent::Absent => "absent".to_owned(),
                 FileContent::Backup { name, edits: FileText::Text(text) } => format!("{name} or {text:?}"),
@@ -21,17 +24,17 @@ fn files(notation: &str) -> String {
                 FileContent::Text(text) => format!("{text:?}"),
                 FileContent::Unknown => "unknown".to_owned(),
             };
-            let basis = match state.basis {
-                Basis::Then => String::new(),
-                Basis::Before(idx) => format!(" (before: line {})", idx + 1),
-                Basis::After(idx) => format!(" (after: line {})", idx + 1),
+            let basis = match state.evidence {
+                ContentEvidence::Exact => String::new(),
+                ContentEvidence::Earlier(idx) => format!(" (before: line {})", idx + 1),
+                ContentEvidence::Later(idx) => format!(" (after: line {})", idx + 1),
             };
             out.push_str(&format!("{name}: {} = {content}{basis}\n", state.path));
         }
     }
     for (i, turn) in turns.iter().enumerate() {
         let next = turns.get(i + 1).and_then(|turn| turn.prompt);
-        for file in history.changed(turn.prompt.unwrap(), next) {
+        for file in history.changed_files(turn.prompt.unwrap(), next) {
             out.push_str(&format!("turn {} changed {}, {} edits\n", turn.number, file.path, file.edits));
         }
     }
@@ -76,7 +79,7 @@ fn a_delta_adds_to_the_snapshot_of_its_prompt() {
 }
 
 #[test]
-fn a_file_that_is_tracked_later_was_until_then_what_it_was_first() {
+fn before_its_first_snapshot_a_file_has_that_content() {
     assert_snapshot!(files(r#"
         snapshot u1
         u1        user   "one"
@@ -91,7 +94,7 @@ fn a_file_that_is_tracked_later_was_until_then_what_it_was_first() {
 }
 
 #[test]
-fn without_snapshots_the_edits_tell() {
+fn without_snapshots_edits_determine_the_content() {
     assert_snapshot!(files(r#"
         u1        user   "one"
         a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a"}
@@ -118,7 +121,7 @@ fn without_snapshots_the_edits_tell() {
 }
 
 #[test]
-fn beyond_an_edit_of_unknown_text_nothing_is_known() {
+fn content_beyond_an_edit_of_unknown_text_is_unknown() {
     assert_snapshot!(files(r#"
         u1        user   "one"
         u2 <- u1  user   "two"
@@ -139,7 +142,7 @@ fn beyond_an_edit_of_unknown_text_nothing_is_known() {
 }
 
 #[test]
-fn what_no_edit_did_is_seen_in_the_next_snapshot() {
+fn external_changes_are_seen_in_the_next_snapshot() {
     assert_snapshot!(files(r#"
         snapshot u1 {"a":{"backupFileName":"00@v1","version":1}}
         u1        user   "one"
@@ -156,7 +159,7 @@ fn what_no_edit_did_is_seen_in_the_next_snapshot() {
 }
 
 #[test]
-fn without_its_backup_a_file_that_something_else_changed_is_not_known() {
+fn an_externally_changed_file_without_backup_is_unknown() {
     assert_snapshot!(files(r#"
         snapshot u1 {"a":{"backupFileName":"00@v1","version":1}}
         u1        user   "one"
@@ -186,7 +189,7 @@ fn a_failed_edit_changes_nothing() {
 }
 
 #[test]
-fn the_name_of_a_backup_tells_which_directory_it_was() {
+fn the_backup_name_identifies_the_directory() {
     // The name is a hash of the path. It matches the second of the two directories.
     let name = "d7616c0e3991cc3b@v1";
     let notation = format!(
@@ -200,7 +203,7 @@ fn the_name_of_a_backup_tells_which_directory_it_was() {
 }
 
 #[test]
-fn paths_of_other_systems_stay_as_they_are() {
+fn paths_of_other_systems_are_unchanged() {
     assert_snapshot!(files(r#"
         snapshot u1 {"src\\a":{"backupFileName":"00@v1","version":1},"C:\\b":{"backupFileName":null,"version":1}}
         u1        user   "one" cwd="D:\\loom"

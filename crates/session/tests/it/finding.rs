@@ -36,7 +36,7 @@ fn f01_a_call_without_a_result() {
 }
 
 #[test]
-fn f01_is_a_note_where_the_process_ended_during_the_call() {
+fn f01_is_a_note_if_the_process_ended_during_the_call() {
     let killed = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -96,12 +96,12 @@ a2 <- u2  reply  m2 text "On."
 "#;
 
 #[test]
-fn f05_a_line_that_goes_on_from_before_the_compaction() {
+fn f05_a_line_that_continues_from_before_the_compaction() {
     assert_snapshot!(planted(COMPACTED, &COMPACTED.replace("u2 <- c1", "u2 <- a1")), @"line 5  F05 stale-tip  warning: the parent precedes the compaction on line 3");
 }
 
 #[test]
-fn f06_a_retry_that_succeeded_and_was_left_out() {
+fn f06_a_successful_retry_that_is_left_out() {
     let sound = r#"
 u1        user   "go"
 e1 <- u1  system api_error {"error":{},"retryInMs":500.5,"retryAttempt":1,"maxRetries":10}
@@ -114,13 +114,13 @@ u2 <- a1  user   "and?"
 }
 
 #[test]
-fn f07_a_uuid_that_two_lines_carry() {
+fn f07_a_uuid_on_two_lines() {
     assert_snapshot!(planted(TALK, &with("a3 <- u2", "a2 <- u2")), @"line 6  F07 duplicate-uuid  warning: same uuid as line 4");
     assert_snapshot!(findings(&format!("{TALK}a3 <- u2  reply  m3 text \"That is all.\" @10:00:05")), @"line 7  F07 duplicate-uuid  note: copy of line 6");
 }
 
 #[test]
-fn f07_is_a_note_where_the_line_was_written_again_before_a_compaction() {
+fn f07_is_a_note_if_the_line_was_repeated_before_a_compaction() {
     let again = r#"
 u1        user   "long"
 h1 <- u1  attach date {"date":"2026-01-01"}
@@ -162,7 +162,7 @@ u5 <- a3  user   "further"
 }
 
 #[test]
-fn f09_a_line_that_is_no_object_or_holds_two() {
+fn f09_a_line_that_is_not_exactly_one_object() {
     assert_snapshot!(planted(TALK, &format!("{TALK}raw {{\"type\":\"user\",\"mess\nraw 42\nraw // a comment\nraw {{\"type\":\"mode\"}}{{\"type\":\"mode\"}}")), @r"
     line 7  F09 broken-line  warning: the line is truncated: it ends inside an object
     line 8  F09 broken-line  warning: expected a JSON object, found a JSON number
@@ -172,7 +172,7 @@ fn f09_a_line_that_is_no_object_or_holds_two() {
 }
 
 #[test]
-fn f10_thinking_that_is_empty_among_thinking_that_is_not() {
+fn f10_empty_thinking_among_other_thinking() {
     let sound = "a1 reply m1 thinking \"Hm.\" \"c2ln\"\na2 <- a1 reply m2 thinking \"So.\" \"c2ln\"";
     assert_snapshot!(planted(sound, &sound.replace("\"So.\"", "\"\"")), @"line 2  F10 hollow-thinking  warning: the thinking text is missing, only the signature remains");
     // Some versions log no thinking text at all. There is nothing to repair then.
@@ -191,7 +191,7 @@ fn f11_thinking_without_a_signature() {
 }
 
 #[test]
-fn f12_half_of_a_surrogate_pair() {
+fn f12_a_lone_surrogate() {
     assert_snapshot!(planted(&with("Done.", r"Done \ud83d\ude00."), &with("Done.", r"Done \ud83d.")), @"line 4  F12 lone-surrogate  warning: unpaired surrogate, which is not valid text");
 }
 
@@ -207,7 +207,7 @@ fn image(width: u32, height: u32, bytes: usize) -> String {
 }
 
 #[test]
-fn f13_an_image_that_the_api_does_not_take() {
+fn f13_an_image_that_the_api_rejects() {
     let prompt = |image: String| format!("u1 user [text \"look\", {image}]");
     let shot =
         |image: String| format!("a1 reply m1 tool t1 Shot\nr1 <- a1 result t1 [text \"shot\", {image}]");
@@ -221,7 +221,7 @@ fn f13_an_image_that_the_api_does_not_take() {
 }
 
 #[test]
-fn f14_a_message_that_holds_nothing() {
+fn f14_an_empty_message() {
     let user = |content: &str| {
         format!("raw {{\"type\":\"user\",\"uuid\":\"u1\",\"timestamp\":\"2026-01-01T10:00:00Z\"{content}}}")
     };
@@ -236,7 +236,7 @@ fn f14_a_message_that_holds_nothing() {
 }
 
 #[test]
-fn f15_a_line_that_readers_choke_on() {
+fn f15_a_line_that_other_readers_reject() {
     let line = |len: usize| {
         let text = "x".repeat(len);
         format!(
@@ -254,7 +254,7 @@ fn f17_a_first_line_that_hides_the_session() {
 }
 
 #[test]
-fn f19_a_working_directory_that_changes_is_worth_knowing() {
+fn f19_a_change_of_working_directory_is_noted() {
     assert_snapshot!(findings(&with("\"and?\"", "\"and?\" cwd=/home/ada/loom/.worktrees/a")), @"line 5  F19 moved-cwd  note: the working directory changes to /home/ada/loom/.worktrees/a");
 }
 
@@ -272,7 +272,7 @@ fn f25_a_line_without_timestamp_or_uuid() {
 }
 
 #[test]
-fn f27_parents_that_lead_in_a_circle() {
+fn f27_parents_that_form_a_cycle() {
     assert_snapshot!(planted(TALK, &with("u1        user", "u1 <- a3  user")), @"line 1  F27 cycle  error: the parents of the line form a cycle");
     assert_snapshot!(findings("u1 <- u1 user \"me\""), @"line 1  F27 cycle  error: the parents of the line form a cycle");
 }
@@ -288,7 +288,7 @@ fn f28_bytes_that_do_not_belong_in_a_log() {
 }
 
 #[test]
-fn f29_a_key_that_stands_twice() {
+fn f29_a_duplicate_key() {
     assert_snapshot!(planted(TALK, &format!("{TALK}raw {{\"type\":\"mode\",\"mode\":1,\"mode\":2}}")), @"line 7  F29 duplicate-key  warning: duplicate key `mode`");
 }
 
@@ -301,7 +301,7 @@ fn f30_values_nested_too_deep() {
 }
 
 #[test]
-fn findings_come_in_file_order_and_say_how_bad_they_are() {
+fn findings_are_in_file_order_with_severity() {
     let findings =
         session(&with("r1 <- a1  result t1 \"ok\"\na2 <- r1", "raw nonsense\na2 <- ?gone")).findings();
     let lines: Vec<u64> = findings.iter().filter_map(|finding| finding.at).map(|at| at.line_no).collect();

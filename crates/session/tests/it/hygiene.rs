@@ -9,7 +9,7 @@ use threadline_testkit::log;
 use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
 
 #[test]
-fn h01_half_a_surrogate_pair_is_no_text_and_loses_nothing_else() {
+fn h01_a_lone_surrogate_is_replaced() {
     let notation = r#"
 u1        user   "before \udcb2 after"
 a1 <- u1  reply  m1 text "I see \ud83d here."
@@ -23,7 +23,7 @@ a1 <- u1  reply  m1 text "I see \ud83d here."
 }
 
 #[test]
-fn h02_a_line_of_many_megabytes_is_a_line() {
+fn h02_a_line_of_many_megabytes_is_read() {
     let long = "y".repeat(4 << 20);
     let mut bytes = log("u1 user \"read it\"\na1 <- u1 reply m1 tool t1 Read\n");
     let result = r#"{"type":"tool_result","tool_use_id":"t1","content":"#;
@@ -41,7 +41,7 @@ fn h02_a_line_of_many_megabytes_is_a_line() {
 }
 
 #[test]
-fn h03_one_turn_of_many_replies_is_read_in_time() {
+fn h03_a_turn_of_many_replies_is_read_quickly() {
     let mut notation = String::from("u0 user \"go\"\n");
     for i in 1..=6000 {
         let before = if i == 1 { "u0".into() } else { format!("r{}", i - 1) };
@@ -58,7 +58,7 @@ fn h03_one_turn_of_many_replies_is_read_in_time() {
 }
 
 #[test]
-fn h04_a_last_line_that_is_half_written_is_kept_and_the_rest_is_read() {
+fn h04_a_truncated_last_line_is_kept() {
     let whole = log("u1 user \"hällo\"\na1 <- u1 reply m1 text \"Grüße.\"");
     let expected = turns_of(&Session::from_bytes(&whole));
     let last = log("u2 <- ?a1 user \"ünd?\"");
@@ -72,7 +72,7 @@ fn h04_a_last_line_that_is_half_written_is_kept_and_the_rest_is_read() {
 }
 
 #[test]
-fn h04_a_last_line_without_its_newline_counts() {
+fn h04_a_last_line_without_newline_is_read() {
     let mut bytes = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hi.\"");
     assert_eq!(bytes.pop(), Some(b'\n'));
     let session = Session::from_bytes(&bytes);
@@ -85,7 +85,7 @@ fn h04_a_last_line_without_its_newline_counts() {
 }
 
 #[test]
-fn h04_a_torn_line_that_was_written_on_to_takes_the_next_one_with_it() {
+fn h04_an_object_appended_to_a_torn_line_is_lost() {
     // The writer died in mid-line and the next one appended, so both objects are on one line, which Claude
     // Code skips. FIXME: the second object is complete and could be read.
     let session = session(
@@ -106,7 +106,7 @@ u2 <- u1  user   "still there?"
 }
 
 #[test]
-fn objects_that_are_glued_together_are_both_read() {
+fn concatenated_objects_are_both_read() {
     let session = session(
         r#"
 u1        user   "hi"
@@ -126,7 +126,7 @@ u2 <- ?a1 user   "bye"
 }
 
 #[test]
-fn h07_h08_paths_stand_in_the_lines_and_are_not_decoded() {
+fn h07_h08_paths_come_from_the_lines_and_are_not_decoded() {
     let session = session(
         r#"
 u1        user "hi"               cwd="D:\\OneDrive - Comp\\Name"
@@ -175,7 +175,7 @@ fn h16_an_empty_file_is_an_empty_session() {
 }
 
 #[test]
-fn h16_a_file_of_one_snapshot_or_summary_is_a_session_without_words() {
+fn h16_a_file_with_one_snapshot_or_summary_has_no_messages() {
     for line in [
         "snapshot u1",
         "summary \"Old\" leaf x",
@@ -190,7 +190,7 @@ fn h16_a_file_of_one_snapshot_or_summary_is_a_session_without_words() {
 }
 
 #[test]
-fn h16_marks_carriage_returns_and_nul_bytes_cost_nothing_but_themselves() {
+fn h16_byte_order_marks_carriage_returns_and_nul_bytes_are_ignored() {
     let plain = log("u1 user \"hi\"\na1 <- u1 reply m1 text \"Hi.\"");
     let expected = turns_of(&Session::from_bytes(&plain));
     let crlf = String::from_utf8(plain.clone()).unwrap().replace('\n', "\r\n").into_bytes();
@@ -205,7 +205,7 @@ fn h16_marks_carriage_returns_and_nul_bytes_cost_nothing_but_themselves() {
 }
 
 #[test]
-fn h16_bytes_that_are_no_text_are_shown_as_such() {
+fn h16_invalid_utf8_is_replaced() {
     let bytes = [
         &log("u1 user \"hi\"")[..],
         b"{\"type\":\"user\",\"uuid\":\"u2\",\"parentUuid\":\"u1\",\"message\":{\"content\":\"\xff!\"}}\n",
@@ -217,7 +217,7 @@ fn h16_bytes_that_are_no_text_are_shown_as_such() {
 }
 
 #[test]
-fn lines_that_are_no_conversation_do_not_break_one() {
+fn other_lines_do_not_break_a_conversation() {
     assert_snapshot!(turns(r#"
 raw // Source: elsewhere
 snapshot u1

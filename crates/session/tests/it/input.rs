@@ -1,7 +1,7 @@
 //! Tests of the classification of user entries, and of the turns that they open.
 
 use insta::assert_snapshot;
-use threadline_session::Input;
+use threadline_session::InputKind;
 
 use crate::render::{inputs, session, turns};
 
@@ -55,7 +55,7 @@ const STRINGS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_string_is_what_its_first_tag_says() {
+fn the_first_tag_determines_the_kind_of_a_string() {
     for (text, kind) in STRINGS {
         let content = serde_json::to_string(text).unwrap();
         assert_eq!(input(&content, ""), *kind, "{text}");
@@ -65,7 +65,7 @@ fn a_string_is_what_its_first_tag_says() {
 }
 
 #[test]
-fn what_claude_code_puts_in_is_meta_whatever_it_says() {
+fn injected_text_is_meta() {
     let meta = r#","isMeta":true"#;
     assert_eq!(input(r#""Continue from where you left off.""#, meta), "meta");
     assert_eq!(input(r#"[{"type":"text","text":"Base directory for this skill: /s"}]"#, meta), "meta");
@@ -75,7 +75,7 @@ fn what_claude_code_puts_in_is_meta_whatever_it_says() {
 }
 
 #[test]
-fn a_list_is_what_its_blocks_are_together() {
+fn the_blocks_determine_the_kind_of_a_list() {
     let text = |text: &str| format!(r#"{{"type":"text","text":{text:?}}}"#);
     let list = |blocks: &[String]| input(&format!("[{}]", blocks.join(",")), "");
     let image =
@@ -96,7 +96,7 @@ fn a_list_is_what_its_blocks_are_together() {
 }
 
 #[test]
-fn a_tool_result_is_one_whatever_stands_beside_it() {
+fn a_tool_result_with_other_blocks_is_a_tool_result() {
     let result = r#"{"type":"tool_result","tool_use_id":"t1","content":"ok"}"#;
     assert_eq!(input(&format!("[{result}]"), ""), "tool_result");
     assert_eq!(input(&format!(r#"[{result},{{"type":"text","text":"stop"}}]"#), ""), "tool_result");
@@ -105,7 +105,7 @@ fn a_tool_result_is_one_whatever_stands_beside_it() {
 }
 
 #[test]
-fn a_compact_summary_is_known_by_its_flag() {
+fn a_compact_summary_is_recognised_by_its_flag() {
     assert_eq!(
         input(r#""This session is being continued…""#, r#","isCompactSummary":true"#),
         "compact_summary"
@@ -114,7 +114,7 @@ fn a_compact_summary_is_known_by_its_flag() {
 }
 
 #[test]
-fn a_line_without_a_message_is_still_some_input() {
+fn a_line_without_a_message_is_input() {
     assert_snapshot!(inputs(r#"
 raw {"type":"user","uuid":"u1"}
 raw {"type":"user","uuid":"u2","message":null}
@@ -149,7 +149,7 @@ s1 system local_command "<command-name>/cost</command-name>"
 
 #[test]
 fn every_kind_is_typed_and_opens_a_turn_or_not() {
-    use Input::*;
+    use InputKind::*;
     let all = [
         Prompt,
         IdeSelection,
@@ -169,7 +169,7 @@ fn every_kind_is_typed_and_opens_a_turn_or_not() {
         CompactSummary,
         Meta,
     ];
-    let yes = |input: &Input| (input.is_typed(), input.opens_turn());
+    let yes = |input: &InputKind| (input.is_typed(), input.opens_turn());
     let names = |want: (bool, bool)| {
         all.iter().filter(|input| yes(input) == want).map(|input| input.name()).collect::<Vec<_>>().join(" ")
     };
@@ -228,7 +228,7 @@ u2 <- i1  user   "two"
 }
 
 #[test]
-fn a_silence_counts_from_the_newest_line_of_the_turn_before() {
+fn a_pause_is_measured_from_the_newest_line_of_the_previous_turn() {
     // The reply was written long before its result, but the result is recent.
     assert_snapshot!(turns(r#"
 u1        user   "one"
@@ -247,7 +247,7 @@ u2 <- a2  user   "two"            @+4m
 }
 
 #[test]
-fn without_timestamps_nobody_came_back() {
+fn without_timestamps_no_turn_is_a_resume() {
     assert_snapshot!(turns(r#"
 u1        user   "one"            -timestamp
 a1 <- u1  reply  m1 text "Done."  -timestamp
@@ -262,7 +262,7 @@ u2 <- a1  user   "two"            -timestamp @+1d
 }
 
 #[test]
-fn a_local_command_opens_no_turn_and_leaves_the_one_before_as_it_was() {
+fn a_local_command_opens_no_turn_and_does_not_change_the_previous_one() {
     assert_snapshot!(turns(r#"
 u1        user   "hi"
 a1 <- u1  reply  m1 text "Hi."
@@ -362,7 +362,7 @@ a4 <- u2  reply  m4 text "On."
 }
 
 #[test]
-fn a_line_that_names_its_source_is_what_the_source_says() {
+fn the_recorded_source_determines_the_kind() {
     for (text, more, kind) in [
         ("[Request interrupted by user is an odd text", r#","promptSource":"typed""#, "prompt"),
         ("<system-reminder> typed", r#","promptSource":"typed""#, "prompt"),
@@ -402,7 +402,7 @@ a2 <- n1  reply  m2 text "The task is done."
 }
 
 #[test]
-fn what_stands_before_the_first_prompt_has_none() {
+fn content_before_the_first_prompt_is_a_turn_without_prompt() {
     assert_snapshot!(turns(r#"
 x1 <- ?a0  reply m0 text "… and that was it."
 u1 <- x1   user  "thanks"
@@ -416,7 +416,7 @@ u1 <- x1   user  "thanks"
 }
 
 #[test]
-fn what_the_editor_says_waits_for_its_prompt() {
+fn editor_context_is_joined_to_its_prompt() {
     assert_snapshot!(turns(r#"
 u1        user   [text "<ide_opened_file>a.rs</ide_opened_file>"]
 u2 <- u1  user   "weave"
@@ -441,7 +441,7 @@ u5 <- u4  user   "more"
 }
 
 #[test]
-fn the_word_of_caution_before_a_command_belongs_to_its_turn() {
+fn the_caveat_before_a_command_belongs_to_its_turn() {
     assert_snapshot!(turns(r#"
 u1        user   "one"
 a1 <- u1  reply  m1 text "Done."
@@ -460,7 +460,7 @@ u4 <- c2  user   "<bash-input>ls</bash-input>"
 }
 
 #[test]
-fn what_runs_as_a_session_is_taken_up_again_belongs_to_the_next_turn() {
+fn session_start_hooks_belong_to_the_next_turn() {
     assert_snapshot!(turns(r#"
 u1        user   "one"
 a1 <- u1  reply  m1 text "Done."
@@ -481,7 +481,7 @@ pr-link 7 ada/loom @+4h
 }
 
 #[test]
-fn a_picture_and_the_words_about_it_are_one_prompt() {
+fn an_image_and_its_text_are_one_prompt() {
     assert_snapshot!(turns(r#"
 u1        user   [text "<ide_opened_file>The user opened /a.</ide_opened_file>"]
 u2 <- u1  user   [image png]
@@ -507,13 +507,13 @@ fn steering(notation: &str) -> String {
     let session = session(notation);
     let lines = (0..session.entries().len()).filter_map(|idx| {
         let line_no = session.entries()[idx].at().line_no;
-        Some(format!("line {line_no}: {}", session.steering(idx)?))
+        Some(format!("line {line_no}: {}", session.steering_prompt(idx)?))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn what_is_taken_out_of_the_queue_steers_the_turn_unless_a_line_of_its_own_says_it() {
+fn a_removed_prompt_steers_the_turn_unless_it_has_its_own_line() {
     // Task notifications use the same queue, and do not steer a turn.
     assert_snapshot!(steering(r#"
 u1        user   "one"
@@ -558,7 +558,7 @@ queue remove
 }
 
 #[test]
-fn a_prompt_that_an_attachment_repeats_does_not_steer_a_second_time() {
+fn a_prompt_repeated_by_an_attachment_does_not_steer() {
     assert_snapshot!(steering(r#"
 u1        user   "go"
 queue enqueue "also this"
@@ -570,7 +570,7 @@ queue remove "and that"
 }
 
 #[test]
-fn claude_codes_own_numbers_decide_where_turns_begin() {
+fn recorded_turn_numbers_determine_the_turns() {
     assert_snapshot!(turns(r#"
 u1        user   "one"            +{"turnPosition":{"promptIndex":1,"turnIndex":1}}
 a1 <- u1  reply  m1 text "Done."

@@ -1,6 +1,6 @@
 //! Tests of the relations between sessions.
 
-use threadline_session::{Fork, Session, fork};
+use threadline_session::{ForkPoint, Session, fork_point};
 use threadline_testkit::log_of;
 
 use crate::render::session;
@@ -24,20 +24,20 @@ a1 <- u1  reply  m1 text "Hi."      cwd=/home/ada/elsewhere
 u3 <- a1  user   "right"
 "#,
     ));
-    assert_eq!(fork(&first, &later), Some(Fork { shared: 2, at: 2 }));
+    assert_eq!(fork_point(&first, &later), Some(ForkPoint { shared: 2, last_shared: 2 }));
     assert_eq!(later.id().as_deref(), Some("s2"));
 }
 
 #[test]
-fn sessions_that_share_nothing_are_no_forks() {
+fn sessions_without_shared_entries_are_not_forks() {
     let other = session("x1 user \"hello\"\ny1 <- x1 reply m9 text \"Hi.\"");
-    assert_eq!(fork(&session(FIRST), &other), None);
-    assert_eq!(fork(&Session::new(), &other), None);
-    assert_eq!(fork(&other, &Session::new()), None);
+    assert_eq!(fork_point(&session(FIRST), &other), None);
+    assert_eq!(fork_point(&Session::new(), &other), None);
+    assert_eq!(fork_point(&other, &Session::new()), None);
 }
 
 #[test]
-fn a_fork_may_say_where_it_comes_from() {
+fn a_fork_may_record_its_origin() {
     let marked = session(r#"u9 user "hello" +{"forkedFrom":{"sessionId":"s0","messageUuid":"u1"}}"#);
     assert_eq!(marked.forked_from().as_deref(), Some("s0"));
     assert_eq!(session(FIRST).forked_from(), None);
@@ -53,7 +53,7 @@ fn previous(id: &str, notation: &str) -> Option<String> {
 }
 
 #[test]
-fn the_first_line_may_still_carry_the_id_of_the_session_before() {
+fn the_first_line_may_have_the_id_of_the_previous_session() {
     // The id changes in mid-conversation, as when plan mode ends.
     assert_eq!(
         previous("s2", "u1 user \"go\" session=s1\na1 <- u1 reply m1 text \"On.\" session=s2").as_deref(),
@@ -66,7 +66,7 @@ fn the_first_line_may_still_carry_the_id_of_the_session_before() {
 }
 
 #[test]
-fn without_a_name_the_last_line_says_which_session_it_is() {
+fn without_a_file_name_the_last_line_determines_the_id() {
     let session =
         session("u1 user \"go\" session=s1\na1 <- u1 reply m1 text \"On.\" session=s2\nsnapshot u1");
     assert_eq!(session.id().as_deref(), Some("s2"));

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use threadline_entry::{Kind, Lines, parse_line};
-use threadline_session::{ClientVersion, Family, Session};
+use threadline_entry::{Kind, LineReader, parse_line};
+use threadline_session::{ClientVersion, Session, SessionFamily};
 
 use crate::render::{findings_of, paths_of, turns_of};
 
@@ -100,7 +100,7 @@ fn a_log() -> impl Strategy<Value = String> {
 }
 
 /// Renders the result of every query of a session.
-fn told(session: &Session) -> String {
+fn query_all(session: &Session) -> String {
     let replies: Vec<_> = session
         .replies()
         .iter()
@@ -123,14 +123,14 @@ fn told(session: &Session) -> String {
 
 proptest! {
     #[test]
-    fn any_log_can_be_asked_anything(log in a_log()) {
+    fn no_query_panics_on_any_log(log in a_log()) {
         let session = Session::from_bytes(log.as_bytes());
-        told(&session);
-        Family::new(session, Vec::new());
+        query_all(&session);
+        SessionFamily::new(session, Vec::new());
     }
 
     #[test]
-    fn every_line_of_the_tree_has_one_place(log in a_log()) {
+    fn every_message_is_in_one_place(log in a_log()) {
         let session = Session::from_bytes(log.as_bytes());
         let thread = session.thread();
         let side = thread.leaf.is_some_and(|leaf| session.is_sidechain(leaf));
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn the_way_up_ends_and_the_way_down_leads_back(log in a_log()) {
+    fn parents_and_children_are_consistent(log in a_log()) {
         let session = Session::from_bytes(log.as_bytes());
         let n = session.entries().len();
         for idx in 0..n {
@@ -191,10 +191,10 @@ proptest! {
     }
 
     #[test]
-    fn a_session_that_grows_is_the_session_that_was_read(log in a_log(), cut in 0..200usize) {
+    fn an_incremental_session_equals_one_read_at_once(log in a_log(), cut in 0..200usize) {
         let whole = Session::from_bytes(log.as_bytes());
         let mut grown = Session::new();
-        let mut lines = Lines::new(log.as_bytes());
+        let mut lines = LineReader::new(log.as_bytes());
         let mut at = 0;
         while let Ok(Some(line)) = lines.next() {
             parse_line(&line, |entry, findings| {
@@ -202,15 +202,15 @@ proptest! {
                 at += 1;
                 if at == cut % 24 {
                     // Queries do not change the session.
-                    told(&grown);
+                    query_all(&grown);
                 }
             });
         }
-        prop_assert_eq!(told(&grown), told(&whole));
+        prop_assert_eq!(query_all(&grown), query_all(&whole));
     }
 
     #[test]
-    fn any_bytes_are_a_session(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'{'), Just(b'"'), any::<u8>()], 0..300)) {
-        told(&Session::from_bytes(&bytes));
+    fn no_query_panics_on_any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'{'), Just(b'"'), any::<u8>()], 0..300)) {
+        query_all(&Session::from_bytes(&bytes));
     }
 }

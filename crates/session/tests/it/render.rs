@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
-use threadline_session::{Agent, ClientVersion, Family, Parent, Session, Spawn, Turn};
+use threadline_session::{Agent, ClientVersion, ParentLink, Session, SessionFamily, Spawn, Turn};
 use threadline_testkit::log;
 
 pub(crate) fn session(notation: &str) -> Session {
@@ -70,7 +70,7 @@ fn reply_text(session: &Session, turn: &Turn, reply: usize) -> String {
 /// Renders the tree, with each entry below its parent.
 pub(crate) fn tree(notation: &str) -> String {
     fn below(session: &Session, idx: usize, depth: usize, out: &mut String) {
-        let mark = if session.parent(idx) == Parent::Dangling { "  (parent missing)" } else { "" };
+        let mark = if session.parent(idx) == ParentLink::Dangling { "  (parent missing)" } else { "" };
         writeln!(out, "{}{}{mark}", "  ".repeat(depth), name(session, idx)).unwrap();
         for child in session.children(idx) {
             below(session, child, depth + 1, out);
@@ -161,7 +161,7 @@ pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agen
 }
 
 /// Renders a family: each agent, the call that started it, and its conversation.
-pub(crate) fn agents(family: &Family) -> String {
+pub(crate) fn agents(family: &SessionFamily) -> String {
     let mut out = String::new();
     for (i, agent) in family.agents.iter().enumerate() {
         let spawn = agent.spawn.as_ref().map_or("an unknown call".into(), |spawn| {

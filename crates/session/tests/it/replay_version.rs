@@ -61,7 +61,7 @@ u2 <- a1  user   "early" @10:00:05
 }
 
 #[test]
-fn of_lines_of_one_moment_the_oldest_versions_take_the_first() {
+fn of_equal_timestamps_the_oldest_versions_use_the_first() {
     let command = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 text "First."
@@ -82,7 +82,7 @@ c2 <- c1  user   "command" @10:00:05
 }
 
 #[test]
-fn recover_beside() {
+fn recover_sibling_lines() {
     let parallel = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -294,7 +294,7 @@ r1 <- a1  result t1 "found"
 }
 
 #[test]
-fn bare_exit_plan_mode() {
+fn strip_exit_plan_mode() {
     let plan = r##"
 u1        user   "plan"
 a1 <- u1  reply  m1 tool t1 ExitPlanMode {"plan":"# Plan","allowedPrompts":[]}
@@ -360,7 +360,7 @@ a4 <- a3  reply  m1 text "So."
 }
 
 #[test]
-fn bare_send_message() {
+fn strip_send_message() {
     let message = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 SendMessage {"to":"mate","message":"hi","extra":1,"type":"message","recipient":"mate","content":"hi"}
@@ -379,7 +379,7 @@ r1 <- a1  result t1 "sent"
 }
 
 #[test]
-fn the_input_of_an_old_send_message_is_the_models_own() {
+fn the_input_of_an_old_send_message_is_unchanged() {
     let message = r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 SendMessage {"type":"message","recipient":"mate","content":"hi"}
@@ -436,7 +436,7 @@ fn keep_interrupted_calls() {
 }
 
 #[test]
-fn calls_that_a_prompt_follows_are_not_kept() {
+fn calls_followed_by_a_prompt_are_not_kept() {
     let resumed = format!("{KILLED}u2 <- r1  user \"on\"\n");
     assert_eq!(sent("2.1.250", &resumed), sent("2.1.325", &resumed));
 }
@@ -524,7 +524,7 @@ a2 <- h1  reply  m2 text "Done." model=claude-sonnet-4-5
 }
 
 #[test]
-fn newer_models_get_reminders_in_messages_of_their_own() {
+fn newer_models_get_reminders_in_separate_messages() {
     let newer = reminded("claude-opus-5-5", "\"ok\"", "attach date");
     assert_eq!(sent("2.1.250", &newer), sent("2.1.300", &newer));
 }

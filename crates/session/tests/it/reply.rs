@@ -36,7 +36,7 @@ a3 <- a2  reply  m1 tool t2 Bash
 }
 
 #[test]
-fn usage_counts_once_and_the_largest_counts() {
+fn the_largest_usage_counts_once() {
     assert_snapshot!(replies(r#"
 a1        reply m1 thinking "Hm."   usage={"output_tokens":1}
 a2 <- a1  reply m1 text "So."       usage={"output_tokens":250}
@@ -55,7 +55,7 @@ raw {"type":"assistant","uuid":"d1","parentUuid":"c2","message":{"id":"m4","cont
 }
 
 #[test]
-fn lines_without_a_message_id_are_replies_of_their_own() {
+fn lines_without_a_message_id_are_separate_replies() {
     assert_snapshot!(replies(r#"
 raw {"type":"assistant","uuid":"a1","parentUuid":null,"message":{"content":[{"type":"text","text":"one"}]}}
 raw {"type":"assistant","uuid":"a2","parentUuid":"a1","message":{"id":null,"content":[{"type":"text","text":"two"}]}}
@@ -68,7 +68,7 @@ raw {"type":"assistant","uuid":"a3","parentUuid":"a2"}
 }
 
 #[test]
-fn a_reply_that_was_written_out_again_comes_back_once() {
+fn a_duplicated_reply_is_returned_once() {
     assert_snapshot!(replies(r#"
 a1        reply m1 thinking "Hm."
 a2 <- a1  reply m1 text "So."
@@ -85,7 +85,7 @@ fn a_line_with_several_blocks_keeps_all_of_them() {
 }
 
 #[test]
-fn what_claude_code_wrote_itself_is_synthetic() {
+fn generated_replies_are_synthetic() {
     let session = session(
         r#"
 a1        reply m1 text "API Error: 529"  model=<synthetic> +{"isApiErrorMessage":true}
@@ -98,7 +98,7 @@ a2 <- a1  reply m2 text "Here."
 }
 
 #[test]
-fn a_reply_beside_the_walk_is_whole() {
+fn a_reply_includes_lines_off_the_path() {
     // The parent of the next prompt is the first line. The second line still belongs to the reply.
     assert_snapshot!(turns(r#"
 u1        user   "go"
@@ -117,7 +117,7 @@ a3 <- u2  reply  m2 text "On."
 }
 
 #[test]
-fn a_line_of_nothing_is_no_message_wherever_its_reply_goes_on() {
+fn an_empty_line_of_a_reply_is_not_a_message() {
     assert_snapshot!(
         replay(
             r#"

@@ -2,7 +2,7 @@
 
 use threadline_entry::{Code, Finding};
 use threadline_session::Session;
-use threadline_testkit::{Lot, log, secrets};
+use threadline_testkit::{SeededRandom, log, secrets};
 
 fn found(bytes: &[u8]) -> Vec<(u64, String)> {
     let findings = Session::from_bytes(bytes).findings();
@@ -16,7 +16,7 @@ fn token() -> String {
 }
 
 #[test]
-fn a_secret_is_found_in_whatever_a_line_says() {
+fn secrets_are_found_in_all_text_of_a_line() {
     let token = token();
     let lines = format!(
         "u1 user \"push with {token}\"\na1 <- u1 reply m1 tool t1 Bash {{\"command\":\"x\\n{token}\"}}\n\
@@ -29,7 +29,7 @@ fn a_secret_is_found_in_whatever_a_line_says() {
 }
 
 #[test]
-fn escapes_hide_nothing() {
+fn secrets_are_found_in_escaped_text() {
     let token = token();
     let (head, tail) = token.split_at(2);
     let escaped: String = tail.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
@@ -38,8 +38,8 @@ fn escapes_hide_nothing() {
 }
 
 #[test]
-fn ids_signatures_and_images_are_none() {
-    let mut lot = Lot::new(5);
+fn ids_signatures_and_images_are_not_secrets() {
+    let mut lot = SeededRandom::new(5);
     // Base64 data may contain any text between its slashes.
     let signature = format!("{}/{}/{}==", lot.text('b', 300), token(), lot.text('b', 300));
     let lines = format!(

@@ -1,18 +1,18 @@
 //! Tests of the rules of a sound session: one fault per rule, and its message.
 
-use threadline_session::{Session, Soundness};
+use threadline_session::{Session, SoundnessChecker};
 use threadline_testkit::log;
 
-fn rules(notation: &str) -> Soundness {
-    let mut rules = Soundness::of_session("s1");
+fn checker(notation: &str) -> SoundnessChecker {
+    let mut rules = SoundnessChecker::of_session("s1");
     for entry in Session::from_bytes(&log(notation)).entries() {
         rules.push(entry);
     }
     rules
 }
 
-fn told(notation: &str, whole: bool) -> Vec<String> {
-    rules(notation).breaches(whole).iter().map(ToString::to_string).collect()
+fn violations(notation: &str, whole: bool) -> Vec<String> {
+    checker(notation).violations(whole).iter().map(ToString::to_string).collect()
 }
 
 const SOUND: &str = r#"
@@ -30,12 +30,12 @@ last-prompt "thanks" leaf u2
 "#;
 
 #[test]
-fn a_sound_session_breaks_none() {
-    assert_eq!(told(SOUND, true), [""; 0]);
+fn a_sound_session_has_no_violations() {
+    assert_eq!(violations(SOUND, true), [""; 0]);
 }
 
 #[test]
-fn each_fault_is_told() {
+fn each_fault_is_reported() {
     for (fault, replaced, by) in [
         ("line 1: the line is a second root (rule 1)", "u2 <- y1  user", "u2        user"),
         ("line 2: the parent does not precede the line (rule 2)", "a1 <- u1", "a1 <- ?x"),
@@ -88,22 +88,26 @@ fn each_fault_is_told() {
     ] {
         let broken = SOUND.replace(replaced, by);
         assert_ne!(broken, SOUND, "{fault}");
-        assert!(told(&broken, true).contains(&fault.to_owned()), "{fault}\n{:#?}", told(&broken, true));
+        assert!(
+            violations(&broken, true).contains(&fault.to_owned()),
+            "{fault}\n{:#?}",
+            violations(&broken, true)
+        );
     }
 }
 
 #[test]
-fn branches_count_where_the_whole_is_asked_for() {
+fn branches_are_checked_with_the_whole_log() {
     let branched = SOUND.replace("a4 <- r2", "a9 <- r2  reply  m9 text \"Wait.\"\na4 <- r2");
-    assert_eq!(told(&branched, false), [""; 0]);
-    assert_eq!(told(&branched, true), ["line 7: the message is outside the conversation (rule 3)"]);
+    assert_eq!(violations(&branched, false), [""; 0]);
+    assert_eq!(violations(&branched, true), ["line 7: the message is outside the conversation (rule 3)"]);
 }
 
 #[test]
-fn thinking_is_whole_or_gone() {
-    let before = rules(SOUND).baseline();
+fn thinking_is_unchanged_or_removed() {
+    let before = checker(SOUND).baseline();
     let touched = |notation: &str| -> Vec<String> {
-        rules(notation).touched_replies(&before).iter().map(ToString::to_string).collect()
+        checker(notation).changed_replies(&before).iter().map(ToString::to_string).collect()
     };
     assert_eq!(touched(SOUND), [""; 0]);
     let gone =
@@ -117,23 +121,23 @@ fn thinking_is_whole_or_gone() {
     assert_eq!(touched(&model), ["line 7: the model of the reply was changed (rule 9)"]);
     // A reply with pending results needs its thinking.
     let open: String = SOUND.lines().take(7).map(|line| format!("{line}\n")).collect();
-    let before = rules(&open).baseline();
+    let before = checker(&open).baseline();
     let gone: String = gone.lines().take(7).map(|line| format!("{line}\n")).collect();
     let touched: Vec<String> =
-        rules(&gone).touched_replies(&before).iter().map(ToString::to_string).collect();
+        checker(&gone).changed_replies(&before).iter().map(ToString::to_string).collect();
     assert_eq!(touched, ["line 3: the reply has pending results, but its thinking was removed (rule 8)"]);
 }
 
 #[test]
-fn what_was_wrong_before_is_not_new() {
+fn existing_violations_are_not_new() {
     let broken = SOUND.replace("\"list and count\"", "\"\"");
-    let before = rules(&broken).baseline();
-    assert!(rules(&broken).new_breaches(&before).is_empty());
-    assert_eq!(rules(&broken.replace("text \"One file.\"", "text \"\"")).new_breaches(&before).len(), 1);
+    let before = checker(&broken).baseline();
+    assert!(checker(&broken).new_violations(&before).is_empty());
+    assert_eq!(checker(&broken.replace("text \"One file.\"", "text \"\"")).new_violations(&before).len(), 1);
 }
 
 #[test]
-fn the_last_line_that_is_no_progress_is_the_conversations() {
+fn the_last_line_except_progress_must_be_in_the_conversation() {
     let log = "u1 user \"a\"\na1 <- u1 reply m1 text \"b\"\nu2 <- u1 user \"c\"\np1 <- a1 progress bash t1\n";
-    assert_eq!(told(log, false), ["line 3: the last line is not part of the conversation (rule 3)"]);
+    assert_eq!(violations(log, false), ["line 3: the last line is not part of the conversation (rule 3)"]);
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, Family, Session};
+use threadline_session::{Agent, Session, SessionFamily};
 use threadline_testkit::log;
 
 use crate::render::{
@@ -25,7 +25,7 @@ r1 <- a3  result t1 "src/main.rs:9"
 }
 
 #[test]
-fn of_a_session_that_was_written_out_again_each_copy_is_told_by_itself() {
+fn the_copies_of_a_duplicated_session_are_separate() {
     // The second copy lacks one of two parallel calls.
     assert_snapshot!(paths(r#"
 u1        user   "go"
@@ -103,7 +103,7 @@ a3 <- r2  reply  m2 text "Seen."
 }
 
 #[test]
-fn s03_a_parent_that_was_never_written_cuts_nothing_off() {
+fn s03_a_missing_parent_does_not_end_the_conversation() {
     let notation = r#"
 u1           user   "first"
 a1 <- u1     reply  m1 text "one"
@@ -127,7 +127,7 @@ a2 <- u2     reply  m2 text "two"
 }
 
 #[test]
-fn s03_what_hangs_below_a_line_and_stands_before_it_is_no_parent() {
+fn s03_a_descendant_on_an_earlier_line_is_not_a_parent() {
     assert_snapshot!(paths(r#"
 u1        user   "go"
 p1 <- ?a1 progress bash t1
@@ -137,7 +137,7 @@ r1 <- a1  result t1 "ok"
 }
 
 #[test]
-fn s04_of_two_children_that_live_both_can_be_reached() {
+fn s04_both_of_two_children_are_reachable() {
     assert_snapshot!(paths(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 text "left?"
@@ -152,7 +152,7 @@ a3 <- u3  reply  m3 text "went right"
 }
 
 #[test]
-fn s05_circles_end() {
+fn s05_cycles_are_broken() {
     let notation = r#"
 u1 <- a2  user   "round"
 a1 <- u1  reply  m1 text "and"
@@ -173,7 +173,7 @@ x1 <- x1  user   "my own parent"
 }
 
 #[test]
-fn s06_a_branch_that_is_written_twice_is_read_once() {
+fn s06_a_duplicated_branch_is_read_once() {
     let notation = r#"
 u1        user   "hello"
 u1        user   "hello"            +{"forkedFrom":{"sessionId":"s0","messageUuid":"u1"}}
@@ -191,7 +191,7 @@ r1 <- a1  result t1 "ok"            +{"forkedFrom":{"sessionId":"s0","messageUui
 }
 
 #[test]
-fn a_log_that_holds_itself_twice_is_read_once() {
+fn a_duplicated_log_is_read_once() {
     let once = log(r#"
 u1        user   "hello"
 a1 <- u1  reply  m1 text "Hi."
@@ -203,7 +203,7 @@ u2 <- a1  user   "bye"
 }
 
 #[test]
-fn a_uuid_that_comes_again_with_other_words_is_a_branch() {
+fn a_repeated_uuid_with_other_content_is_a_branch() {
     assert_snapshot!(paths(r#"
 u1        user   "hello"
 a1 <- u1  reply  m1 text "Hi."
@@ -216,7 +216,7 @@ a2 <- a1  reply  m2 text "Hm?"
 }
 
 #[test]
-fn s07_what_was_rewound_stays_in_its_branch_after_a_fork() {
+fn s07_a_rewound_branch_stays_a_branch_after_a_fork() {
     let session = session(
         r#"
 u1        user   "try"              +{"forkedFrom":{"sessionId":"s0","messageUuid":"u1"}}
@@ -269,7 +269,7 @@ snapshot a1 update
 }
 
 #[test]
-fn s10_the_title_of_another_session_is_not_ours() {
+fn s10_the_title_of_another_session_is_ignored() {
     let title = |notation: &str| session(notation).title().map(|title| title.into_owned());
     let other = r#"summary "The other one" leaf u9"#;
     let own = r#"summary "This one" leaf a1"#;
@@ -296,7 +296,7 @@ fn s11_agents_nest_to_any_depth_and_an_interrupted_spawn_has_no_result() {
     };
     let files = (1..=79).rev().map(|i| agent(&format!("a{i}"), Some(&format!("t{i}")), &calls(i)));
     let main = session("u0 user \"dig\"\na0 <- u0 reply m0 tool t1 Agent {\"prompt\":\"dig\"}");
-    let family = Family::new(main, files.collect());
+    let family = SessionFamily::new(main, files.collect());
     let mut depth = 0;
     let mut at = None;
     while let Some(next) = family.spawned_by(at, &format!("t{}", depth + 1)).next() {
@@ -308,7 +308,7 @@ fn s11_agents_nest_to_any_depth_and_an_interrupted_spawn_has_no_result() {
 }
 
 #[test]
-fn s12_a_queued_prompt_steers_the_turn_that_is_under_way() {
+fn s12_a_queued_prompt_steers_the_current_turn() {
     assert_snapshot!(turns(r#"
 u1        user    "refactor"
 a1 <- u1  reply   m1 tool t1 Bash
@@ -331,7 +331,7 @@ u2 <- a2  user    "thanks"
 }
 
 #[test]
-fn s12_a_queued_prompt_may_hold_an_image() {
+fn s12_a_queued_prompt_may_contain_an_image() {
     assert_snapshot!(turns(r#"
 u1        user    "draw"
 a1 <- u1  reply   m1 tool t1 Bash
@@ -347,7 +347,7 @@ a2 <- q1  reply   m2 text "I see."
 }
 
 #[test]
-fn s13_many_children_of_one_moment_stay_in_file_order() {
+fn s13_children_with_equal_timestamps_stay_in_file_order() {
     let notation = r#"
 b1        boundary auto                   @10:00:00
 c1 <- b1  compact-summary "So far."       @10:00:00
@@ -376,7 +376,7 @@ a1 <- r1  reply  m1 text "Thanks."
 }
 
 #[test]
-fn s15_the_agent_of_a_compaction_has_parents_in_the_main_file_and_counts_for_itself() {
+fn s15_the_agent_of_a_compaction_is_separate_from_the_main_log() {
     let main = session(
         r#"
 u1        user   "long"
@@ -396,7 +396,7 @@ x4 <- x3   reply m2 text "<summary>In short.</summary>" sidechain agent=acompact
 "#,
     );
     assert!(is_sound(&summarizer.session));
-    let family = Family::new(main, vec![Agent { kind: AgentKind::Compaction, ..summarizer }]);
+    let family = SessionFamily::new(main, vec![Agent { kind: AgentKind::Compaction, ..summarizer }]);
     assert_snapshot!(agents(&family), @r"
     acompact-1f Compaction started by an unknown call
       thread: x1 x2 x3 x4
@@ -406,7 +406,7 @@ x4 <- x3   reply m2 text "<summary>In short.</summary>" sidechain agent=acompact
 }
 
 #[test]
-fn s16_a_record_of_next_week_is_kept_and_changes_nothing() {
+fn s16_an_unknown_record_is_kept_and_ignored() {
     let types = "mode last-prompt bridge-session atis-latch history-suppression frame-link file-history-delta \
                  artifact-state cost-state permission-mode api-request-shape tools-used hologram";
     let records: String =
@@ -421,7 +421,7 @@ fn s16_a_record_of_next_week_is_kept_and_changes_nothing() {
 }
 
 #[test]
-fn s16_an_entry_of_next_week_may_stand_in_the_chain() {
+fn s16_an_unknown_entry_can_be_in_the_chain() {
     let notation = r#"
 u1        user   "hi"
 raw {"type":"hologram","uuid":"h1","parentUuid":"u1","timestamp":"2026-01-01T10:00:01.500Z"}
@@ -437,7 +437,7 @@ a1 <- ?h1 reply  m1 text "hi"
 }
 
 #[test]
-fn s17_lines_without_uuids_are_a_conversation_all_the_same() {
+fn s17_lines_without_uuids_are_a_conversation() {
     let notation = r#"
 raw {"type":"user","timestamp":"2024-01-01T10:00:00Z","message":{"content":"Fix the login"}}
 raw {"type":"assistant","timestamp":"2024-01-01T10:00:05Z","message":{"content":[{"type":"text","text":"Looking."}]}}
@@ -476,7 +476,7 @@ summary "A title" leaf r1
 }
 
 #[test]
-fn a_left_call_and_its_late_result_stay_together() {
+fn an_abandoned_call_and_its_late_result_stay_together() {
     assert_snapshot!(paths(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -490,7 +490,7 @@ a2 <- u2  reply  m2 text "Stopped."
 }
 
 #[test]
-fn a_skill_that_a_parallel_call_brought_in_is_no_branch() {
+fn a_skill_injected_by_a_parallel_call_is_not_a_branch() {
     assert_snapshot!(paths(r#"
 u1        user   "use the skill and look"
 a1 <- u1  reply  m1 tool t1 Skill {"command":"golang"}
@@ -503,7 +503,7 @@ a3 <- r2  reply  m2 text "Ready."
 }
 
 #[test]
-fn what_hangs_beside_the_conversation_may_stand_before_what_it_hangs_on() {
+fn an_attached_entry_may_precede_its_parent() {
     let notation = r#"
 u1         user     "why?"
 p1 <- ?a2  progress bash t1
@@ -517,7 +517,7 @@ a1 <- u1   reply    m1 thinking "Hm."
 }
 
 #[test]
-fn a_local_command_that_nothing_continues_is_no_branch() {
+fn a_local_command_without_continuation_is_not_a_branch() {
     assert_snapshot!(paths(r#"
 u1        user   "one"
 a1 <- u1  reply  m1 text "Done."

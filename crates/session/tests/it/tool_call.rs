@@ -30,7 +30,7 @@ fn outcome(result: &str) -> &'static str {
 }
 
 #[test]
-fn outcomes_are_read_from_the_shapes_that_real_results_have() {
+fn outcomes_of_real_results() {
     let refused =
         "\"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. …\" error";
     let table = [
@@ -79,7 +79,7 @@ fn a_call_without_a_result_is_missing_one() {
 }
 
 #[test]
-fn a_call_takes_from_its_line_to_the_line_of_its_result() {
+fn duration_is_from_the_call_to_its_result() {
     assert_snapshot!(calls(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Bash
@@ -115,7 +115,7 @@ a2 <- r1  reply  m2 text "Done."
 }
 
 #[test]
-fn a_result_that_stands_before_its_call_is_found() {
+fn a_result_before_its_call_is_found() {
     assert_snapshot!(calls(r#"
 r1 <- ?a1 result t1 "early"
 a1        reply  m1 tool t1 Bash
@@ -123,7 +123,7 @@ a1        reply  m1 tool t1 Bash
 }
 
 #[test]
-fn a_session_that_was_written_out_again_holds_each_call_once() {
+fn a_duplicated_session_has_each_call_once() {
     // 2.1.11 to 2.1.14 in an IDE: new uuids, the same message ids, tool ids and times.
     let notation = r#"
 u1        user   "go"
@@ -151,7 +151,7 @@ b3 <- s1  reply  m2 text "Done."
 }
 
 #[test]
-fn parallel_calls_that_were_written_out_again_keep_their_results() {
+fn duplicated_parallel_calls_keep_their_results() {
     assert_snapshot!(paths(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Read
@@ -186,7 +186,7 @@ a4 <- r3  reply  m2 text "Done."
 }
 
 #[test]
-fn another_reply_that_uses_an_id_again_makes_another_call() {
+fn an_id_reused_by_another_reply_is_another_call() {
     // Seen with gateways that count their calls from zero in each reply.
     let notation = r#"
 u1        user   "go"
@@ -217,7 +217,7 @@ a4 <- r3  reply  m3 text "Done."
 }
 
 #[test]
-fn calls_without_ids_are_calls_all_the_same() {
+fn calls_without_ids_are_calls() {
     assert_snapshot!(calls(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 [{"type":"tool_use","name":"Read"}, {"type":"tool_use","name":"Write","id":""}]
@@ -229,7 +229,7 @@ r1 <- a1  user   [{"type":"tool_result","content":"for whom?"}]
 }
 
 #[test]
-fn one_line_may_hold_several_calls_and_several_results() {
+fn one_line_may_contain_several_calls_and_results() {
     assert_snapshot!(calls(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 [text "Both.", tool t1 Read, tool t2 Read]
@@ -241,7 +241,7 @@ r1 <- a1  user   [result t2 "B", result t1 "A" error, text "and stop"]
 }
 
 #[test]
-fn a_turn_is_open_while_a_call_waits_or_its_answer_was_not_read() {
+fn a_turn_is_open_while_a_call_is_pending_or_its_result_unread() {
     let open = |rest: &str| {
         let session = session(&format!("u1 user \"go\"\n{rest}"));
         session.turns()[0].is_open(&session)
@@ -265,7 +265,7 @@ fn a_turn_is_open_while_a_call_waits_or_its_answer_was_not_read() {
 }
 
 #[test]
-fn a_call_stopped_while_it_ran_is_told_from_one_that_was_refused_by_the_line_after_it() {
+fn a_later_line_distinguishes_interrupted_from_denied_calls() {
     // Both have the same result. Another call of the reply finished before.
     let stopped = |interrupted: &str| {
         calls(&format!(

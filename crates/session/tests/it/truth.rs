@@ -7,12 +7,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use threadline_entry::{Code, Json, JsonKind, Severity};
-use threadline_session::{ClientVersion, Family, ReplayMessage, Session};
+use threadline_session::{ClientVersion, ReplayMessage, Session, SessionFamily};
 use threadline_testkit::{shared, shared_logs};
 
 /// Returns the sessions with a recorded replay by a version: their name, their log, and the digest of the
 /// request.
-fn truths(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
+fn recorded_replays(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
     let truth = shared.join(format!("truth/replay-{version}.jsonl"));
     let truth = std::fs::read_to_string(truth).expect("the truth");
     let truths = truth.lines().map(|line| {
@@ -25,11 +25,11 @@ fn truths(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
 }
 
 /// Compares our replay for a version with the requests that this version sent, session by session.
-fn compare_with_truth(version: &str) {
+fn compare_with_recorded(version: &str) {
     let Some(shared) = shared() else { return };
     let client: ClientVersion = version.parse().unwrap();
     let mut wrong = String::new();
-    for (file, session, want) in truths(&shared, version) {
+    for (file, session, want) in recorded_replays(&shared, version) {
         let got = session.replay(client).map_or(Value::Null, |messages| digest(&messages));
         if got != want {
             let place = |digest: &Value, i: usize| digest.get(i).map_or("the end".into(), Value::to_string);
@@ -41,20 +41,20 @@ fn compare_with_truth(version: &str) {
 }
 
 #[test]
-fn a_replay_is_what_claude_code_2_1_197_sends() {
-    compare_with_truth("2.1.197");
+fn a_replay_equals_the_request_of_2_1_197() {
+    compare_with_recorded("2.1.197");
 }
 
 #[test]
-fn a_replay_is_what_claude_code_2_1_325_sends() {
-    compare_with_truth("2.1.325");
+fn a_replay_equals_the_request_of_2_1_325() {
+    compare_with_recorded("2.1.325");
 }
 
 #[test]
 fn a_session_that_claude_code_resumes_fully_is_sound() {
     let Some(shared) = shared() else { return };
     let mut wrong = String::new();
-    for (file, session, _) in truths(&shared, "2.1.197") {
+    for (file, session, _) in recorded_replays(&shared, "2.1.197") {
         // A resume does lose unanswered calls and unreadable lines. Secrets do not affect it.
         let lossy = |code: Code| matches!(code, Code::OrphanCall | Code::BrokenLine);
         let faults = session.faults();
@@ -68,7 +68,7 @@ fn a_session_that_claude_code_resumes_fully_is_sound() {
 }
 
 #[test]
-fn everything_that_was_said_in_a_real_session_has_one_place() {
+fn every_message_of_a_real_session_is_in_one_place() {
     for path in shared_logs() {
         let session = Session::from_bytes(&std::fs::read(&path).expect("a log"));
         let mut placed = session.thread().entries;
@@ -103,7 +103,7 @@ fn every_agent_of_a_real_session_has_a_conversation_and_the_call_that_started_it
         let session = Session::from_bytes(&std::fs::read(&path).expect("a log"));
         let is_agents = path.components().any(|part| part.as_os_str() == "subagents");
         assert!(!is_agents || !session.turns().is_empty(), "{}", path.display());
-        for agent in Family::new(session, Vec::new()).agents {
+        for agent in SessionFamily::new(session, Vec::new()).agents {
             assert!(agent.spawn.is_some(), "{}: {} has no spawning call", path.display(), agent.id);
             assert!(agent.session.branches().is_empty(), "{}: {} has branches", path.display(), agent.id);
             // An agent that was resumed has one turn per resume.

@@ -32,9 +32,9 @@ fn home() -> tempfile::TempDir {
 }
 
 /// Formats the logs and the sessions of a store.
-fn told(store: &Store) -> String {
+fn formatted_listing(store: &Store) -> String {
     let logs = store.logs();
-    assert!(logs.unread.is_empty(), "{:?}", logs.unread);
+    assert!(logs.errors.is_empty(), "{:?}", logs.errors);
     let name = |log: &LogFile| {
         let agent = log.agent().map(|agent| format!(" agent={} {:?} {:?}", agent.id, agent.kind, agent.run));
         let stem = log.path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -75,12 +75,12 @@ const ALL: &str = "\
 #[test]
 fn logs_are_listed_in_every_layout_and_by_session() {
     let dir = home();
-    assert_eq!(told(&Store::open([dir.path().to_owned()])), ALL);
+    assert_eq!(formatted_listing(&Store::open([dir.path().to_owned()])), ALL);
 }
 
 #[test]
 #[cfg(unix)]
-fn links_and_other_names_count_once() {
+fn links_and_hard_links_count_once() {
     use fs_err::os::unix::fs::symlink;
     let dir = home();
     let projects = dir.path().join("projects");
@@ -92,20 +92,20 @@ fn links_and_other_names_count_once() {
     fs_err::create_dir(other.path().join("projects")).unwrap();
     symlink(projects.join("-q"), other.path().join("projects/-elsewhere")).unwrap();
     let store = Store::open([other.path().to_owned(), dir.path().to_owned(), dir.path().join(".")]);
-    assert_eq!(told(&store), ALL);
+    assert_eq!(formatted_listing(&store), ALL);
 }
 
 #[test]
 #[cfg(unix)]
-fn a_link_that_leads_nowhere_is_listed_so_that_it_can_be_told() {
+fn a_dangling_link_is_listed() {
     let dir = home();
     let link = dir.path().join("projects/-p/dangling.jsonl");
     fs_err::os::unix::fs::symlink("nothing", link).unwrap();
-    assert!(told(&Store::open([dir.path().to_owned()])).contains("-p/dangling 0 of dangling\n"));
+    assert!(formatted_listing(&Store::open([dir.path().to_owned()])).contains("-p/dangling 0 of dangling\n"));
 }
 
 #[test]
-fn what_lay_still_is_passed_over() {
+fn unmodified_logs_are_skipped() {
     let dir = home();
     let day = Duration::from_secs(24 * 3600);
     let today = SystemTime::UNIX_EPOCH + 20_000 * day;
@@ -138,7 +138,7 @@ fn what_lay_still_is_passed_over() {
 }
 
 #[test]
-fn what_lies_below_any_folder_is_told_by_its_path() {
+fn logs_below_any_directory_are_identified_by_path() {
     let dir = home();
     let logs = logs_below(dir.path()).found;
     let told: Vec<_> = logs.iter().map(|log| (log.folder(), log.session.as_deref().unwrap_or("?"))).collect();
@@ -160,16 +160,16 @@ fn what_lies_below_any_folder_is_told_by_its_path() {
 
 #[test]
 #[cfg(unix)]
-fn a_folder_that_cannot_be_listed_is_told_and_hides_only_itself() {
+fn an_unreadable_directory_is_reported_and_hides_only_itself() {
     use std::os::unix::fs::PermissionsExt;
     let dir = home();
     let shut = dir.path().join("projects/-q");
     fs_err::set_permissions(&shut, std::fs::Permissions::from_mode(0o000)).unwrap();
     if fs_err::read_dir(&shut).is_ok() {
-        threadline_testkit::skipped("this user can read every folder");
+        threadline_testkit::report_skipped("this user can read every folder");
         return;
     }
     let logs = Store::open([dir.path().to_owned()]).logs();
     fs_err::set_permissions(&shut, std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!((logs.found.len(), logs.unread.len()), (8, 1));
+    assert_eq!((logs.found.len(), logs.errors.len()), (8, 1));
 }

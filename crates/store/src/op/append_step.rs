@@ -13,7 +13,7 @@ use super::install::cannot_write;
 use super::status::Status;
 use super::version::{ContentMatch, Version, match_open_file};
 use super::{OpError, ReceiptFile};
-use crate::append::{tears_at, write_lines};
+use crate::append::{is_incomplete_at, write_lines};
 use crate::disk::Visibility;
 
 impl Executor<'_> {
@@ -64,7 +64,7 @@ impl Executor<'_> {
         {
             return Ok(Err("its content is different".to_owned()));
         }
-        let torn = tears_at(now, start)?;
+        let torn = is_incomplete_at(now, start)?;
         let tail = read_from(now, start)?;
         let starts_line = |at: usize| if at == 0 { !torn } else { tail[at - 1] == b'\n' };
         let found = memmem::find_iter(&tail, &lines).find(|&at| starts_line(at));

@@ -15,7 +15,7 @@ impl Operations {
         self.discard(&receipt.id)
     }
 
-    /// Finishes what interrupted operations left: lines of other programs are copied, and the private files
+    /// Finishes interrupted operations: lines of other programs are copied, and the private files
     /// of operations that changed nothing are removed. Errors are left for the undo of that operation to
     /// report.
     pub(super) fn clean_up(&self) {

@@ -117,7 +117,7 @@ impl Executor<'_> {
 
     /// Opens and locks the file that has this name now.
     pub(super) fn open_locked(&self, path: &Path) -> Result<File, OpError> {
-        for _ in 0..crate::append::ATTEMPTS {
+        for _ in 0..crate::append::LOCK_ATTEMPTS {
             let file = self.fs.open(path)?;
             lock(&file)?;
             if self.fs.metadata(path)?.is_some_and(|now| is_metadata_of(&now, &file)) {

@@ -12,7 +12,7 @@ use super::ReceiptFile;
 use super::displaced::Slot;
 use super::executor::Executor;
 use super::version::{Version, VersionFile};
-use crate::append::{lock, tears_at, write_lines};
+use crate::append::{is_incomplete_at, lock, write_lines};
 use crate::disk::write_all;
 
 /// How much of the appended bytes is copied.
@@ -43,7 +43,7 @@ impl Executor<'_> {
         }
         let mut bytes = added;
         bytes.truncate(n);
-        if tears_at(old, offset)? {
+        if is_incomplete_at(old, offset)? {
             // The rest of a line whose beginning is in the other file.
             write_all(self.fs, new, &bytes)?;
         } else {

@@ -11,7 +11,7 @@ use super::executor::Executor;
 use super::foreign_lines::Extent;
 use super::version::{ContentMatch, Version, VersionFile, is_metadata_of, match_open_file};
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
-use crate::append::tears_at;
+use crate::append::is_incomplete_at;
 use crate::disk::Visibility;
 
 impl Executor<'_> {
@@ -91,7 +91,7 @@ impl Executor<'_> {
                 Some(Err(error)) => return Err(error.into()),
                 _ => return Err(changed(current.path, "its content is different")),
             }
-            if tears_at(&mut opened, current.length())?
+            if is_incomplete_at(&mut opened, current.length())?
                 && !ends_torn(&mut new)?
                 && opened.metadata()?.len() > current.length()
             {
@@ -238,5 +238,5 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
 /// Whether the last line of a file has no newline.
 fn ends_torn(file: &mut File) -> io::Result<bool> {
     let end = file.metadata()?.len();
-    tears_at(file, end)
+    is_incomplete_at(file, end)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::executor::Executor;
 use super::receipt::{self, Receipt};
 use super::{OpError, OperationState};
-use crate::disk::{Disk, FileSystem, Visibility, create_folders};
+use crate::disk::{FileSystem, RealFileSystem, Visibility, create_folders};
 
 /// Number of attempts to get the lock while another operation is running.
 const LOCK_ATTEMPTS: usize = 300;
@@ -36,7 +36,7 @@ struct BadReceipt {
 impl Operations {
     /// The operations with receipts in `dir`, which need not exist.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), fs: Arc::new(Disk) }
+        Self { dir: dir.into(), fs: Arc::new(RealFileSystem) }
     }
 
     /// The folder of an operation.
@@ -47,15 +47,15 @@ impl Operations {
     /// Returns every receipt, newest first, and the errors of those that cannot be read.
     pub fn list(&self) -> crate::Listing<Receipt> {
         let (mut listing, bad) = self.read_all();
-        listing.unread.extend(bad.into_iter().map(|bad| io::Error::other(bad.error.to_string())));
+        listing.errors.extend(bad.into_iter().map(|bad| io::Error::other(bad.error.to_string())));
         listing
     }
 
     fn read_all(&self) -> (crate::Listing<Receipt>, Vec<BadReceipt>) {
         let (mut listing, mut bad) = (crate::Listing::new(), Vec::new());
-        let Some(entries) = listing.note(fs_err::read_dir(&self.dir)) else { return (listing, bad) };
+        let Some(entries) = listing.ok_or_record(fs_err::read_dir(&self.dir)) else { return (listing, bad) };
         for entry in entries {
-            let Some(entry) = listing.note(entry) else { continue };
+            let Some(entry) = listing.ok_or_record(entry) else { continue };
             if !entry.path().join(receipt::FILE).exists() {
                 continue;
             }

@@ -23,10 +23,10 @@ fn home(sessions: &[(&str, &str)]) -> (tempfile::TempDir, Store) {
 
 /// Returns the id that a needle finds, or a summary of the error.
 fn found(store: &Store, needle: &str) -> String {
-    let ids = |list: &[Candidate]| list.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ");
+    let ids = |list: &[SessionCandidate]| list.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ");
     match store.find(needle) {
         Ok(file) => file.id.into(),
-        Err(FindError::NoMatch { near, .. }) => format!("none, near: {}", ids(&near)),
+        Err(FindError::NoMatch { similar: near, .. }) => format!("none, near: {}", ids(&near)),
         Err(FindError::Ambiguous { found, .. }) => format!("several: {}", ids(&found)),
         Err(FindError::Read(error)) => panic!("{error}"),
     }
@@ -66,7 +66,7 @@ fn a_session_is_found_by_id_prefix_and_title() {
 }
 
 #[test]
-fn candidates_tell_who_they_are() {
+fn candidates_have_a_title_and_a_time() {
     let (_dir, store) = home(&[("-p/aa1", "One"), ("-p/aa2", "Two")]);
     let Err(error @ FindError::Ambiguous { .. }) = store.find("aa") else { panic!() };
     assert_eq!(error.to_string(), "`aa` matches 2 sessions");
@@ -97,7 +97,7 @@ fn a_session_is_found_by_path() {
 }
 
 #[test]
-fn of_two_files_with_one_id_the_newest_is_meant() {
+fn the_newest_of_two_files_with_one_id_is_found() {
     let (_dir, store) = home(&[("-p/same", "Old"), ("-q/same", "New"), ("-r/other", "x")]);
     for needle in ["same", "sa", "new"] {
         assert_eq!(store.find(needle).unwrap().folder.as_deref(), Some("-q"), "{needle}");
@@ -105,7 +105,7 @@ fn of_two_files_with_one_id_the_newest_is_meant() {
 }
 
 #[test]
-fn what_is_no_conversation_is_not_the_last_one() {
+fn last_is_always_a_conversation() {
     let (dir, store) = home(&[("-p/talk", "x")]);
     fs_err::write(dir.path().join("projects/-p/empty.jsonl"), "{\"type\":\"mode\"}\n").unwrap();
     let side = "{\"isSidechain\":true,\"type\":\"user\",\"message\":{\"content\":\"x\"}}\n";
@@ -124,7 +124,7 @@ fn distances() {
 }
 
 #[test]
-fn an_id_from_outside_leads_to_a_session_of_the_store_or_nowhere() {
+fn an_untrusted_id_finds_only_sessions_of_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = dir.path().join(path);

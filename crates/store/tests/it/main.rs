@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use threadline_store::{
-    Change, FileKind, Follower, NewOperation, Operation, Operations, SessionFile, Snapshot, Step, StepAction,
-    append, glance, glance_all,
+    FileKind, FileSnapshot, Follower, NewOperation, Operation, Operations, PollOutcome, SessionFile, Step,
+    StepAction, append, preview_all, read_session_preview,
 };
 
 /// Replaces the content of a log, as an edit does.
 fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> String) {
-    let snapshot = Snapshot::take(path).unwrap();
+    let snapshot = FileSnapshot::take(path).unwrap();
     let mut text = String::new();
     snapshot.reader().unwrap().read_to_string(&mut text).unwrap();
     let content = std::io::Cursor::new(edit(&text));
@@ -57,11 +57,11 @@ fn follow_to_the_end(follower: &mut Follower, lines: &mut Vec<String>, mut runni
         let alive = running();
         let mut fresh = Vec::new();
         let change = follower.poll(|entry, _| fresh.push(entry.text().to_owned())).unwrap();
-        if change == Change::Replaced {
+        if change == PollOutcome::Replaced {
             lines.clear();
         }
         lines.append(&mut fresh);
-        if !alive && change == Change::Unchanged {
+        if !alive && change == PollOutcome::Unchanged {
             return;
         }
         std::thread::yield_now();
@@ -89,15 +89,15 @@ fn real_sessions_are_followed_to_the_last_byte() {
 }
 
 #[test]
-fn real_sessions_have_something_to_be_called_by() {
+fn real_sessions_have_a_heading() {
     let Some(corpus) = corpus() else { return };
     let mut paths = Vec::new();
     logs(&corpus, &mut paths);
     let files: Vec<_> = paths.into_iter().map(SessionFile::at).collect();
     let mut n_listed = 0;
-    for (file, one_of_all) in files.iter().zip(glance_all(&files)) {
+    for (file, one_of_all) in files.iter().zip(preview_all(&files)) {
         let one_of_all = one_of_all.unwrap();
-        assert_eq!(one_of_all, glance(file).unwrap(), "{}", file.path.display());
+        assert_eq!(one_of_all, read_session_preview(file).unwrap(), "{}", file.path.display());
         assert_eq!(one_of_all.is_sidechain, file.is_sidechain().unwrap());
         if file.id.starts_with("agent-a") {
             assert!(one_of_all.is_sidechain, "{}", file.path.display());
@@ -199,7 +199,7 @@ fn lines_from_many_writers_stay_whole() {
 
 #[test]
 #[cfg(unix)]
-fn nothing_that_another_process_appends_is_lost_in_a_swap() {
+fn lines_appended_during_a_replacement_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs_err::write(&path, "start\n").unwrap();

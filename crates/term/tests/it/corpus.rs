@@ -1,29 +1,29 @@
 //! Tests with real sessions, if available: each is rendered at every level, intact and damaged, and the
 //! text contains no control characters.
 
-use threadline_session::{Family, Session};
-use threadline_term::{Page, Style, render_outline, render_transcript};
-use threadline_view::{Filter, Level, changes, markdown, outline, patch, transcript, wire};
+use threadline_session::{Session, SessionFamily};
+use threadline_term::{TermPage, TranscriptStyle, render_outline, render_transcript};
+use threadline_view::{DetailLevel, TranscriptFilter, changes, markdown, outline, patch, transcript, wire};
 use unicode_width::UnicodeWidthStr;
 
 /// The maximum log size in bytes. Debug builds are slow, so they test only small logs.
-const MOST: u64 = if cfg!(debug_assertions) { 120_000 } else { u64::MAX };
+const MAX_BYTES: u64 = if cfg!(debug_assertions) { 120_000 } else { u64::MAX };
 
 #[test]
 fn every_session_at_every_level() {
     for path in threadline_testkit::shared_logs() {
-        if std::fs::metadata(&path).unwrap().len() <= MOST {
+        if std::fs::metadata(&path).unwrap().len() <= MAX_BYTES {
             draw(&std::fs::read(&path).unwrap(), &path.display().to_string());
         }
     }
 }
 
 #[test]
-fn maimed_sessions_too() {
+fn damaged_sessions_at_every_level() {
     for path in threadline_testkit::shared_logs() {
-        if std::fs::metadata(&path).unwrap().len() <= MOST / 4 {
+        if std::fs::metadata(&path).unwrap().len() <= MAX_BYTES / 4 {
             let whole = std::fs::read(&path).unwrap();
-            for (how, maimed) in maim(&whole) {
+            for (how, maimed) in damage(&whole) {
                 draw(&maimed, &format!("{}, {how}", path.display()));
             }
         }
@@ -31,7 +31,7 @@ fn maimed_sessions_too() {
 }
 
 /// Returns damaged variants of a log.
-fn maim(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+fn damage(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let every = |n: usize| lines.iter().enumerate().filter(move |(i, _)| i % n != 1).map(|(_, line)| *line);
     let mut flipped = whole.to_vec();
@@ -49,7 +49,7 @@ fn maim(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn draw(log: &[u8], what: &str) {
-    let family = Family::new(Session::from_bytes(log), Vec::new());
+    let family = SessionFamily::new(Session::from_bytes(log), Vec::new());
     let told = transcript(&family, &|_| None);
     let mut objects = 0;
     wire::show(&told, &mut |object| {
@@ -58,13 +58,15 @@ fn draw(log: &[u8], what: &str) {
     });
     assert!(objects > 0, "{what}");
     let _ = patch(&changes(&family), None);
-    for level in [Level::Prompts, Level::Chat, Level::Tools, Level::Full, Level::Raw] {
+    for level in
+        [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full, DetailLevel::Raw]
+    {
         let mut told = told.clone();
         assert!(markdown(&told, level).starts_with("# "), "{what}");
-        Filter::level(level).apply(&mut told);
-        let style = Style { level, zone: jiff::tz::TimeZone::UTC };
+        TranscriptFilter::up_to_level(level).apply(&mut told);
+        let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
         for (width, color) in [(None, false), (Some(80), false), (Some(41), true)] {
-            let page = Page { width, color, links: false };
+            let page = TermPage { width, color, links: false };
             let text = render_transcript(&told, page, &style) + render_outline(&outline(&told.turns), page);
             let text = text.as_str();
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');

@@ -1,7 +1,7 @@
 //! Properties that apply to any Unicode text: no line is too wide, and none controls the terminal.
 
 use proptest::prelude::*;
-use threadline_term::{Align, Column, Label, Page, TermText, cut, table};
+use threadline_term::{ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, truncate};
 use unicode_width::UnicodeWidthStr;
 
 /// Generates text with many characters that change the width of their neighbours or control a terminal.
@@ -21,8 +21,8 @@ fn is_quiet(text: &str) -> bool {
 
 proptest! {
     #[test]
-    fn cut_text_fits(text in any_text(), width in 0_usize..60) {
-        let cut = cut(&text, width);
+    fn truncated_text_fits(text in any_text(), width in 0_usize..60) {
+        let cut = truncate(&text, width);
         prop_assert!(cut.width() <= width, "{cut:?} is {} wide, of {width}", cut.width());
         prop_assert!(is_quiet(&cut) && !cut.contains('\n'), "{cut:?}");
     }
@@ -31,21 +31,21 @@ proptest! {
     fn rows_are_as_wide_as_their_columns(
         cells in prop::collection::vec(prop::collection::vec(any_text(), 3), 0..4),
         width in prop::option::of(1_usize..120),
-        gives_way in any::<[bool; 3]>(),
+        can_shrink in any::<[bool; 3]>(),
         right in any::<[bool; 3]>(),
         color in any::<bool>(),
     ) {
-        let columns: Vec<Column> = ["name", "n", "last"].iter().zip(gives_way).zip(right).map(|((name, gives_way), right)| {
-            Column { name, align: if right { Align::Right } else { Align::Left }, gives_way }
+        let columns: Vec<TableColumn> = ["name", "n", "last"].iter().zip(can_shrink).zip(right).map(|((name, can_shrink), right)| {
+            TableColumn { name, align: if right { ColumnAlign::Right } else { ColumnAlign::Left }, can_shrink }
         }).collect();
-        let table = table(Page { width, color, links: false }, &columns, &cells);
+        let table = table(TermPage { width, color, links: false }, &columns, &cells);
         let table = table.plain();
         let lines: Vec<&str> = table.lines().collect();
         prop_assert_eq!(lines.len(), cells.len() + 1);
         prop_assert!(is_quiet(&table), "{table:?}");
         // The natural width of a column, and the minimum width of the table.
-        let natural = |i: usize| cells.iter().map(|row| cut(&row[i], usize::MAX).width()).max().unwrap_or(0).max(columns[i].name.width());
-        let least: usize = (0..3).map(|i| if gives_way[i] { natural(i).min(12) } else { natural(i) }).sum::<usize>() + 4;
+        let natural = |i: usize| cells.iter().map(|row| truncate(&row[i], usize::MAX).width()).max().unwrap_or(0).max(columns[i].name.width());
+        let least: usize = (0..3).map(|i| if can_shrink[i] { natural(i).min(12) } else { natural(i) }).sum::<usize>() + 4;
         let most = width.map_or(usize::MAX, |width| width.max(least));
         for line in lines {
             // The width of joined cells can be less than the sum, if letters form a ligature. It is never
@@ -56,16 +56,16 @@ proptest! {
 
     #[test]
     fn wrapped_lines_fit(text in any_text(), width in 20_usize..60) {
-        let page = Page { width: Some(width), color: false, links: false };
+        let page = TermPage { width: Some(width), color: false, links: false };
         for line in page.wrap(&text, 0) {
             prop_assert!(line.width() <= width, "{line:?} is {} wide, of {width}", line.width());
         }
     }
 
     #[test]
-    fn painted_text_holds_no_control_but_our_own(text in any_text(), color in any::<bool>()) {
-        let page = Page { width: Some(40), color, links: true };
-        let painted = page.paint(Label::Dim, &text);
+    fn painted_text_contains_only_our_control_sequences(text in any_text(), color in any::<bool>()) {
+        let page = TermPage { width: Some(40), color, links: true };
+        let painted = page.paint(TextLabel::Dim, &text);
         prop_assert!(is_quiet(&painted.plain().replace('\t', "")), "{painted:?}");
         let joined = threadline_term::text!("{text}{painted}{:>3}", text);
         let ours = if color && !painted.is_empty() { 2 } else { 0 };

@@ -1,21 +1,21 @@
 //! Snapshots of every tool and every kind of entry at 80 columns, with one line per tool, and in full.
 
-use threadline_session::Family;
-use threadline_term::{Page, Style, render_outline, render_transcript};
-use threadline_view::{Filter, Level, outline, transcript};
+use threadline_session::SessionFamily;
+use threadline_term::{TermPage, TranscriptStyle, render_outline, render_transcript};
+use threadline_view::{DetailLevel, TranscriptFilter, outline, transcript};
 use unicode_width::UnicodeWidthStr;
 
 #[test]
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
-        let family = Family::from_bytes(&sample.log, sample.agents);
-        let page = Page { width: Some(80), color: true, links: false };
+        let family = SessionFamily::from_bytes(&sample.log, sample.agents);
+        let page = TermPage { width: Some(80), color: true, links: false };
         let whole = transcript(&family, &|_| None);
         let mut text = plain(render_outline(&outline(&whole.turns), page).as_str());
-        for (name, level) in [("tools", Level::Tools), ("full", Level::Full)] {
+        for (name, level) in [("tools", DetailLevel::Tools), ("full", DetailLevel::Full)] {
             let mut told = whole.clone();
-            Filter::level(level).apply(&mut told);
-            let style = Style { level, zone: jiff::tz::TimeZone::UTC };
+            TranscriptFilter::up_to_level(level).apply(&mut told);
+            let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
             text +=
                 &format!("\n════ {name} ════\n\n{}", plain(render_transcript(&told, page, &style).as_str()));
         }

@@ -48,7 +48,7 @@ fn a_prompt_is_a_whole_line() {
 }
 
 #[test]
-fn keys_stand_as_each_version_has_them() {
+fn keys_have_the_order_of_each_version() {
     let envelope = "userType entrypoint cwd sessionId version gitBranch";
     assert_eq!(
         keys(r#"a1 <- ?u1 reply m1 text "Yes.""#),
@@ -73,7 +73,7 @@ fn keys_stand_as_each_version_has_them() {
 }
 
 #[test]
-fn the_clock_goes_on_a_second_a_line() {
+fn the_clock_advances_one_second_per_line() {
     let text = text(
         r#"
 u1 user "a"
@@ -125,7 +125,7 @@ fn blocks_of_every_kind() {
 }
 
 #[test]
-fn results_carry_what_stands_beside_them() {
+fn results_have_a_tool_use_result() {
     let line = value(r#"r1 result t1 "Exit code 1" error "Error: Exit code 1""#);
     assert_eq!(line["toolUseResult"], "Error: Exit code 1");
     assert_eq!(line["message"]["content"][0]["is_error"], true);
@@ -135,7 +135,7 @@ fn results_carry_what_stands_beside_them() {
 }
 
 #[test]
-fn modifiers_change_the_line_they_stand_on() {
+fn modifiers_change_their_line() {
     let line = value(
         r#"a1 reply m1 text "x" model=<synthetic> usage={"output_tokens":5} stop=end_turn req=r9 version=2.0.1 cwd="/my loom" branch=dev session=s2 team=weavers meta -timestamp +{"isApiErrorMessage":true,"cwd":"/b"}"#,
     );
@@ -153,7 +153,7 @@ fn modifiers_change_the_line_they_stand_on() {
 }
 
 #[test]
-fn lines_of_the_tree_beside_messages() {
+fn other_lines_of_the_tree() {
     let line = value(r#"s1 system local_command "<command-name>/cost</command-name>" {"level":"info"}"#);
     assert_eq!((&line["subtype"], &line["level"]), (&"local_command".into(), &"info".into()));
     let line = value(r#"p1 progress bash t1 {"output":"x"}"#);
@@ -169,7 +169,7 @@ fn lines_of_the_tree_beside_messages() {
 }
 
 #[test]
-fn records_beside_the_tree() {
+fn records_outside_of_the_tree() {
     assert_eq!(
         text(
             r#"
@@ -218,7 +218,7 @@ fn json_is_copied_as_written() {
 }
 
 #[test]
-fn mistakes_name_their_line() {
+fn errors_contain_the_line_number() {
     let message = message_of_panic("\nu1 user \"a\"\nu2 <- u9 user \"b\"");
     assert_eq!(message, "notation line 3: expected an id of this notation, or `?` before it, found `u9`");
     assert!(message_of_panic("u1 usr \"a\"").starts_with("notation line 1: expected a form"));

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use threadline_entry::{AgentKind, Lines};
+use threadline_entry::{AgentKind, LineReader};
 use threadline_store::SessionFile;
 use threadline_testkit::shared_logs;
-use threadline_trace::{Collector, Exporter, Span};
-use threadline_usage::{Book, Ledger, Money, Scan, Source, Tokens, Wants};
+use threadline_trace::{Exporter, SpanCollector, TraceSpan};
+use threadline_usage::{CallLedger, LogSource, Money, PriceBook, ScanOptions, TokenCounts, UsageScan};
 
 use crate::render::shape;
 
@@ -23,13 +23,13 @@ pub(crate) fn sessions() -> Vec<SessionFile> {
 }
 
 /// Returns all spans of a session that has ended.
-pub(crate) fn spans_of(file: &SessionFile, book: &Book) -> Vec<Span> {
-    let collector = Collector::default();
+pub(crate) fn spans_of(file: &SessionFile, book: &PriceBook) -> Vec<TraceSpan> {
+    let collector = SpanCollector::default();
     let exporter = Exporter {
         shape: shape(book),
         receiver: &collector,
         states: None,
-        spools: false,
+        use_spool: false,
         tries: 1,
         until: None,
         now: 0,
@@ -38,9 +38,9 @@ pub(crate) fn spans_of(file: &SessionFile, book: &Book) -> Vec<Span> {
     collector.take()
 }
 
-fn scan(path: &Path, source: Source) -> threadline_usage::Scanned {
-    let mut scan = Scan::new(source, Wants::default());
-    let mut lines = Lines::new(std::fs::File::open(path).unwrap());
+fn scan(path: &Path, source: LogSource) -> threadline_usage::ScannedLog {
+    let mut scan = UsageScan::new(source, ScanOptions::default());
+    let mut lines = LineReader::new(std::fs::File::open(path).unwrap());
     while let Some(block) = lines.next_block().unwrap() {
         scan.block(&block);
     }
@@ -48,17 +48,17 @@ fn scan(path: &Path, source: Source) -> threadline_usage::Scanned {
 }
 
 /// Returns calls, tokens and cost as counted by `usage`.
-fn counted(file: &SessionFile, book: &Book) -> (usize, Tokens, Money) {
-    let mut ledger = Ledger::default();
+fn counted(file: &SessionFile, book: &PriceBook) -> (usize, TokenCounts, Money) {
+    let mut ledger = CallLedger::default();
     let name = |path: &Path| path.to_str().unwrap().to_owned();
-    ledger.absorb(scan(&file.path, Source::session(&name(&file.path), &file.id)));
+    ledger.add(scan(&file.path, LogSource::session(&name(&file.path), &file.id)));
     for agent in file.agents().found {
-        let source = Source::session(&name(&agent.path), &file.id)
+        let source = LogSource::session(&name(&agent.path), &file.id)
             .agent(&agent.id, AgentKind::of(&agent.id, agent.run.is_some()));
-        ledger.absorb(scan(&agent.path, source));
+        ledger.add(scan(&agent.path, source));
     }
-    let calls = ledger.settle();
-    let mut sum = Tokens::default();
+    let calls = ledger.finish();
+    let mut sum = TokenCounts::default();
     let mut cost = Money::ZERO;
     for call in calls.iter() {
         add(&mut sum, call.tokens);
@@ -67,7 +67,7 @@ fn counted(file: &SessionFile, book: &Book) -> (usize, Tokens, Money) {
     (calls.len(), sum, cost)
 }
 
-fn add(sum: &mut Tokens, more: Tokens) {
+fn add(sum: &mut TokenCounts, more: TokenCounts) {
     sum.input += more.input;
     sum.output += more.output;
     sum.cache_read += more.cache_read;
@@ -76,16 +76,16 @@ fn add(sum: &mut Tokens, more: Tokens) {
 }
 
 /// Returns how the calls, tokens and cost of a session's spans differ from those of `usage`, if they do.
-fn difference_to_usage(file: &SessionFile, book: &Book) -> Option<String> {
-    let mut spans: BTreeMap<_, Span> = BTreeMap::new();
+fn difference_to_usage(file: &SessionFile, book: &PriceBook) -> Option<String> {
+    let mut spans: BTreeMap<_, TraceSpan> = BTreeMap::new();
     for span in spans_of(file, book) {
         spans.insert((span.trace, span.id), span);
     }
-    let mut sum = Tokens::default();
+    let mut sum = TokenCounts::default();
     let mut cost = Money::ZERO;
     let mut calls = BTreeSet::new();
     for span in spans.values() {
-        let Some((tokens, money)) = span.used else { continue };
+        let Some((tokens, money)) = span.usage else { continue };
         add(&mut sum, tokens);
         cost += money.unwrap_or_default();
         // A reply that continues after the next prompt has two spans.
@@ -97,23 +97,23 @@ fn difference_to_usage(file: &SessionFile, book: &Book) -> Option<String> {
 }
 
 #[test]
-fn tokens_and_money_of_real_sessions_are_those_of_usage() {
-    let book = Book::embedded();
+fn tokens_and_cost_of_real_sessions_match_usage() {
+    let book = PriceBook::embedded();
     let wrong: Vec<String> = sessions().iter().filter_map(|file| difference_to_usage(file, &book)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn a_log_that_holds_a_sidechain_alone_has_the_tokens_of_usage() {
+fn a_log_with_only_a_sidechain_matches_usage() {
     let file = SessionFile::at(threadline_testkit::corpus().join("only-sidechain.jsonl"));
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     assert_ne!(counted(&file, &book).0, 0);
     assert_eq!(difference_to_usage(&file, &book), None);
 }
 
 #[test]
 fn the_spans_of_real_sessions_are_trees() {
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     for file in sessions() {
         let spans = spans_of(&file, &book);
         let ids: BTreeSet<_> = spans.iter().map(|span| (span.trace, span.id)).collect();

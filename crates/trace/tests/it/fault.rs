@@ -12,37 +12,38 @@ use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use threadline_store::SessionFile;
 use threadline_testkit::{TestHome, session_uuid};
 use threadline_trace::{
-    Collector, Exporter, HookInput, Receive, Received, Sender, States, Undelivered, run_hook,
+    DeliveryError, DeliverySummary, Exporter, HookInput, HttpSender, SpanCollector, SpanReceiver, StateDir,
+    run_hook,
 };
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
 use crate::receiver::{Fault, Receiver};
 use crate::render::shape;
 
 /// A deterministic pseudo-random number generator.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl SeededRandom {
+    fn below(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
 /// A sender that can die right after the receiver accepted a request, before the progress is saved.
-struct Mortal<'a> {
-    sender: &'a Sender,
+struct DyingSender<'a> {
+    sender: &'a HttpSender,
     dies: AtomicBool,
 }
 
-impl Receive for Mortal<'_> {
-    fn receive_again(
+impl SpanReceiver for DyingSender<'_> {
+    fn receive_encoded(
         &self,
         spans: Vec<Wire>,
         tries: u32,
         until: Option<Instant>,
-    ) -> Result<Received, Undelivered> {
-        let result = self.sender.receive_again(spans, tries, until);
+    ) -> Result<DeliverySummary, DeliveryError> {
+        let result = self.sender.receive_encoded(spans, tries, until);
         assert!(!self.dies.load(Ordering::Relaxed), "killed");
         result
     }
@@ -79,35 +80,40 @@ fn script(n: usize, turns: usize) -> String {
     lines
 }
 
-struct Growing {
+struct GrowingSession {
     path: PathBuf,
     bytes: Vec<u8>,
     written: usize,
 }
 
-impl Growing {
+impl GrowingSession {
     /// Writes a little more, possibly an incomplete line.
-    fn grow(&mut self, dice: &mut Dice) {
-        let more = (dice.roll(1200) as usize).min(self.bytes.len() - self.written);
+    fn grow(&mut self, dice: &mut SeededRandom) {
+        let more = (dice.below(1200) as usize).min(self.bytes.len() - self.written);
         let mut file = fs::OpenOptions::new().append(true).open(&self.path).unwrap();
         file.write_all(&self.bytes[self.written..self.written + more]).unwrap();
         self.written += more;
     }
 }
 
-fn exporter<'a>(receiver: &'a dyn Receive, states: &'a States, book: &'a Book, now: i64) -> Exporter<'a> {
+fn exporter<'a>(
+    receiver: &'a dyn SpanReceiver,
+    states: &'a StateDir,
+    book: &'a PriceBook,
+    now: i64,
+) -> Exporter<'a> {
     Exporter {
         shape: shape(book),
         receiver,
         states: Some(states),
-        spools: true,
+        use_spool: true,
         tries: 1,
         until: Some(Instant::now() + Duration::from_secs(60)),
         now,
     }
 }
 
-fn hook(path: &Path, event: &str, exporter: &Exporter<'_>, states: &States) {
+fn hook(path: &Path, event: &str, exporter: &Exporter<'_>, states: &StateDir) {
     let input = HookInput {
         session_id: SessionFile::at(path).id.into(),
         transcript_path: path.to_owned(),
@@ -121,26 +127,26 @@ fn hook(path: &Path, event: &str, exporter: &Exporter<'_>, states: &States) {
 fn trial(seed: u64, runs: usize) -> u64 {
     let home = TestHome::new();
     let dir = tempfile::tempdir().unwrap();
-    let mut dice = Dice(seed);
-    let receiver = Receiver::calm();
+    let mut dice = SeededRandom(seed);
+    let receiver = Receiver::accepting();
     let target = receiver.target();
-    let states = States::open(dir.path(), &target);
+    let states = StateDir::open(dir.path(), &target);
     states.prepare(&target).unwrap();
-    let sender = Sender::new(target);
-    let book = Book::embedded();
-    let mut sessions: Vec<Growing> = (0..3)
+    let sender = HttpSender::new(target);
+    let book = PriceBook::embedded();
+    let mut sessions: Vec<GrowingSession> = (0..3)
         .map(|n| {
             let path = home.session(&format!("s{seed}{n}"), &script(n, runs / 12 + 2));
             let bytes = fs::read(&path).unwrap();
             fs::write(&path, "").unwrap();
-            Growing { path, bytes, written: 0 }
+            GrowingSession { path, bytes, written: 0 }
         })
         .collect();
-    let mut fault_dice = Dice(seed ^ 77);
-    receiver.behave(move || match fault_dice.roll(12) {
+    let mut fault_dice = SeededRandom(seed ^ 77);
+    receiver.set_faults(move || match fault_dice.below(12) {
         0 => Fault::Hang,
         1 => Fault::Forget,
-        2 if fault_dice.roll(8) == 0 => Fault::Stall,
+        2 if fault_dice.below(8) == 0 => Fault::Stall,
         3 => Fault::Status(500),
         4 => Fault::Busy(0),
         5 => Fault::AtMost(3),
@@ -152,16 +158,16 @@ fn trial(seed: u64, runs: usize) -> u64 {
     let count = AtomicU64::new(0);
     let mut now = 1_800_000_000_000;
     for _ in 0..runs {
-        now += dice.roll(20_000) as i64;
-        let at = dice.roll(3) as usize;
+        now += dice.below(20_000) as i64;
+        let at = dice.below(3) as usize;
         sessions[at].grow(&mut dice);
         let path = sessions[at].path.clone();
-        let event = if dice.roll(9) == 0 { "SubagentStop" } else { "PreCompact" };
+        let event = if dice.below(9) == 0 { "SubagentStop" } else { "PreCompact" };
         count.fetch_add(1, Ordering::Relaxed);
-        match dice.roll(10) {
+        match dice.below(10) {
             // Killed after the receiver accepted, before the progress was saved.
             0 => {
-                let mortal = Mortal { sender: &sender, dies: AtomicBool::new(true) };
+                let mortal = DyingSender { sender: &sender, dies: AtomicBool::new(true) };
                 let run = || hook(&path, event, &exporter(&mortal, &states, &book, now), &states);
                 let _ = catch_unwind(AssertUnwindSafe(run));
             }
@@ -169,7 +175,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
             1 => {
                 let mut gone = receiver.target();
                 gone.url = "http://127.0.0.1:9/v1/traces".to_owned();
-                let gone = Sender::new(gone);
+                let gone = HttpSender::new(gone);
                 hook(&path, event, &exporter(&gone, &states, &book, now), &states);
             }
             // Several runs at once.
@@ -183,7 +189,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
                 }
             }),
             // The saved state is lost.
-            3 if dice.roll(4) == 0 => {
+            3 if dice.below(4) == 0 => {
                 let key = SessionFile::at(&path).id;
                 let _ = fs::write(states.dir().join("sessions").join(format!("{key}.json")), "{");
             }
@@ -191,7 +197,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
         }
     }
     // Finish without further faults.
-    receiver.behave(|| Fault::None);
+    receiver.set_faults(|| Fault::None);
     for session in &mut sessions {
         let mut file = fs::OpenOptions::new().append(true).open(&session.path).unwrap();
         file.write_all(&session.bytes[session.written..]).unwrap();
@@ -202,7 +208,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
     }
     let mut expected = Vec::new();
     for session in &sessions {
-        let collector = Collector::default();
+        let collector = SpanCollector::default();
         let undisturbed = Exporter { states: None, ..exporter(&collector, &states, &book, now) };
         undisturbed.session(&SessionFile::at(&session.path), Vec::new(), true).unwrap();
         expected.extend(collector.take().iter().map(|span| format!("{}/{}", span.trace, span.id)));
@@ -219,7 +225,7 @@ fn trial(seed: u64, runs: usize) -> u64 {
 }
 
 #[test]
-fn every_turn_arrives_once_whatever_happens() {
+fn every_turn_arrives_once_despite_failures() {
     // Intended panics are not printed.
     std::panic::set_hook(Box::new(|info| {
         let text = info.payload().downcast_ref::<&str>().copied().unwrap_or_default();

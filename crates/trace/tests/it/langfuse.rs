@@ -5,19 +5,19 @@
 //! (content outside the message, lines without a type) are not read here either. Lines before the first
 //! prompt, which cc-langfuse drops, are sent: they were paid for.
 
-use threadline_trace::{Span, SpanKind, Value};
+use threadline_trace::{AttributeValue, SpanKind, TraceSpan};
 
-use crate::render::{pieces, spans, tree};
+use crate::render::{spans, tree, turn_parts};
 
-fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
+fn of_kind(spans: &[TraceSpan], kind: SpanKind) -> Vec<&TraceSpan> {
     spans.iter().filter(|span| span.kind == kind).collect()
 }
 
-fn input(span: &Span) -> Option<&str> {
+fn input(span: &TraceSpan) -> Option<&str> {
     span.text("langfuse.observation.input")
 }
 
-fn output(span: &Span) -> Option<&str> {
+fn output(span: &TraceSpan) -> Option<&str> {
     span.text("langfuse.observation.output")
 }
 
@@ -28,7 +28,7 @@ fn turns(notation: &str) -> usize {
 /// Returns how far a log would be consumed: the number of lines up to the end of the last complete turn.
 fn consumed(notation: &str) -> usize {
     let log = threadline_testkit::log(notation);
-    let done: Vec<_> = pieces(&log).into_iter().filter(|piece| piece.is_complete()).collect();
+    let done: Vec<_> = turn_parts(&log).into_iter().filter(|piece| piece.is_complete()).collect();
     let to = done.last().map_or(0, |piece| piece.to.byte_offset as usize);
     log[..to].iter().filter(|byte| **byte == b'\n').count()
 }
@@ -53,7 +53,10 @@ mod classify_message {
     #[test]
     fn system_message_keeps_subtype_and_duration() {
         let log = "u1 user \"q\"\na1 <- u1 reply m1 text \"a\"\ns1 <- a1 system turn_duration {\"durationMs\":3000}";
-        assert_eq!(spans(log)[0].get("langfuse.trace.metadata.turn_duration_ms"), Some(&Value::Number(3000)));
+        assert_eq!(
+            spans(log)[0].get("langfuse.trace.metadata.turn_duration_ms"),
+            Some(&AttributeValue::Number(3000))
+        );
     }
 
     #[test]
@@ -64,7 +67,7 @@ mod classify_message {
     }
 
     #[test]
-    fn null_for_what_is_no_message() {
+    fn null_for_lines_that_are_not_messages() {
         assert_eq!(
             turns(
                 "raw {}\nraw [1]\nraw nothing\nu1 user \"q\"\nraw {\"type\":7}\na1 <- u1 reply m1 text \"a\""
@@ -83,10 +86,10 @@ mod classify_message {
     fn preserves_session_metadata_all_partial_and_none() {
         let log = |more: &str| format!("u1 user \"q\" {more}\na1 <- u1 reply m1 text \"a\" {more}");
         let all = spans(&log("+{\"slug\":\"s\"} branch=main version=2.1.0"));
-        let get = |span: &Span, name: &str| {
+        let get = |span: &TraceSpan, name: &str| {
             span.text(&format!("langfuse.trace.metadata.{name}")).map(str::to_owned)
         };
-        let told = |span: &Span| ["version", "slug", "cwd", "git_branch"].map(|name| get(span, name));
+        let told = |span: &TraceSpan| ["version", "slug", "cwd", "git_branch"].map(|name| get(span, name));
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(told(&all[0]), [text("2.1.0"), text("s"), text("/home/ada/loom"), text("main")]);
         let none = spans(&log("-version -cwd -gitBranch"));
@@ -138,7 +141,10 @@ mod blocks {
         let spans = spans(log);
         let names: Vec<_> = of_kind(&spans, SpanKind::Tool).iter().map(|span| &*span.name).collect();
         assert_eq!(names, ["Read", "Bash"]);
-        assert_eq!(spans[1].get("langfuse.observation.metadata.tool_count"), Some(&Value::Number(2)));
+        assert_eq!(
+            spans[1].get("langfuse.observation.metadata.tool_count"),
+            Some(&AttributeValue::Number(2))
+        );
     }
 
     #[test]
@@ -160,7 +166,7 @@ mod merge_assistant_parts {
         let spans = spans(log);
         assert_eq!(of_kind(&spans, SpanKind::Generation).len(), 1);
         assert_eq!(output(&spans[1]), Some("{\"role\":\"assistant\",\"content\":\"a\\nb\"}"));
-        assert_eq!(spans[1].used.unwrap().0.output, 9);
+        assert_eq!(spans[1].usage.unwrap().0.output, 9);
     }
 
     #[test]
@@ -169,7 +175,7 @@ mod merge_assistant_parts {
         let log = format!(
             "u1 user \"q\"\na1 <- u1 reply m1 text \"a\" usage={{\"input_tokens\":10,\"output_tokens\":3}}\n{bare}"
         );
-        assert_eq!(spans(&log)[1].used.unwrap().0.output, 3);
+        assert_eq!(spans(&log)[1].usage.unwrap().0.output, 3);
     }
 }
 
@@ -223,7 +229,7 @@ mod group_turns {
             .iter()
             .map(|span| span.get("langfuse.trace.metadata.turn_duration_ms").cloned())
             .collect();
-        assert_eq!(durations, [Some(Value::Number(500)), Some(Value::Number(800)), None]);
+        assert_eq!(durations, [Some(AttributeValue::Number(500)), Some(AttributeValue::Number(800)), None]);
     }
 
     #[test]
@@ -275,7 +281,7 @@ mod process_transcript {
     const TWO: &str = "u1 user \"first\"\na1 <- u1 reply m1 tool t1 Read {\"p\":1} usage={\"input_tokens\":100,\"output_tokens\":50,\"cache_read_input_tokens\":20}\nr1 <- a1 result t1 \"data\"\na2 <- r1 reply m2 text \"answer\"\nu2 <- a2 user \"second\"\na3 <- u2 reply m3 text \"again\"";
 
     #[test]
-    fn a_trace_a_turn_with_its_name() {
+    fn one_trace_per_turn_with_its_name() {
         let spans = spans(TWO);
         let names: Vec<_> = of_kind(&spans, SpanKind::Turn)
             .iter()
@@ -325,7 +331,7 @@ mod process_transcript {
     }
 
     #[test]
-    fn a_generation_ends_in_the_log_and_the_next_begins_with_what_it_waited_for() {
+    fn a_generation_ends_with_its_last_line_and_the_next_begins_with_its_input() {
         let spans = spans(TWO);
         let times: Vec<_> = of_kind(&spans, SpanKind::Generation)
             .iter()
@@ -351,7 +357,7 @@ mod process_transcript {
     }
 
     #[test]
-    fn a_malformed_line_is_stepped_over() {
+    fn a_malformed_line_is_skipped() {
         let log = "u1 user \"q\"\nraw {\"type\":\"user\",\"mess\na1 <- u1 reply m1 text \"a\"";
         insta::assert_snapshot!(tree(&spans(log)), @r#"
 turn Turn 1 0..2 < {"role":"user","content":"q"} > {"role":"assistant","content":"a"}
@@ -364,16 +370,16 @@ mod filesystem {
     use std::fs;
 
     use threadline_testkit::session_uuid;
-    use threadline_trace::{HookRun, State};
+    use threadline_trace::{ExportState, HookRun};
 
-    use crate::session::{World, append};
+    use crate::session::{TraceFixture, append};
 
     const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
     const TWO: &str = "u2 <- a1 user \"two\"\na2 <- u2 reply msg_2 text \"zwei\"\n";
 
     #[test]
-    fn returns_all_at_first_null_when_nothing_is_new_and_then_only_what_is() {
-        let world = World::new();
+    fn returns_all_then_null_then_only_new_turns() {
+        let world = TraceFixture::new();
         let path = world.home.session("s", ONE);
         assert_eq!([world.send(&path).unwrap().turns, world.send(&path).unwrap().turns], [1, 0]);
         append(&path, TWO);
@@ -383,7 +389,7 @@ mod filesystem {
 
     #[test]
     fn returns_null_for_an_empty_file_and_when_all_new_lines_are_malformed() {
-        let world = World::new();
+        let world = TraceFixture::new();
         let path = world.home.session("s", "");
         assert_eq!(world.send(&path).unwrap().turns, 0);
         fs::write(&path, "nothing\n{\"half\":\n").unwrap();
@@ -391,8 +397,8 @@ mod filesystem {
     }
 
     #[test]
-    fn line_offsets_are_right_behind_malformed_and_meta_lines() {
-        let world = World::new();
+    fn line_offsets_are_correct_after_malformed_and_meta_lines() {
+        let world = TraceFixture::new();
         let path = world.home.session("s", &format!("raw broken\nm1 user \"x\" meta\n{ONE}raw broken\n"));
         world.send(&path).unwrap();
         append(&path, TWO);
@@ -402,7 +408,7 @@ mod filesystem {
 
     #[test]
     fn last_line_is_not_past_an_incomplete_turn_which_is_processed_again() {
-        let world = World::new();
+        let world = TraceFixture::new();
         let path = world.home.session("s", &format!("{ONE}u2 <- a1 user \"two\"\n"));
         assert_eq!(world.send(&path).unwrap().turns, 1);
         let state = world.states.load(&session_uuid("s"));
@@ -415,8 +421,8 @@ mod filesystem {
 
     #[test]
     fn save_state_saves_and_loads() {
-        let world = World::new();
-        let mut state = State::default();
+        let world = TraceFixture::new();
+        let mut state = ExportState::default();
         state.turns = 3;
         state.agents.insert("a1".to_owned(), 7);
         world.states.save("s", &state).unwrap();
@@ -424,7 +430,7 @@ mod filesystem {
     }
 
     /// Returns the sessions that a hook exported, given the first line of the log.
-    fn looked_at(world: &World, first: &str) -> Vec<String> {
+    fn exported_sessions(world: &TraceFixture, first: &str) -> Vec<String> {
         let path = world.home.session("s", &format!("{first}{TWO}"));
         let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
         told.into_iter().map(|told| told.session).collect()
@@ -432,25 +438,25 @@ mod filesystem {
 
     #[test]
     fn find_previous_session_by_the_first_line_even_when_it_is_in_the_state() {
-        let world = World::new();
+        let world = TraceFixture::new();
         let (own, before) = (session_uuid("s"), session_uuid("before"));
         let first = ONE.replace("\"one\"", &format!("\"one\" session={before}"));
-        assert_eq!(looked_at(&world, &first), [&*own], "its log is missing");
+        assert_eq!(exported_sessions(&world, &first), [&*own], "its log is missing");
         world.home.session("before", ONE);
-        assert_eq!(looked_at(&world, &first), [&*before, &*own]);
-        assert_eq!(looked_at(&world, &first), [&*before, &*own]);
-        assert_eq!(looked_at(&world, ONE), [&*own], "it is the same session");
-        assert_eq!(looked_at(&world, &format!("snapshot u1\n{ONE}")), [&*own], "it names no session");
+        assert_eq!(exported_sessions(&world, &first), [&*before, &*own]);
+        assert_eq!(exported_sessions(&world, &first), [&*before, &*own]);
+        assert_eq!(exported_sessions(&world, ONE), [&*own], "it is the same session");
+        assert_eq!(exported_sessions(&world, &format!("snapshot u1\n{ONE}")), [&*own], "it names no session");
     }
 }
 
 mod recovery {
     use threadline_testkit::session_uuid;
 
-    use crate::session::World;
+    use crate::session::TraceFixture;
 
     /// Returns the session id that each turn was sent under.
-    fn sessions(world: &World) -> Vec<String> {
+    fn sessions(world: &TraceFixture) -> Vec<String> {
         let received = world.receiver.received.lock().unwrap();
         let roots = received.spans.values().filter(|span| span.parent_span_id.is_empty());
         let mut ids: Vec<String> = roots
@@ -466,7 +472,7 @@ mod recovery {
     }
 
     fn run(before: &str, current: &str) -> Vec<String> {
-        let world = World::new();
+        let world = TraceFixture::new();
         world.home.session("before", before);
         let path = world
             .home
@@ -478,7 +484,7 @@ mod recovery {
     const DONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
 
     #[test]
-    fn a_prompt_before_and_its_answer_now_belong_to_the_current_session() {
+    fn a_previous_prompt_answered_now_belongs_to_the_current_session() {
         let now = "u1 user \"one\" FIRST\na1 <- u1 reply msg_1 text \"eins\"\n";
         assert_eq!(run("u1 user \"one\"\n", now), ["s"]);
     }

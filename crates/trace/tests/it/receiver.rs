@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use prost::Message;
-use threadline_trace::{Dialect, Protocol, Target};
+use threadline_trace::{Dialect, Protocol, ReceiverConfig};
 
 /// How to respond to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum Fault {
 
 /// Everything received so far.
 #[derive(Default)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedSpans {
     /// The last version of each span.
     pub(crate) spans: BTreeMap<(Vec<u8>, Vec<u8>), Wire>,
     /// The headers of each request.
@@ -48,20 +48,20 @@ pub(crate) struct Received {
     pub(crate) count: usize,
 }
 
-type Plan = Box<dyn FnMut() -> Fault + Send>;
+type FaultPlan = Box<dyn FnMut() -> Fault + Send>;
 
 pub(crate) struct Receiver {
     pub(crate) port: u16,
-    pub(crate) received: Arc<Mutex<Received>>,
-    plan: Arc<Mutex<Plan>>,
+    pub(crate) received: Arc<Mutex<ReceivedSpans>>,
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 impl Receiver {
     pub(crate) fn start(plan: impl FnMut() -> Fault + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let received = Arc::new(Mutex::new(Received::default()));
-        let plan: Arc<Mutex<Plan>> = Arc::new(Mutex::new(Box::new(plan)));
+        let received = Arc::new(Mutex::new(ReceivedSpans::default()));
+        let plan: Arc<Mutex<FaultPlan>> = Arc::new(Mutex::new(Box::new(plan)));
         let (shared, faults) = (received.clone(), plan.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -73,16 +73,16 @@ impl Receiver {
     }
 
     /// Starts a receiver that accepts everything.
-    pub(crate) fn calm() -> Self {
+    pub(crate) fn accepting() -> Self {
         Self::start(|| Fault::None)
     }
 
-    pub(crate) fn behave(&self, plan: impl FnMut() -> Fault + Send + 'static) {
+    pub(crate) fn set_faults(&self, plan: impl FnMut() -> Fault + Send + 'static) {
         *self.plan.lock().unwrap() = Box::new(plan);
     }
 
-    pub(crate) fn target(&self) -> Target {
-        Target {
+    pub(crate) fn target(&self) -> ReceiverConfig {
+        ReceiverConfig {
             url: format!("http://127.0.0.1:{}/v1/traces", self.port),
             headers: vec![("x-test".to_owned(), "1".to_owned())],
             protocol: Protocol::Protobuf,
@@ -103,7 +103,7 @@ impl Receiver {
 }
 
 /// Serves a connection until it is closed.
-fn serve(stream: TcpStream, received: &Mutex<Received>, plan: &Mutex<Plan>) {
+fn serve(stream: TcpStream, received: &Mutex<ReceivedSpans>, plan: &Mutex<FaultPlan>) {
     let Ok(own) = stream.try_clone() else { return };
     let mut reader = BufReader::new(own);
     let mut writer = stream;

@@ -2,15 +2,18 @@
 
 use std::fmt::Write;
 
-use threadline_entry::{Lines, Position, parse_line};
-use threadline_session::{Agent, Family};
-use threadline_trace::{Content, Cutter, Dialect, Piece, Shape, Span, SpanId, Told, Value, Whose, spans_of};
-use threadline_usage::Book;
+use threadline_entry::{LineReader, Position, parse_line};
+use threadline_session::{Agent, SessionFamily};
+use threadline_trace::{
+    AttributeValue, ContentPolicy, Dialect, LogOwner, SentReplies, SpanId, SpanOptions, TraceSpan, TurnPart,
+    TurnSplitter, spans_of,
+};
+use threadline_usage::PriceBook;
 
 /// The default shape for tests.
-pub(crate) fn shape(book: &Book) -> Shape<'_> {
-    Shape {
-        content: Content::Truncated,
+pub(crate) fn shape(book: &PriceBook) -> SpanOptions<'_> {
+    SpanOptions {
+        content: ContentPolicy::Truncated,
         limit: None,
         redact: None,
         dialect: Dialect::Langfuse,
@@ -23,10 +26,10 @@ pub(crate) fn shape(book: &Book) -> Shape<'_> {
 }
 
 /// Returns the turns of a log.
-pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
-    let mut cutter = Cutter::new(Whose::Session, 0);
+pub(crate) fn turn_parts(bytes: &[u8]) -> Vec<TurnPart> {
+    let mut cutter = TurnSplitter::new(LogOwner::Session, 0);
     let mut pieces = Vec::new();
-    let mut lines = Lines::new(bytes);
+    let mut lines = LineReader::new(bytes);
     while let Some(line) = lines.next().unwrap() {
         parse_line(&line, |entry, findings| pieces.extend(cutter.push(entry, findings)));
     }
@@ -36,32 +39,37 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
 }
 
 /// Returns the spans of a log without sub-agents.
-pub(crate) fn spans(notation: &str) -> Vec<Span> {
-    spans_with(notation, Vec::new(), &shape(&Book::embedded()))
+pub(crate) fn spans(notation: &str) -> Vec<TraceSpan> {
+    spans_with(notation, Vec::new(), &shape(&PriceBook::embedded()))
 }
 
 /// Returns the spans that a log adds to those that were sent before.
-pub(crate) fn spans_again(notation: &str, told: &mut Told) -> Vec<Span> {
-    spans_beside(notation, Vec::new(), &shape(&Book::embedded()), told)
+pub(crate) fn spans_again(notation: &str, told: &mut SentReplies) -> Vec<TraceSpan> {
+    spans_beside(notation, Vec::new(), &shape(&PriceBook::embedded()), told)
 }
 
-pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>) -> Vec<Span> {
-    spans_beside(notation, agents, shape, &mut Told::default())
+pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &SpanOptions<'_>) -> Vec<TraceSpan> {
+    spans_beside(notation, agents, shape, &mut SentReplies::default())
 }
 
-fn spans_beside(notation: &str, agents: Vec<Agent>, shape: &Shape<'_>, told: &mut Told) -> Vec<Span> {
+fn spans_beside(
+    notation: &str,
+    agents: Vec<Agent>,
+    shape: &SpanOptions<'_>,
+    told: &mut SentReplies,
+) -> Vec<TraceSpan> {
     let mut agents = Some(agents);
     let mut all = Vec::new();
-    for piece in pieces(&threadline_testkit::log(notation)) {
-        let head = piece.head();
-        let family = Family::new(piece.session, agents.take().unwrap_or_default());
+    for piece in turn_parts(&threadline_testkit::log(notation)) {
+        let head = piece.header();
+        let family = SessionFamily::new(piece.session, agents.take().unwrap_or_default());
         all.extend(spans_of(&head, &family, "s1", told, shape));
     }
     all
 }
 
 /// Renders the spans as a tree, with times in seconds after ten o'clock.
-pub(crate) fn tree(spans: &[Span]) -> String {
+pub(crate) fn tree(spans: &[TraceSpan]) -> String {
     let mut out = String::new();
     for span in spans.iter().filter(|span| !spans.iter().any(|above| Some(above.id) == span.parent)) {
         branch(span, spans, 0, &mut out);
@@ -69,13 +77,13 @@ pub(crate) fn tree(spans: &[Span]) -> String {
     out
 }
 
-fn branch(span: &Span, spans: &[Span], depth: usize, out: &mut String) {
+fn branch(span: &TraceSpan, spans: &[TraceSpan], depth: usize, out: &mut String) {
     let second = |at: i64| (at - 1_767_261_600_000) as f64 / 1000.0;
     let _ = write!(out, "{}{} {}", "  ".repeat(depth), span.kind.name(), span.name);
     if span.start > 0 {
         let _ = write!(out, " {}..{}", second(span.start), second(span.end));
     }
-    if let Some((used, _)) = span.used {
+    if let Some((used, _)) = span.usage {
         let _ = write!(out, " {}/{}", used.context(), used.output);
     }
     if let Some(error) = &span.error {
@@ -96,12 +104,12 @@ fn branch(span: &Span, spans: &[Span], depth: usize, out: &mut String) {
 }
 
 /// Renders all attributes of a span, one per line.
-pub(crate) fn attributes(span: &Span) -> String {
+pub(crate) fn attributes(span: &TraceSpan) -> String {
     let mut lines: Vec<String> = span
         .attributes
         .iter()
         .map(|(name, value)| match value {
-            Value::Text(text) => format!("{name}: {text}"),
+            AttributeValue::Text(text) => format!("{name}: {text}"),
             other => format!("{name}: {other:?}"),
         })
         .collect();
@@ -109,6 +117,6 @@ pub(crate) fn attributes(span: &Span) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn ids(spans: &[Span]) -> Vec<SpanId> {
+pub(crate) fn ids(spans: &[TraceSpan]) -> Vec<SpanId> {
     spans.iter().map(|span| span.id).collect()
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use threadline_store::SessionFile;
 use threadline_testkit::{TestHome, session_uuid};
 use threadline_trace::{
-    Collector, ExportError, Exported, Exporter, HookInput, HookRun, Protocol, Receive, Sender, States,
-    run_hook,
+    ExportError, ExportSummary, Exporter, HookInput, HookRun, HttpSender, Protocol, SpanCollector,
+    SpanReceiver, StateDir, run_hook,
 };
-use threadline_usage::Book;
+use threadline_usage::PriceBook;
 
 use crate::receiver::{Fault, Receiver};
 use crate::render::shape;
@@ -20,23 +20,23 @@ const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
 const TWO: &str = "u2 <- a1 user \"two\" @10:01:00\na2 <- u2 reply msg_2 text \"zwei\"\n";
 
 /// A home, a receiver, and the export states.
-pub(crate) struct World {
+pub(crate) struct TraceFixture {
     pub(crate) home: TestHome,
     pub(crate) receiver: Receiver,
-    pub(crate) states: States,
+    pub(crate) states: StateDir,
     _dir: tempfile::TempDir,
-    sender: Sender,
-    book: Book,
+    sender: HttpSender,
+    book: PriceBook,
 }
 
-impl World {
+impl TraceFixture {
     pub(crate) fn new() -> Self {
-        let receiver = Receiver::calm();
+        let receiver = Receiver::accepting();
         let dir = tempfile::tempdir().unwrap();
-        let states = States::open(dir.path(), &receiver.target());
+        let states = StateDir::open(dir.path(), &receiver.target());
         states.prepare(&receiver.target()).unwrap();
-        let sender = Sender::new(receiver.target());
-        Self { home: TestHome::new(), receiver, states, _dir: dir, sender, book: Book::embedded() }
+        let sender = HttpSender::new(receiver.target());
+        Self { home: TestHome::new(), receiver, states, _dir: dir, sender, book: PriceBook::embedded() }
     }
 
     fn exporter(&self) -> Exporter<'_> {
@@ -44,14 +44,14 @@ impl World {
             shape: shape(&self.book),
             receiver: &self.sender,
             states: Some(&self.states),
-            spools: true,
+            use_spool: true,
             tries: 1,
             until: Some(Instant::now() + Duration::from_secs(60)),
             now: 1_800_000_000_000,
         }
     }
 
-    pub(crate) fn send(&self, path: &Path) -> Result<Exported, ExportError> {
+    pub(crate) fn send(&self, path: &Path) -> Result<ExportSummary, ExportError> {
         let file = SessionFile::at(path);
         self.exporter().session(&file, file.agents().found, false)
     }
@@ -83,13 +83,13 @@ pub(crate) fn append(path: &Path, notation: &str) {
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(&bytes).unwrap();
 }
 
-fn error(result: Result<Exported, ExportError>) -> String {
+fn error(result: Result<ExportSummary, ExportError>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
-fn only_what_is_new_is_sent() {
-    let world = World::new();
+fn only_new_turns_are_sent() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     let first = world.send(&path).unwrap();
     assert_eq!((first.turns, first.spans), (1, 2));
@@ -103,8 +103,8 @@ fn only_what_is_new_is_sent() {
 }
 
 #[test]
-fn an_unfinished_turn_waits() {
-    let world = World::new();
+fn an_unfinished_turn_is_not_sent() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", &format!("{ONE}u2 <- a1 user \"two\"\n"));
     let sent = world.send(&path).unwrap();
     assert_eq!((sent.turns, sent.is_open), (1, true));
@@ -118,8 +118,8 @@ fn an_unfinished_turn_waits() {
 }
 
 #[test]
-fn half_a_line_waits() {
-    let world = World::new();
+fn an_incomplete_line_is_not_sent() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
@@ -129,8 +129,8 @@ fn half_a_line_waits() {
 }
 
 #[test]
-fn a_turn_that_goes_on_after_it_was_sent_gets_its_further_spans() {
-    let world = World::new();
+fn a_turn_continued_after_it_was_sent_gets_further_spans() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     world.send(&path).unwrap();
     append(&path, "s1 <- a1 system stop_hook_summary {\"hookCount\":1}\n");
@@ -147,8 +147,8 @@ fn a_turn_that_goes_on_after_it_was_sent_gets_its_further_spans() {
 }
 
 #[test]
-fn state_that_is_lost_or_makes_no_sense_costs_nothing_but_time() {
-    let world = World::new();
+fn a_lost_or_malformed_state_only_costs_time() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", &format!("{ONE}{TWO}"));
     world.send(&path).unwrap();
     let ids = world.receiver.ids();
@@ -164,8 +164,8 @@ fn state_that_is_lost_or_makes_no_sense_costs_nothing_but_time() {
 }
 
 #[test]
-fn a_log_that_was_written_anew_sends_nothing_twice() {
-    let world = World::new();
+fn a_rewritten_log_sends_nothing_twice() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", &format!("{ONE}{TWO}"));
     world.send(&path).unwrap();
     let ids = world.receiver.ids();
@@ -180,8 +180,8 @@ fn a_log_that_was_written_anew_sends_nothing_twice() {
 
 /// The edit removes the first reply, which the trace id is derived from; the remaining uuids are unchanged.
 #[test]
-fn a_turn_that_lost_its_first_reply_is_not_sent_again_and_goes_on_in_its_trace() {
-    let world = World::new();
+fn a_turn_without_its_first_reply_is_not_sent_again_and_keeps_its_trace() {
+    let world = TraceFixture::new();
     let log = r#"
 u1 user "one"
 a1 <- u1 reply msg_1 tool t1 Bash {"command":"ls"}
@@ -214,8 +214,8 @@ a4 <- r2 reply msg_4 text "zwei"
 }
 
 #[test]
-fn what_a_fork_copied_is_sent_by_the_session_it_is_from() {
-    let world = World::new();
+fn turns_copied_by_a_fork_are_sent_by_the_original_session() {
+    let world = TraceFixture::new();
     let first = world.home.session("s", ONE);
     world.send(&first).unwrap();
     let origin = session_uuid("s");
@@ -235,8 +235,8 @@ fn what_a_fork_copied_is_sent_by_the_session_it_is_from() {
 }
 
 #[test]
-fn the_state_moves_only_when_the_receiver_has_said_yes() {
-    let world = World::new();
+fn the_state_advances_only_after_the_receiver_accepted() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     for fault in [
         Fault::Hang,
@@ -246,25 +246,25 @@ fn the_state_moves_only_when_the_receiver_has_said_yes() {
         Fault::Busy(60),
         Fault::Status(401),
     ] {
-        world.receiver.behave(move || fault);
+        world.receiver.set_faults(move || fault);
         let file = SessionFile::at(&path);
-        let exporter = Exporter { spools: false, ..world.exporter() };
+        let exporter = Exporter { use_spool: false, ..world.exporter() };
         exporter.session(&file, Vec::new(), false).unwrap_err();
         assert_eq!(world.states.load(&session_uuid("s")).turns, 0, "{fault:?}");
     }
-    world.receiver.behave(|| Fault::None);
+    world.receiver.set_faults(|| Fault::None);
     assert_eq!(world.send(&path).unwrap().spans, 2);
     assert_eq!(world.states.load(&session_uuid("s")).error, None);
 }
 
 #[test]
-fn what_was_not_delivered_outlives_the_log() {
-    let world = World::new();
+fn undelivered_spans_survive_deletion_of_the_log() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
-    world.receiver.behave(|| Fault::Status(503));
+    world.receiver.set_faults(|| Fault::Status(503));
     assert_eq!(error(world.send(&path)), "the receiver returned 503 no");
     assert_eq!(world.states.load(&session_uuid("s")).spool.len(), 1);
-    world.receiver.behave(|| Fault::None);
+    world.receiver.set_faults(|| Fault::None);
     let other = world.home.session("other", TWO.replace("<- a1 ", "").as_str());
     fs::write(&path, "").unwrap();
     let HookRun::Done(told) = world.hook(&other, "Stop") else { panic!() };
@@ -275,11 +275,11 @@ fn what_was_not_delivered_outlives_the_log() {
 }
 
 #[test]
-fn a_spool_that_is_lost_or_broken_is_made_again_from_the_log() {
+fn a_lost_or_broken_spool_is_rebuilt_from_the_log() {
     for broken in [true, false] {
-        let world = World::new();
+        let world = TraceFixture::new();
         let path = world.home.session("s", ONE);
-        world.receiver.behave(|| Fault::Status(503));
+        world.receiver.set_faults(|| Fault::Status(503));
         world.send(&path).unwrap_err();
         let file = fs::read_dir(world.states.spool_dir()).unwrap().next().unwrap().unwrap().path();
         if broken {
@@ -287,38 +287,38 @@ fn a_spool_that_is_lost_or_broken_is_made_again_from_the_log() {
         } else {
             fs::remove_file(&file).unwrap();
         }
-        world.receiver.behave(|| Fault::None);
+        world.receiver.set_faults(|| Fault::None);
         assert_eq!(world.send(&path).unwrap().spans, 2);
     }
 }
 
 #[test]
-fn a_receiver_that_failed_is_left_alone_for_a_while() {
-    let world = World::new();
+fn a_failed_receiver_is_not_contacted_for_a_while() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
-    world.receiver.behave(|| Fault::Busy(60));
+    world.receiver.set_faults(|| Fault::Busy(60));
     assert!(matches!(world.hook(&path, "Stop"), HookRun::Done(_)));
     let HookRun::Backoff(until) = world.hook(&path, "Stop") else { panic!() };
     assert_eq!(until, 1_800_000_060_000, "as long as it asked for");
 }
 
 #[test]
-fn a_request_that_is_too_large_is_cut_in_halves() {
-    let world = World::new();
+fn a_request_that_is_too_large_is_split() {
+    let world = TraceFixture::new();
     let many: String =
         (1..40).map(|n| format!("u{n} user \"{n}\"\na{n} <- u{n} reply msg_{n} text \"{n}\"\n")).collect();
     let path = world.home.session("s", &many);
-    world.receiver.behave(|| Fault::AtMost(7));
+    world.receiver.set_faults(|| Fault::AtMost(7));
     let sent = world.send(&path).unwrap();
     assert_eq!((sent.spans, sent.received.refused), (78, 0));
     assert_eq!(world.receiver.ids().len(), 78);
 }
 
 #[test]
-fn a_span_that_nobody_takes_is_counted_and_told() {
-    let world = World::new();
+fn a_span_that_is_never_accepted_is_counted_and_reported() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
-    world.receiver.behave(|| Fault::AtMost(0));
+    world.receiver.set_faults(|| Fault::AtMost(0));
     let sent = world.send(&path).unwrap();
     assert_eq!((sent.received.refused, sent.spans, sent.turns), (2, 0, 0));
     let state = world.states.load(&session_uuid("s"));
@@ -326,35 +326,35 @@ fn a_span_that_nobody_takes_is_counted_and_told() {
 }
 
 #[test]
-fn what_a_receiver_took_only_in_part_is_told() {
-    let world = World::new();
+fn a_partial_success_is_reported() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
-    world.receiver.behave(|| Fault::Partial);
+    world.receiver.set_faults(|| Fault::Partial);
     let sent = world.send(&path).unwrap();
     assert_eq!((sent.received.refused, sent.received.complaint.as_deref()), (1, Some("not that one")));
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_a_yes_and_none_is_no() {
-    let world = World::new();
+fn a_cut_off_response_is_a_success_and_no_response_is_a_failure() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
-    world.receiver.behave(|| Fault::Broken);
+    world.receiver.set_faults(|| Fault::Broken);
     assert_eq!(world.send(&path).unwrap().spans, 2);
     let path = world.home.session("t", ONE);
-    world.receiver.behave(|| Fault::Forget);
+    world.receiver.set_faults(|| Fault::Forget);
     world.send(&path).unwrap_err();
 }
 
 #[test]
-fn json_says_the_same_as_protobuf() {
-    let world = World::new();
+fn json_and_protobuf_requests_are_equivalent() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     world.send(&path).unwrap();
     let before = world.receiver.received.lock().unwrap().spans.clone();
     let mut target = world.receiver.target();
     target.protocol = Protocol::Json;
     target.gzip = false;
-    let sender = Sender::new(target);
+    let sender = HttpSender::new(target);
     let exporter = Exporter { receiver: &sender, states: None, ..world.exporter() };
     exporter.session(&SessionFile::at(&path), Vec::new(), false).unwrap();
     let received = world.receiver.received.lock().unwrap();
@@ -364,8 +364,8 @@ fn json_says_the_same_as_protobuf() {
 }
 
 #[test]
-fn a_session_before_is_sent_first_and_its_failure_stops_nothing() {
-    let world = World::new();
+fn the_previous_session_is_sent_first_and_its_failure_is_not_fatal() {
+    let world = TraceFixture::new();
     let before = world.home.session("before", ONE);
     let first = ONE.replace("\"one\"", &format!("\"one\" session={}", session_uuid("before")));
     let path = world.home.session("s", &format!("{}{TWO}", first.replace("msg_1", "msg_9")));
@@ -383,14 +383,14 @@ fn a_session_before_is_sent_first_and_its_failure_stops_nothing() {
 }
 
 #[test]
-fn a_session_that_ends_sends_what_was_not_finished() {
-    let world = World::new();
+fn a_session_that_ends_sends_its_unfinished_turn() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", "u1 user \"one\"\na1 <- u1 reply msg_1 tool t1 Bash {}\n");
     world.hook(&path, "SessionEnd");
     assert_eq!(world.names(), ["Turn 1", "claude-opus-4-8", "Bash"]);
 }
 
-fn agents(world: &World) -> PathBuf {
+fn agents(world: &TraceFixture) -> PathBuf {
     let path = world.home.session(
         "s",
         "u1 user \"go\"\na1 <- u1 reply msg_1 tool t1 Agent {\"prompt\":\"look\"}\n\
@@ -404,7 +404,7 @@ fn agents(world: &World) -> PathBuf {
 
 #[test]
 fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
-    let world = World::new();
+    let world = TraceFixture::new();
     let path = agents(&world);
     assert_eq!(world.send(&path).unwrap().spans, 4);
     assert_eq!(world.states.load(&session_uuid("s")).pending.len(), 1);
@@ -420,8 +420,8 @@ fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
     let call = received.spans.values().find(|span| span.name == "Agent").unwrap();
     assert_eq!((&agent.parent_span_id, &agent.trace_id), (&call.span_id, &call.trace_id));
     // Exporting the finished session in one run gives the same ids.
-    let collector = Collector::default();
-    let exporter = Exporter { receiver: &collector as &dyn Receive, states: None, ..world.exporter() };
+    let collector = SpanCollector::default();
+    let exporter = Exporter { receiver: &collector as &dyn SpanReceiver, states: None, ..world.exporter() };
     let file = SessionFile::at(&path);
     exporter.session(&file, file.agents().found, true).unwrap();
     let mut whole: Vec<_> =
@@ -431,8 +431,8 @@ fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
 }
 
 #[test]
-fn a_sub_agent_that_is_spoken_to_again_has_another_run() {
-    let world = World::new();
+fn a_resumed_sub_agent_has_another_run() {
+    let world = TraceFixture::new();
     let path = agents(&world);
     let log = path.with_extension("").join("subagents/agent-x1.jsonl");
     append(&log, "x3 <- x2 result t9 \"hit\" @10:00:03\nx4 <- x3 reply msg_x2 text \"found\"\n");
@@ -444,8 +444,8 @@ fn a_sub_agent_that_is_spoken_to_again_has_another_run() {
 }
 
 #[test]
-fn the_one_that_sums_up_belongs_to_the_turn_that_was_summed_up() {
-    let world = World::new();
+fn a_compaction_agent_belongs_to_the_compacted_turn() {
+    let world = TraceFixture::new();
     // `/compact` is logged after the boundary, with the time it was typed.
     let path = world.home.session(
         "s",
@@ -466,8 +466,8 @@ fn the_one_that_sums_up_belongs_to_the_turn_that_was_summed_up() {
 }
 
 #[test]
-fn two_runs_at_once_send_nothing_twice() {
-    let world = World::new();
+fn concurrent_runs_send_nothing_twice() {
+    let world = TraceFixture::new();
     let path = world.home.session("s", &format!("{ONE}{TWO}"));
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -7,10 +7,10 @@ use threadline_entry::AgentKind;
 use threadline_secret::Rules;
 use threadline_session::{Agent, Session, Spawn};
 use threadline_testkit::log;
-use threadline_trace::{Content, Dialect, Shape, SpanKind, Told};
-use threadline_usage::Book;
+use threadline_trace::{ContentPolicy, Dialect, SentReplies, SpanKind, SpanOptions};
+use threadline_usage::PriceBook;
 
-use crate::render::{attributes, ids, pieces, shape, spans, spans_again, spans_with, tree};
+use crate::render::{attributes, ids, shape, spans, spans_again, spans_with, tree, turn_parts};
 
 const TURN: &str = r#"
 u1        user   "why is it slow?"
@@ -31,7 +31,7 @@ turn Turn 1 0..4 < {"role":"user","content":"why is it slow?"} > {"role":"assist
 }
 
 #[test]
-fn the_model_works_from_the_event_before_until_its_last_line() {
+fn a_generation_lasts_from_the_previous_line_to_its_own_last_line() {
     let spans = spans(TURN);
     let generations: Vec<_> = spans.iter().filter(|span| span.kind == SpanKind::Generation).collect();
     // The prompt is at second 0, the reply's lines at 1 and 2, the result at 3, the last reply at 4.
@@ -50,7 +50,7 @@ fn ids_and_times_are_the_same_in_a_copy_with_other_uuids_and_another_session() {
     let (first, second) = (spans(TURN), spans(&copy));
     assert_eq!(ids(&first), ids(&second));
     assert_eq!(first[0].trace, second[0].trace);
-    let times = |spans: &[threadline_trace::Span]| {
+    let times = |spans: &[threadline_trace::TraceSpan]| {
         spans.iter().map(|span| (span.start, span.end)).collect::<Vec<_>>()
     };
     assert_eq!(times(&first), times(&second));
@@ -79,10 +79,10 @@ a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":6,"output_tokens":2
 
 #[test]
 fn tokens_that_were_sent_are_not_sent_again_when_a_later_part_has_fewer() {
-    let mut told = Told::default();
+    let mut told = SentReplies::default();
     let first = spans_again(UNEVEN, &mut told);
     let received: BTreeMap<_, _> =
-        first.iter().filter_map(|span| Some(((span.trace, span.id), span.used?.0))).collect();
+        first.iter().filter_map(|span| Some(((span.trace, span.id), span.usage?.0))).collect();
     let input: u64 = received.values().map(|used| used.input).sum();
     let output: u64 = received.values().map(|used| used.output).sum();
     assert_eq!((received.len(), input, output), (2, 6, 19), "{}", tree(&first));
@@ -99,7 +99,7 @@ a1 <- u1  reply  msg_1 text "Let me look." usage={"input_tokens":10,"output_toke
 u2 <- a1  user   "well?"
 a2 <- u2  reply  msg_1 tool t1 Grep {"pattern":"sleep"} model=claude-opus-5
 "#;
-    let mut told = Told::default();
+    let mut told = SentReplies::default();
     let first = spans_again(log, &mut told);
     assert!(first.iter().any(|span| span.kind == SpanKind::Tool), "{}", tree(&first));
     let again = spans_again(log, &mut told);
@@ -111,7 +111,7 @@ a2 <- u2  reply  msg_1 tool t1 Grep {"pattern":"sleep"} model=claude-opus-5
 #[test]
 fn no_string_of_a_span_has_a_secret() {
     let rules = Rules::new();
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     for token in threadline_testkit::secrets(3).iter().filter(|secret| secret.kind == "github-token") {
         let token = &token.secret;
         let log = format!(
@@ -123,11 +123,11 @@ a2 <- r1 reply msg_2 text "{token}" stop={token}
 "#
         );
         for (content, dialect) in [
-            (Content::Full, Dialect::Langfuse),
-            (Content::Full, Dialect::GenAi),
-            (Content::Metadata, Dialect::Langfuse),
+            (ContentPolicy::Full, Dialect::Langfuse),
+            (ContentPolicy::Full, Dialect::GenAi),
+            (ContentPolicy::Metadata, Dialect::Langfuse),
         ] {
-            let shape = Shape { content, dialect, redact: Some(&rules), ..shape(&book) };
+            let shape = SpanOptions { content, dialect, redact: Some(&rules), ..shape(&book) };
             let spans = spans_with(&log, Vec::new(), &shape);
             let told = format!("{spans:?}");
             assert!(spans.len() >= 4 && !told.contains(token) && !told.contains("Heddle42weft"), "{told}");
@@ -136,7 +136,7 @@ a2 <- r1 reply msg_2 text "{token}" stop={token}
 }
 
 #[test]
-fn a_log_that_was_written_out_again_tells_nothing_twice() {
+fn a_log_with_repeated_lines_sends_nothing_twice() {
     let again = TURN
         .replace("u1", "x1")
         .replace("a1", "x2")
@@ -147,7 +147,7 @@ fn a_log_that_was_written_out_again_tells_nothing_twice() {
 }
 
 #[test]
-fn a_reply_that_goes_on_behind_the_next_prompt_is_told_in_two_parts() {
+fn a_reply_continued_after_the_next_prompt_is_sent_in_two_parts() {
     let log = r#"
 u1 user "one"
 a1 <- u1 reply msg_1 text "well" usage={"input_tokens":10,"output_tokens":2}
@@ -167,7 +167,7 @@ turn Turn 2 2..5 < {"role":"user","content":"two"} > {"role":"assistant","conten
 }
 
 #[test]
-fn a_generation_has_what_both_kinds_of_receivers_read() {
+fn a_generation_has_the_attributes_of_both_dialects() {
     let log = r#"
 u1 user "hi"
 a1 <- u1 reply msg_1 text "ho" stop=end_turn req=req_1 model=claude-opus-5 usage={"input_tokens":10,"output_tokens":50,"cache_read_input_tokens":100,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20},"speed":"standard","output_tokens_details":{"thinking_tokens":7}}
@@ -201,7 +201,7 @@ session.id: s1
 }
 
 #[test]
-fn the_root_says_where_it_ran() {
+fn the_root_has_metadata_of_the_session() {
     let log = r#"
 u1 user "hi" branch=main version=2.1.197 +{"slug":"calm-loom"}
 a1 <- u1 reply msg_1 text "ho"
@@ -251,7 +251,7 @@ turn Turn 1 0..4 ERROR API Error: overloaded [api_error 3] [api_error 4] < {"rol
 }
 
 #[test]
-fn what_happened_on_the_way_is_an_event() {
+fn incidents_within_a_turn_are_events() {
     let log = r#"
 u1 user "go"
 h1 <- u1 attach hook_success {"hookName":"UserPromptSubmit","hookEvent":"UserPromptSubmit"}
@@ -283,7 +283,7 @@ fn agent(id: &str, call: Option<&str>, notation: &str) -> Agent {
 }
 
 #[test]
-fn sub_agents_hang_below_their_calls_at_any_depth() {
+fn sub_agents_are_children_of_their_calls_at_any_depth() {
     let main = r#"
 u1 user "go"
 a1 <- u1 reply m1 tool t1 Task {"prompt":"look"}
@@ -306,7 +306,7 @@ y2 <- y1 reply o1 text "deep" sidechain
         agent("a2", Some("t2"), inner),
         agent("acompact-1", None, stray),
     ];
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     assert_snapshot!(tree(&spans_with(main, agents, &shape(&book))), @r#"
 turn Turn 1 0..13 < {"role":"user","content":"go"} > {"role":"assistant","content":"done"}
   generation claude-opus-4-8 0..1 0/0 < {"role":"user","content":"go"} > {"role":"assistant","content":"","tool_calls":[{"id":"t1","name":"Task"}]}
@@ -324,7 +324,7 @@ turn Turn 1 0..13 < {"role":"user","content":"go"} > {"role":"assistant","conten
 }
 
 #[test]
-fn sub_agents_inside_the_log_hang_below_their_calls() {
+fn sub_agents_inside_the_log_are_children_of_their_calls() {
     let log = r#"
 u1 user "go"
 a1 <- u1 reply m1 tool t1 Task {"prompt":"look"}
@@ -344,16 +344,16 @@ turn Turn 1 0..5 < {"role":"user","content":"go"} > {"role":"assistant","content
 }
 
 #[test]
-fn a_turn_that_goes_on_after_it_was_sent_keeps_its_ids() {
+fn a_turn_continued_after_it_was_sent_keeps_its_ids() {
     let log = log(TURN);
-    let whole = pieces(&log).remove(0);
-    let continued = whole.continued();
+    let whole = turn_parts(&log).remove(0);
+    let continued = whole.progress();
     assert_eq!(continued.trace, whole.trace());
     assert_eq!(continued.last_at - continued.start, 4000);
 }
 
 #[test]
-fn nothing_leaves_that_the_policy_keeps() {
+fn the_content_policy_is_respected() {
     let log = r#"
 u1 user "PRIVATE prompt" branch=PRIVATE cwd="/home/PRIVATE"
 a1 <- u1 reply m1 thinking "PRIVATE thought"
@@ -364,28 +364,28 @@ s1 <- r1 system api_error +{"retryAttempt":1,"cause":{"code":"PRIVATE"}}
 s2 <- s1 system stop_hook_summary {"hookCount":2,"hookErrors":["PRIVATE"]}
 a4 <- s2 reply m2 text "PRIVATE error" model=<synthetic> +{"isApiErrorMessage":true}
 "#;
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     for dialect in [Dialect::Langfuse, Dialect::GenAi] {
         let count = |content| {
-            let spans = spans_with(log, Vec::new(), &Shape { content, dialect, ..shape(&book) });
+            let spans = spans_with(log, Vec::new(), &SpanOptions { content, dialect, ..shape(&book) });
             assert_eq!(spans.len(), 3);
             format!("{spans:?}").matches("PRIVATE").count()
         };
-        assert_eq!(count(Content::None), 0);
+        assert_eq!(count(ContentPolicy::None), 0);
         // Directory, branch, the error code of a failed connection, the output of a hook.
-        assert_eq!(count(Content::Metadata), 4);
-        assert!(count(Content::Truncated) > 10);
+        assert_eq!(count(ContentPolicy::Metadata), 4);
+        assert!(count(ContentPolicy::Truncated) > 10);
     }
 }
 
 #[test]
-fn long_values_are_cut_and_say_so() {
+fn long_values_are_truncated_with_a_note() {
     let long = "x".repeat(40_000);
     let log = format!(
         "u1 user \"{long}\"\na1 <- u1 reply m1 tool t1 Write {{\"content\":\"{long}\",\"path\":\"/a\"}}\nr1 <- a1 result t1 \"{long}\"\na2 <- r1 reply m2 text \"{long}\""
     );
-    let book = Book::embedded();
-    let spans = spans_with(&log, Vec::new(), &Shape { limit: Some(1000), ..shape(&book) });
+    let book = PriceBook::embedded();
+    let spans = spans_with(&log, Vec::new(), &SpanOptions { limit: Some(1000), ..shape(&book) });
     let tool = spans.iter().find(|span| span.kind == SpanKind::Tool).unwrap();
     let input: serde_json::Value =
         serde_json::from_str(tool.text("langfuse.observation.input").unwrap()).unwrap();
@@ -393,18 +393,18 @@ fn long_values_are_cut_and_say_so() {
     assert!(input["content"].as_str().unwrap().ends_with("bytes omitted]"));
     for span in &spans {
         for (name, value) in &span.attributes {
-            if let threadline_trace::Value::Text(text) = value {
+            if let threadline_trace::AttributeValue::Text(text) = value {
                 assert!(text.len() < 1200, "{name}: {}", text.len());
             }
         }
     }
     assert!(tool.text("langfuse.observation.output").unwrap().ends_with("… [39000 bytes omitted]"));
-    let full = spans_with(&log, Vec::new(), &Shape { content: Content::Full, ..shape(&book) });
+    let full = spans_with(&log, Vec::new(), &SpanOptions { content: ContentPolicy::Full, ..shape(&book) });
     assert!(full[0].text("langfuse.observation.input").unwrap().len() > 40_000);
 }
 
 #[test]
-fn secrets_are_taken_out_wherever_they_stand() {
+fn secrets_are_redacted_everywhere() {
     let token = ["gh", "p_", "k3Jd82hVnq0PzLw7", "Yt5RmXc1BfAe9UgS6oHi"].concat();
     let log = format!(
         r#"
@@ -417,14 +417,17 @@ a4 <- r1 reply m2 text "done {token}"
 "#
     );
     let rules = Rules::new();
-    let book = Book::embedded();
+    let book = PriceBook::embedded();
     for (dialect, content) in [
-        (Dialect::Langfuse, Content::Truncated),
-        (Dialect::GenAi, Content::Full),
-        (Dialect::GenAi, Content::Truncated),
+        (Dialect::Langfuse, ContentPolicy::Truncated),
+        (Dialect::GenAi, ContentPolicy::Full),
+        (Dialect::GenAi, ContentPolicy::Truncated),
     ] {
-        let spans =
-            spans_with(&log, Vec::new(), &Shape { redact: Some(&rules), dialect, content, ..shape(&book) });
+        let spans = spans_with(
+            &log,
+            Vec::new(),
+            &SpanOptions { redact: Some(&rules), dialect, content, ..shape(&book) },
+        );
         let all = format!("{spans:?}");
         assert!(!all.contains(&token), "{all}");
         assert!(all.matches("[secret:github-token]").count() >= 7, "{all}");
@@ -432,7 +435,7 @@ a4 <- r1 reply m2 text "done {token}"
 }
 
 #[test]
-fn pictures_are_named_and_not_sent() {
+fn images_are_replaced_by_placeholders() {
     let log = "u1 user [text \"what is this?\", image png]\na1 <- u1 reply m1 text \"A dot.\"";
     let spans = spans(log);
     let input = spans[0].text("langfuse.observation.input").unwrap();

@@ -1,13 +1,13 @@
 //! Cases that other tools got wrong, each with its number in our list.
 
-use threadline_usage::By;
+use threadline_usage::GroupBy;
 
-use crate::{Home, figures};
+use crate::{TestLogs, figures};
 
 const OPUS: &str = "model=claude-opus-5";
 
 fn total(notation: &str) -> String {
-    figures(&Home::default().session("s1", &notation.replace("OPUS", OPUS)).total())
+    figures(&TestLogs::default().session("s1", &notation.replace("OPUS", OPUS)).total())
 }
 
 #[test]
@@ -21,7 +21,7 @@ a3 <- a2  reply msg_1 tool t1 Bash {} OPUS usage={"input_tokens":100,"output_tok
 }
 
 #[test]
-fn u02_of_growing_lines_the_last_counts() {
+fn u02_the_last_of_growing_lines_counts() {
     let log = r#"
 a1        reply msg_1 text "a" OPUS usage={"input_tokens":100,"output_tokens":1}
 a2 <- a1  reply msg_1 text "b" OPUS stop="end_turn" usage={"input_tokens":100,"output_tokens":900}
@@ -30,7 +30,7 @@ a2 <- a1  reply msg_1 text "b" OPUS stop="end_turn" usage={"input_tokens":100,"o
 }
 
 #[test]
-fn u03_a_whole_line_may_come_before_a_small_one() {
+fn u03_a_complete_line_may_precede_a_smaller_one() {
     let log = r#"
 a1        reply msg_1 text "a" OPUS usage={"input_tokens":100,"output_tokens":900}
 a2 <- a1  reply msg_1 text "b" OPUS usage={"input_tokens":100,"output_tokens":1}
@@ -56,7 +56,7 @@ b2 <- b1  reply chatcmpl-1 text "b" OPUS -requestId usage={"input_tokens":100}
 }
 
 #[test]
-fn u05_a_placeholder_of_zeros_gives_way() {
+fn u05_a_placeholder_of_zeros_is_replaced() {
     let log = r#"
 a1        reply msg_1 text "" OPUS
 a2 <- a1  reply msg_1 text "b" OPUS usage={"input_tokens":100,"output_tokens":10}
@@ -77,16 +77,16 @@ a1        reply msg_1 text "a" model=claude-opus-5 branch=side usage={"input_tok
 a2 <- a1  reply msg_2 text "b" model=claude-opus-5 branch=side usage={"input_tokens":10} @12:00:01
 "#;
     // The fork has the smaller name, so that the order of names cannot decide.
-    let home = Home::default().session("a-fork", fork).session("b-origin", shared);
+    let home = TestLogs::default().session("a-fork", fork).session("b-origin", shared);
     assert_eq!(
-        home.told(By::Session),
+        home.formatted_groups(GroupBy::Session),
         [
             "b-origin /home/ada/loom: 1 calls, 100 in, 0 out, $0.0005",
             "a-fork /home/ada/loom: 1 calls, 10 in, 0 out, $0.00005"
         ]
     );
     assert_eq!(
-        home.told(By::Branch),
+        home.formatted_groups(GroupBy::Branch),
         [
             "/home/ada/loom main: 1 calls, 100 in, 0 out, $0.0005",
             "/home/ada/loom side: 1 calls, 10 in, 0 out, $0.00005"
@@ -96,32 +96,35 @@ a2 <- a1  reply msg_2 text "b" model=claude-opus-5 branch=side usage={"input_tok
 }
 
 #[test]
-fn u06_a_line_that_says_it_is_a_copy_owns_nothing() {
+fn u06_a_line_marked_as_a_copy_owns_nothing() {
     let line = "a1 reply msg_1 text \"a\" model=claude-opus-5 usage={\"input_tokens\":100}";
     let fork = format!("{line} +{{\"forkedFrom\":{{\"sessionId\":\"b\",\"messageUuid\":\"a1\"}}}}");
-    let home = Home::default().session("a", &fork).session("b", line);
-    assert_eq!(home.told(By::Session), ["b /home/ada/loom: 1 calls, 100 in, 0 out, $0.0005"]);
+    let home = TestLogs::default().session("a", &fork).session("b", line);
+    assert_eq!(
+        home.formatted_groups(GroupBy::Session),
+        ["b /home/ada/loom: 1 calls, 100 in, 0 out, $0.0005"]
+    );
 }
 
 #[test]
 fn u07_a_gateways_id_in_two_sessions_is_two_calls() {
     let log = "a1 reply chatcmpl-1 text \"a\" model=claude-opus-5 -requestId usage={\"input_tokens\":100}";
-    let home = Home::default().session("s1", log).session("s2", log);
+    let home = TestLogs::default().session("s1", log).session("s2", log);
     assert_eq!(figures(&home.total()), "2 calls, 200 in, 0 out, $0.001");
     let asked = log.replace("-requestId", "req=r1");
-    let home = Home::default().session("s1", &asked).session("s2", &asked.replace("r1", "r2"));
+    let home = TestLogs::default().session("s1", &asked).session("s2", &asked.replace("r1", "r2"));
     assert_eq!(home.total().calls, 2, "other requests are other calls");
-    let home = Home::default().session("s1", &asked).session("s2", &asked);
+    let home = TestLogs::default().session("s1", &asked).session("s2", &asked);
     assert_eq!(home.total().calls, 1, "the same request is the same call");
 }
 
 #[test]
-fn u08_a_side_question_that_replays_the_conversation_counts_its_own_call_alone() {
+fn u08_a_side_question_that_replays_the_conversation_counts_only_its_own_call() {
     let main =
         "a1 reply msg_1 text \"a\" model=claude-opus-5 usage={\"input_tokens\":100,\"output_tokens\":5}";
     let aside = r#"a1 reply msg_1 text "a" model=claude-opus-5 req=other usage={"input_tokens":100,"output_tokens":900}
 q1 <- a1 reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":7}"#;
-    let home = Home::default().agent("s1", "aside_question-1", aside).session("s1", main);
+    let home = TestLogs::default().agent("s1", "aside_question-1", aside).session("s1", main);
     assert_eq!(figures(&home.total()), "2 calls, 107 in, 5 out, $0.00066");
     let compaction = home.agent("s1", "acompact-1", aside);
     assert_eq!(figures(&compaction.total()), "2 calls, 107 in, 5 out, $0.00066");
@@ -131,8 +134,11 @@ q1 <- a1 reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":7}"#;
 fn u09_and_u10_agents_are_counted_with_their_session_and_hide_nothing_of_it() {
     let main = "a1 reply msg_1 text \"a\" model=claude-opus-5 usage={\"input_tokens\":100}";
     let agent = "b1 reply msg_2 text \"b\" model=claude-haiku-4-5 usage={\"input_tokens\":100}";
-    let home = Home::default().session("s1", main).agent("s1", "a1", agent);
-    assert_eq!(home.told(By::Session), ["s1 /home/ada/loom: 2 calls, 200 in, 0 out, $0.0006"]);
+    let home = TestLogs::default().session("s1", main).agent("s1", "a1", agent);
+    assert_eq!(
+        home.formatted_groups(GroupBy::Session),
+        ["s1 /home/ada/loom: 2 calls, 200 in, 0 out, $0.0006"]
+    );
     let kinds: Vec<_> = home.calls().iter().map(|call| call.agent.is_some()).collect();
     assert_eq!(kinds, [false, true]);
 }
@@ -143,7 +149,7 @@ fn u09_progress_that_repeats_an_agent_counts_only_where_the_agents_log_is_missin
     let main = format!("p1 progress agent t1 {inner}");
     let agent =
         "b1 reply msg_2 text \"b\" model=claude-opus-5 usage={\"input_tokens\":100,\"output_tokens\":9}";
-    let alone = Home::default().session("s1", &main);
+    let alone = TestLogs::default().session("s1", &main);
     assert_eq!(figures(&alone.total()), "1 calls, 100 in, 1 out, $0.000525");
     let both = alone.agent("s1", "a1", agent);
     assert_eq!(figures(&both.total()), "1 calls, 100 in, 9 out, $0.000725");
@@ -157,7 +163,7 @@ a1        reply msg_1 text "a" OPUS usage={"cache_creation_input_tokens":100,"ca
 a2 <- a1  reply msg_2 text "b" OPUS usage={"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}
 a3 <- a2  reply msg_3 text "c" OPUS usage={"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":50}}
 "#;
-    let total = Home::default().session("s1", &log.replace("OPUS", OPUS)).total();
+    let total = TestLogs::default().session("s1", &log.replace("OPUS", OPUS)).total();
     assert_eq!((total.tokens.cache_write_5m, total.tokens.cache_write_1h), (150, 150));
     assert_eq!(total.cost.to_string(), "0.0024375");
 }
@@ -165,11 +171,11 @@ a3 <- a2  reply msg_3 text "c" OPUS usage={"cache_creation_input_tokens":100,"ca
 // U13 (long context) and U14 (fast mode, region, web search, advisors) are rows of the table in `probe`.
 
 #[test]
-fn u14_an_advisor_is_a_call_of_its_own() {
+fn u14_an_advisor_is_a_separate_call() {
     let log = r#"a1 reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":10,"iterations":[{"type":"message","input_tokens":10},{"type":"advisor_message","model":"claude-haiku-4-5","input_tokens":7,"output_tokens":3}]}"#;
-    let home = Home::default().session("s1", &format!("{log}\n{}", log.replace("a1 ", "a2 ")));
+    let home = TestLogs::default().session("s1", &format!("{log}\n{}", log.replace("a1 ", "a2 ")));
     assert_eq!(
-        home.told(By::Model),
+        home.formatted_groups(GroupBy::Model),
         [
             "claude-opus-5: 1 calls, 10 in, 0 out, $0.00005",
             "claude-haiku-4-5: 1 calls, 7 in, 3 out, $0.000022"
@@ -178,7 +184,7 @@ fn u14_an_advisor_is_a_call_of_its_own() {
 }
 
 #[test]
-fn u15_claude_codes_own_words_and_failed_calls_are_no_usage() {
+fn u15_synthetic_messages_and_failed_calls_are_not_usage() {
     let log = r#"
 a1        reply msg_1 text "a" OPUS usage={"input_tokens":100}
 a2 <- a1  reply msg_2 text "No response requested." model="<synthetic>" usage={"input_tokens":5}
@@ -188,20 +194,20 @@ a3 <- a2  reply msg_3 text "API Error" OPUS +{"isApiErrorMessage":true} usage={"
 }
 
 #[test]
-fn u16_a_call_is_of_the_day_of_its_first_line() {
+fn u16_a_call_belongs_to_the_day_of_its_first_line() {
     let log = r#"
 a1        reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100,"output_tokens":1} @2026-01-01T23:59:59Z
 a2 <- a1  reply msg_1 text "b" model=claude-opus-5 usage={"input_tokens":100,"output_tokens":9} @2026-01-02T00:00:01Z
 a3 <- a2  reply msg_2 text "c" model=claude-opus-5 usage={"input_tokens":100} @2026-01-02T00:00:02Z
 "#;
     assert_eq!(
-        Home::default().session("s1", log).told(By::Day),
+        TestLogs::default().session("s1", log).formatted_groups(GroupBy::Day),
         ["2026-01-01: 1 calls, 100 in, 9 out, $0.000725", "2026-01-02: 1 calls, 100 in, 0 out, $0.0005"]
     );
 }
 
 #[test]
-fn u17_no_odd_line_is_dropped() {
+fn u17_unusual_lines_are_counted() {
     let plain = r#"{"type":"assistant","uuid":"U","timestamp":"2026-01-01T10:00:00Z","version":"2.1.300","sessionId":"s1","message":{"id":"MSG","model":"claude-opus-5","content":[],"stop_reason":null,"usage":{"input_tokens":100,"output_tokens":0}}}"#;
     let line = |n: u32| plain.replace("MSG", &format!("msg_{n}")).replace("\"U\"", &format!("\"u{n}\""));
     let odd: Vec<Vec<u8>> = vec![
@@ -235,33 +241,34 @@ fn u17_no_odd_line_is_dropped() {
     ];
     let mut bytes: Vec<u8> = odd.join(&b'\n');
     bytes.push(b'\n');
-    let total = Home::default().bytes("s1", bytes.clone()).total();
+    let total = TestLogs::default().bytes("s1", bytes.clone()).total();
     assert_eq!(figures(&total), "15 calls, 1500 in, 0 out, $0.0075");
-    let twice = Home::default().bytes("s1", bytes.clone()).bytes("s1", bytes);
+    let twice = TestLogs::default().bytes("s1", bytes.clone()).bytes("s1", bytes);
     assert_eq!(twice.total(), total);
 }
 
 #[test]
-fn u18_versions_that_log_too_few_output_tokens_are_told() {
+fn u18_versions_that_log_too_few_output_tokens_are_reported() {
     let log = r#"
 a1        reply msg_1 text "a" version=2.1.58 usage={"output_tokens":1}
 a2 <- a1  reply msg_2 text "b" version=1.0.108 usage={"output_tokens":1}
 a3 <- a2  reply msg_3 text "c" version=2.1.59 usage={"output_tokens":1}
 a4 <- a3  reply msg_4 text "d" version=dev usage={"output_tokens":1}
 "#;
-    assert_eq!(Home::default().session("s1", log).total().under_reported, 2);
+    assert_eq!(TestLogs::default().session("s1", log).total().under_reported, 2);
 }
 
 #[test]
 fn u19_the_same_logs_twice_or_in_another_order_change_nothing() {
-    let home = Home::default()
+    let home = TestLogs::default()
         .session("s1", "a1 reply msg_1 text \"a\" model=claude-opus-5 usage={\"input_tokens\":100}")
         .session(
             "s2",
             "a1 reply msg_1 text \"a\" model=claude-opus-5 usage={\"input_tokens\":100,\"output_tokens\":7}",
         )
         .agent("s2", "a1", "b1 reply msg_2 tool t1 Bash {} model=claude-opus-5 usage={\"input_tokens\":5}");
-    let by = [By::Day, By::Session, By::Project, By::Model, By::Tool, By::Branch];
+    let by =
+        [GroupBy::Day, GroupBy::Session, GroupBy::Project, GroupBy::Model, GroupBy::Tool, GroupBy::Branch];
     let groups = by.map(|by| home.groups(by));
     let mut twice = home.clone();
     twice.0.extend(home.0.iter().rev().cloned());
@@ -288,7 +295,7 @@ fn u20_one_model_by_many_names_is_one_group() {
         })
         .collect();
     assert_eq!(
-        Home::default().session("s1", &log).told(By::Model),
+        TestLogs::default().session("s1", &log).formatted_groups(GroupBy::Model),
         ["claude-opus-4-7: 5 calls, 500 in, 0 out, $0.0025"]
     );
 }
@@ -302,16 +309,17 @@ a3 <- a2  reply msg_1 tool t2 Bash {} model=claude-opus-5 usage={"input_tokens":
 a4 <- a3  reply msg_1 tool t3 mcp__x__y {} model=claude-opus-5 usage={"input_tokens":101}
 a5 <- a4  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":10}
 "#;
-    let home = Home::default().session("s1", log);
+    let home = TestLogs::default().session("s1", log);
     // A call is counted with the first of its tools; tokens and cost are split.
     assert_eq!(
-        home.told(By::Tool),
+        home.formatted_groups(GroupBy::Tool),
         [
             "Bash: 1 calls, 51 in, 0 out, $0.0002525",
             "mcp__x__y: 0 calls, 50 in, 0 out, $0.0002525",
             "(none): 1 calls, 10 in, 0 out, $0.00005"
         ]
     );
-    let uses: Vec<_> = home.groups(By::Tool).groups.iter().map(|group| group.totals.tool_calls).collect();
+    let uses: Vec<_> =
+        home.groups(GroupBy::Tool).groups.iter().map(|group| group.totals.tool_calls).collect();
     assert_eq!(uses, [2, 1, 0]);
 }

@@ -7,10 +7,10 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use threadline_entry::AgentKind;
 use threadline_testkit::{shared, shared_logs};
-use threadline_usage::{Book, By, Money, Source, Verdict};
+use threadline_usage::{GroupBy, LogSource, Money, PriceBook, RecordVerdict};
 
-use crate::group::{EVERY, sum};
-use crate::{Home, figures};
+use crate::group::{ALL_GROUPINGS, sum};
+use crate::{TestLogs, figures};
 
 /// Returns every log below a directory.
 pub(crate) fn logs_below(folder: &Path) -> Vec<PathBuf> {
@@ -27,12 +27,14 @@ pub(crate) fn logs_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the source of a log, from its file name.
-pub(crate) fn source(path: &Path) -> Source {
+pub(crate) fn source(path: &Path) -> LogSource {
     let stem = path.file_stem().unwrap().to_str().unwrap();
     let name = path.to_str().unwrap();
     match stem.strip_prefix("agent-") {
-        Some(id) => Source { path: name.to_owned(), ..Source::default() }.agent(id, AgentKind::of(id, false)),
-        None => Source::session(name, stem),
+        Some(id) => {
+            LogSource { path: name.to_owned(), ..LogSource::default() }.agent(id, AgentKind::of(id, false))
+        }
+        None => LogSource::session(name, stem),
     }
 }
 
@@ -43,7 +45,7 @@ type Counts = [u64; 4];
 type Rank = (bool, bool, bool, u64, u64);
 
 /// The reference count: parses every line in full and takes the best line of each message.
-fn plain_count(logs: &[PathBuf]) -> (u64, Counts) {
+fn reference_count(logs: &[PathBuf]) -> (u64, Counts) {
     let mut best: HashMap<String, (Rank, Counts)> = HashMap::new();
     for path in logs {
         let is_agent = path.file_name().unwrap().to_str().unwrap().starts_with("agent-");
@@ -94,36 +96,36 @@ fn plain_count(logs: &[PathBuf]) -> (u64, Counts) {
 }
 
 #[test]
-fn real_logs_come_out_as_a_plain_count_says() {
+fn real_logs_match_the_reference_count() {
     let logs = shared_logs();
     let logs: Vec<PathBuf> =
         logs.into_iter().filter(|path| path.file_name().unwrap() != "journal.jsonl").collect();
     if logs.is_empty() {
         return;
     }
-    let mut home = Home::default();
+    let mut home = TestLogs::default();
     for path in &logs {
         home.0.push((source(path), std::fs::read(path).unwrap()));
     }
     let read = home.read();
-    let total = read.groups(By::Day).total;
+    let total = read.groups(GroupBy::Day).total;
     let tokens = total.tokens;
-    let (calls, counts) = plain_count(&logs);
+    let (calls, counts) = reference_count(&logs);
     assert!(calls > 1000, "{calls}");
     assert_eq!(
         (total.calls, [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()]),
         (calls, counts)
     );
-    let (all, book, zone) = (&read.all, Book::embedded(), TimeZone::UTC);
-    for by in EVERY {
+    let (all, book, zone) = (&read.all, PriceBook::embedded(), TimeZone::UTC);
+    for by in ALL_GROUPINGS {
         let groups = read.groups(by);
         assert_eq!(sum(&groups), total, "{by:?}");
         // The counted records of the largest groups match them in number and cost.
-        for group in groups.groups.iter().filter(|_| by != By::Tool).take(3) {
+        for group in groups.groups.iter().filter(|_| by != GroupBy::Tool).take(3) {
             let marked = all.in_groups(by, &zone, |key| *key == group.key);
-            let records = all.explain_some(&book, Some(&marked), |_, _| true);
+            let records = all.explain_marked(&book, Some(&marked), |_, _| true);
             let counted: Vec<_> =
-                records.iter().filter(|record| record.verdict == Verdict::Counted).collect();
+                records.iter().filter(|record| record.verdict == RecordVerdict::Counted).collect();
             assert_eq!(counted.len() as u64, group.totals.calls, "{:?}", group.key);
             assert_eq!(
                 counted.iter().filter_map(|record| record.cost).sum::<Money>(),
@@ -136,11 +138,11 @@ fn real_logs_come_out_as_a_plain_count_says() {
     let mut other = home.clone();
     other.0.reverse();
     // The same logs again, and once more under another path, as if through a symlink.
-    let linked = |source: &Source| Source { path: format!("/link{}", source.path), ..source.clone() };
+    let linked = |source: &LogSource| LogSource { path: format!("/link{}", source.path), ..source.clone() };
     other.0.extend(home.0.iter().take(50).cloned());
     other.0.extend(home.0.iter().skip(30).map(|(source, bytes)| (linked(source), bytes.clone())));
     let other = other.read();
-    for by in EVERY {
+    for by in ALL_GROUPINGS {
         assert_eq!(other.groups(by), read.groups(by), "{by:?}");
     }
 }
@@ -150,7 +152,7 @@ fn every_model_of_real_logs_has_a_price() {
     if shared().is_none() {
         return;
     }
-    let mut home = Home::default();
+    let mut home = TestLogs::default();
     for path in shared_logs() {
         home.0.push((source(&path), std::fs::read(&path).unwrap()));
     }
@@ -161,7 +163,7 @@ fn every_model_of_real_logs_has_a_price() {
 }
 
 #[test]
-fn a_line_of_fifty_megabytes_is_one_like_any_other() {
+fn a_line_of_fifty_megabytes_is_counted() {
     let long = "x".repeat(50 << 20);
     let line = |id: &str, text: &str| {
         format!(
@@ -170,7 +172,7 @@ fn a_line_of_fifty_megabytes_is_one_like_any_other() {
         )
     };
     let bytes = format!("{}{}{}", line("msg_1", "a"), line("msg_2", &long), line("msg_3", "c"));
-    let home = Home::default().bytes("s1", bytes);
+    let home = TestLogs::default().bytes("s1", bytes);
     assert_eq!(figures(&home.total()), "3 calls, 300 in, 0 out, $0.0015");
-    assert_eq!(home.told(By::Day), ["2026-01-01: 3 calls, 300 in, 0 out, $0.0015"]);
+    assert_eq!(home.formatted_groups(GroupBy::Day), ["2026-01-01: 3 calls, 300 in, 0 out, $0.0015"]);
 }

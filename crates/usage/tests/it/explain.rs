@@ -1,15 +1,15 @@
 //! Explanations of records, and comparison with Claude Code's own account.
 
-use threadline_usage::{Book, Verdict, reconcile};
+use threadline_usage::{PriceBook, RecordVerdict, reconcile};
 
-use crate::Home;
+use crate::TestLogs;
 
-fn told(home: &Home) -> Vec<String> {
-    let records = home.calls().explain(&Book::embedded(), |_, _| true);
-    let line = |record: &threadline_usage::Explained| {
+fn explanations(home: &TestLogs) -> Vec<String> {
+    let records = home.calls().explain(&PriceBook::embedded(), |_, _| true);
+    let line = |record: &threadline_usage::RecordExplanation| {
         let verdict = match &record.verdict {
-            Verdict::Counted => format!("counted ${}", record.cost.unwrap_or_default()),
-            Verdict::Rejected(reason) => format!("{}: {reason}", reason.name()),
+            RecordVerdict::Counted => format!("counted ${}", record.cost.unwrap_or_default()),
+            RecordVerdict::Rejected(reason) => format!("{}: {reason}", reason.name()),
         };
         format!("{}:{} {verdict}", record.path, record.line)
     };
@@ -17,7 +17,7 @@ fn told(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn every_record_is_told_with_what_became_of_it() {
+fn every_record_is_explained() {
     let main = r#"
 u1        user "go"
 a1 <- u1  reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100,"output_tokens":1}
@@ -32,13 +32,13 @@ raw {"type":"assistant","message":{"id":"msg_7","usage" oops
 a1        reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100,"output_tokens":1} @10:00:01
 a2 <- a1  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":1} @12:00:00
 "#;
-    let home = Home::default().session("s1", main).session("s2", fork).agent(
+    let home = TestLogs::default().session("s1", main).session("s2", fork).agent(
         "s1",
         "a1",
         "b1 reply msg_3 text \"x\" model=claude-opus-5 usage={\"input_tokens\":1}",
     );
     assert_eq!(
-        told(&home),
+        explanations(&home),
         [
             "s1.jsonl:2 same-reply: same reply, counted at line 3",
             "s1.jsonl:3 counted $0.000725",
@@ -52,16 +52,16 @@ a2 <- a1  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":1} @12:
             "s2.jsonl:2 counted $0.000005",
         ]
     );
-    assert_eq!(home.calls().n_broken(), 1);
+    assert_eq!(home.calls().n_invalid_lines(), 1);
 }
 
 #[test]
 fn counted_records_add_up_to_the_total() {
-    let home = Home::default()
+    let home = TestLogs::default()
         .session("s1", "a1 reply msg_1 text \"a\" usage={\"input_tokens\":10}\na2 reply msg_1 text \"b\" usage={\"input_tokens\":10}")
         .session("s2", "a1 reply msg_1 text \"a\" usage={\"input_tokens\":10}\na2 reply msg_2 text \"b\" usage={\"input_tokens\":5}");
-    let records = home.calls().explain(&Book::embedded(), |_, _| true);
-    let counted: Vec<_> = records.iter().filter(|record| record.verdict == Verdict::Counted).collect();
+    let records = home.calls().explain(&PriceBook::embedded(), |_, _| true);
+    let counted: Vec<_> = records.iter().filter(|record| record.verdict == RecordVerdict::Counted).collect();
     assert_eq!(counted.len() as u64, home.total().calls);
     assert_eq!(
         counted.iter().filter_map(|record| record.cost).sum::<threadline_usage::Money>(),
@@ -70,23 +70,23 @@ fn counted_records_add_up_to_the_total() {
 }
 
 #[test]
-fn a_torn_last_line_is_no_record() {
+fn an_incomplete_last_line_is_not_a_record() {
     let whole = threadline_testkit::log_of("s1", "a1 reply msg_1 text \"a\" usage={\"input_tokens\":10}");
     let mut bytes = whole.clone();
     bytes.extend(&whole[..whole.len() - 30]);
-    let calls = Home::default().bytes("s1", bytes).calls();
-    assert_eq!((calls.len(), calls.n_broken(), calls.n_torn()), (1, 0, 1));
+    let calls = TestLogs::default().bytes("s1", bytes).calls();
+    assert_eq!((calls.len(), calls.n_invalid_lines(), calls.n_incomplete_logs()), (1, 0, 1));
 }
 
 #[test]
-fn ours_and_claude_codes_own_account_are_set_side_by_side() {
+fn our_totals_are_compared_with_claude_codes_account() {
     let log = r#"
 a1        reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100000,"output_tokens":10}
 entry cost-state {"totalCostUSD":0.1,"modelUsage":{}}
 entry cost-state {"totalCostUSD":0.61025,"hasUnknownModelCost":false,"modelUsage":{"claude-opus-5[1m]":{"inputTokens":100000,"outputTokens":10,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.50025},"claude-haiku-4-5-20251001":{"inputTokens":100000,"outputTokens":2000,"costUSD":0.11}}}
 "#;
-    let home = Home::default().session("s1", log).session("s2", "a1 reply msg_2 text \"a\"");
-    let [session] = reconcile(&home.calls(), &Book::embedded(), |_| true).try_into().unwrap();
+    let home = TestLogs::default().session("s1", log).session("s2", "a1 reply msg_2 text \"a\"");
+    let [session] = reconcile(&home.calls(), &PriceBook::embedded(), |_| true).try_into().unwrap();
     assert_eq!(
         (session.ours.cost.to_string(), session.theirs.cost.to_string()),
         ("0.50025".into(), "0.61025".into())

@@ -11,28 +11,31 @@ mod probe;
 mod window;
 
 use jiff::tz::TimeZone;
-use threadline_entry::{AgentKind, Lines};
+use threadline_entry::{AgentKind, LineReader};
 use threadline_testkit::log_of;
-use threadline_usage::{Book, By, Calls, Groups, Ledger, Scan, Scanned, Source, Totals, Wants, Ways};
+use threadline_usage::{
+    CallGroups, CallLedger, GroupBy, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog,
+    UsageScan, UsageTotals,
+};
 
 /// All options.
-const ALL: Wants = Wants { tools: true, records: true, limits: true, accounts: true };
+const ALL: ScanOptions = ScanOptions { tools: true, records: true, limits: true, accounts: true };
 
 /// Scans one log, with the cache of an earlier scan.
-fn scan(source: Source, bytes: &[u8], wants: Wants, ways: Ways) -> (Scanned, Ways) {
-    let mut scan = Scan::with_ways(source, wants, ways);
-    let mut lines = Lines::new(bytes);
+fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, ways: ScanCache) -> (ScannedLog, ScanCache) {
+    let mut scan = UsageScan::with_cache(source, wants, ways);
+    let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
         scan.block(&block);
     }
-    scan.finish_with_ways()
+    scan.finish_with_cache()
 }
 
 /// Logs in memory: the source and bytes of each.
 #[derive(Clone, Default)]
-struct Home(Vec<(Source, Vec<u8>)>);
+struct TestLogs(Vec<(LogSource, Vec<u8>)>);
 
-impl Home {
+impl TestLogs {
     /// Adds a session in testkit notation; its project is `/home/ada/loom`.
     fn session(self, id: &str, notation: &str) -> Self {
         self.bytes(id, log_of(id, notation))
@@ -40,14 +43,15 @@ impl Home {
 
     /// Adds a session with exactly these bytes.
     fn bytes(mut self, id: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        self.0.push((Source::session(&format!("{id}.jsonl"), id), bytes.into()));
+        self.0.push((LogSource::session(&format!("{id}.jsonl"), id), bytes.into()));
         self
     }
 
     /// Adds a sub-agent of a session, in testkit notation.
     fn agent(mut self, session: &str, agent: &str, notation: &str) -> Self {
         let kind = AgentKind::of(agent, false);
-        let source = Source::session(&format!("{session}/agent-{agent}.jsonl"), session).agent(agent, kind);
+        let source =
+            LogSource::session(&format!("{session}/agent-{agent}.jsonl"), session).agent(agent, kind);
         let notation: String =
             notation.lines().map(|line| format!("{line} sidechain agent={agent}\n")).collect();
         let notation = notation.replace("\n sidechain", "\n#").trim_start_matches(" sidechain").to_owned();
@@ -55,61 +59,61 @@ impl Home {
         self
     }
 
-    fn calls(&self) -> Calls {
+    fn calls(&self) -> ModelCalls {
         self.calls_with(ALL)
     }
 
-    fn calls_with(&self, wants: Wants) -> Calls {
-        let mut ledger = Ledger::default();
-        let mut ways = Ways::default();
+    fn calls_with(&self, wants: ScanOptions) -> ModelCalls {
+        let mut ledger = CallLedger::default();
+        let mut ways = ScanCache::default();
         for (source, bytes) in &self.0 {
             let scanned;
             (scanned, ways) = scan(source.clone(), bytes, wants, ways);
-            ledger.absorb(scanned);
+            ledger.add(scanned);
         }
-        ledger.settle()
+        ledger.finish()
     }
 
     /// Scans the logs twice: with all options, and for the calls only.
-    fn read(&self) -> Read {
-        Read { all: self.calls(), few: self.calls_with(Wants::default()) }
+    fn read(&self) -> TwoScans {
+        TwoScans { all: self.calls(), few: self.calls_with(ScanOptions::default()) }
     }
 
-    fn groups(&self, by: By) -> Groups {
+    fn groups(&self, by: GroupBy) -> CallGroups {
         self.read().groups(by)
     }
 
-    fn total(&self) -> Totals {
-        self.groups(By::Day).total
+    fn total(&self) -> UsageTotals {
+        self.groups(GroupBy::Day).total
     }
 
     /// Formats each group as `key: calls, input, output, cost`.
-    fn told(&self, by: By) -> Vec<String> {
+    fn formatted_groups(&self, by: GroupBy) -> Vec<String> {
         let groups = self.groups(by).groups;
         groups.iter().map(|group| format!("{}: {}", name(&group.key), figures(&group.totals))).collect()
     }
 }
 
-struct Read {
-    all: Calls,
-    few: Calls,
+struct TwoScans {
+    all: ModelCalls,
+    few: ModelCalls,
 }
 
-impl Read {
+impl TwoScans {
     /// Returns the groups, after asserting that both scans agree; only the full scan has tools.
-    fn groups(&self, by: By) -> Groups {
-        let book = Book::embedded();
-        let of = |calls| Groups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);
+    fn groups(&self, by: GroupBy) -> CallGroups {
+        let book = PriceBook::embedded();
+        let of = |calls| CallGroups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);
         let groups = of(&self.all);
-        if by != By::Tool {
+        if by != GroupBy::Tool {
             assert_eq!(of(&self.few), groups, "{by:?}");
         }
         groups
     }
 }
 
-fn name(key: &threadline_usage::GroupKey) -> String {
-    use threadline_usage::GroupKey as K;
+fn name(key: &threadline_usage::CallGroupKey) -> String {
+    use threadline_usage::CallGroupKey as K;
     match key {
         K::Day(name) | K::Week(name) | K::Month(name) | K::Project(name) | K::Model(name) | K::Tool(name) => {
             name.clone()
@@ -119,7 +123,7 @@ fn name(key: &threadline_usage::GroupKey) -> String {
     }
 }
 
-fn figures(totals: &Totals) -> String {
+fn figures(totals: &UsageTotals) -> String {
     let tokens = totals.tokens;
     format!("{} calls, {} in, {} out, ${}", totals.calls, tokens.input, tokens.output, totals.cost)
 }

@@ -1,9 +1,9 @@
 //! The shortcut for plain replies must not change any figure.
 
 use proptest::prelude::*;
-use threadline_usage::By;
+use threadline_usage::GroupBy;
 
-use crate::Home;
+use crate::TestLogs;
 
 /// Generates mostly the first of these, so that lines share a layout until one differs.
 fn mostly(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
@@ -73,7 +73,7 @@ fn any_reply() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn replies_that_are_alike_are_read_as_those_that_are_not(
+    fn plain_and_full_scans_agree(
         lines in prop::collection::vec(any_reply(), 1..40),
         cut in 0..40usize
     ) {
@@ -81,8 +81,8 @@ proptest! {
         let (first, second) = lines.split_at(cut.min(lines.len()));
         let log = |lines: &[String]| lines.join("\n") + "\n";
         let second = log(second).replace("\"s1\"", "\"s2\"").replace("msg_", "msg_2");
-        let read = Home::default().bytes("s1", log(first)).bytes("s2", second).read();
-        for by in [By::Day, By::Model, By::Branch, By::Session] {
+        let read = TestLogs::default().bytes("s1", log(first)).bytes("s2", second).read();
+        for by in [GroupBy::Day, GroupBy::Model, GroupBy::Branch, GroupBy::Session] {
             // `groups` compares both scans.
             read.groups(by);
         }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use threadline_testkit::shared;
-use threadline_usage::{By, Totals};
+use threadline_usage::{GroupBy, UsageTotals};
 
-use crate::Home;
+use crate::TestLogs;
 
 /// Returns a line of a session as written by 2.1.300.
 fn line(id: &str, model: &str, usage: Value) -> Value {
@@ -37,9 +37,9 @@ fn without(line: Value, key: &str) -> Value {
     changed(line, |line| drop(line.as_object_mut().unwrap().remove(key)))
 }
 
-fn total(lines: &[Value]) -> Totals {
+fn total(lines: &[Value]) -> UsageTotals {
     let bytes: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Home::default().bytes("s1", bytes).total()
+    TestLogs::default().bytes("s1", bytes).total()
 }
 
 /// The figures that Claude Code 2.1.325 wrote to `cost-state` for one call of each model.
@@ -191,35 +191,38 @@ fn every_rule_of_the_price_list_holds() {
 fn spaces_in_the_json_change_nothing() {
     let line = line("msg_1", "claude-opus-5", usage(100_000, 0, 0, 0)).to_string();
     let spaced = line.replace("\":", "\": ").replace(",\"", ", \"");
-    assert_eq!(Home::default().bytes("s1", spaced).total().cost.to_string(), "0.5");
+    assert_eq!(TestLogs::default().bytes("s1", spaced).total().cost.to_string(), "0.5");
 }
 
 #[test]
 fn one_message_in_two_sessions_is_counted_once_over_both() {
     let line = line("msg_O", "claude-opus-5", usage(100_000, 0, 0, 0));
     let other = changed(line.clone(), |line| line["sessionId"] = "s2".into());
-    let home = Home::default().bytes("s1", format!("{line}\n")).bytes("s2", format!("{other}\n"));
+    let home = TestLogs::default().bytes("s1", format!("{line}\n")).bytes("s2", format!("{other}\n"));
     assert_eq!(home.total().cost.to_string(), "0.5");
     assert_eq!(home.calls().inherited().into_iter().collect::<Vec<_>>(), [("s2", 1)]);
 }
 
 #[test]
-fn a_workflow_agent_is_counted_beside_the_session() {
+fn a_workflow_agent_is_counted_in_addition_to_the_session() {
     let main = line("msg_Z", "claude-opus-5", usage(1, 0, 0, 0));
     let agent = changed(line("msg_Zs", "claude-opus-5", usage(100_000, 0, 0, 0)), |line| {
         line["isSidechain"] = true.into()
     });
-    let mut home = Home::default().bytes("s1", format!("{main}\n"));
+    let mut home = TestLogs::default().bytes("s1", format!("{main}\n"));
     let kind = threadline_entry::AgentKind::Workflow;
-    let source = threadline_usage::Source::session("s1/subagents/workflows/wf_1/agent-a1.jsonl", "s1")
+    let source = threadline_usage::LogSource::session("s1/subagents/workflows/wf_1/agent-a1.jsonl", "s1")
         .agent("a1", kind);
     home.0.push((source, format!("{agent}\n").into()));
     assert_eq!(home.total().cost.to_string(), "0.500005");
-    assert_eq!(home.told(By::Session), ["s1 /home/ada/loom: 2 calls, 100001 in, 0 out, $0.500005"]);
+    assert_eq!(
+        home.formatted_groups(GroupBy::Session),
+        ["s1 /home/ada/loom: 2 calls, 100001 in, 0 out, $0.500005"]
+    );
 }
 
 #[test]
-fn a_model_without_a_price_is_said_and_not_guessed() {
+fn a_model_without_a_price_is_reported_and_not_guessed() {
     let total = total(&[
         line("msg_1", "claude-nova-9", usage(100_000, 0, 0, 0)),
         line("msg_2", "claude-opus-5", usage(100_000, 0, 0, 0)),
@@ -258,7 +261,7 @@ fn the_shared_probe_comes_out_as_expected() {
             Some(stem) => vec![format!("{stem}a"), format!("{stem}b")],
             None => vec![case.to_owned()],
         };
-        let mut home = Home::default();
+        let mut home = TestLogs::default();
         for case in cases {
             for path in crate::corpus::logs_below(&folder.join("projects").join(case)) {
                 home.0.push((crate::corpus::source(&path), std::fs::read(&path).unwrap()));

@@ -2,16 +2,16 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use threadline_usage::{Book, reset_of, windows};
+use threadline_usage::{PriceBook, limit_end, windows};
 
-use crate::Home;
+use crate::TestLogs;
 
-fn told(notation: &str) -> Vec<String> {
-    let calls = Home::default().session("s1", notation).calls();
+fn formatted_windows(notation: &str) -> Vec<String> {
+    let calls = TestLogs::default().session("s1", notation).calls();
     let resets: Vec<_> =
-        calls.limits().iter().filter_map(|limit| reset_of(limit, &TimeZone::UTC, |_| None)).collect();
+        calls.limits().iter().filter_map(|limit| limit_end(limit, &TimeZone::UTC, |_| None)).collect();
     let time = |at: i64| Timestamp::from_millisecond(at).unwrap().strftime("%d %H:%M").to_string();
-    windows(&calls, &Book::embedded(), &resets, |_| true)
+    windows(&calls, &PriceBook::embedded(), &resets, |_| true)
         .iter()
         .map(|window| {
             let kind = if window.stated { "stated" } else { "estimate" };
@@ -21,7 +21,7 @@ fn told(notation: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_a_word_of_claude_codes_windows_are_estimates() {
+fn windows_without_a_notice_are_estimates() {
     let log = r#"
 a1        reply msg_1 text "a" @10:20:00
 a2 <- a1  reply msg_2 text "a" @14:59:00
@@ -29,7 +29,7 @@ a3 <- a2  reply msg_3 text "a" @15:01:00
 a4 <- a3  reply msg_4 text "a" @2026-01-02T03:00:00Z
 "#;
     assert_eq!(
-        told(log),
+        formatted_windows(log),
         [
             "01 10:00 to 01 15:00 estimate: 2 calls",
             "01 15:00 to 01 20:00 estimate: 1 calls",
@@ -39,7 +39,7 @@ a4 <- a3  reply msg_4 text "a" @2026-01-02T03:00:00Z
 }
 
 #[test]
-fn a_named_end_wins_over_the_estimate() {
+fn a_stated_end_overrides_the_estimate() {
     let log = r#"
 a1        reply msg_1 text "a" @10:20:00
 a2 <- a1  reply msg_2 text "a" @11:50:00
@@ -48,7 +48,7 @@ a4 <- a3  reply msg_4 text "You've hit your session limit · resets 4:40pm" mode
 a5 <- a4  reply msg_5 text "a" @16:40:00
 "#;
     assert_eq!(
-        told(log),
+        formatted_windows(log),
         [
             "01 10:00 to 01 11:40 estimate: 1 calls",
             "01 11:40 to 01 16:40 stated: 2 calls",
@@ -58,13 +58,13 @@ a5 <- a4  reply msg_5 text "a" @16:40:00
 }
 
 #[test]
-fn an_open_window_tells_its_pace() {
+fn an_open_window_has_a_cost_per_hour() {
     let log = r#"
 a1        reply msg_1 text "a" model=claude-opus-5 usage={"input_tokens":100000} @10:00:00
 a2 <- a1  reply msg_2 text "a" model=claude-opus-5 usage={"input_tokens":100000} @11:00:00
 "#;
-    let calls = Home::default().session("s1", log).calls();
-    let [window] = windows(&calls, &Book::embedded(), &[], |_| true).try_into().unwrap();
+    let calls = TestLogs::default().session("s1", log).calls();
+    let [window] = windows(&calls, &PriceBook::embedded(), &[], |_| true).try_into().unwrap();
     let now = window.start + 2 * 3_600_000;
     assert!(window.is_active(now) && !window.is_active(window.end));
     assert_eq!(window.cost_per_hour().unwrap().to_string(), "1");

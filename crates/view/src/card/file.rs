@@ -7,19 +7,19 @@ use threadline_entry::lens::{
     EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk, ReadResult, WriteResult,
 };
 
-use super::{Call, Card, Told};
+use super::{CallSummary, CardInput, ToolCard};
 use crate::diff::{Hunk, hunks};
-use crate::figure::plural;
+use crate::humanize::plural;
 
-impl Call<'_> {
-    pub(super) fn read(&self) -> Told {
+impl CardInput<'_> {
+    pub(super) fn read(&self) -> CallSummary {
         let path = self.string("file_path");
         let file = self.of::<ReadResult<'_>>().and_then(|result| result.file());
         let (text, first) = match file.and_then(|file| file.content()) {
             Some(content) => (content.into_owned(), None),
             // The error message is not part of the file.
             None if self.failed => (String::new(), None),
-            None => unnumbered(self.text),
+            None => strip_line_numbers(self.text),
         };
         let counted = text.lines().count() as u64;
         let lines = file.and_then(|file| file.num_lines()).filter(|_| text.is_empty()).unwrap_or(counted);
@@ -42,10 +42,14 @@ impl Call<'_> {
             _ => plural(lines, "line"),
         };
         let start_line = file.and_then(|file| file.start_line()).or(first).unwrap_or(1);
-        Told { subject: path.clone(), card: Card::File { path, text, start_line, total_lines }, gist }
+        CallSummary {
+            subject: path.clone(),
+            card: ToolCard::File { path, text, start_line, total_lines },
+            gist,
+        }
     }
 
-    pub(super) fn write(&self) -> Told {
+    pub(super) fn write(&self) -> CallSummary {
         let path = self.string("file_path");
         let content = self.string("content");
         let result = self.of::<WriteResult<'_>>();
@@ -54,21 +58,21 @@ impl Call<'_> {
             && original.is_none();
         let updated = result.and_then(|result| result.kind()).is_some_and(|kind| kind == "update");
         let hunks = match result.and_then(|result| result.structured_patch()) {
-            Some(patch) if !patch.is_empty() || updated => noted(patch),
+            Some(patch) if !patch.is_empty() || updated => patch_hunks(patch),
             _ => hunks(original.as_deref().unwrap_or_default(), &content),
         };
         let by_hand = result.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, created, hunks, by_hand)
     }
 
-    pub(super) fn edit(&self) -> Told {
+    pub(super) fn edit(&self) -> CallSummary {
         let path = self.string("file_path");
         let edit = self.of::<EditResult<'_>>();
         let several = self.of::<MultiEditResult<'_>>();
         let patch = edit.and_then(|result| result.structured_patch());
         let patch = patch.or_else(|| several.and_then(|result| result.structured_patch()));
         let found = match patch.filter(|patch| !patch.is_empty()) {
-            Some(patch) => noted(patch),
+            Some(patch) => patch_hunks(patch),
             // Without a result only the proposed edit is known, not its position.
             None => {
                 let edits = self.input.and_then(|input| input.get("edits"));
@@ -76,14 +80,14 @@ impl Call<'_> {
                     || self.input.into_iter().collect(),
                     |edits| edits.items().collect::<Vec<_>>(),
                 );
-                asked.into_iter().flat_map(proposed).collect()
+                asked.into_iter().flat_map(proposed_hunks).collect()
             }
         };
         let by_hand = edit.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, false, found, by_hand)
     }
 
-    pub(super) fn notebook(&self) -> Told {
+    pub(super) fn notebook(&self) -> CallSummary {
         let path = self.string("notebook_path");
         let result = self.of::<NotebookEditResult<'_>>();
         let source = result.and_then(|result| result.new_source());
@@ -106,7 +110,7 @@ impl Call<'_> {
         told
     }
 
-    pub(super) fn diff(&self, path: String, created: bool, hunks: Vec<Hunk>, by_hand: bool) -> Told {
+    pub(super) fn diff(&self, path: String, created: bool, hunks: Vec<Hunk>, by_hand: bool) -> CallSummary {
         let (added, removed) = Hunk::counts(&hunks);
         let gist = match (self.failed, created) {
             (true, _) => String::new(),
@@ -114,13 +118,13 @@ impl Call<'_> {
             (_, false) if added + removed == 0 => "unchanged".to_owned(),
             _ => format!("+{added} −{removed}"),
         };
-        Told { subject: path.clone(), card: Card::Diff { path, created, hunks, by_hand }, gist }
+        CallSummary { subject: path.clone(), card: ToolCard::Diff { path, created, hunks, by_hand }, gist }
     }
 }
 
 /// Strips the line numbers from the text of a file as it was sent to the model, and returns the first
 /// number.
-fn unnumbered(text: &str) -> (String, Option<u64>) {
+fn strip_line_numbers(text: &str) -> (String, Option<u64>) {
     let split = |line: &str| -> Option<(u64, usize)> {
         let digits = line.trim_start_matches(' ');
         let rest = digits.trim_start_matches(|ch: char| ch.is_ascii_digit());
@@ -142,12 +146,12 @@ fn unnumbered(text: &str) -> (String, Option<u64>) {
     if first.is_none() { (text.to_owned(), None) } else { (out, first) }
 }
 
-fn noted(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
-    patch.iter().map(Hunk::noted).collect()
+fn patch_hunks(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
+    patch.iter().map(Hunk::from_patch).collect()
 }
 
 /// Returns the hunks of a proposed edit, with unknown positions.
-fn proposed(edit: Json<'_>) -> Vec<Hunk> {
+fn proposed_hunks(edit: Json<'_>) -> Vec<Hunk> {
     let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default();
     let mut found = hunks(&text("old_string"), &text("new_string"));
     for hunk in &mut found {

@@ -7,20 +7,20 @@ use threadline_entry::lens::{
     GlobResult, GrepResult, LspResult, ToolSearchResult, WebFetchResult, WebSearchResult,
 };
 
-use super::{Call, Card, Told};
-use crate::figure::plural;
-use crate::teller::below;
+use super::{CallSummary, CardInput, ToolCard};
+use crate::humanize::plural;
+use crate::transcript_writer::relative_to;
 
-impl Call<'_> {
-    pub(super) fn matches(&self) -> Told {
+impl CardInput<'_> {
+    pub(super) fn matches(&self) -> CallSummary {
         let pattern = self.string("pattern");
         let place = self.string("path");
-        let place = below(&place, self.cwd).unwrap_or(place);
+        let place = relative_to(&place, self.cwd).unwrap_or(place);
         let grep = self.of::<GrepResult<'_>>();
         let glob = self.of::<GlobResult<'_>>();
         let listed =
             grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
-        let short = |path: Cow<'_, str>| below(&path, self.cwd).unwrap_or_else(|| path.into_owned());
+        let short = |path: Cow<'_, str>| relative_to(&path, self.cwd).unwrap_or_else(|| path.into_owned());
         let mut files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
@@ -52,7 +52,7 @@ impl Call<'_> {
             _ => format!("{found} in {}", plural(n_files, "file")),
         };
         let subject = if pattern.is_empty() { place.clone() } else { pattern.clone() };
-        Told { card: Card::Matches { pattern, place, files, lines }, subject, gist }
+        CallSummary { card: ToolCard::Matches { pattern, place, files, lines }, subject, gist }
     }
 
     /// Returns the files listed in the result text, or else its lines.
@@ -75,10 +75,10 @@ impl Call<'_> {
     }
 
     /// Returns the card of a language server request.
-    pub(super) fn symbols(&self) -> Told {
+    pub(super) fn symbols(&self) -> CallSummary {
         let result = self.of::<LspResult<'_>>();
         let (operation, path) = (self.string("operation"), self.string("filePath"));
-        let place = below(&path, self.cwd).unwrap_or(path);
+        let place = relative_to(&path, self.cwd).unwrap_or(path);
         let line = self.input.and_then(|input| input.get("line")?.as_u64());
         let place = line.map_or_else(|| place.clone(), |line| format!("{place}:{line}"));
         let gist = match result.and_then(|result| result.result_count()) {
@@ -91,26 +91,26 @@ impl Call<'_> {
             None => self.text.to_owned(),
         };
         let subject = format!("{operation} {place}");
-        let card = Card::Matches { pattern: operation, place, files: Vec::new(), lines };
-        Told { card, subject: subject.trim().to_owned(), gist }
+        let card = ToolCard::Matches { pattern: operation, place, files: Vec::new(), lines };
+        CallSummary { card, subject: subject.trim().to_owned(), gist }
     }
 
-    pub(super) fn tool_search(&self) -> Told {
+    pub(super) fn tool_search(&self) -> CallSummary {
         let found = self.of::<ToolSearchResult<'_>>().and_then(|result| result.matches());
         let found: Vec<String> =
             found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned).collect();
         let pattern = self.string("query");
         let gist = plural(found.len() as u64, "tool");
-        let card = Card::Matches {
+        let card = ToolCard::Matches {
             pattern: pattern.clone(),
             place: String::new(),
             files: found,
             lines: String::new(),
         };
-        Told { card, subject: pattern, gist }
+        CallSummary { card, subject: pattern, gist }
     }
 
-    pub(super) fn page(&self) -> Told {
+    pub(super) fn page(&self) -> CallSummary {
         let url = self.string("url");
         let result = self.of::<WebFetchResult<'_>>();
         let code = result.and_then(|result| result.code());
@@ -126,14 +126,14 @@ impl Call<'_> {
         };
         let status = status.unwrap_or_default();
         let gist = if self.failed { String::new() } else { status.clone() };
-        Told {
+        CallSummary {
             subject: url.clone(),
-            card: Card::Page { url, status, prompt: self.string("prompt"), text },
+            card: ToolCard::Page { url, status, prompt: self.string("prompt"), text },
             gist,
         }
     }
 
-    pub(super) fn links(&self) -> Told {
+    pub(super) fn links(&self) -> CallSummary {
         let query = self.string("query");
         let results = self.of::<WebSearchResult<'_>>().and_then(|result| result.results());
         let link = |link: Json<'_>| {
@@ -156,6 +156,10 @@ impl Call<'_> {
             texts = vec![texts.join("\n").trim().to_owned()];
         }
         let gist = if self.failed { String::new() } else { plural(links.len() as u64, "result") };
-        Told { subject: query.clone(), card: Card::Links { query, links, text: texts.join("\n\n") }, gist }
+        CallSummary {
+            subject: query.clone(),
+            card: ToolCard::Links { query, links, text: texts.join("\n\n") },
+            gist,
+        }
     }
 }

@@ -6,10 +6,10 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
-use super::{Call, Card, CommandCard, Told, first_line, is_refusal, tag};
+use super::{CallSummary, CardInput, CommandCard, ToolCard, first_line, is_refusal, tag_text};
 
-impl Call<'_> {
-    pub(super) fn command(&self) -> Told {
+impl CardInput<'_> {
+    pub(super) fn command(&self) -> CallSummary {
         let mut card = CommandCard {
             command: self.string("command"),
             description: self.string("description"),
@@ -19,7 +19,7 @@ impl Call<'_> {
         let mut state = String::new();
         let noted = self.of::<BashResult<'_>>().is_some_and(|result| result.stdout().is_some());
         if self.name == "BashOutput" && !noted {
-            return self.polled();
+            return self.poll_card();
         }
         if let Some(polled) = self.of::<BashOutputResult<'_>>().filter(|result| result.shell_id().is_some()) {
             card.command = polled.command().unwrap_or_default().into_owned();
@@ -37,7 +37,7 @@ impl Call<'_> {
                     state = "interrupted".to_owned();
                 }
                 if let Some(path) = result.persisted_output_path() {
-                    match (self.kept)(&path) {
+                    match (self.read_output)(&path) {
                         Some(whole) => card.output = whole,
                         None => card.kept_at = Some(path.into_owned()),
                     }
@@ -54,17 +54,17 @@ impl Call<'_> {
             (_, Some(task)) => format!("in the background as {task}"),
             _ => state,
         };
-        let mut subject = first_line(self.here(card.command.trim_start())).to_owned();
+        let mut subject = first_line(self.without_cd(card.command.trim_start())).to_owned();
         if card.command.trim().lines().count() > 1 {
             subject.push_str(" …");
         }
-        let subject = if subject.is_empty() { self.any_subject() } else { subject };
-        Told { card: Card::Command(card), subject, gist }
+        let subject = if subject.is_empty() { self.generic_subject() } else { subject };
+        CallSummary { card: ToolCard::Command(card), subject, gist }
     }
 
     /// Returns the card of a poll of a background command, from the result text.
-    fn polled(&self) -> Told {
-        let part = |name: &str| tag(self.text, name).unwrap_or_default();
+    fn poll_card(&self) -> CallSummary {
+        let part = |name: &str| tag_text(self.text, name).unwrap_or_default();
         let output = if self.text.contains("<status>") { part("stdout") } else { self.text };
         let id = self.task_id();
         let card = CommandCard {
@@ -74,8 +74,8 @@ impl Call<'_> {
             background: Some(id.clone()).filter(|id| !id.is_empty()),
             ..CommandCard::default()
         };
-        let gist = ended(part("status"), card.exit_code);
-        Told { card: Card::Command(card), subject: id, gist }
+        let gist = status_text(part("status"), card.exit_code);
+        CallSummary { card: ToolCard::Command(card), subject: id, gist }
     }
 
     /// Returns the output in the result text. The exit code is shown separately.
@@ -89,7 +89,7 @@ impl Call<'_> {
     }
 
     /// Returns a command without a leading `cd` to the directory that it runs in anyway.
-    fn here<'c>(&self, command: &'c str) -> &'c str {
+    fn without_cd<'c>(&self, command: &'c str) -> &'c str {
         let plain =
             |path: &str| path.trim_matches(['"', '\'']).trim_end_matches(['/', '\\']).replace('\\', "/");
         let rest = command.strip_prefix("cd ").and_then(|rest| rest.split_once(" && "));
@@ -100,12 +100,12 @@ impl Call<'_> {
     }
 
     /// Returns the card of a call that stopped a background task.
-    pub(super) fn stop(&self) -> Told {
+    pub(super) fn stop(&self) -> CallSummary {
         let result = self.of::<StopResult<'_>>();
         let card = CommandCard {
             command: result
                 .and_then(|result| result.command())
-                .or_else(|| result?.message().as_deref().and_then(in_brackets).map(Cow::Owned))
+                .or_else(|| result?.message().as_deref().and_then(trailing_brackets).map(Cow::Owned))
                 .unwrap_or_default()
                 .into_owned(),
             output: result
@@ -117,11 +117,11 @@ impl Call<'_> {
         let subject =
             if card.command.is_empty() { self.task_id() } else { first_line(&card.command).to_owned() };
         let gist = if self.failed { String::new() } else { "stopped".to_owned() };
-        Told { card: Card::Command(card), subject, gist }
+        CallSummary { card: ToolCard::Command(card), subject, gist }
     }
 
     /// Returns the card of a workflow: agents that are run by a script.
-    pub(super) fn workflow(&self) -> Told {
+    pub(super) fn workflow(&self) -> CallSummary {
         let script = self.string("script");
         if script.is_empty() {
             return self.workflow_gist(self.fields());
@@ -132,11 +132,15 @@ impl Call<'_> {
             output: self.text.to_owned(),
             ..CommandCard::default()
         };
-        let told = Told { card: Card::Command(card), subject: self.any_subject(), gist: String::new() };
+        let told = CallSummary {
+            card: ToolCard::Command(card),
+            subject: self.generic_subject(),
+            gist: String::new(),
+        };
         self.workflow_gist(told)
     }
 
-    fn workflow_gist(&self, mut told: Told) -> Told {
+    fn workflow_gist(&self, mut told: CallSummary) -> CallSummary {
         let task = self.of::<WorkflowResult<'_>>().and_then(|workflow| workflow.task_id());
         if let Some(task) = task.filter(|_| !self.failed) {
             told.gist = format!("in the background as {task}");
@@ -150,41 +154,41 @@ impl Call<'_> {
         KEYS.iter().map(|key| self.string(key)).find(|id| !id.is_empty()).unwrap_or_default()
     }
 
-    pub(super) fn task_output(&self) -> Told {
+    pub(super) fn task_output(&self) -> CallSummary {
         let task = self.of::<TaskResult<'_>>().and_then(|result| result.task());
         let text = |value: Option<Cow<'_, str>>| value.unwrap_or_default().into_owned();
         let id = self.task_id();
         let card = CommandCard {
             description: text(task.and_then(|task| task.description())),
             output: task.and_then(|task| task.output().or_else(|| task.result())).map_or_else(
-                || tag(self.text, "output").unwrap_or(self.printed()).to_owned(),
+                || tag_text(self.text, "output").unwrap_or(self.printed()).to_owned(),
                 Cow::into_owned,
             ),
             exit_code: match task {
                 Some(task) => task.exit_code().map(|code| code as i64),
-                None => tag(self.text, "exit_code").and_then(|code| code.parse().ok()),
+                None => tag_text(self.text, "exit_code").and_then(|code| code.parse().ok()),
             },
             background: Some(id.clone()).filter(|id| !id.is_empty()),
             ..CommandCard::default()
         };
         let status = match task {
             Some(task) => text(task.status()),
-            None => tag(self.text, "status").unwrap_or_default().to_owned(),
+            None => tag_text(self.text, "status").unwrap_or_default().to_owned(),
         };
-        let gist = ended(&status, card.exit_code);
+        let gist = status_text(&status, card.exit_code);
         let subject = if card.description.is_empty() { id } else { first_line(&card.description).to_owned() };
-        Told { card: Card::Command(card), subject, gist }
+        CallSummary { card: ToolCard::Command(card), subject, gist }
     }
 }
 
 /// Returns the text in brackets at the end of a message: the command that was stopped.
-fn in_brackets(message: &str) -> Option<String> {
+fn trailing_brackets(message: &str) -> Option<String> {
     let (_, rest) = message.trim().strip_suffix(')')?.split_once(" (")?;
     Some(rest.to_owned())
 }
 
 /// Returns the state of a background command, with its exit code if it failed.
-fn ended(status: &str, exit_code: Option<i64>) -> String {
+fn status_text(status: &str, exit_code: Option<i64>) -> String {
     match exit_code {
         Some(code) if code != 0 => format!("{status}, exit {code}"),
         _ => status.to_owned(),

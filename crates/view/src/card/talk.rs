@@ -7,12 +7,12 @@ use threadline_entry::lens::{
     AgentResult, AskUserQuestionResult, PlanResult, SendMessageResult, TeammateResult,
 };
 
-use super::{Call, Card, Choice, Question, Told, first_line};
-use crate::figure::{plural, short_count};
-use crate::transcript::CLARIFY;
+use super::{CallSummary, CardInput, Choice, Question, ToolCard, first_line};
+use crate::humanize::{plural, short_count};
+use crate::transcript::CLARIFY_MESSAGE;
 
-impl Call<'_> {
-    pub(super) fn agent(&self) -> Told {
+impl CardInput<'_> {
+    pub(super) fn agent(&self) -> CallSummary {
         let result = self.of::<AgentResult<'_>>();
         let answer = result.and_then(|result| result.content()).map(|content| content.text().into_owned());
         let background = result.and_then(|result| result.is_async()).unwrap_or(false);
@@ -30,7 +30,7 @@ impl Call<'_> {
         let teammate = self.of::<TeammateResult<'_>>().and_then(|result| result.teammate_id());
         gist.extend(teammate.map(|name| format!("teammate {name}")));
         let description = self.string("description");
-        let card = Card::Agent {
+        let card = ToolCard::Agent {
             description: description.clone(),
             agent_type: self.string("subagent_type"),
             prompt: self.string("prompt"),
@@ -43,10 +43,10 @@ impl Call<'_> {
             },
             background,
         };
-        Told { card, subject: description, gist: gist.join(" · ") }
+        CallSummary { card, subject: description, gist: gist.join(" · ") }
     }
 
-    pub(super) fn plan(&self) -> Told {
+    pub(super) fn plan(&self) -> CallSummary {
         let noted = self.of::<PlanResult<'_>>().and_then(|result| result.plan());
         let plan = noted.map_or_else(|| self.string("plan"), Cow::into_owned);
         let subject = first_line(plan.trim_start_matches(['#', ' ', '\n'])).to_owned();
@@ -57,10 +57,10 @@ impl Call<'_> {
             (_, true) => "kept planning".to_owned(),
             _ => "approved".to_owned(),
         };
-        Told { card: Card::Plan(plan), subject, gist }
+        CallSummary { card: ToolCard::Plan(plan), subject, gist }
     }
 
-    pub(super) fn questions(&self) -> Told {
+    pub(super) fn questions(&self) -> CallSummary {
         let result = self.of::<AskUserQuestionResult<'_>>();
         let answers = result.and_then(|result| result.answers());
         let notes = result.and_then(|result| result.annotations());
@@ -89,12 +89,12 @@ impl Call<'_> {
             })
             .collect();
         let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
-        let gist = match self.failed && self.text.contains(CLARIFY) {
+        let gist = match self.failed && self.text.contains(CLARIFY_MESSAGE) {
             true => "clarification requested".to_owned(),
             false => gist.join("; "),
         };
         let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();
-        Told { card: Card::Questions(questions), subject, gist }
+        CallSummary { card: ToolCard::Questions(questions), subject, gist }
     }
 
     /// Returns the answer to a question from the result text: `"Which colour?"="Blue", …`.
@@ -105,7 +105,7 @@ impl Call<'_> {
         Some(rest[..end].to_owned())
     }
 
-    pub(super) fn message(&self) -> Told {
+    pub(super) fn message(&self) -> CallSummary {
         let to = ["to", "recipient", "target_agent_id"]
             .into_iter()
             .map(|key| self.string(key))
@@ -117,6 +117,10 @@ impl Call<'_> {
         let said = summary.or_else(|| text.clone()).unwrap_or_default();
         let gist = if sent == Some(false) { "not sent" } else { first_line(said.trim_start()) }.to_owned();
         let to = to.unwrap_or_default();
-        Told { subject: to.clone(), card: Card::Message { to, text: text.unwrap_or_default() }, gist }
+        CallSummary {
+            subject: to.clone(),
+            card: ToolCard::Message { to, text: text.unwrap_or_default() },
+            gist,
+        }
     }
 }

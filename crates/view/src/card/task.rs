@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use threadline_entry::Json;
 use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult};
 
-use super::{Call, Card, Todo, Told};
+use super::{CallSummary, CardInput, Todo, ToolCard};
 
-impl Call<'_> {
-    pub(super) fn todos(&self) -> Told {
+impl CardInput<'_> {
+    pub(super) fn todos(&self) -> CallSummary {
         let result = self.of::<TodoWriteResult<'_>>();
         let old: Vec<_> =
             result.and_then(|result| result.old_todos()).into_iter().flat_map(|todos| todos.iter()).collect();
@@ -41,14 +41,14 @@ impl Call<'_> {
                 detail: String::new(),
             })
             .collect();
-        Told {
+        CallSummary {
             gist,
-            card: Card::Todos(todos.into_iter().chain(gone).collect()),
+            card: ToolCard::Todos(todos.into_iter().chain(gone).collect()),
             subject: subject.unwrap_or_default(),
         }
     }
 
-    pub(super) fn tasks(&self) -> Told {
+    pub(super) fn tasks(&self) -> CallSummary {
         let result = self.of::<TaskResult<'_>>();
         let one = result.and_then(|result| result.task());
         let many = result.and_then(|result| result.tasks()).into_iter().flat_map(|tasks| tasks.iter());
@@ -81,7 +81,7 @@ impl Call<'_> {
                 format!("{done} of {} done", several.len())
             }
         };
-        Told { card: Card::Todos(todos), subject, gist }
+        CallSummary { card: ToolCard::Todos(todos), subject, gist }
     }
 
     /// Returns the tasks listed in the result text (`#1 [in_progress] Weave the cloth`), or the created
@@ -108,7 +108,7 @@ impl Call<'_> {
     }
 
     /// Returns the card of a changed task. Its name is known only to the call that created it.
-    fn task_update(&self) -> Told {
+    fn task_update(&self) -> CallSummary {
         let result = self.of::<TaskUpdateResult<'_>>();
         let change = result.and_then(|result| result.status_change());
         let from = change.and_then(|change| change.from()).map(Cow::into_owned);
@@ -141,7 +141,7 @@ impl Call<'_> {
         let gist = if self.failed { String::new() } else { gist.join(" · ") };
         let silent = todo.status.is_empty() && todo.detail.is_empty();
         let todos = if self.failed || silent { Vec::new() } else { vec![todo] };
-        Told { card: Card::Todos(todos), subject: text, gist }
+        CallSummary { card: ToolCard::Todos(todos), subject: text, gist }
     }
 
     /// Returns the task numbers in a list of the input.

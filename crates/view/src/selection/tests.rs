@@ -1,5 +1,5 @@
 use super::*;
-use crate::session_card::Tally;
+use crate::session_card::LogTally;
 
 fn card(id: &str, project: &str, modified: Millis) -> SessionCard {
     SessionCard {
@@ -14,12 +14,13 @@ fn card(id: &str, project: &str, modified: Millis) -> SessionCard {
 
 fn read(card: SessionCard, turns: u64, errors: u64, model: &str, tools: &[&str]) -> SessionCard {
     let tools = tools.iter().map(|tool| ((*tool).to_owned(), 1)).collect();
-    let tally = Tally { turns, errors };
-    let figures = Figures { tally, models: vec![model.to_owned()], tools, ..Figures::default() };
+    let tally = LogTally { turns, errors };
+    let figures =
+        SessionCardFigures { tally, models: vec![model.to_owned()], tools, ..SessionCardFigures::default() };
     SessionCard { figures: Some(figures), ..card }
 }
 
-fn shelf() -> Vec<SessionCard> {
+fn sample_cards() -> Vec<SessionCard> {
     vec![
         SessionCard { live: true, ..card("d", "/home/ada/loom", 40) },
         read(card("c", "/home/ada/loom", 30), 3, 0, "claude-opus-5", &["Bash"]),
@@ -34,12 +35,12 @@ fn of(link: &str) -> Selection {
 }
 
 fn ids(link: &str) -> String {
-    let shelf = shelf();
-    of(link).choose(&shelf).cards.iter().map(|card| &*card.id).collect()
+    let shelf = sample_cards();
+    of(link).select(&shelf).cards.iter().map(|card| &*card.id).collect()
 }
 
 #[test]
-fn a_link_says_what_is_shown() {
+fn a_link_selects_sessions() {
     for (link, expected) in [
         ("", "dcba"),
         ("project=/home/ada/loom", "dca"),
@@ -62,29 +63,29 @@ fn a_link_says_what_is_shown() {
 }
 
 #[test]
-fn a_selection_goes_into_a_link_and_back() {
+fn a_selection_round_trips_through_a_link() {
     let link =
         "words=slow&project=/p&branch=a/b&model=m&tool=Bash&since=3&until=9&errors=1&live=1&sort=cost&page=2";
     let selection = of(link);
     let again: Vec<_> = selection.pairs().iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(again.join("&"), link);
     assert_eq!(of("").pairs(), []);
-    assert!(selection.is_narrowed() && !of("sort=cost&page=3").is_narrowed());
+    assert!(selection.has_filter() && !of("sort=cost&page=3").has_filter());
 }
 
 #[test]
-fn pages_hold_a_hundred() {
+fn a_page_contains_a_hundred_sessions() {
     let shelf: Vec<_> = (0..250).map(|n| card(&format!("{n:03}"), "/p", 1000 - n)).collect();
-    let chosen = of("page=3").choose(&shelf);
+    let chosen = of("page=3").select(&shelf);
     assert_eq!((chosen.total, chosen.page, chosen.pages, chosen.cards.len()), (250, 2, 3, 50));
     assert_eq!(chosen.cards[0].id, "200");
-    let none = of("live=1").choose(&shelf);
+    let none = of("live=1").select(&shelf);
     assert_eq!((none.total, none.pages, none.cards.len()), (0, 1, 0));
 }
 
 #[test]
-fn choices_tell_what_there_is() {
-    let choices = Choices::of(&shelf(), &of("project=/home/ada/loom"));
+fn choices_count_the_available_values() {
+    let choices = FilterChoices::of(&sample_cards(), &of("project=/home/ada/loom"));
     assert_eq!(choices.projects, [("/home/ada/loom".to_owned(), 3), ("/home/ada/dye".to_owned(), 1)]);
     assert_eq!(choices.branches, [("main".to_owned(), 2), ("a/b".to_owned(), 1)]);
     assert_eq!(choices.tools[0], ("Bash".to_owned(), 2));

@@ -37,7 +37,7 @@ pub struct CardObject<'a> {
 impl<'a> From<&'a SessionCard> for CardObject<'a> {
     fn from(card: &'a SessionCard) -> Self {
         let figures = card.figures.as_ref();
-        let tokens = |tokens: threadline_usage::Tokens| TokensObject {
+        let tokens = |tokens: threadline_usage::TokenCounts| TokensObject {
             input: tokens.input,
             output: tokens.output,
             cache_read: tokens.cache_read,

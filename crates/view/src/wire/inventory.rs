@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::inventory::{Counts, Drift, Inventory};
+use crate::inventory::{DriftCount, Inventory, NameCounts};
 
 /// The output of `inspect`.
 #[derive(Clone, Debug, Serialize)]
@@ -16,15 +16,15 @@ pub struct InventoryObject<'a> {
     pub bytes: u64,
     pub lines: u64,
     pub bad_lines: u64,
-    pub types: &'a Counts,
-    pub system_subtypes: &'a Counts,
-    pub progress_types: &'a Counts,
-    pub attachment_types: &'a Counts,
-    pub block_types: &'a Counts,
-    pub stop_reasons: &'a Counts,
-    pub models: &'a Counts,
-    pub tools: &'a Counts,
-    pub versions: &'a Counts,
+    pub types: &'a NameCounts,
+    pub system_subtypes: &'a NameCounts,
+    pub progress_types: &'a NameCounts,
+    pub attachment_types: &'a NameCounts,
+    pub block_types: &'a NameCounts,
+    pub stop_reasons: &'a NameCounts,
+    pub models: &'a NameCounts,
+    pub tools: &'a NameCounts,
+    pub versions: &'a NameCounts,
     pub messages: u64,
     pub human_turns: u64,
     pub tool_calls: u64,
@@ -55,8 +55,8 @@ pub struct DriftObject<'a> {
 
 impl<'a> From<&'a Inventory> for InventoryObject<'a> {
     fn from(inventory: &'a Inventory) -> Self {
-        let drifts = |from: &'a BTreeMap<String, Drift>| {
-            let object = |drift: &'a Drift| DriftObject {
+        let drifts = |from: &'a BTreeMap<String, DriftCount>| {
+            let object = |drift: &'a DriftCount| DriftObject {
                 count: drift.count,
                 versions: drift.versions.iter().map(|v| &**v).collect(),
             };

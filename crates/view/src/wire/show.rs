@@ -3,10 +3,12 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
-use threadline_usage::Totals;
+use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
-use crate::transcript::{AgentView, Body, CallView, Item, Timing, Tokens, Transcript, TurnView};
+use crate::transcript::{
+    AgentView, CallView, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnTokens, TurnView,
+};
 
 /// One line of `show`: the session, a branch, a sub-agent, a turn or an item.
 #[derive(Clone, Debug, Serialize)]
@@ -87,11 +89,11 @@ pub struct SpentObject<'a> {
 
 impl<'a> SpentObject<'a> {
     /// Converts totals; `None` if there were no calls.
-    pub fn of(totals: &'a Totals) -> Option<Self> {
+    pub fn of(totals: &'a UsageTotals) -> Option<Self> {
         (totals.calls > 0).then(|| Self {
             model_calls: totals.calls,
             cost_usd: RawValue::from_string(totals.cost.to_string()).ok(),
-            is_minimum: totals.is_least(),
+            is_minimum: totals.is_lower_bound(),
             unpriced_models: totals.unpriced.iter().map(|name| &**name).collect(),
         })
     }
@@ -107,8 +109,8 @@ pub struct TimingObject {
     pub idle_ms: Millis,
 }
 
-impl From<Timing> for TimingObject {
-    fn from(timing: Timing) -> Self {
+impl From<TurnTiming> for TimingObject {
+    fn from(timing: TurnTiming) -> Self {
         Self {
             model_ms: timing.model,
             tools_ms: timing.tools,
@@ -212,7 +214,7 @@ pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut 
         });
         for item in &turn.items {
             sink(item_object(item, turn.number, agent));
-            if let Body::Call(call) = &item.body {
+            if let ItemBody::Call(call) = &item.body {
                 for below in &call.agents {
                     show_agent(below, agent, Some(&call.id), sink);
                 }
@@ -240,15 +242,15 @@ pub fn show_agent<'a>(
     show_turns(&agent.turns, Some(&agent.id), sink);
 }
 
-fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
+fn item_object<'a>(item: &'a TranscriptItem, turn: usize, agent: Option<&'a str>) -> ShowObject<'a> {
     let (kind, body) = match &item.body {
-        Body::Input { input, text, files, context } => {
+        ItemBody::Input { input, text, files, context } => {
             ("input", BodyObject::Input { input: input.name(), text, images: files.len(), context })
         }
-        Body::Text(text) => ("text", BodyObject::Text { text }),
-        Body::Thinking(text) => ("thinking", BodyObject::Text { text }),
-        Body::Call(call) => ("call", call_object(call)),
-        Body::Compaction { trigger, before, after, dropped, summary } => (
+        ItemBody::Text(text) => ("text", BodyObject::Text { text }),
+        ItemBody::Thinking(text) => ("thinking", BodyObject::Text { text }),
+        ItemBody::Call(call) => ("call", call_object(call)),
+        ItemBody::Compaction { trigger, before, after, dropped, summary } => (
             "compaction",
             BodyObject::Compaction {
                 trigger: trigger.as_deref(),
@@ -258,10 +260,12 @@ fn item_object<'a>(item: &'a Item, turn: usize, agent: Option<&'a str>) -> ShowO
                 summary: summary.as_deref(),
             },
         ),
-        Body::Event { label, text } => ("event", BodyObject::Event { label, text }),
-        Body::Trouble { label, text } => ("error", BodyObject::Event { label, text }),
-        Body::Link { label, url } => ("link", BodyObject::Link { label, url }),
-        Body::Unknown { kind, raw } => ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw }),
+        ItemBody::Event { label, text } => ("event", BodyObject::Event { label, text }),
+        ItemBody::Error { label, text } => ("error", BodyObject::Event { label, text }),
+        ItemBody::Link { label, url } => ("link", BodyObject::Link { label, url }),
+        ItemBody::Unknown { kind, raw } => {
+            ("unknown", BodyObject::Unknown { entry_type: kind.as_deref(), raw })
+        }
     };
     let (anchor, line, timestamp) = (&*item.anchor, item.line_no, item.at.map(moment));
     let usage = item.spent.as_deref().and_then(SpentObject::of);
@@ -282,8 +286,8 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
     }
 }
 
-impl From<Tokens> for TokensObject {
-    fn from(tokens: Tokens) -> Self {
+impl From<TurnTokens> for TokensObject {
+    fn from(tokens: TurnTokens) -> Self {
         Self {
             input: tokens.input,
             output: tokens.output,

@@ -5,7 +5,9 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
-use threadline_usage::{By, Explained, Group, GroupKey, Money, Totals, Verdict, Window};
+use threadline_usage::{
+    CallGroup, CallGroupKey, GroupBy, LimitWindow, Money, RecordExplanation, RecordVerdict, UsageTotals,
+};
 
 use super::moment;
 
@@ -49,21 +51,21 @@ pub struct KeyObject<'a> {
     pub branch: Option<&'a str>,
 }
 
-impl<'a> From<&'a GroupKey> for KeyObject<'a> {
-    fn from(key: &'a GroupKey) -> Self {
+impl<'a> From<&'a CallGroupKey> for KeyObject<'a> {
+    fn from(key: &'a CallGroupKey) -> Self {
         let mut object = Self::default();
         match key {
-            GroupKey::Day(day) => object.day = Some(day),
-            GroupKey::Week(week) => object.week = Some(week),
-            GroupKey::Month(month) => object.month = Some(month),
-            GroupKey::Session { session, project } => {
+            CallGroupKey::Day(day) => object.day = Some(day),
+            CallGroupKey::Week(week) => object.week = Some(week),
+            CallGroupKey::Month(month) => object.month = Some(month),
+            CallGroupKey::Session { session, project } => {
                 object.session = Some(session);
                 object.project = Some(project);
             }
-            GroupKey::Project(project) => object.project = Some(project),
-            GroupKey::Model(model) => object.model = Some(model),
-            GroupKey::Tool(tool) => object.tool = Some(tool),
-            GroupKey::Branch { project, branch } => {
+            CallGroupKey::Project(project) => object.project = Some(project),
+            CallGroupKey::Model(model) => object.model = Some(model),
+            CallGroupKey::Tool(tool) => object.tool = Some(tool),
+            CallGroupKey::Branch { project, branch } => {
                 object.project = Some(project);
                 object.branch = Some(branch);
             }
@@ -87,8 +89,8 @@ pub struct FiguresObject<'a> {
     pub unpriced_models: Vec<&'a str>,
 }
 
-impl<'a> From<&'a Totals> for FiguresObject<'a> {
-    fn from(totals: &'a Totals) -> Self {
+impl<'a> From<&'a UsageTotals> for FiguresObject<'a> {
+    fn from(totals: &'a UsageTotals) -> Self {
         Self {
             calls: totals.calls,
             input_tokens: totals.tokens.input,
@@ -149,14 +151,14 @@ pub fn exact(amount: Money) -> Option<Box<RawValue>> {
 
 impl<'a> GroupObject<'a> {
     /// Converts a group; `inherited` contains the number of calls that each session copied from others.
-    pub fn new(group: &'a Group, by: By, inherited: &FxHashMap<&str, u64>) -> Self {
+    pub fn new(group: &'a CallGroup, by: GroupBy, inherited: &FxHashMap<&str, u64>) -> Self {
         let mut object = Self {
             key: KeyObject::from(&group.key),
             figures: FiguresObject::from(&group.totals),
-            tool_calls: (by == By::Tool).then_some(group.totals.tool_calls),
+            tool_calls: (by == GroupBy::Tool).then_some(group.totals.tool_calls),
             ..Self::default()
         };
-        if let GroupKey::Session { session, .. } = &group.key {
+        if let CallGroupKey::Session { session, .. } = &group.key {
             object.inherited_calls = Some(inherited.get(&**session).copied().unwrap_or(0));
             object.first_at = group.first_at.map(moment);
             object.last_at = group.last_at.map(moment);
@@ -167,7 +169,7 @@ impl<'a> GroupObject<'a> {
 
 impl<'a> WindowObject<'a> {
     /// Converts a window as of `now`.
-    pub fn new(window: &'a Window, now: Millis) -> Self {
+    pub fn new(window: &'a LimitWindow, now: Millis) -> Self {
         let active = window.is_active(now);
         let projected = window.projected(now).filter(|_| active);
         Self {
@@ -184,11 +186,11 @@ impl<'a> WindowObject<'a> {
     }
 }
 
-impl<'a> From<&'a Explained> for RecordObject<'a> {
-    fn from(record: &'a Explained) -> Self {
+impl<'a> From<&'a RecordExplanation> for RecordObject<'a> {
+    fn from(record: &'a RecordExplanation) -> Self {
         let reason = match &record.verdict {
-            Verdict::Counted => None,
-            Verdict::Rejected(reason) => Some(reason),
+            RecordVerdict::Counted => None,
+            RecordVerdict::Rejected(reason) => Some(reason),
         };
         Self {
             path: &record.path,

@@ -1,18 +1,18 @@
 //! Cards: renders the call of every tool from its input and result.
 
-use threadline_session::{Family, Session};
+use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
-use threadline_view::{Body, Card, Change, transcript};
+use threadline_view::{DiffChange, ItemBody, ToolCard, transcript};
 
 /// Renders a call of `tool`: its line, then its card.
 fn card(tool: &str, input: &str, result: &str) -> String {
     let notation =
         format!("u1 user \"go\"\na1 <- u1 reply m1 tool t1 {tool} {input}\nr1 <- a1 result t1 {result}\n");
-    let family = Family::new(Session::from_bytes(&log(&notation)), Vec::new());
+    let family = SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new());
     let transcript =
         transcript(&family, &|path| path.ends_with("kept.txt").then(|| "the whole output".to_owned()));
     let call = transcript.turns[0].items.iter().find_map(|item| match &item.body {
-        Body::Call(call) => Some(call),
+        ItemBody::Call(call) => Some(call),
         _ => None,
     });
     let call = call.unwrap();
@@ -26,15 +26,15 @@ fn card(tool: &str, input: &str, result: &str) -> String {
     )
 }
 
-fn shown(card: &Card) -> String {
+fn shown(card: &ToolCard) -> String {
     match card {
-        Card::Diff { hunks, created, .. } => {
+        ToolCard::Diff { hunks, created, .. } => {
             let mut out = format!("created: {created}\n");
             for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
                 let sign = match line.change {
-                    Change::Kept => ' ',
-                    Change::Added => '+',
-                    Change::Removed => '-',
+                    DiffChange::Kept => ' ',
+                    DiffChange::Added => '+',
+                    DiffChange::Removed => '-',
                 };
                 out.push_str(&format!("{sign}{}\n", line.text));
             }
@@ -45,7 +45,7 @@ fn shown(card: &Card) -> String {
 }
 
 #[test]
-fn bash_that_failed_says_how() {
+fn a_failed_command_shows_its_exit_code() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"cargo test\nls","description":"Run"}"#, r#""Exit code 101\nboom" error "Error: Exit code 101\nboom""#), @r#"
     Bash | cargo test … | exit 101 | error
     Command(CommandCard { command: "cargo test\nls", description: "Run", output: "boom", errors: "", exit_code: Some(101), background: None, kept_at: None })
@@ -117,7 +117,7 @@ fn edits_are_diffs() {
 }
 
 #[test]
-fn searches_say_how_much_they_found() {
+fn searches_show_the_number_of_matches() {
     insta::assert_snapshot!(card("Grep", r#"{"pattern":"foo","path":"src"}"#, r#""a:1:foo" {"mode":"content","numFiles":0,"filenames":[],"content":"a:1:foo\nb:2:foo","numLines":2}"#), @r#"
     Grep | foo | 2 lines | ok
     Matches { pattern: "foo", place: "src", files: [], lines: "a:1:foo\nb:2:foo" }
@@ -133,7 +133,7 @@ fn searches_say_how_much_they_found() {
 }
 
 #[test]
-fn lists_show_what_changed() {
+fn todo_lists_show_their_changes() {
     insta::assert_snapshot!(card("TodoWrite", r#"{"todos":[]}"#, r#""ok" {"oldTodos":[{"content":"a","status":"pending"}],"newTodos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"}]}"#), @r#"
     TodoWrite | b | 1 of 2 done | ok
     Todos([Todo { text: "a", status: "completed", before: Some("pending"), is_new: false, detail: "" }, Todo { text: "b", status: "in_progress", before: None, is_new: true, detail: "" }])
@@ -149,7 +149,7 @@ fn lists_show_what_changed() {
 }
 
 #[test]
-fn the_web_and_people_answer() {
+fn web_and_question_cards() {
     insta::assert_snapshot!(card("WebFetch", r#"{"url":"https://example.org","prompt":"what?"}"#, r#""It says." {"bytes":9,"code":200,"codeText":"OK","result":"It says.","durationMs":5,"url":"https://example.org"}"#), @r#"
     WebFetch | https://example.org | 200 OK | ok
     Page { url: "https://example.org", status: "200 OK", prompt: "what?", text: "It says." }
@@ -181,7 +181,7 @@ fn plans_and_agents() {
 }
 
 #[test]
-fn anything_else_gets_a_decent_card() {
+fn unknown_tools_get_a_generic_card() {
     insta::assert_snapshot!(card("mcp__weaver__knot", r#"{"deep":{"a":[1]},"name":"reef"}"#, "\"tied\""), @r#"
     mcp__weaver__knot | reef | tied | ok
     Fields([("deep", "{\"a\":[1]}"), ("name", "reef")])
@@ -193,12 +193,12 @@ fn anything_else_gets_a_decent_card() {
 }
 
 /// Renders the line of a call, without its card.
-fn told(tool: &str, input: &str, result: &str) -> String {
+fn summary_line(tool: &str, input: &str, result: &str) -> String {
     card(tool, input, result).lines().next().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn where_nothing_but_the_text_is_known_it_says_as_much() {
+fn cards_fall_back_to_the_result_text() {
     insta::assert_snapshot!(card("Glob", r#"{"pattern":"*.rs"}"#, r#""/home/ada/loom/a.rs\n/home/ada/loom/b.rs\n(Results are truncated.)""#), @r#"
     Glob | *.rs | 2 files | ok
     Matches { pattern: "*.rs", place: "", files: ["a.rs", "b.rs"], lines: "" }
@@ -207,8 +207,11 @@ fn where_nothing_but_the_text_is_known_it_says_as_much() {
     Grep | warp | 1 file | ok
     Matches { pattern: "warp", place: "", files: ["src/a.rs"], lines: "" }
     "#);
-    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""No matches found""#), "Grep | x | no matches | ok");
-    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, r#""a:1:x\nb:2:x""#), "Grep | x | 2 lines | ok");
+    assert_eq!(
+        summary_line("Grep", r#"{"pattern":"x"}"#, r#""No matches found""#),
+        "Grep | x | no matches | ok"
+    );
+    assert_eq!(summary_line("Grep", r#"{"pattern":"x"}"#, r#""a:1:x\nb:2:x""#), "Grep | x | 2 lines | ok");
     insta::assert_snapshot!(card("WebSearch", r#"{"query":"loom"}"#, r#""Web search results for query: \"loom\"\n\nLinks: [{\"title\":\"Loom\",\"url\":\"https://l\"}]\n\nIt weaves.""#), @r#"
     WebSearch | loom | 1 result | ok
     Links { query: "loom", links: [("Loom", "https://l")], text: "It weaves." }
@@ -226,16 +229,19 @@ fn where_nothing_but_the_text_is_known_it_says_as_much() {
     Questions([Question { text: "Which?", options: [Choice { label: "A", description: "" }], answer: Some("A"), notes: None }, Question { text: "When?", options: [], answer: Some("now, or soon"), notes: None }])
     "#);
     assert_eq!(
-        told("TaskList", "{}", r##""#1 [completed] warp\n#2 [pending] weave""##),
+        summary_line("TaskList", "{}", r##""#1 [completed] warp\n#2 [pending] weave""##),
         "TaskList |  | 1 of 2 done | ok"
     );
-    assert_eq!(told("TaskList", "{}", r#""Error: No such tool available" error"#), "TaskList |  |  | error");
-    assert_eq!(told("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok""#), "TaskCreate | Weave |  | ok");
+    assert_eq!(
+        summary_line("TaskList", "{}", r#""Error: No such tool available" error"#),
+        "TaskList |  |  | error"
+    );
+    assert_eq!(summary_line("TaskCreate", r#"{"subject":"Weave"}"#, r#""ok""#), "TaskCreate | Weave |  | ok");
 }
 
 #[test]
-fn what_was_read_is_called_by_its_kind() {
-    let read = |result: &str| told("Read", r#"{"file_path":"x"}"#, &format!("\"ok\" {result}"));
+fn read_results_are_named_by_kind() {
+    let read = |result: &str| summary_line("Read", r#"{"file_path":"x"}"#, &format!("\"ok\" {result}"));
     assert_eq!(
         read(r#"{"type":"pdf","file":{"base64":"JVBERg==","originalSize":7}}"#),
         "Read | x | PDF | ok"
@@ -250,25 +256,25 @@ fn what_was_read_is_called_by_its_kind() {
 }
 
 #[test]
-fn a_file_that_was_written_as_it_was_is_unchanged() {
+fn writing_the_same_text_is_shown_as_unchanged() {
     let written = r#""ok" {"type":"update","filePath":"a.rs","content":"1\n2\n","structuredPatch":[]}"#;
-    let line = told("Write", r#"{"file_path":"a.rs","content":"1\n2\n"}"#, written);
+    let line = summary_line("Write", r#"{"file_path":"a.rs","content":"1\n2\n"}"#, written);
     assert_eq!(line, "Write | a.rs | unchanged | ok");
 }
 
 #[test]
-fn small_results_say_what_came_of_it() {
+fn small_results_are_summarised() {
     let line = "mcp__loom__look | warp | 3 lines | ok";
-    assert_eq!(told("mcp__loom__look", r#"{"name":"warp"}"#, r#""a\nb\nc""#), line);
+    assert_eq!(summary_line("mcp__loom__look", r#"{"name":"warp"}"#, r#""a\nb\nc""#), line);
     let called_off = r#""ok" {"scheduledFor":0,"clampedDelaySeconds":0,"stopped":true,"cancelledWakeups":1}"#;
-    assert_eq!(told("ScheduleWakeup", "{}", called_off), "ScheduleWakeup |  | cancelled | ok");
+    assert_eq!(summary_line("ScheduleWakeup", "{}", called_off), "ScheduleWakeup |  | cancelled | ok");
     let script = r#"{"script":"await agent('weave')","description":"weave"}"#;
     let launched = r#""launched" {"status":"async_launched","taskId":"w1"}"#;
-    assert_eq!(told("Workflow", script, launched), "Workflow | weave | in the background as w1 | ok");
+    assert_eq!(summary_line("Workflow", script, launched), "Workflow | weave | in the background as w1 | ok");
     let kept =
         r#""<persisted-output>\nOutput too large (9KB). Full output saved to: /x/kept.txt\n\nPreview""#;
     assert_eq!(
-        told("mcp__loom__look", r#"{"name":"warp"}"#, kept),
+        summary_line("mcp__loom__look", r#"{"name":"warp"}"#, kept),
         "mcp__loom__look | warp | the whole output | ok"
     );
 }

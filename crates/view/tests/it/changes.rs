@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use threadline_session::{Family, Session};
+use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 use threadline_view::{FileChange, changes, patch};
 
-fn family(bytes: &[u8]) -> Family {
-    Family::new(Session::from_bytes(bytes), Vec::new())
+fn family(bytes: &[u8]) -> SessionFamily {
+    SessionFamily::new(Session::from_bytes(bytes), Vec::new())
 }
 
 /// Applies the patch to the original files with git, and returns the resulting texts; `None` if git is
 /// missing.
 fn applied(files: &[FileChange], root: Option<&str>) -> Option<BTreeMap<String, String>> {
     if Command::new("git").arg("--version").output().is_err() {
-        threadline_testkit::skipped("there is no git");
+        threadline_testkit::report_skipped("there is no git");
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ r4 <- a4  result t4 "not found" error
 "#;
 
 #[test]
-fn edits_fold_into_one_patch_that_git_takes() {
+fn edits_combine_into_one_patch_for_git() {
     let files = changes(&family(&log(EDITS)));
     insta::assert_snapshot!(patch(&files, Some("/home/ada/loom")), @r"
     diff --git a/a.rs b/a.rs
@@ -94,7 +94,7 @@ fn edits_fold_into_one_patch_that_git_takes() {
 }
 
 #[test]
-fn a_change_that_no_edit_made_is_noted() {
+fn a_change_between_edits_is_noted() {
     let files = changes(&family(&log(
         &EDITS.replace(r#""originalFile":"a\nB\nB\n""#, r#""originalFile":"a\nB\nB\nmore\n""#)
     )));
@@ -103,7 +103,7 @@ fn a_change_that_no_edit_made_is_noted() {
 }
 
 #[test]
-fn real_edits_lead_to_the_files_that_the_next_edit_found() {
+fn real_edits_match_the_text_before_the_next_edit() {
     let (mut kept, mut lost, mut files) = (0, 0, 0);
     for path in threadline_testkit::shared_logs() {
         let bytes = std::fs::read(&path).unwrap();
@@ -181,7 +181,7 @@ fn changed_lines_of_a_file_that_was_never_read_are_in_the_patch() {
 }
 
 #[test]
-fn files_that_commands_make_delete_or_only_name_are_told_apart() {
+fn created_deleted_and_listed_files_are_distinguished() {
     let made = r#"{"files":[{"filePath":"/w/n.txt","hunks":[{"oldStart":1,"oldLines":0,"newStart":1,"newLines":1,"lines":["+no newline","\\ No newline at end of file"]}],"created":true},{"filePath":"/w/d.txt","hunks":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":0,"lines":["-one","-two"]}],"deleted":true}],"moreFiles":1,"changedFiles":["/w/n.txt","/w/d.txt","/w/bin.dat"]}"#;
     let files = commands("", &[made]);
     insta::assert_snapshot!(patch(&files, Some("/w")), @r"

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use threadline_session::Family;
-use threadline_view::{Body, Level, Transcript, TurnView, markdown, transcript, wire};
+use threadline_session::SessionFamily;
+use threadline_view::{DetailLevel, ItemBody, Transcript, TurnView, markdown, transcript, wire};
 
 #[test]
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
-        let family = Family::from_bytes(&sample.log, sample.agents);
+        let family = SessionFamily::from_bytes(&sample.log, sample.agents);
         let told = transcript(&family, &|_| None);
-        let mut text = markdown(&told, Level::Tools);
+        let mut text = markdown(&told, DetailLevel::Tools);
         text.push_str("\n════ full ════\n\n");
-        text.push_str(&markdown(&told, Level::Full));
+        text.push_str(&markdown(&told, DetailLevel::Full));
         text.push_str("\n════ json ════\n\n");
         wire::show(&told, &mut |object| {
             text.push_str(&serde_json::to_string(&object).unwrap());
@@ -25,27 +25,27 @@ fn every_tool_and_every_kind_of_entry() {
 }
 
 /// Returns the anchor of every item, with its kind.
-fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
+fn anchors(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
     fn add(agent: &str, turns: &[TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
         for item in turns.iter().flat_map(|turn| &turn.items) {
             let kind = match &item.body {
-                Body::Input { input, .. } if input.is_command_line() || input.is_command_output() => {
+                ItemBody::Input { input, .. } if input.is_command_line() || input.is_command_output() => {
                     "command"
                 }
                 // A command before the first prompt becomes an event as soon as that prompt is logged.
-                Body::Event { label, .. } if label.starts_with("earlier ") => "command",
-                Body::Input { input, .. } => input.name(),
-                Body::Text(_) => "text",
-                Body::Thinking(_) => "thinking",
-                Body::Call(call) => {
+                ItemBody::Event { label, .. } if label.starts_with("earlier ") => "command",
+                ItemBody::Input { input, .. } => input.name(),
+                ItemBody::Text(_) => "text",
+                ItemBody::Thinking(_) => "thinking",
+                ItemBody::Call(call) => {
                     call.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, names));
                     "call"
                 }
-                Body::Compaction { .. } => "compaction",
-                Body::Link { .. } => "link",
-                Body::Trouble { .. } => "trouble",
-                Body::Event { .. } => "event",
-                Body::Unknown { .. } => "unknown",
+                ItemBody::Compaction { .. } => "compaction",
+                ItemBody::Link { .. } => "link",
+                ItemBody::Error { .. } => "trouble",
+                ItemBody::Event { .. } => "event",
+                ItemBody::Unknown { .. } => "unknown",
             };
             assert_eq!(names.insert((agent.to_owned(), item.anchor.clone()), kind), None, "{}", item.anchor);
         }
@@ -58,13 +58,13 @@ fn names(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
 }
 
 #[test]
-fn names_stay_while_a_session_grows() {
+fn anchors_are_stable_while_a_session_grows() {
     for sample in threadline_testkit::samples() {
-        let whole = Family::from_bytes(&sample.log, sample.agents.clone());
-        let whole = names(&transcript(&whole, &|_| None));
+        let whole = SessionFamily::from_bytes(&sample.log, sample.agents.clone());
+        let whole = anchors(&transcript(&whole, &|_| None));
         for (end, _) in sample.log.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-            let family = Family::from_bytes(&sample.log[..=end], sample.agents.clone());
-            for (name, kind) in names(&transcript(&family, &|_| None)) {
+            let family = SessionFamily::from_bytes(&sample.log[..=end], sample.agents.clone());
+            for (name, kind) in anchors(&transcript(&family, &|_| None)) {
                 assert_eq!(whole.get(&name), Some(&kind), "{}: {name:?} after {end} bytes", sample.name);
             }
         }

@@ -1,18 +1,18 @@
 //! The cost of a session, by reply, turn, sub-agent and branch.
 
-use threadline_session::Family;
+use threadline_session::SessionFamily;
 use threadline_testkit::log;
-use threadline_usage::Book;
-use threadline_view::{Spending, Telling, Totals, Transcript, markdown};
+use threadline_usage::PriceBook;
+use threadline_view::{Spending, Transcript, TranscriptBuilder, UsageTotals, markdown};
 
-fn told(main: &str, agents: &[(&str, &str)]) -> Transcript {
+fn transcript_of(main: &str, agents: &[(&str, &str)]) -> Transcript {
     let agents = agents.iter().map(|(id, notation)| ((*id).to_owned(), log(notation)));
-    let family = Family::from_bytes(&log(main), agents);
-    let spending = Spending::of(&family, &Book::embedded());
-    Telling { spending: Some(&spending), ..Telling::new(&family) }.transcript()
+    let family = SessionFamily::from_bytes(&log(main), agents);
+    let spending = Spending::of(&family, &PriceBook::embedded());
+    TranscriptBuilder { spending: Some(&spending), ..TranscriptBuilder::new(&family) }.transcript()
 }
 
-fn words(spent: &Totals) -> String {
+fn cost_text(spent: &UsageTotals) -> String {
     format!("{} calls, {}", spent.calls, spent.short_cost())
 }
 
@@ -20,8 +20,8 @@ fn words(spent: &Totals) -> String {
 const USED: &str = r#"usage={"input_tokens":0,"output_tokens":100000}"#;
 
 #[test]
-fn a_reply_costs_once_however_many_lines_it_has() {
-    let told = told(
+fn a_reply_of_several_lines_is_counted_once() {
+    let told = transcript_of(
         &format!(
             r#"
 u1        user   "why?"
@@ -33,16 +33,18 @@ a3 <- u2  reply  m2 text "Yes." {USED}
         ),
         &[],
     );
-    let turns: Vec<String> = told.turns.iter().map(|turn| words(&turn.spent)).collect();
+    let turns: Vec<String> = told.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, $2.50", "1 calls, $2.50"]);
     let items: Vec<bool> = told.turns[0].items.iter().map(|item| item.spent.is_some()).collect();
     assert_eq!(items, [false, true, false]);
-    assert_eq!(words(&told.spent), "2 calls, $5.00");
-    assert!(markdown(&told, threadline_view::Level::Chat).contains("s1 · /home/ada/loom · main · $5.00\n"));
+    assert_eq!(cost_text(&told.spent), "2 calls, $5.00");
+    assert!(
+        markdown(&told, threadline_view::DetailLevel::Chat).contains("s1 · /home/ada/loom · main · $5.00\n")
+    );
 }
 
 #[test]
-fn sub_agents_count_with_the_turn_that_started_them_and_strays_by_themselves() {
+fn sub_agents_count_for_the_turn_that_started_them() {
     let main = format!(
         r#"
 u1        user   "dig"
@@ -52,18 +54,18 @@ r1 <- a1  result t1 "found" {{"agentId":"x1"}}
     );
     let deeper = format!("u1 user \"deeper\" sidechain\na1 <- u1 reply n1 text \"Down.\" sidechain {USED}");
     let stray = format!("u1 user \"tidy\" sidechain\na1 <- u1 reply n2 text \"Done.\" sidechain {USED}");
-    let told = told(&main, &[("x1", &deeper), ("x2", &stray)]);
-    assert_eq!(words(&told.turns[0].spent), "2 calls, $5.00");
-    assert_eq!(words(&told.turns[0].spent_by_agents), "1 calls, $2.50");
+    let told = transcript_of(&main, &[("x1", &deeper), ("x2", &stray)]);
+    assert_eq!(cost_text(&told.turns[0].spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&told.turns[0].spent_by_agents), "1 calls, $2.50");
     let strays: Vec<(&str, String)> =
-        told.agents.iter().map(|agent| (&*agent.id, words(&agent.spent))).collect();
+        told.agents.iter().map(|agent| (&*agent.id, cost_text(&agent.spent))).collect();
     assert_eq!(strays, [("x2", "1 calls, $2.50".to_owned())]);
-    assert_eq!(words(&told.spent), "3 calls, $7.50");
+    assert_eq!(cost_text(&told.spent), "3 calls, $7.50");
 }
 
 #[test]
-fn what_is_not_known_is_said() {
-    let told = told(
+fn unknown_prices_are_reported() {
+    let told = transcript_of(
         r#"
 u1        user   "why?"
 a1 <- u1  reply  m1 text "Because." model=loom-9 usage={"input_tokens":9,"output_tokens":9}
@@ -72,7 +74,7 @@ a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_to
 "#,
         &[],
     );
-    let turns: Vec<String> = told.turns.iter().map(|turn| words(&turn.spent)).collect();
+    let turns: Vec<String> = told.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, no price", "1 calls, ≥ $2.50"]);
     let caveat = told.spent.caveat().unwrap();
     assert_eq!(caveat, "1 call without a price (loom-9); 1 call with under-reported output tokens");
@@ -80,7 +82,7 @@ a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_to
 
 #[test]
 fn branches_have_their_own_cost() {
-    let told = told(
+    let told = transcript_of(
         &format!(
             r#"
 u1        user   "why?"
@@ -92,7 +94,7 @@ a2 <- u2  reply  m2 text "So." {USED}
         &[],
     );
     let branch: Vec<String> =
-        told.branches.iter().flat_map(|branch| &branch.turns).map(|turn| words(&turn.spent)).collect();
+        told.branches.iter().flat_map(|branch| &branch.turns).map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(branch, ["1 calls, $2.50"]);
-    assert_eq!(words(&told.spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&told.spent), "2 calls, $5.00");
 }

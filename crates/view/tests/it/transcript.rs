@@ -1,33 +1,33 @@
 //! Transcripts: the items of each kind of line.
 
-use threadline_session::{Family, Session};
+use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
-use threadline_view::{Body, Filter, Level, Transcript, outline, transcript};
+use threadline_view::{DetailLevel, ItemBody, Transcript, TranscriptFilter, outline, transcript};
 
 fn of(notation: &str) -> Transcript {
-    transcript(&Family::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
+    transcript(&SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
 }
 
 /// Renders every item in one line.
-fn told(transcript: &Transcript) -> String {
+fn rendered(transcript: &Transcript) -> String {
     let mut out = String::new();
     for turn in &transcript.turns {
         out.push_str(&format!("turn {} {}\n", turn.number, turn.anchor));
         for item in &turn.items {
             let body = match &item.body {
-                Body::Input { input, text, files, context } => {
+                ItemBody::Input { input, text, files, context } => {
                     format!("{} {text:?} files={} context={context:?}", input.name(), files.len())
                 }
-                Body::Text(text) => format!("text {text:?}"),
-                Body::Thinking(text) => format!("thinking {text:?}"),
-                Body::Call(call) => format!("call {} {}", call.name, call.outcome.name()),
-                Body::Compaction { trigger, dropped, .. } => {
+                ItemBody::Text(text) => format!("text {text:?}"),
+                ItemBody::Thinking(text) => format!("thinking {text:?}"),
+                ItemBody::Call(call) => format!("call {} {}", call.name, call.outcome.name()),
+                ItemBody::Compaction { trigger, dropped, .. } => {
                     format!("compaction {trigger:?} dropped={dropped}")
                 }
-                Body::Link { label, url } => format!("link {label} {url}"),
-                Body::Trouble { label, text } => format!("trouble {label}: {text}"),
-                Body::Event { label, text } => format!("event {label}: {text}"),
-                Body::Unknown { kind, raw } => format!("unknown {kind:?} {raw}"),
+                ItemBody::Link { label, url } => format!("link {label} {url}"),
+                ItemBody::Error { label, text } => format!("trouble {label}: {text}"),
+                ItemBody::Event { label, text } => format!("event {label}: {text}"),
+                ItemBody::Unknown { kind, raw } => format!("unknown {kind:?} {raw}"),
             };
             out.push_str(&format!("  {} {body}\n", item.anchor));
         }
@@ -57,8 +57,8 @@ u8 <- h1  user   "<task-notification><task-id>b1</task-id><summary>Done</summary
 "#;
 
 #[test]
-fn every_kind_of_line_is_told() {
-    insta::assert_snapshot!(told(&of(ALL)), @r#"
+fn every_kind_of_line_is_rendered() {
+    insta::assert_snapshot!(rendered(&of(ALL)), @r#"
     turn 1 m1
       m1 ide_selection "what is this?" files=1 context=["lines 1 to 2"]
       m2 thinking ""
@@ -84,8 +84,8 @@ fn every_kind_of_line_is_told() {
 }
 
 #[test]
-fn what_the_editor_says_before_a_prompt_is_part_of_its_turn() {
-    insta::assert_snapshot!(told(&of(r#"
+fn editor_context_before_a_prompt_is_part_of_its_turn() {
+    insta::assert_snapshot!(rendered(&of(r#"
 u1        user   [text "<ide_opened_file>a.rs is open</ide_opened_file>"]
 u2 <- u1  user   [text "what is this?"]
 a1 <- u2  reply  m1 text "A loom."
@@ -101,8 +101,8 @@ u3 <- a1  user   [text "<ide_opened_file>b.rs is open</ide_opened_file>"]
 }
 
 #[test]
-fn what_others_say_is_told_without_tags() {
-    insta::assert_snapshot!(told(&of(r#"
+fn notifications_are_rendered_without_tags() {
+    insta::assert_snapshot!(rendered(&of(r#"
 u1        user   "<task-notification>\n<task-id>k1</task-id>\n<summary>Agent \"dye\" finished</summary>\n<note>n</note>\n<result>It is &lt;b&gt; &amp; blue.</result>\n<usage><total_tokens>95820</total_tokens><tool_uses>28</tool_uses><duration_ms>148166</duration_ms></usage>\n</task-notification>\nRead the output file: /tmp/k1"
 u2 <- u1  user   "<teammate-message teammate_id=\"weaver\" summary=\"done\">\nLeft.\n</teammate-message>\n\n<teammate-message teammate_id=\"dyer\">\nBlue.\n</teammate-message>"
 u3 <- u2  user   "<local-command-stdout>out</local-command-stdout><local-command-stderr>oh</local-command-stderr>"
@@ -115,8 +115,8 @@ u3 <- u2  user   "<local-command-stdout>out</local-command-stdout><local-command
 }
 
 #[test]
-fn lines_without_an_id_or_without_a_message_are_told_too() {
-    insta::assert_snapshot!(told(&of(r#"
+fn lines_without_an_id_or_a_message_are_rendered() {
+    insta::assert_snapshot!(rendered(&of(r#"
 raw {"type":"user","message":{"content":"first"}}
 raw {"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"and this"}}
 raw {"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"<task-notification><task-id>k1</task-id><status>completed</status></task-notification>"}}
@@ -132,7 +132,7 @@ raw {"type":"user","message":"odd"}
 }
 
 #[test]
-fn a_branch_has_what_came_before_its_prompt() {
+fn a_branch_includes_the_lines_before_its_prompt() {
     let transcript = of(r#"
 h1        progress hook_progress {"hookName":"Start"}
 u1 <- h1  user   "left behind"
@@ -146,7 +146,7 @@ last-prompt "instead" leaf a2
 }
 
 #[test]
-fn a_turn_that_goes_on_after_a_notification_is_not_unfinished() {
+fn a_turn_continued_by_a_notification_is_not_open() {
     let transcript = of(r#"
 u1        user   "weave"
 a1 <- u1  reply  m1 tool t1 Bash {"command":"ls"}
@@ -161,7 +161,7 @@ u3 <- r2  user   "and?"
 }
 
 #[test]
-fn a_session_is_called_after_what_a_person_said() {
+fn a_session_is_named_after_its_first_prompt() {
     let heading = |notation: &str| of(notation).heading().map(str::to_owned);
     let command = "u1 user \"<command-name>/weave</command-name><command-args>the cloth</command-args>\"";
     let agent = "s1 user \"Look for knots.\" sidechain";
@@ -176,7 +176,7 @@ fn a_session_is_called_after_what_a_person_said() {
 }
 
 #[test]
-fn a_message_names_whom_it_is_for_and_one_who_answered_is_done() {
+fn a_message_names_its_recipient_and_an_answered_agent_is_finished() {
     let transcript = of(r#"
 u1        user   "weave"
 a1 <- u1  reply  m1 tool t1 Agent {"description":"look for knots","prompt":"Look."}
@@ -186,29 +186,44 @@ r2 <- a2  result t2 "ok" {"success":true,"resumedAgentId":"k1"}
 a3 <- r2  reply  m3 tool t3 SendMessage {"to":"k2","message":"And you."}
 "#);
     let calls = transcript.turns[0].items.iter().filter_map(|item| match &item.body {
-        Body::Call(call) => Some(format!("{} | {}", call.subject, call.gist)),
+        ItemBody::Call(call) => Some(format!("{} | {}", call.subject, call.gist)),
         _ => None,
     });
     assert_eq!(calls.collect::<Vec<_>>(), ["look for knots | ", "look for knots | Go on.", "k2 | And you."]);
 }
 
 #[test]
-fn levels_and_filters_choose() {
-    let count = |filter: Filter| {
+fn levels_and_filters_select_items() {
+    let count = |filter: TranscriptFilter| {
         let mut transcript = of(ALL);
         filter.apply(&mut transcript);
         transcript.turns.iter().map(|turn| turn.items.len()).sum::<usize>()
     };
-    let levels =
-        [Level::Prompts, Level::Chat, Level::Tools, Level::Full].map(|level| count(Filter::level(level)));
+    let levels = [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full]
+        .map(|level| count(TranscriptFilter::up_to_level(level)));
     assert_eq!(levels, [6, 11, 17, 18]);
-    assert_eq!(count(Filter { errors: true, ..Filter::level(Level::Full) }), 4);
-    assert_eq!(count(Filter { tools: vec!["Bash".to_owned()], ..Filter::level(Level::Full) }), 1);
-    assert_eq!(count(Filter { role: Some("assistant".to_owned()), ..Filter::level(Level::Full) }), 3);
+    assert_eq!(
+        count(TranscriptFilter { errors_only: true, ..TranscriptFilter::up_to_level(DetailLevel::Full) }),
+        4
+    );
+    assert_eq!(
+        count(TranscriptFilter {
+            tools: vec!["Bash".to_owned()],
+            ..TranscriptFilter::up_to_level(DetailLevel::Full)
+        }),
+        1
+    );
+    assert_eq!(
+        count(TranscriptFilter {
+            role: Some("assistant".to_owned()),
+            ..TranscriptFilter::up_to_level(DetailLevel::Full)
+        }),
+        3
+    );
 }
 
 #[test]
-fn a_rewind_is_told_apart_and_nothing_is_lost() {
+fn a_rewind_becomes_a_branch() {
     let transcript = of(r#"
 u1        user   "first"
 a1 <- u1  reply  m1 text "one"
@@ -225,7 +240,7 @@ last-prompt "instead" leaf a3
 }
 
 #[test]
-fn time_is_split() {
+fn time_is_split_by_activity() {
     let transcript = of(r#"
 u1        user   "go" @10:00:00
 a1 <- u1  reply  m1 tool t1 Bash {"command":"a"} @10:00:02
@@ -243,20 +258,20 @@ u2 <- a3  user   "more" @10:05:10
 }
 
 #[test]
-fn real_sessions_are_told_at_every_level() {
+fn real_sessions_render_at_every_level() {
     for path in threadline_testkit::shared_logs() {
         let session = Session::from_bytes(&std::fs::read(&path).unwrap());
-        let family = Family::new(session, Vec::new());
-        for level in [Level::Prompts, Level::Chat, Level::Tools, Level::Full] {
+        let family = SessionFamily::new(session, Vec::new());
+        for level in [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full] {
             let mut transcript = transcript(&family, &|_| None);
-            Filter::level(level).apply(&mut transcript);
+            TranscriptFilter::up_to_level(level).apply(&mut transcript);
             outline(&transcript.turns);
         }
     }
 }
 
 #[test]
-fn a_turn_is_called_what_its_plan_is_called() {
+fn a_turn_is_titled_after_its_plan() {
     let told = of(r##"
 u1        user   "Implement the following plan:\n\n# Plan: a faster loom\n\n1. warp"
 a1 <- u1  reply  m1 text "Done."
@@ -269,7 +284,7 @@ u3 <- u2  user   [image png]
 }
 
 #[test]
-fn a_session_that_begins_with_a_command_is_called_after_it() {
+fn a_session_that_begins_with_a_command_is_named_after_it() {
     let heading = |notation: &str| of(notation).heading().unwrap().to_owned();
     let asked = r#"
 u1        user   "<command-name>/model</command-name>\n<command-args>opus</command-args>"
@@ -304,7 +319,7 @@ x8 <- x7  attach silent_turn_reminder +{"rendered":[{"content":"<system-reminder
 x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md","content":"…"}]}
 "#);
     let lines = told.turns[0].items.iter().map(|item| match &item.body {
-        Body::Event { label, text } | Body::Trouble { label, text } => format!("{label}: {text}"),
+        ItemBody::Event { label, text } | ItemBody::Error { label, text } => format!("{label}: {text}"),
         other => format!("{other:?}"),
     });
     insta::assert_snapshot!(lines.skip(1).collect::<Vec<_>>().join("\n"), @r#"
@@ -328,7 +343,7 @@ a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a"}
 r1 <- a1  result t1 "<tool_use_error>File not read.</tool_use_error>\n\n<system-reminder>now</system-reminder>" error
 "#);
     let call = told.turns[0].items.iter().find_map(|item| match &item.body {
-        Body::Call(call) => Some(call),
+        ItemBody::Call(call) => Some(call),
         _ => None,
     });
     assert_eq!(call.unwrap().result, "File not read.\n\n<system-reminder>now</system-reminder>");

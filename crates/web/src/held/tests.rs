@@ -1,4 +1,4 @@
-//! A session told part by part from an abridged log is the session told whole.
+//! A session built part by part from an abridged log equals the session built from whole lines.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use threadline_app::{App, AppConfig};
 use threadline_testkit::TestHome;
-use threadline_view::{Body, Item, Transcript, TurnView, outline};
+use threadline_view::{ItemBody, Transcript, TranscriptItem, TurnView, outline};
 
 use super::*;
 
 /// Opens a session with limits that small logs exceed.
-fn open(file: SessionFile, prices: Arc<Book>) -> io::Result<Held> {
+fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<Held> {
     Held::within(file, prices, LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 })
 }
 
@@ -20,7 +20,7 @@ fn told(file: &SessionFile) -> Transcript {
     App::new(AppConfig::default()).load(file).unwrap().transcript()
 }
 
-/// The turns as the parts tell them.
+/// Returns the turns, assembled from the parts.
 fn by_parts(held: &mut Held, look: &SessionSelector) -> Vec<TurnView> {
     let plan = held.plan(look).unwrap();
     let mut turns: Vec<TurnView> = Vec::new();
@@ -38,11 +38,11 @@ fn by_parts(held: &mut Held, look: &SessionSelector) -> Vec<TurnView> {
     turns
 }
 
-/// What sub-agents did stands on pages of their own.
+/// Removes the turns of sub-agents, which have their own pages.
 fn without_agents(turns: &[TurnView]) -> Vec<TurnView> {
-    let strip = |item: &Item| {
+    let strip = |item: &TranscriptItem| {
         let mut item = item.clone();
-        if let Body::Call(call) = &mut item.body {
+        if let ItemBody::Call(call) = &mut item.body {
             call.agents.iter_mut().for_each(|agent| agent.turns.clear());
         }
         item
@@ -54,23 +54,24 @@ fn without_agents(turns: &[TurnView]) -> Vec<TurnView> {
 }
 
 fn assert_same(path: &Path) {
-    let book = Arc::new(Book::embedded());
+    let book = Arc::new(PriceBook::embedded());
     let file = SessionFile::at(path);
     let expected = told(&file);
     let mut held = open(file, book).unwrap();
     let plan = held.plan(&SessionSelector::default()).unwrap();
     let lines: Vec<_> = plan.layout.turns.iter().map(|turn| turn.line.clone()).collect();
     for (line, expected) in lines.iter().zip(outline(&expected.turns)) {
-        // A long title is cut; the rest of the line is what it is.
+        // Long titles are truncated.
         assert!(
             line.title == expected.title
                 || line.title.starts_with(&expected.title[..expected.title.floor_char_boundary(100)]),
             "{path:?}"
         );
-        // Edits of agents that are known from progress lines alone have no results, and of what was asked for only
-        // the beginning is held.
+        // Agents that appear only in progress lines have no results, and the abridged log contains only
+        // the start of their input, so their edits cannot be counted.
         let family = held.live.family();
-        let lines = if family.agents.len() > family.logged().len() { expected.lines } else { line.lines };
+        let lines =
+            if family.agents.len() > family.agents_with_log().len() { expected.lines } else { line.lines };
         assert_eq!(
             threadline_view::OutlineLine { title: expected.title.clone(), lines, ..line.clone() },
             expected,
@@ -85,16 +86,16 @@ fn assert_same(path: &Path) {
         assert_eq!(*turn, expected, "{path:?}");
     }
     assert_eq!(turns.len(), expected.turns.len(), "{path:?}");
-    assert_eq!(plan.layout.told.spent, expected.spent, "{path:?}");
-    assert_eq!(plan.layout.told.title, expected.title, "{path:?}");
-    assert_eq!(plan.layout.told.agents.len(), expected.agents.len(), "{path:?}");
+    assert_eq!(plan.layout.facts.spent, expected.spent, "{path:?}");
+    assert_eq!(plan.layout.facts.title, expected.title, "{path:?}");
+    assert_eq!(plan.layout.facts.agents.len(), expected.agents.len(), "{path:?}");
     held.live.settle();
     let plan = held.plan(&SessionSelector::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
     };
-    assert_eq!(codes(&plan.layout.told.findings), codes(&expected.findings), "{path:?}");
+    assert_eq!(codes(&plan.layout.facts.findings), codes(&expected.findings), "{path:?}");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn odd_and_sample_sessions_are_told_by_parts_as_they_are_told_whole() {
     }
 }
 
-/// Names and stamps of what a page would show.
+/// Returns the names and stamps of the parts of a page.
 fn shown(held: &mut Held) -> Vec<(String, String)> {
     let plan = held.plan(&SessionSelector::default()).unwrap();
     plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect()
@@ -137,7 +138,7 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
     let home = TestHome::new();
     let source = std::fs::read(demo_log()).unwrap();
     let path = home.file("projects/-p/live.jsonl", "");
-    let book = Arc::new(Book::embedded());
+    let book = Arc::new(PriceBook::embedded());
     let mut held = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
     let mut file = File::options().append(true).open(&path).unwrap();
     for (i, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -180,12 +181,12 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
         ));
     }
     let path = home.session("huge", &notation);
-    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     let plan = held.plan(&SessionSelector::default()).unwrap();
     assert_eq!(plan.lines, 999);
     assert!(plan.skipped > 900, "{}", plan.skipped);
     let turns = by_parts(&mut held, &SessionSelector::default());
-    let Body::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
+    let ItemBody::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
     assert_eq!((text.as_str(), turns.last().unwrap().anchor.as_str()), ("prompt 499", "m999"));
     let line = threadline_testkit::log_of("huge", "n1 <- ?u499 user \"one more\"");
     File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
@@ -211,9 +212,9 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
         "large",
         &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
     );
-    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     let told = |held: &mut Held| {
-        let told = &held.plan(&SessionSelector::default()).unwrap().layout.told;
+        let told = &held.plan(&SessionSelector::default()).unwrap().layout.facts;
         (told.findings.len(), told.spent.clone())
     };
     let (found, first) = told(&mut held);
@@ -222,7 +223,7 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
     held.live.settle();
     let (found, same) = told(&mut held);
     assert!(found > 0 && same == first && held.live.version() > version, "{found} {same:?}");
-    // What is appended is there at once; what it cost is counted later.
+    // Appended lines appear at once; their cost is counted later.
     let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
     File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
     held.refresh().unwrap();
@@ -232,7 +233,7 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
     held.live.settle();
     assert!(held.live.version() > version);
     let now = told(&mut held);
-    let mut fresh = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let mut fresh = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     fresh.live.settle();
     assert!(now == told(&mut fresh) && now.1 != first, "{now:?}");
 }
@@ -241,7 +242,7 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
 fn a_file_that_is_replaced_is_read_anew() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
-    let mut held = open(SessionFile::at(&path), Arc::new(Book::embedded())).unwrap();
+    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     let title =
         |held: &mut Held| held.plan(&SessionSelector::default()).unwrap().layout.turns[0].line.title.clone();
     assert_eq!(title(&mut held), "first");

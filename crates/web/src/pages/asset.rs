@@ -4,8 +4,8 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use crate::answer::Problem;
-use crate::ask::Form;
+use crate::request::ResponseFormat;
+use crate::response::PageError;
 
 /// Returns an asset by its name. Its path contains a hash of all assets, so the browser may cache it
 /// indefinitely if the hash is current.
@@ -19,6 +19,6 @@ pub(crate) async fn asset(Path((stamp, name)): Path<(String, String)>) -> Respon
             };
             ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], text).into_response()
         }
-        None => Problem::not_found("File not found").answer(Form::Html),
+        None => PageError::not_found("File not found").to_response(ResponseFormat::Html),
     }
 }

@@ -4,28 +4,28 @@ use std::fmt::Write;
 
 use threadline_app::time::millis;
 use threadline_app::{CheckTargets, SessionSummary, read_session};
-use threadline_edit::{ChangeGroup, ChangeKind, Fresh, Repair, Shape, Target};
+use threadline_edit::{ChangeGroup, ChangeKind, PlanOptions, PlanSeed, PlanTarget, Repair};
 use threadline_entry::{Finding, Severity};
-use threadline_html::{CheckPage, Frame, Tab};
+use threadline_html::{CheckPage, PageFrame, ViewerTab};
 use threadline_session::Session;
 use threadline_view::wire::FindingObject;
 
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, Form};
-use crate::state::State;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
 
 /// Larger logs, in bytes, are not checked on a page.
 const MOST: u64 = 256 << 20;
 /// A repair is planned for logs up to this size, in bytes.
 const PLANNED: u64 = 64 << 20;
 
-pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let id = ask.part(0);
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = ask.path_param(0);
     let file = state.app.session(id)?;
     let found = file.logs().found;
     if found.iter().any(|log| log.size > MOST) {
-        return Err(Problem::failed("Session too large to check here")
-            .hint(format!("Run `threadline check {id}` in a terminal.")));
+        return Err(PageError::failed("Session too large to check here")
+            .with_hint(format!("Run `threadline check {id}` in a terminal.")));
     }
     let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
     if let Some(error) = report.unread.pop() {
@@ -47,29 +47,30 @@ pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     };
     let title = SessionSummary::of(file).ok().and_then(|summary| summary.heading());
     let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
-    match ask.form {
-        Form::Json => {
+    match ask.format {
+        ResponseFormat::Json => {
             let all = logs.iter().flat_map(|(_, path, found)| found.iter().map(move |one| (path, one)));
-            Answer::json(all.map(|(path, finding)| FindingObject::new(finding, path)))
+            PageResponse::json_lines(all.map(|(path, finding)| FindingObject::new(finding, path)))
         }
-        Form::Markdown => Ok(Answer::Markdown(markdown(&logs))),
-        Form::Html => {
+        ResponseFormat::Markdown => Ok(PageResponse::Markdown(markdown(&logs))),
+        ResponseFormat::Html => {
             let name = format!("Health check · {}", page.title);
-            let frame = Frame { title: &name, tab: Tab::None, class: "lists", scripts: &["lists.js"] };
-            Ok(super::list(&frame, &threadline_html::check(&page)))
+            let frame =
+                PageFrame { title: &name, tab: ViewerTab::None, class: "lists", scripts: &["lists.js"] };
+            Ok(super::list_page(&frame, &threadline_html::check(&page)))
         }
     }
 }
 
 /// Plans `edit repair` and returns one line per kind of change. Writes nothing.
 fn mended(session: &Session, now: i64) -> Vec<String> {
-    let fresh = Fresh { seed: "check".to_owned(), now };
+    let fresh = PlanSeed { seed: "check".to_owned(), now };
     let repair = Repair::new(session, &fresh);
     let draft = repair.draft();
     if draft.is_untouched() {
         return Vec::new();
     }
-    let plan = draft.plan(Shape { target: Target::InPlace, fresh });
+    let plan = draft.plan(PlanOptions { target: PlanTarget::InPlace, seed: fresh });
     let step = |group: &ChangeGroup| {
         let verb = match group.kind {
             ChangeKind::Removed => "leave out",

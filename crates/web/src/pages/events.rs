@@ -7,23 +7,23 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 
-use crate::state::State;
+use crate::state::ServerState;
 
 /// Changes within this interval are sent as one event.
-const PAUSE: Duration = Duration::from_millis(250);
+const BATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// An endless event stream: `changed` whenever a session was written to or counted, with the number of
 /// changes so far.
 ///
 /// The first event is sent immediately, so that a page can detect changes that it missed while it was
 /// loading.
-pub(crate) async fn events(state: State) -> Response {
-    let mut news = state.news.listen(state.app.store());
+pub(crate) async fn events(state: ServerState) -> Response {
+    let mut news = state.changes.subscribe(state.app.store());
     news.mark_changed();
     let told = stream::unfold((news, false), |(mut news, greeted)| async move {
         news.changed().await.ok()?;
         if greeted {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(BATCH_INTERVAL).await;
         }
         let count = news.borrow_and_update().to_string();
         Some((Ok::<_, Infallible>(Event::default().event("changed").data(count)), (news, true)))

@@ -9,37 +9,45 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use threadline_app::SessionSelector;
 
-use super::session::look;
-use crate::answer::Problem;
-use crate::ask::{Ask, Form};
+use super::session::parse_selector;
 use crate::plan::Plan;
-use crate::server::ended;
-use crate::state::State;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::PageError;
+use crate::server::shutdown_started;
+use crate::state::ServerState;
 use crate::watch::Watch;
 
 /// Sends the differences since the page was rendered, and then every change.
 pub(crate) async fn live(
-    axum::extract::State(state): axum::extract::State<State>,
+    axum::extract::State(state): axum::extract::State<ServerState>,
     OriginalUri(_): OriginalUri,
     Path(id): Path<String>,
     query: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     let query = query.map(|Query(query)| query).unwrap_or_default();
-    let ask = Ask { form: Form::Json, path: vec![id.clone()], query, gone: Arc::default() };
-    let look = match look(&ask) {
-        Ok(look) => look,
-        Err(problem) => return problem.answer(Form::Json),
+    let ask = PageRequest {
+        format: ResponseFormat::Json,
+        path_params: vec![id.clone()],
+        query,
+        cancelled: Arc::default(),
     };
-    let following = Following {
+    let look = match parse_selector(&ask) {
+        Ok(look) => look,
+        Err(problem) => return problem.to_response(ResponseFormat::Json),
+    };
+    let following = LiveUpdates {
         watch: state.watches.follow(&state, &id),
         id,
-        look,
+        selector: look,
         // A page rendered by an earlier run of the server gets everything.
-        sent: Sent {
-            parts: ask.get("have").map(|have| have.split(',').map(pair).collect()).unwrap_or_default(),
-            ..Sent::default()
+        client: ClientPageState {
+            parts: ask
+                .query_param("have")
+                .map(|have| have.split(',').map(parse_stamp).collect())
+                .unwrap_or_default(),
+            ..ClientPageState::default()
         },
-        told: false,
+        has_sent: false,
         state,
     };
     let events = futures_util::stream::unfold(following, |mut following| async {
@@ -49,24 +57,24 @@ pub(crate) async fn live(
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
-fn pair(text: &str) -> (String, String) {
+fn parse_stamp(text: &str) -> (String, String) {
     let (name, stamp) = text.split_once(':').unwrap_or((text, ""));
     (name.to_owned(), stamp.to_owned())
 }
 
 /// A client that follows a session.
-struct Following {
-    state: State,
+struct LiveUpdates {
+    state: ServerState,
     watch: Arc<Watch>,
     id: String,
-    look: SessionSelector,
-    sent: Sent,
-    told: bool,
+    selector: SessionSelector,
+    client: ClientPageState,
+    has_sent: bool,
 }
 
 /// The state of the page on the client.
 #[derive(Default)]
-struct Sent {
+struct ClientPageState {
     parts: Vec<(String, String)>,
     rail: Vec<String>,
     turns: Vec<String>,
@@ -75,64 +83,64 @@ struct Sent {
     stamp: String,
 }
 
-impl Following {
+impl LiveUpdates {
     /// Returns the next event: first the differences to the page, then one whenever the session has changed.
     async fn next(&mut self) -> Option<Event> {
         let mut version = self.watch.version.clone();
         loop {
-            if self.told {
+            if self.has_sent {
                 tokio::select! {
                     changed = version.changed() => changed.ok()?,
-                    () = ended(self.state.ending.subscribe()) => return None,
+                    () = shutdown_started(self.state.shutdown.subscribe()) => return None,
                 }
             }
-            let first = !std::mem::replace(&mut self.told, true);
+            let first = !std::mem::replace(&mut self.has_sent, true);
             version.mark_unchanged();
-            let (state, id, look) = (self.state.clone(), self.id.clone(), self.look.clone());
+            let (state, id, look) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.shelf.with(&state.app, &id, |held| Ok(held.plan(&look)?))
+                state.session_cache.with(&state.app, &id, |held| Ok(held.plan(&look)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {
                     if let Some(change) =
-                        self.sent.change(&plan).or_else(|| first.then(|| json!({"same": true})))
+                        self.client.update_to(&plan).or_else(|| first.then(|| json!({"same": true})))
                     {
                         return Event::default().event("change").data(change.to_string()).into();
                     }
                 }
-                Ok(Err(problem)) => return Some(gone(&problem)),
+                Ok(Err(problem)) => return Some(gone_event(&problem)),
                 Err(_) => return None,
             }
         }
     }
 }
 
-fn gone(problem: &Problem) -> Event {
-    Event::default().event("gone").data(json!({"message": problem.what, "hint": problem.hint}).to_string())
+fn gone_event(problem: &PageError) -> Event {
+    Event::default().event("gone").data(json!({"message": problem.message, "hint": problem.hint}).to_string())
 }
 
-impl Sent {
+impl ClientPageState {
     /// Returns the update that brings a page to this plan, or `None` if it is up to date.
-    fn change(&mut self, plan: &Plan) -> Option<Value> {
+    fn update_to(&mut self, plan: &Plan) -> Option<Value> {
         let parts: Vec<_> =
             plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
         let rail: Vec<_> = plan.rail.iter().map(|rail| rail.stamp.clone()).collect();
         let turns: Vec<_> = plan.layout.turns.iter().map(|turn| turn.turn.anchor.clone()).collect();
         let mut change = json!({});
-        if let Some(from) = differs(&self.parts, &parts) {
+        if let Some(from) = first_difference(&self.parts, &parts) {
             let rest = plan.parts[from..]
                 .iter()
                 .map(|(part, _)| json!([part.name, part.stamp, part.lines.0, part.lines.1, part.rows]));
             change["parts"] = json!({"from": from, "rest": rest.collect::<Vec<_>>()});
         }
-        if let Some(from) = differs(&self.rail, &rail) {
+        if let Some(from) = first_difference(&self.rail, &rail) {
             change["rail"] = json!({"from": from, "rest": rail[from..]});
         }
-        if let Some(from) = differs(&self.turns, &turns) {
+        if let Some(from) = first_difference(&self.turns, &turns) {
             change["turns"] = json!({"from": from, "rest": turns[from..]});
         }
-        if let Some(from) = differs(&self.bad, &plan.layout.bad) {
-            change["bad"] = json!({"from": from, "rest": plan.layout.bad[from..]});
+        if let Some(from) = first_difference(&self.bad, &plan.layout.error_anchors) {
+            change["bad"] = json!({"from": from, "rest": plan.layout.error_anchors[from..]});
         }
         if self.tools != plan.layout.tools {
             change["tools"] = json!(plan.layout.tools);
@@ -146,7 +154,7 @@ impl Sent {
             parts,
             rail,
             turns,
-            bad: plan.layout.bad.clone(),
+            bad: plan.layout.error_anchors.clone(),
             tools: plan.layout.tools.clone(),
             stamp: plan.stamp.clone(),
         };
@@ -155,7 +163,7 @@ impl Sent {
 }
 
 /// Returns the index from which two lists differ, if they do.
-fn differs<T: PartialEq>(before: &[T], after: &[T]) -> Option<usize> {
+fn first_difference<T: PartialEq>(before: &[T], after: &[T]) -> Option<usize> {
     let same = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     (same < before.len() || same < after.len()).then_some(same)
 }

@@ -1,8 +1,8 @@
 //! The pages, one file each.
 //!
-//! A page is a [`Page`], a function with plain blocking code. [`page`] adds it to the router in all formats:
-//! `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters (`/s/{id}`) are available as
-//! [`Ask::part`]. To add a page, write its file and add a line to [`router`].
+//! A page is a [`PageHandler`], a function with plain blocking code. [`add_page`] adds it to the router in
+//! all formats: `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters (`/s/{id}`) are
+//! available as [`PageRequest::part`]. To add a page, write its file and add a line to [`router`].
 
 mod asset;
 mod check;
@@ -11,7 +11,7 @@ mod home;
 mod live;
 mod search;
 mod session;
-mod twin;
+mod session_text;
 mod usage;
 
 use std::sync::Arc;
@@ -22,55 +22,55 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{OriginalUri, Query, RawPathParams};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use threadline_html::{Frame, Markup};
+use threadline_html::{Markup, PageFrame};
 
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, Form};
-use crate::state::State;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
 
 /// The handler of a page.
-type Page = fn(&State, &Ask) -> Result<Answer, Problem>;
+type PageHandler = fn(&ServerState, &PageRequest) -> Result<PageResponse, PageError>;
 
-pub(crate) fn router(state: State) -> Router {
+pub(crate) fn router(state: ServerState) -> Router {
     let mut router = Router::new();
-    router = page(router, &state, "/", home::page);
-    router = page(router, &state, "/s/{id}", session::page);
-    router = page(router, &state, "/s/{id}/part", session::part);
-    router = page(router, &state, "/s/{id}/rail", session::rail);
-    router = page(router, &state, "/s/{id}/around", session::around);
-    router = page(router, &state, "/s/{id}/inside", session::inside);
-    router = page(router, &state, "/s/{id}/raw", session::raw);
-    router = page(router, &state, "/s/{id}/find", session::find);
-    router = page(router, &state, "/s/{id}/changes", session::changes);
+    router = add_page(router, &state, "/", home::page);
+    router = add_page(router, &state, "/s/{id}", session::page);
+    router = add_page(router, &state, "/s/{id}/part", session::part);
+    router = add_page(router, &state, "/s/{id}/rail", session::outline_section);
+    router = add_page(router, &state, "/s/{id}/around", session::page_frame);
+    router = add_page(router, &state, "/s/{id}/inside", session::inline_agent);
+    router = add_page(router, &state, "/s/{id}/raw", session::raw_line);
+    router = add_page(router, &state, "/s/{id}/find", session::find);
+    router = add_page(router, &state, "/s/{id}/changes", session::changes);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
-    router = page(router, &state, "/s/{id}/check", check::page);
-    router = page(router, &state, "/search", search::page);
-    router = page(router, &state, "/usage", usage::page);
-    router = page(router, &state, "/usage/explain", usage::explain);
+    router = add_page(router, &state, "/s/{id}/check", check::page);
+    router = add_page(router, &state, "/search", search::page);
+    router = add_page(router, &state, "/usage", usage::page);
+    router = add_page(router, &state, "/usage/explain", usage::explain);
     let live = state.clone();
     router = router.route("/events", get(move || events::events(live.clone())));
-    router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(nowhere)
+    router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(not_found)
 }
 
 /// Adds a page in all formats. Those of `/` are `/index.json` and `/index.md`.
-fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router {
+fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageHandler) -> Router {
     let state = state.clone();
     let handler = get(
         move |OriginalUri(uri): OriginalUri,
               params: RawPathParams,
               query: Result<Query<Vec<(String, String)>>, QueryRejection>| {
             let mut parts: Vec<String> = params.iter().map(|(_, value)| value.to_owned()).collect();
-            let form = Form::of(uri.path()).0;
+            let form = ResponseFormat::split_suffix(uri.path()).0;
             if let Some(last) = parts.last_mut() {
-                *last = Form::of(last).1.to_owned();
+                *last = ResponseFormat::split_suffix(last).1.to_owned();
             }
-            let ask = Ask {
-                form,
-                path: parts,
+            let ask = PageRequest {
+                format: form,
+                path_params: parts,
                 query: query.map(|Query(query)| query).unwrap_or_default(),
-                gone: Arc::default(),
+                cancelled: Arc::default(),
             };
-            run(state.clone(), page, ask)
+            run_page(state.clone(), page, ask)
         },
     );
     let mut router = router.route(path, handler.clone());
@@ -83,42 +83,42 @@ fn page(router: Router, state: &State, path: &'static str, page: Page) -> Router
 }
 
 /// Wraps the content of a list page in its frame.
-fn list(frame: &Frame<'_>, content: &Markup) -> Answer {
+fn list_page(frame: &PageFrame<'_>, content: &Markup) -> PageResponse {
     let mut page = threadline_html::site_head(frame);
     page.add(content).lit("</body>\n</html>\n");
-    Answer::Html(page)
+    PageResponse::Html(page)
 }
 
 /// Runs a page on a blocking thread. If it panics, only this request fails.
-async fn run(state: State, page: Page, ask: Ask) -> Response {
-    let form = ask.form;
-    let _leaving = Leaving(Arc::clone(&ask.gone));
+async fn run_page(state: ServerState, page: PageHandler, ask: PageRequest) -> Response {
+    let form = ask.format;
+    let _leaving = CancelOnDrop(Arc::clone(&ask.cancelled));
     let done = tokio::task::spawn_blocking(move || {
         // The client may have disconnected while the request was queued.
-        if ask.gone.load(Ordering::Relaxed) {
-            return Err(Problem::failed("Client disconnected"));
+        if ask.cancelled.load(Ordering::Relaxed) {
+            return Err(PageError::failed("Client disconnected"));
         }
         page(&state, &ask)
     })
     .await;
     match done {
         Ok(Ok(answer)) => answer.into_response(),
-        Ok(Err(problem)) => problem.answer(form),
-        Err(_) => Problem::failed("Internal error")
-            .hint("This is a bug in threadline. Other pages still work.")
-            .answer(form),
+        Ok(Err(problem)) => problem.to_response(form),
+        Err(_) => PageError::failed("Internal error")
+            .with_hint("This is a bug in threadline. Other pages still work.")
+            .to_response(form),
     }
 }
 
 /// Sets the flag when dropped: the client disconnected, or has its response.
-struct Leaving(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Leaving {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-async fn nowhere(OriginalUri(uri): OriginalUri) -> Response {
-    Problem::not_found("Page not found").answer(Form::of(uri.path()).0)
+async fn not_found(OriginalUri(uri): OriginalUri) -> Response {
+    PageError::not_found("Page not found").to_response(ResponseFormat::split_suffix(uri.path()).0)
 }

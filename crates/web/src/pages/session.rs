@@ -1,46 +1,46 @@
 //! The page of a session, and the parts of it that are loaded later.
 
 use threadline_app::{LiveError, ReadSpans, SessionSelector, TurnSpan};
-use threadline_html::{Markup, Options, PartTurn, Served, served_page};
+use threadline_html::{Markup, PageTurn, RenderOptions, SessionPage, render_session_page};
 use threadline_store::SessionFile;
 use threadline_view::{TurnView, anchor_line};
 
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, Form};
 use crate::held::Held;
 use crate::plan::Plan;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
 use crate::shelf::no_such_session;
-use crate::state::State;
+use crate::state::ServerState;
 
 /// Tool output longer than this is truncated on pages; the raw line has all of it.
 const MAX_OUTPUT: usize = 200 << 10;
 
-/// Approximate number of log bytes in the parts that are sent with a page. A session of up to `WHOLE` bytes
-/// is sent completely.
-const FIRST: u64 = 160 << 10;
-const WHOLE: u64 = 600 << 10;
+/// Approximate number of log bytes in the parts that are sent with a page. A session of up to
+/// `MAX_WHOLE_BYTES` bytes is sent completely.
+const INITIAL_BYTES: u64 = 160 << 10;
+const MAX_WHOLE_BYTES: u64 = 600 << 10;
 
-pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let look = look(ask)?;
-    match ask.form {
-        Form::Html => html(state, ask, &look),
-        Form::Json | Form::Markdown => super::twin::page(state, ask, &look),
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let look = parse_selector(ask)?;
+    match ask.format {
+        ResponseFormat::Html => html_page(state, ask, &look),
+        ResponseFormat::Json | ResponseFormat::Markdown => super::session_text::page(state, ask, &look),
     }
 }
 
-/// What of the session is asked for.
-pub(crate) fn look(ask: &Ask) -> Result<SessionSelector, Problem> {
+/// Parses the sub-agent and the branch in the query string.
+pub(crate) fn parse_selector(ask: &PageRequest) -> Result<SessionSelector, PageError> {
     let leaf = ask
-        .get("branch")
-        .map(|name| anchor_line(name).ok_or_else(|| Problem::bad("That is no name of a branch")));
-    Ok(SessionSelector { agent: ask.get("agent").map(str::to_owned), leaf: leaf.transpose()? })
+        .query_param("branch")
+        .map(|name| anchor_line(name).ok_or_else(|| PageError::bad_request("Invalid branch name")));
+    Ok(SessionSelector { agent: ask.query_param("agent").map(str::to_owned), leaf: leaf.transpose()? })
 }
 
-/// What stands behind the address of a page, and of everything that it asks for.
-fn query(look: &SessionSelector) -> String {
+/// Returns the query string of a page and of its requests.
+fn query_string(look: &SessionSelector) -> String {
     let mut parts = Vec::new();
     if let Some(agent) = &look.agent {
-        parts.push(format!("agent={}", threadline_html::url(agent)));
+        parts.push(format!("agent={}", threadline_html::encode_url(agent)));
     }
     if let Some(leaf) = look.leaf {
         parts.push(format!("branch=m{leaf}"));
@@ -48,39 +48,43 @@ fn query(look: &SessionSelector) -> String {
     if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
 }
 
-pub(crate) fn options(state: &State, id: &str) -> Options {
-    Options {
+pub(crate) fn render_options(state: &ServerState, id: &str) -> RenderOptions {
+    RenderOptions {
         max_output: Some(MAX_OUTPUT),
-        served_at: Some(format!("/s/{}", threadline_html::url(id))),
-        ..Options::new(state.zone.clone())
+        served_at: Some(format!("/s/{}", threadline_html::encode_url(id))),
+        ..RenderOptions::new(state.zone.clone())
     }
 }
 
-fn html(state: &State, ask: &Ask, look: &SessionSelector) -> Result<Answer, Problem> {
-    let id = ask.part(0);
-    let at = ask.get("at").and_then(anchor_line);
-    let (plan, told, drawn, facts) = state.shelf.with(&state.app, id, |held| {
+fn html_page(
+    state: &ServerState,
+    ask: &PageRequest,
+    look: &SessionSelector,
+) -> Result<PageResponse, PageError> {
+    let id = ask.path_param(0);
+    let at = ask.query_param("at").and_then(anchor_line);
+    let (plan, told, drawn, facts) = state.session_cache.with(&state.app, id, |held| {
         held.live.count();
         let plan = held.plan(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
-        let drawn = first_parts(held, look, &plan, from)?;
+        let drawn = initial_parts(held, look, &plan, from)?;
         let spans: Vec<TurnSpan> =
             plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
         let told = held.read(look, &plan, &spans)?;
-        Ok((plan, told, drawn, Facts::of(held, look)?))
+        Ok((plan, told, drawn, SessionPageInfo::of(held, look)?))
     })?;
-    let options = options(state, id);
-    let mut markup = draw(&told, &plan, &plan.parts[drawn.clone()], &options).into_iter();
+    let options = render_options(state, id);
+    let mut markup = render_parts(&told, &plan, &plan.parts[drawn.clone()], &options).into_iter();
     let parts = plan.parts.iter().enumerate();
     let parts =
         parts.map(|(i, (part, _))| (part, if drawn.contains(&i) { markup.next() } else { None })).collect();
-    let query = query(look);
-    let served = facts.served(&plan, &options, &query, parts);
-    Ok(Answer::Html(served_page(&served)))
+    let query = query_string(look);
+    let served = facts.session_page(&plan, &options, &query, parts);
+    Ok(PageResponse::Html(render_session_page(&served)))
 }
 
 /// Data of a page besides the conversation.
-pub(crate) struct Facts {
+pub(crate) struct SessionPageInfo {
     file: SessionFile,
     size: u64,
     agent: Option<String>,
@@ -88,8 +92,8 @@ pub(crate) struct Facts {
     cwd: Option<String>,
 }
 
-impl Facts {
-    pub(crate) fn of(held: &Held, look: &SessionSelector) -> Result<Self, Problem> {
+impl SessionPageInfo {
+    pub(crate) fn of(held: &Held, look: &SessionSelector) -> Result<Self, PageError> {
         let agent = held.live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
         Ok(Self {
             file: held.live.file().clone(),
@@ -100,13 +104,13 @@ impl Facts {
         })
     }
 
-    pub(crate) fn served<'a>(
+    pub(crate) fn session_page<'a>(
         &self,
         plan: &'a Plan,
-        options: &'a Options,
+        options: &'a RenderOptions,
         query: &'a str,
-        parts: Vec<(&'a threadline_html::Part, Option<Markup>)>,
-    ) -> Served<'a> {
+        parts: Vec<(&'a threadline_html::PagePart, Option<Markup>)>,
+    ) -> SessionPage<'a> {
         let mut notes = Vec::new();
         if plan.skipped > 0 {
             notes.push(format!(
@@ -125,18 +129,18 @@ impl Facts {
             (None, true) => Some("Abandoned branch.".to_owned()),
             (None, false) => None,
         };
-        Served {
+        SessionPage {
             layout: &plan.layout,
             options,
             query,
             parts,
-            rail: &plan.rail,
+            outline: &plan.rail,
             resume: instead
                 .is_none()
                 .then(|| threadline_view::resume_command(&self.file.id, self.cwd.as_deref())),
             size: self.size,
             notes,
-            instead,
+            description: instead,
             last_line: plan.lines,
             stamp: &plan.stamp,
         }
@@ -144,21 +148,22 @@ impl Facts {
 }
 
 /// Returns the range of parts that are sent with the page.
-fn first_parts(
+fn initial_parts(
     held: &Held,
     look: &SessionSelector,
     plan: &Plan,
     from: usize,
-) -> Result<std::ops::Range<usize>, Problem> {
+) -> Result<std::ops::Range<usize>, PageError> {
     let log = held.live.log(look)?.0;
-    let size =
-        |part: &threadline_html::Part| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
-    if from == 0 && log.bytes() <= WHOLE {
+    let size = |part: &threadline_html::PagePart| {
+        (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>()
+    };
+    if from == 0 && log.bytes() <= MAX_WHOLE_BYTES {
         return Ok(0..plan.parts.len());
     }
     let mut to = from;
     let mut bytes = 0;
-    while to < plan.parts.len() && (to == from || bytes < FIRST) {
+    while to < plan.parts.len() && (to == from || bytes < INITIAL_BYTES) {
         bytes += size(&plan.parts[to].0);
         to += 1;
     }
@@ -166,79 +171,83 @@ fn first_parts(
 }
 
 /// Renders parts from their lines.
-fn draw(
+fn render_parts(
     told: &ReadSpans,
     plan: &Plan,
-    parts: &[(threadline_html::Part, Vec<TurnSpan>)],
-    options: &Options,
+    parts: &[(threadline_html::PagePart, Vec<TurnSpan>)],
+    options: &RenderOptions,
 ) -> Vec<Markup> {
     let mut at = 0;
     let mut drawn = Vec::new();
     for (_, spans) in parts {
-        let turns: Vec<PartTurn> = spans
+        let turns: Vec<PageTurn> = spans
             .iter()
             .map(|span| {
                 at += 1;
                 let turn = &plan.layout.turns[span.turn].turn;
                 let turn = TurnView { items: told.items(&plan.layout, at - 1), ..turn.clone() };
-                PartTurn { turn, goes_on: span.entries.start > 0 }
+                PageTurn { turn, is_continuation: span.entries.start > 0 }
             })
             .collect();
-        drawn.push(threadline_html::part(&turns, &plan.layout, options));
+        drawn.push(threadline_html::render_part(&turns, &plan.layout, options));
     }
     drawn
 }
 
 /// Returns one part, which the page loads when it comes into view.
-pub(crate) fn part(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
-    let name = ask.get("name").unwrap_or_default();
-    let (plan, told, at) = state.shelf.with(&state.app, id, |held| {
+pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let name = ask.query_param("name").unwrap_or_default();
+    let (plan, told, at) = state.session_cache.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
-        let at = plan.part_named(name).ok_or_else(|| Problem::not_found("Part not found"))?;
+        let at = plan.part_named(name).ok_or_else(|| PageError::not_found("Part not found"))?;
         let told = held.read(&look, &plan, &plan.parts[at].1)?;
         Ok((plan, told, at))
     })?;
-    let mut drawn = draw(&told, &plan, &plan.parts[at..=at], &options(state, id));
+    let mut drawn = render_parts(&told, &plan, &plan.parts[at..=at], &render_options(state, id));
     let stamp = plan.parts[at].0.stamp.clone();
-    Ok(Answer::Part(drawn.pop().unwrap_or_default(), stamp))
+    Ok(PageResponse::Fragment(drawn.pop().unwrap_or_default(), stamp))
 }
 
 /// Returns a section of the outline.
-pub(crate) fn rail(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
-    let plan = state.shelf.with(&state.app, id, |held| Ok(held.plan(&look)?))?;
-    let number = ask.get("number").and_then(|number| number.parse::<usize>().ok());
+pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let plan = state.session_cache.with(&state.app, id, |held| Ok(held.plan(&look)?))?;
+    let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.rail.get(number))
-        .ok_or_else(|| Problem::not_found("Part not found"))?;
-    Ok(Answer::Part(threadline_html::rail_part(&plan.layout, rail.number), rail.stamp.clone()))
+        .ok_or_else(|| PageError::not_found("Part not found"))?;
+    Ok(PageResponse::Fragment(
+        threadline_html::render_outline_part(&plan.layout, rail.number),
+        rail.stamp.clone(),
+    ))
 }
 
 /// Renders everything around the conversation again.
-pub(crate) fn around(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
-    let (plan, facts) =
-        state.shelf.with(&state.app, id, |held| Ok((held.plan(&look)?, Facts::of(held, &look)?)))?;
-    let (options, query) = (options(state, id), query(&look));
-    let served = facts.served(&plan, &options, &query, Vec::new());
-    let (opening, ending) = threadline_html::around(&served);
+pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let (plan, facts) = state
+        .session_cache
+        .with(&state.app, id, |held| Ok((held.plan(&look)?, SessionPageInfo::of(held, &look)?)))?;
+    let (options, query) = (render_options(state, id), query_string(&look));
+    let served = facts.session_page(&plan, &options, &query, Vec::new());
+    let (opening, ending) = threadline_html::header_and_footer(&served);
     let object =
         serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": plan.stamp});
-    Ok(Answer::Data(object))
+    Ok(PageResponse::JsonObject(object))
 }
 
 /// A sub-agent log larger than this, in more than 8 parts, is not shown inline.
-const INSIDE: u64 = 1 << 20;
+const MAX_INLINE_BYTES: u64 = 1 << 20;
 
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
-pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
-    let agent = look.agent.clone().ok_or_else(|| Problem::bad("Missing parameter: agent"))?;
-    let read = state.shelf.with(&state.app, id, |held| {
+pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let agent = look.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
+    let read = state.session_cache.with(&state.app, id, |held| {
         let plan = held.plan(&look)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
-        if held.live.log(&look)?.0.bytes() > INSIDE && plan.parts.len() > 8 {
+        if held.live.log(&look)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
             return Ok(None);
         }
         let told = held.read(&look, &plan, &spans)?;
@@ -247,15 +256,20 @@ pub(crate) fn inside(state: &State, ask: &Ask) -> Result<Answer, Problem> {
     let Some((plan, told, spans)) = read else {
         let mut note = Markup::new();
         note.lit("<p class=\"note\">Too large to show inline</p>");
-        return Ok(Answer::Html(note));
+        return Ok(PageResponse::Html(note));
     };
-    let turns = turns_of(&plan, &told, &spans);
-    let cwd = plan.layout.told.cwd.as_deref();
-    Ok(Answer::Html(threadline_html::inside(&turns, &agent, cwd, &options(state, id))))
+    let turns = join_turns(&plan, &told, &spans);
+    let cwd = plan.layout.facts.cwd.as_deref();
+    Ok(PageResponse::Html(threadline_html::render_subagent_turns(
+        &turns,
+        &agent,
+        cwd,
+        &render_options(state, id),
+    )))
 }
 
 /// Whole turns out of stretches.
-pub(crate) fn turns_of(plan: &Plan, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
+pub(crate) fn join_turns(plan: &Plan, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
         let items = told.items(&plan.layout, i);
@@ -268,49 +282,50 @@ pub(crate) fn turns_of(plan: &Plan, told: &ReadSpans, spans: &[TurnSpan]) -> Vec
 }
 
 /// Maximum number of bytes sent of a raw line, unless all of it is requested.
-const RAW: u64 = 1 << 20;
+const MAX_RAW_BYTES: u64 = 1 << 20;
 
 /// Returns a raw line of the log.
-pub(crate) fn raw(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
+pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let line = ask
-        .get("line")
+        .query_param("line")
         .and_then(|line| line.parse().ok())
-        .ok_or_else(|| Problem::bad("Missing or invalid parameter: line"))?;
-    let most = if ask.get("whole").is_some() { u64::MAX / 2 } else { RAW };
-    let found = state.shelf.with(&state.app, id, |held| Ok(held.live.log(&look)?.0.raw(line, most)?))?;
-    let (bytes, length) = found.ok_or_else(|| Problem::not_found("Line not found"))?;
+        .ok_or_else(|| PageError::bad_request("Missing or invalid parameter: line"))?;
+    let most = if ask.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
+    let found =
+        state.session_cache.with(&state.app, id, |held| Ok(held.live.log(&look)?.0.raw(line, most)?))?;
+    let (bytes, length) = found.ok_or_else(|| PageError::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
         text.push_str(&format!("\n\n… truncated; {length} bytes in total"));
     }
-    Ok(Answer::Text(text))
+    Ok(PageResponse::Text(text))
 }
 
 /// Returns the changes made to files.
-pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let id = ask.part(0);
-    let (edits, title, cwd) = state.shelf.with(&state.app, id, |held| {
+pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = ask.path_param(0);
+    let (edits, title, cwd) = state.session_cache.with(&state.app, id, |held| {
         let plan = held.plan(&SessionSelector::default())?;
-        Ok((held.live.edits()?, plan.layout.told.title.clone(), held.live.cwd()))
+        Ok((held.live.edits()?, plan.layout.facts.title.clone(), held.live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
-        Problem::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
-            .hint(format!("Run `threadline show {id} --patch` to print them."))
+        PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
+            .with_hint(format!("Run `threadline show {id} --patch` to print them."))
     })?;
     let changes = threadline_view::changes(&edits);
-    match ask.form {
-        Form::Html => {
+    match ask.format {
+        ResponseFormat::Html => {
             let title = title.unwrap_or_else(|| id.to_owned());
-            Ok(Answer::Html(threadline_html::changes_page(
+            Ok(PageResponse::Html(threadline_html::render_changes_page(
                 &changes,
                 &title,
                 cwd.as_deref(),
-                &options(state, id),
+                &render_options(state, id),
             )))
         }
-        Form::Markdown => Ok(Answer::Text(threadline_view::patch(&changes, cwd.as_deref()))),
-        Form::Json => Answer::json(changes.iter().map(|file| {
+        ResponseFormat::Markdown => Ok(PageResponse::Text(threadline_view::patch(&changes, cwd.as_deref()))),
+        ResponseFormat::Json => PageResponse::json_lines(changes.iter().map(|file| {
             let patch =
                 (!file.parts.is_empty()).then(|| threadline_view::patch(std::slice::from_ref(file), None));
             serde_json::json!({"type": "change", "path": file.path, "edits": file.edits, "notes": file.notes,
@@ -320,42 +335,43 @@ pub(crate) fn changes(state: &State, ask: &Ask) -> Result<Answer, Problem> {
 }
 
 /// Returns the anchors of the blocks in this conversation that match a query.
-pub(crate) fn find(state: &State, ask: &Ask) -> Result<Answer, Problem> {
-    let (id, look) = (ask.part(0), look(ask)?);
+pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let (path, plan) = state
-        .shelf
+        .session_cache
         .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.plan(&look)?)))?;
-    let query = ask.get("q").unwrap_or_default();
+    let query = ask.query_param("q").unwrap_or_default();
     let query = threadline_search::Query::parse(query, &state.now_here())
-        .map_err(|error| Problem::bad(error.to_string()))?;
+        .map_err(|error| PageError::bad_request(error.to_string()))?;
     let mut names: Vec<String> = Vec::new();
     let searched = threadline_search::Searcher::new(&query).search(
         || threadline_store::open_regular(&path),
         |found| {
             names.push(found.hit(0).anchor);
-            if names.len() < MOST_HITS {
+            if names.len() < MAX_HITS {
                 std::ops::ControlFlow::Continue(())
             } else {
                 std::ops::ControlFlow::Break(())
             }
         },
     );
-    searched.map_err(|error| Problem::failed("The log could not be searched").hint(error.to_string()))?;
-    // What the conversation left behind is found by the search over all sessions.
+    searched
+        .map_err(|error| PageError::failed("The log could not be searched").with_hint(error.to_string()))?;
+    // Abandoned branches are only in the results of the search over all sessions.
     names.retain(|name| anchor_line(name).is_some_and(|line| plan.holds(line)));
     names.dedup();
-    Ok(Answer::Data(serde_json::json!({"hits": names})))
+    Ok(PageResponse::JsonObject(serde_json::json!({"hits": names})))
 }
 
-const MOST_HITS: usize = 20_000;
+const MAX_HITS: usize = 20_000;
 
-impl From<LiveError> for Problem {
+impl From<LiveError> for PageError {
     fn from(missing: LiveError) -> Self {
         match missing {
             LiveError::NoAgent => Self::not_found("The session has no such sub-agent"),
             LiveError::NoLine => Self::not_found("The session has no such line"),
             LiveError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                no_such_session().hint("Its log was cut short while this page was made. Ask again.")
+                no_such_session().with_hint("Its log was cut short while this page was made. Ask again.")
             }
             LiveError::Io(error) => error.into(),
         }

@@ -5,15 +5,17 @@ use std::time::Duration;
 use threadline_app::time::{TimeRange, millis};
 use threadline_app::{ListedCards, LogScanner, SessionFigures, prices_note, usage_notes, window_resets};
 use threadline_entry::Millis;
-use threadline_html::{ExplainPage, Frame, Tab, UsagePage};
-use threadline_usage::{By, Call, Calls, Groups, Ledger, Totals, Wants, windows};
+use threadline_html::{ExplainPage, PageFrame, UsagePage, ViewerTab};
+use threadline_usage::{
+    CallGroups, CallLedger, GroupBy, ModelCall, ModelCalls, ScanOptions, UsageTotals, windows,
+};
 use threadline_view::UsageBoard;
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject};
 
-use super::home::PATIENCE;
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, Form};
-use crate::state::State;
+use super::home::COMPLETE_TIMEOUT;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
 
 /// Maximum time to wait for figures before a page is shown with those that are available.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -29,12 +31,12 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(state: &State, ask: &Ask) -> Result<Self, Problem> {
-        let text = |name: &str| ask.get(name).map(str::to_owned);
+    fn of(state: &ServerState, ask: &PageRequest) -> Result<Self, PageError> {
+        let text = |name: &str| ask.query_param(name).map(str::to_owned);
         let names = ["since", "until", "project", "model", "session"];
         let asked = names.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect();
         Ok(Self {
-            range: TimeRange::parse(ask.get("since"), ask.get("until"), &state.now_here())?,
+            range: TimeRange::parse(ask.query_param("since"), ask.query_param("until"), &state.now_here())?,
             project: text("project"),
             model: text("model"),
             session: text("session"),
@@ -42,7 +44,7 @@ impl Wanted {
         })
     }
 
-    fn keeps(&self, call: &Call<'_>) -> bool {
+    fn keeps(&self, call: &ModelCall<'_>) -> bool {
         let same =
             |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
         self.range.contains(call.at)
@@ -52,77 +54,89 @@ impl Wanted {
     }
 }
 
-fn shown(state: &State, ask: &Ask) -> ListedCards {
-    let patience = if ask.form == Form::Html { MOMENT } else { PATIENCE };
+fn shown(state: &ServerState, ask: &PageRequest) -> ListedCards {
+    let patience = if ask.format == ResponseFormat::Html { MOMENT } else { COMPLETE_TIMEOUT };
     state.cards(patience)
 }
 
-pub(crate) fn page(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let wanted = Wanted::of(state, ask)?;
-    let news = state.news.count(state.app.store());
+    let news = state.changes.count(state.app.store());
     let shown = shown(state, ask);
     let calls = &shown.figures.calls;
     let now = millis(state.now());
-    if ask.form == Form::Json {
+    if ask.format == ResponseFormat::Json {
         return objects(state, ask, calls, &wanted, now);
     }
-    let keep = |call: &Call<'_>| wanted.keeps(call);
+    let keep = |call: &ModelCall<'_>| wanted.keeps(call);
     let board = UsageBoard::of(calls, &state.prices, &state.zone, &window_resets(calls, &state.zone), keep);
-    let names = |by: By| -> Vec<String> {
-        let groups = Groups::of_calls(calls, by, &state.prices, &state.zone, |_| true).groups;
+    let names = |by: GroupBy| -> Vec<String> {
+        let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |_| true).groups;
         let named = groups.into_iter().map(|group| match group.key {
-            threadline_usage::GroupKey::Project(name) | threadline_usage::GroupKey::Model(name) => name,
+            threadline_usage::CallGroupKey::Project(name) | threadline_usage::CallGroupKey::Model(name) => {
+                name
+            }
             _ => String::new(),
         });
         named.collect()
     };
-    let (projects, models) = (names(By::Project), names(By::Model));
+    let (projects, models) = (names(GroupBy::Project), names(GroupBy::Model));
     let page = UsagePage {
         board: &board,
-        asked: &wanted.asked,
+        parameters: &wanted.asked,
         choices: (&projects, &models),
         notes: &notes(state, &shown.figures, &board.total),
         unread: shown.figures.n_missing(&shown.logs),
-        news,
+        event_no: news,
         now,
         zone: &state.zone,
     };
-    if ask.form == Form::Markdown {
-        return Ok(Answer::Markdown(threadline_html::usage_markdown(&page)));
+    if ask.format == ResponseFormat::Markdown {
+        return Ok(PageResponse::Markdown(threadline_html::usage_markdown(&page)));
     }
-    let frame =
-        Frame { title: "Usage · threadline", tab: Tab::Usage, class: "lists", scripts: &["lists.js"] };
-    Ok(super::list(&frame, &threadline_html::usage(&page)))
+    let frame = PageFrame {
+        title: "Usage · threadline",
+        tab: ViewerTab::Usage,
+        class: "lists",
+        scripts: &["lists.js"],
+    };
+    Ok(super::list_page(&frame, &threadline_html::usage(&page)))
 }
 
-/// Returns the same objects as `threadline usage --json`.
-fn objects(state: &State, ask: &Ask, calls: &Calls, wanted: &Wanted, now: Millis) -> Result<Answer, Problem> {
-    let by = match ask.get("by").unwrap_or("day") {
-        "day" => By::Day,
-        "week" => By::Week,
-        "month" => By::Month,
-        "session" => By::Session,
-        "project" => By::Project,
-        "model" => By::Model,
-        "tool" => By::Tool,
-        "branch" => By::Branch,
+/// Returns the same objects as `threadline usage --json_lines`.
+fn objects(
+    state: &ServerState,
+    ask: &PageRequest,
+    calls: &ModelCalls,
+    wanted: &Wanted,
+    now: Millis,
+) -> Result<PageResponse, PageError> {
+    let by = match ask.query_param("by").unwrap_or("day") {
+        "day" => GroupBy::Day,
+        "week" => GroupBy::Week,
+        "month" => GroupBy::Month,
+        "session" => GroupBy::Session,
+        "project" => GroupBy::Project,
+        "model" => GroupBy::Model,
+        "tool" => GroupBy::Tool,
+        "branch" => GroupBy::Branch,
         "window" => {
             let resets = window_resets(calls, &state.zone);
             let windows = windows(calls, &state.prices, &resets, |call| wanted.keeps(call));
-            return Answer::json(windows.iter().map(|window| WindowObject::new(window, now)));
+            return PageResponse::json_lines(windows.iter().map(|window| WindowObject::new(window, now)));
         }
         other => {
-            return Err(Problem::bad(format!("Unknown grouping “{other}”"))
-                .hint("Use day, week, month, session, project, model, tool, branch or window."));
+            return Err(PageError::bad_request(format!("Unknown grouping “{other}”"))
+                .with_hint("Use day, week, month, session, project, model, tool, branch or window."));
         }
     };
-    let groups = Groups::of_calls(calls, by, &state.prices, &state.zone, |call| wanted.keeps(call));
+    let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |call| wanted.keeps(call));
     let inherited = calls.inherited();
-    Answer::json(groups.groups.iter().map(|group| GroupObject::new(group, by, &inherited)))
+    PageResponse::json_lines(groups.groups.iter().map(|group| GroupObject::new(group, by, &inherited)))
 }
 
 /// Returns notes on the figures, as sentences.
-fn notes(state: &State, figures: &SessionFigures, total: &Totals) -> Vec<String> {
+fn notes(state: &ServerState, figures: &SessionFigures, total: &UsageTotals) -> Vec<String> {
     let mut notes = usage_notes(&figures.calls, total);
     notes.extend(figures.unread.iter().cloned());
     notes.push(prices_note(&state.prices));
@@ -139,22 +153,22 @@ fn sentence(note: &str) -> String {
 /// Shows every record of the requested calls, counted or not.
 ///
 /// Reads only the logs that contain such a call, or all logs if there is no filter.
-pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
+pub(crate) fn explain(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let wanted = Wanted::of(state, ask)?;
-    let shown = state.cards(PATIENCE);
+    let shown = state.cards(COMPLETE_TIMEOUT);
     let held = shown.figures.calls.logs_of(|call| wanted.keeps(call));
-    let mut ledger = Ledger::default();
+    let mut ledger = CallLedger::default();
     let mut scanner = LogScanner::default();
-    let wants = Wants { records: true, ..Wants::default() };
+    let wants = ScanOptions { records: true, ..ScanOptions::default() };
     for log in shown.logs.iter().flat_map(|session| session.logs()) {
         if wanted.asked.is_empty() || held.contains(&*log.path.to_string_lossy()) {
             // A log that was deleted meanwhile has no records.
             if let Ok((scanned, _)) = scanner.scan(log, wants) {
-                ledger.absorb(scanned);
+                ledger.add(scanned);
             }
         }
     }
-    let calls = ledger.settle();
+    let calls = ledger.finish();
     let of_session = |session: &str| wanted.session.as_ref().is_none_or(|wanted| wanted == session);
     let mut records =
         calls.explain(&state.prices, |at, session| wanted.range.contains(at) && of_session(session));
@@ -169,26 +183,26 @@ pub(crate) fn explain(state: &State, ask: &Ask) -> Result<Answer, Problem> {
         same(&wanted.model, record.model.as_deref())
             && same(&wanted.project, projects.get(&*record.session).copied())
     });
-    if ask.form == Form::Json {
-        return Answer::json(records.iter().map(RecordObject::from));
+    if ask.format == ResponseFormat::Json {
+        return PageResponse::json_lines(records.iter().map(RecordObject::from));
     }
-    if ask.form == Form::Markdown {
+    if ask.format == ResponseFormat::Markdown {
         return Err(
-            Problem::not_found("Page not found").hint("Usage records are available as HTML and JSON.")
+            PageError::not_found("Page not found").with_hint("Usage records are available as HTML and JSON.")
         );
     }
-    let number = ask.get("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
+    let number = ask.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
     let page = ExplainPage {
-        asked: &wanted.asked,
+        parameters: &wanted.asked,
         records: &records,
         page: number.saturating_sub(1),
         zone: &state.zone,
     };
-    let frame = Frame {
+    let frame = PageFrame {
         title: "Usage records · threadline",
-        tab: Tab::Usage,
+        tab: ViewerTab::Usage,
         class: "lists",
         scripts: &["lists.js"],
     };
-    Ok(super::list(&frame, &threadline_html::explain(&page)))
+    Ok(super::list_page(&frame, &threadline_html::explain(&page)))
 }

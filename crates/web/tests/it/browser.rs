@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use threadline_testkit::{Browser, TestHome, session_uuid};
 
-use crate::support::{Served, no_complaints};
+use crate::support::{TestServer, assert_no_browser_errors};
 
 /// Returns the rendered content of a page, without markup that depends on the scroll position or the visit.
-const SHOWN: &str = r#"
+const RENDERED_CONTENT: &str = r#"
 const shown = [];
 for (const part of ['opening', 'parts', 'ending', 'rail']) {
   const copy = document.getElementById(part).cloneNode(true);
@@ -26,17 +26,17 @@ return shown.join('\n=====\n');
 "#;
 
 /// Scrolls to a part that is not rendered yet. Returns true once all parts are rendered.
-const DRAW_ALL: &str = r#"
+const RENDER_ALL: &str = r#"
 const left = document.querySelector('#parts > .piece:not(.drawn)');
 if (left) { left.scrollIntoView(); return false; }
 return true;
 "#;
 
 /// Returns the height of the page below the viewport, in pixels.
-const LEFT_TO_READ: &str = "return document.documentElement.scrollHeight - innerHeight - scrollY";
+const HEIGHT_BELOW: &str = "return document.documentElement.scrollHeight - innerHeight - scrollY";
 
 /// Returns a real session of medium size, or else the largest of the demo sessions.
-fn some_session() -> PathBuf {
+fn medium_session() -> PathBuf {
     let mut logs = threadline_testkit::shared_logs();
     logs.retain(|log| {
         let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -64,24 +64,24 @@ fn longest_below(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() {
+fn a_live_page_ends_equal_to_a_fresh_one() {
     let Some(browser) = Browser::start() else { return };
-    let bytes = std::fs::read(some_session()).unwrap();
+    let bytes = std::fs::read(medium_session()).unwrap();
     let home = TestHome::new();
     let id = session_uuid("live");
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     // The first half is long enough that its end is out of view.
     let (before, after) = lines.split_at(lines.len() / 2);
     let path = home.file(format!("projects/-p/{id}.jsonl"), before.concat());
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
     browser.resize(1400, 500);
-    browser.wait("return document.getElementById('main')?.dataset.line");
+    browser.wait_for("return document.getElementById('main')?.dataset.line");
     // The reader is in the middle of the page and has expanded an element.
     browser.run("document.querySelector('#parts details')?.setAttribute('open', ''); scrollTo(0, 60);");
     let held = browser.run("return scrollY").as_f64().unwrap();
     assert!(
-        browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0,
+        browser.run(HEIGHT_BELOW).as_f64().unwrap() > 500.0,
         "not at the end, where the page would follow"
     );
     let mut file = File::options().append(true).open(&path).unwrap();
@@ -94,17 +94,17 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
             }
         }
     }
-    browser.wait(&format!("return document.getElementById('main').dataset.line === '{}'", lines.len()));
+    browser.wait_for(&format!("return document.getElementById('main').dataset.line === '{}'", lines.len()));
     assert_eq!(browser.run("return scrollY").as_f64().unwrap(), held, "the scroll position changed");
-    assert!(browser.run(LEFT_TO_READ).as_f64().unwrap() > 500.0, "the page grew below the viewport");
+    assert!(browser.run(HEIGHT_BELOW).as_f64().unwrap() > 500.0, "the page grew below the viewport");
     browser.run("for (const open of document.querySelectorAll('#parts details[open]')) open.open = false;");
-    browser.wait(DRAW_ALL);
+    browser.wait_for(RENDER_ALL);
     browser.run("scrollTo(0, 0)");
-    let live = browser.run(SHOWN);
-    no_complaints(&browser);
+    let live = browser.run(RENDERED_CONTENT);
+    assert_no_browser_errors(&browser);
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait(DRAW_ALL);
-    let fresh = browser.run(SHOWN);
+    browser.wait_for(RENDER_ALL);
+    let fresh = browser.run(RENDERED_CONTENT);
     let (live, fresh) = (live.as_str().unwrap(), fresh.as_str().unwrap());
     let differs =
         live.bytes().zip(fresh.bytes()).position(|(a, b)| a != b).unwrap_or(live.len().min(fresh.len()));
@@ -119,15 +119,16 @@ fn a_page_that_was_open_while_a_session_was_written_ends_equal_to_a_fresh_one() 
 }
 
 #[test]
-fn a_line_that_is_appended_is_seen_and_marked_as_new_on_the_next_visit() {
+fn an_appended_line_appears_and_is_marked_new_on_the_next_visit() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first prompt\"\na1 <- u1 reply m1 text \"first answer\"");
     let id = session_uuid("one");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.getElementById('main')?.dataset.line === '2'");
-    browser.wait("return performance.getEntriesByType('resource').some(e => e.name.includes('/assets/'))");
+    browser.wait_for("return document.getElementById('main')?.dataset.line === '2'");
+    browser
+        .wait_for("return performance.getEntriesByType('resource').some(e => e.name.includes('/assets/'))");
     let add = |notation: &str| {
         File::options()
             .append(true)
@@ -137,22 +138,22 @@ fn a_line_that_is_appended_is_seen_and_marked_as_new_on_the_next_visit() {
             .unwrap();
     };
     add("u2 <- ?a1 user \"second prompt\"");
-    browser.wait("return document.getElementById('m3')?.textContent.includes('second prompt')");
-    browser.wait("return document.querySelector('#rail').textContent.includes('second prompt')");
-    browser.wait("return !document.getElementById('live').hidden");
+    browser.wait_for("return document.getElementById('m3')?.textContent.includes('second prompt')");
+    browser.wait_for("return document.querySelector('#rail').textContent.includes('second prompt')");
+    browser.wait_for("return !document.getElementById('live').hidden");
     assert_eq!(browser.run("return document.getElementById('new-marker')"), serde_json::Value::Null);
     // The reader leaves and returns.
     browser.open(&served.url("/"));
     add("a2 <- ?u2 reply m2 text \"second answer\"");
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.getElementById('new-marker')?.nextElementSibling?.id === 'm4'");
+    browser.wait_for("return document.getElementById('new-marker')?.nextElementSibling?.id === 'm4'");
     // The log is deleted while its page is open.
     std::fs::remove_file(&path).unwrap();
-    browser.wait("return document.getElementById('gone')?.textContent.includes('Session not found')");
-    browser.wait("return document.getElementById('m3').textContent.includes('second prompt')");
+    browser.wait_for("return document.getElementById('gone')?.textContent.includes('Session not found')");
+    browser.wait_for("return document.getElementById('m3').textContent.includes('second prompt')");
 }
 
-const WORK: &str = r#"
+const SESSION: &str = r#"
 u1        user   "why is the loom slow?"
 a1 <- u1  reply  m1 thinking "Perhaps a sleep in the loop."
 a2 <- a1  reply  m1 tool t1 Grep {"pattern":"sleep"}
@@ -169,9 +170,9 @@ u4 <- r3  user   "and the weft?"
 a8 <- u4  reply  m7 text "Kept."
 "#;
 
-fn work() -> (TestHome, String) {
+fn session_home() -> (TestHome, String) {
     let home = TestHome::new();
-    home.session("work", WORK);
+    home.session("work", SESSION);
     home.agent("work", "x1", "b1 user \"look again\"\nb2 <- b1 reply n1 text \"I looked.\"", None);
     (home, session_uuid("work"))
 }
@@ -179,30 +180,30 @@ fn work() -> (TestHome, String) {
 #[test]
 fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     let Some(browser) = Browser::start() else { return };
-    let (home, id) = work();
-    let served = Served::new(&home);
+    let (home, id) = session_home();
+    let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.documentElement.classList.contains('js')");
+    browser.wait_for("return document.documentElement.classList.contains('js')");
     assert!(
         browser.run("return location.search").as_str().unwrap().is_empty(),
         "the token is removed from the URL"
     );
     // From prompt to prompt, and to the error.
     browser.press("j");
-    browser.wait("return location.hash === '#m1'");
+    browser.wait_for("return location.hash === '#m1'");
     browser.press("j");
-    browser.wait(
+    browser.wait_for(
         "return location.hash === '#m6' && document.querySelector('#rail [aria-current]')?.hash === '#m6'",
     );
     browser.press("k");
-    browser.wait("return location.hash === '#m1'");
+    browser.wait_for("return location.hash === '#m1'");
     browser.press("e");
-    browser.wait("return location.hash === '#m7' && document.querySelector('#m7 > details').open");
+    browser.wait_for("return location.hash === '#m7' && document.querySelector('#m7 > details').open");
     // The raw line.
     browser.press("r");
-    browser.wait("return document.getElementById('raw').open && document.querySelector('#raw pre').textContent.includes('cargo test')");
+    browser.wait_for("return document.getElementById('raw').open && document.querySelector('#raw pre').textContent.includes('cargo test')");
     browser.run("document.getElementById('raw-next').click()");
-    browser.wait("return document.querySelector('#raw pre').textContent.includes('Exit code 101')");
+    browser.wait_for("return document.querySelector('#raw pre').textContent.includes('Exit code 101')");
     browser.run("document.getElementById('raw-close').click()");
     // Filters by kind and by tool.
     let visible = |anchor: &str| {
@@ -220,34 +221,34 @@ fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     browser.run(
         "const q = document.getElementById('q'); q.value = 'sleep'; q.dispatchEvent(new Event('input'));",
     );
-    browser.wait("return document.getElementById('hits').textContent === '3'");
+    browser.wait_for("return document.getElementById('hits').textContent === '3'");
     browser.run("document.getElementById('b-next').click()");
-    browser.wait("return document.querySelector('.here') && CSS.highlights.has('hit')");
+    browser.wait_for("return document.querySelector('.here') && CSS.highlights.has('hit')");
     // Copy buttons.
     browser.run(
         "window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text; };",
     );
-    browser.wait("return document.querySelector('#m5 .copy')");
+    browser.wait_for("return document.querySelector('#m5 .copy')");
     browser.run("document.querySelector('#m5 .copy').click()");
-    browser.wait("return window.copied === 'sleep(1);\\n' || window.copied === 'sleep(1);'");
-    browser.wait("return document.querySelector('.resume .copy')");
+    browser.wait_for("return window.copied === 'sleep(1);\\n' || window.copied === 'sleep(1);'");
+    browser.wait_for("return document.querySelector('.resume .copy')");
     browser.run("document.querySelector('.resume .copy').click()");
-    browser.wait(&format!("return window.copied === 'cd /home/ada/loom && claude --resume {id}'"));
+    browser.wait_for(&format!("return window.copied === 'cd /home/ada/loom && claude --resume {id}'"));
     // A sub-agent inline, and on its own page.
     browser.run("document.querySelector('#m9 > details').open = true; document.querySelector('#m9 .inside').open = true;");
-    browser.wait("return document.getElementById('a-x1-m2')?.textContent.includes('I looked.')");
+    browser.wait_for("return document.getElementById('a-x1-m2')?.textContent.includes('I looked.')");
     browser.run("document.querySelector('#m9 a[href*=agent]').click()");
-    browser.wait("return document.getElementById('m2')?.textContent.includes('I looked.')");
+    browser.wait_for("return document.getElementById('m2')?.textContent.includes('I looked.')");
     // A branch.
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.wait("return document.querySelector('.branch-list a')");
+    browser.wait_for("return document.querySelector('.branch-list a')");
     browser.run("document.querySelector('.branch-list a').click()");
-    browser.wait("return document.getElementById('m12')?.textContent.includes('Left behind.') && !document.getElementById('m14')");
-    no_complaints(&browser);
+    browser.wait_for("return document.getElementById('m12')?.textContent.includes('Left behind.') && !document.getElementById('m14')");
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
-fn a_large_session_is_drawn_where_the_reader_is() {
+fn a_large_session_is_rendered_around_the_viewport() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     let long = "word ".repeat(600);
@@ -260,24 +261,24 @@ fn a_large_session_is_drawn_where_the_reader_is() {
     }
     home.session("large", &log);
     let id = session_uuid("large");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}#m900")));
-    browser.wait("return document.getElementById('m900')?.classList.contains('here')");
+    browser.wait_for("return document.getElementById('m900')?.classList.contains('here')");
     assert_eq!(browser.run("return document.getElementById('m500')"), serde_json::Value::Null);
-    browser.wait("const box = document.getElementById('m900').getBoundingClientRect(); return box.top >= -5 && box.top < innerHeight");
+    browser.wait_for("const box = document.getElementById('m900').getBoundingClientRect(); return box.top >= -5 && box.top < innerHeight");
     // The rest of the outline is loaded when scrolled to.
     browser.run("const rail = document.getElementById('rail'); rail.scrollTop = rail.scrollHeight;");
-    browser.wait("return document.querySelector('#rail a[href=\"#m999\"]')");
+    browser.wait_for("return document.querySelector('#rail a[href=\"#m999\"]')");
     // Without a script, a page can start at any line.
     let page = served.get(&format!("/s/{id}?at=m900"));
     assert!(
         page.body.contains("id=\"m900\"") && page.body.contains(&format!("<a href=\"/s/{id}?at=m1#m1\">"))
     );
-    no_complaints(&browser);
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
-fn nothing_of_a_hostile_session_runs() {
+fn no_script_of_a_hostile_session_runs() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     let attack = r#"</script></title></textarea><script>document.title='pwned'</script><img src=x onerror=document.title='pwned'><svg onload=document.title='pwned'><style>body{display:none}</style><iframe src=javascript:document.title='pwned'></iframe>'\"--><a href=javascript:alert(1)>x</a>"#;
@@ -293,7 +294,7 @@ fn nothing_of_a_hostile_session_runs() {
         ),
     );
     let id = session_uuid("evil");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     for path in [
         format!("/s/{id}"),
         format!("/s/{id}/changes"),
@@ -302,7 +303,7 @@ fn nothing_of_a_hostile_session_runs() {
         "/s/%3Cscript%3Ealert(1)%3C%2Fscript%3E".to_owned(),
     ] {
         browser.open(&served.url(&path));
-        browser.wait("return document.readyState === 'complete'");
+        browser.wait_for("return document.readyState === 'complete'");
         browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true;");
         std::thread::sleep(Duration::from_millis(100));
         assert_ne!(browser.run("return document.title"), "pwned", "{path}");
@@ -322,18 +323,18 @@ fn nothing_of_a_hostile_session_runs() {
 /// Not a test: creates the screenshots of the documentation from the demo sessions.
 #[test]
 #[ignore = "writes into docs"]
-fn pictures() {
+fn screenshots() {
     let Some(browser) = Browser::start() else { return };
-    let served = Served::over(&threadline_testkit::demo());
+    let served = TestServer::with_root(&threadline_testkit::demo());
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     browser.resize(1440, 900);
     for theme in ["light", "dark"] {
-        browser.prefer(theme);
+        browser.set_color_scheme(theme);
         browser.open(&served.url("/s/a4d5d01a-99d6-4326-8497-3fed5e693dcc"));
-        browser.wait("return document.documentElement.classList.contains('js')");
+        browser.wait_for("return document.documentElement.classList.contains('js')");
         std::thread::sleep(Duration::from_millis(300));
         let bytes =
-            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, browser.picture()).unwrap();
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, browser.screenshot()).unwrap();
         std::fs::write(docs.join(format!("session-{theme}.png")), bytes).unwrap();
     }
 }

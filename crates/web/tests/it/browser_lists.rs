@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::json;
 use threadline_testkit::{Browser, TestHome, session_uuid};
 
-use crate::support::{Served, no_complaints};
+use crate::support::{TestServer, assert_no_browser_errors};
 
 /// Creates thirty sessions in three projects, none of them live.
 fn home() -> TestHome {
@@ -35,34 +35,35 @@ title "Session {n:02}"
 }
 
 #[test]
-fn home_is_filtered_sorted_and_walked_by_keys() {
+fn home_is_filtered_sorted_and_navigated_by_keys() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url("/"));
     // Figures appear without a reload once they are counted.
-    browser.wait(
+    browser.wait_for(
         "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
     );
 
     // A filter takes effect when chosen, and is part of the URL.
     browser.run("const box = document.querySelector('input[name=errors]'); box.click();");
-    browser.wait("return document.querySelectorAll('tr.s').length === 6");
+    browser.wait_for("return document.querySelectorAll('tr.s').length === 6");
     assert_eq!(browser.run("return location.search"), "?errors=1");
     browser.run(
         "const select = document.querySelector('select[name=branch]'); select.value = 'main'; select.dispatchEvent(new Event('change', { bubbles: true }));",
     );
-    browser.wait("return document.querySelectorAll('tr.s').length === 3");
+    browser.wait_for("return document.querySelectorAll('tr.s').length === 3");
     assert_eq!(browser.run("return location.search"), "?errors=1&branch=main");
     browser.run("history.back()");
-    browser.wait("return location.search === '?errors=1' && document.querySelectorAll('tr.s').length === 6");
+    browser
+        .wait_for("return location.search === '?errors=1' && document.querySelectorAll('tr.s').length === 6");
     browser.press("x");
-    browser.wait("return document.querySelectorAll('tr.s').length === 30");
+    browser.wait_for("return document.querySelectorAll('tr.s').length === 30");
 
     // A click on a column heading sorts by it.
     browser
         .run("[...document.querySelectorAll('thead a')].find(link => link.textContent === 'Cost').click()");
-    browser.wait("return document.querySelector('th[aria-sort]').textContent === 'Cost'");
+    browser.wait_for("return document.querySelector('th[aria-sort]').textContent === 'Cost'");
     assert_eq!(browser.run("return document.querySelector('tr.s .go').textContent"), "Session 28");
 
     // Typed words filter the list immediately, and the input keeps its text.
@@ -70,7 +71,7 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     for key in "session 1".chars() {
         browser.press(&key.to_string());
     }
-    browser.wait("return document.querySelectorAll('tr.s').length === 12 && document.getElementById('words').value === 'session 1'");
+    browser.wait_for("return document.querySelectorAll('tr.s').length === 12 && document.getElementById('words').value === 'session 1'");
     assert_eq!(browser.run("return document.activeElement.id"), "words");
     browser.press("\u{e00c}");
 
@@ -86,28 +87,28 @@ fn home_is_filtered_sorted_and_walked_by_keys() {
     browser.press("?");
     assert_eq!(browser.run("return document.getElementById('help').open"), true);
     browser.press("\u{e00c}");
-    browser.wait("return !document.getElementById('help').open");
+    browser.wait_for("return !document.getElementById('help').open");
     let to = browser.run("return document.querySelector('tr.selected .go').pathname");
     browser.press("c");
-    browser.wait("return location.pathname.endsWith('/check') && document.querySelector('.check h1')");
+    browser.wait_for("return location.pathname.endsWith('/check') && document.querySelector('.check h1')");
     assert_eq!(browser.run("return location.pathname"), format!("{}/check", to.as_str().unwrap()));
-    no_complaints(&browser);
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
-fn what_is_written_comes_to_the_top_while_home_is_open() {
+fn a_live_session_moves_to_the_top_of_an_open_home_page() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url("/"));
-    browser.wait(
+    browser.wait_for(
         "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
     );
     let id = session_uuid("s0");
     let path = home.root().join("projects/-home-ada-loom").join(format!("{id}.jsonl"));
     let line = json!({"type": "custom-title", "customTitle": "Woven right now", "sessionId": id});
     writeln!(File::options().append(true).open(path).unwrap(), "{line}").unwrap();
-    browser.wait("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
+    browser.wait_for("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
     assert_eq!(browser.run("return document.querySelectorAll('tr.live .live-badge').length"), 1);
     let edges =
         "const ends = row => [...row.children].map(cell => Math.round(cell.getBoundingClientRect().right));
@@ -116,15 +117,15 @@ fn what_is_written_comes_to_the_top_while_home_is_open() {
     assert_eq!(edges[0], edges[1], "figures are aligned with their headings");
     // A new session appears too.
     home.session("fresh", "u1 user \"a fresh start\"");
-    browser.wait("return document.querySelectorAll('tr.s').length === 31");
-    no_complaints(&browser);
+    browser.wait_for("return document.querySelectorAll('tr.s').length === 31");
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
-fn search_finds_while_one_types_and_leads_to_the_block() {
+fn search_updates_while_typing_and_links_to_the_block() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url("/search"));
     assert!(
         browser
@@ -136,7 +137,7 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     for key in "woven 17".chars() {
         browser.press(&key.to_string());
     }
-    browser.wait("return document.querySelectorAll('.hits').length === 1 && document.querySelectorAll('mark').length === 2");
+    browser.wait_for("return document.querySelectorAll('.hits').length === 1 && document.querySelectorAll('mark').length === 2");
     assert_eq!(browser.run("return new URLSearchParams(location.search).get('q')"), "woven 17");
     assert_eq!(browser.run("return document.activeElement.id"), "q");
     let to = browser.run("return document.querySelector('.hits .go').getAttribute('href')");
@@ -144,27 +145,27 @@ fn search_finds_while_one_types_and_leads_to_the_block() {
     browser.press("\u{e015}");
     assert_eq!(browser.run("return document.querySelectorAll('li.selected').length"), 1);
     browser.run("document.querySelector('.hits .go').click()");
-    browser.wait("return location.hash === '#m2' && document.getElementById('m2')");
+    browser.wait_for("return location.hash === '#m2' && document.getElementById('m2')");
     // The matches are highlighted there.
-    let marked =
-        browser.wait("return CSS.highlights.get('hit')?.size && [...CSS.highlights.get('hit')].map(String)");
+    let marked = browser
+        .wait_for("return CSS.highlights.get('hit')?.size && [...CSS.highlights.get('hit')].map(String)");
     assert_eq!(marked, json!(["woven", "17"]));
-    no_complaints(&browser);
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
-fn charts_are_drawn_in_both_themes_and_on_a_phone() {
+fn charts_render_in_both_themes_and_on_a_phone() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url("/usage"));
-    browser.wait(
+    browser.wait_for(
         "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.indexing')",
     );
     let fill = "return getComputedStyle(document.querySelector('.chart .c0')).fill";
-    browser.prefer("light");
+    browser.set_color_scheme("light");
     let light = browser.run(fill);
-    browser.prefer("dark");
+    browser.set_color_scheme("dark");
     assert_ne!(browser.run(fill), light);
     // The key overrides the system preference.
     browser.press("d");
@@ -172,18 +173,18 @@ fn charts_are_drawn_in_both_themes_and_on_a_phone() {
     // Bars have a height, and a figure links to its records.
     assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.hit-area)')].every(one => one.getBBox().height > 0)"), true);
     browser.run("document.querySelector('.numbers tbody td a').click()");
-    browser.wait("return document.querySelector('.explain .numbers tbody tr')");
+    browser.wait_for("return document.querySelector('.explain .numbers tbody tr')");
     for path in ["/", "/usage", "/search?q=woven", &format!("/s/{}/check", session_uuid("s0"))] {
         browser.resize(390, 800);
         browser.open(&served.url(path));
         let wide = browser.run("return document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= 390, "{path}: {wide}");
-        no_complaints(&browser);
+        assert_no_browser_errors(&browser);
     }
 }
 
 #[test]
-fn nothing_of_a_hostile_home_runs() {
+fn no_script_of_a_hostile_home_runs() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     let evil =
@@ -193,7 +194,7 @@ fn nothing_of_a_hostile_home_runs() {
         "u1 user \"{evil}\" branch=\"{evil}\"\na1 <- u1 reply m1 {tool} model=\"{evil}\" branch=\"{evil}\" usage={{\"input_tokens\":5}}\ntitle \"{evil}\""
     );
     home.session_in("/home/ada/<b>\"'loom", "evil", &log);
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let id = session_uuid("evil");
     for path in [
         "/",
@@ -204,13 +205,13 @@ fn nothing_of_a_hostile_home_runs() {
         &format!("/s/{id}/check"),
     ] {
         browser.open(&served.url(path));
-        browser.wait("return document.readyState === 'complete' && document.querySelector('main')");
+        browser.wait_for("return document.readyState === 'complete' && document.querySelector('main')");
         assert_ne!(browser.run("return document.title"), "pwned", "{path}");
         assert_eq!(
             browser.run("return document.querySelectorAll('main img, main script, main b b').length"),
             0,
             "{path}"
         );
-        no_complaints(&browser);
+        assert_no_browser_errors(&browser);
     }
 }

@@ -6,10 +6,10 @@ use std::io::Write;
 use serde_json::{Value, json};
 use threadline_testkit::{Browser, TestHome, session_uuid};
 
-use crate::support::{Served, no_complaints};
+use crate::support::{TestServer, assert_no_browser_errors};
 
 /// Creates a session of which only the beginning is rendered at first. Returns its id.
-fn long(home: &TestHome) -> String {
+fn long_session(home: &TestHome) -> String {
     let text = "word ".repeat(600);
     let mut log = "u0 user \"start\"\n".to_owned();
     for i in 1..300 {
@@ -23,7 +23,7 @@ fn long(home: &TestHome) -> String {
 }
 
 #[test]
-fn a_page_that_lost_its_server_says_so_and_catches_up() {
+fn a_page_that_lost_its_server_shows_it_and_catches_up() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     let path = home.session("loom", "u1 user \"weave\"\na1 <- u1 reply m1 text \"Woven.\"");
@@ -35,20 +35,20 @@ fn a_page_that_lost_its_server_says_so_and_catches_up() {
             "return [...document.querySelectorAll('tr.s .go')].some(go => go.textContent === 'a new warp')",
         ),
     ] {
-        let served = Served::new(&home);
+        let served = TestServer::new(&home);
         let port = served.port;
         browser.open(&served.url(page));
-        browser.wait("return document.getElementById('offline')?.hidden");
+        browser.wait_for("return document.getElementById('offline')?.hidden");
         drop(served);
-        browser.wait("return !document.getElementById('offline').hidden");
+        browser.wait_for("return !document.getElementById('offline').hidden");
         let mut log = File::options().append(true).open(&path).unwrap();
         let line = json!({"type": "user", "uuid": "x1", "parentUuid": null, "sessionId": session_uuid("loom"),
             "timestamp": "2026-02-01T10:00:00Z", "message": {"role": "user", "content": "while you were away"}});
         writeln!(log, "{line}").unwrap();
         home.session("fresh", "u1 user \"a new warp\"");
-        let _again = Served::at(home.root(), port);
-        browser.wait("return document.getElementById('offline').hidden");
-        browser.wait(caught_up);
+        let _again = TestServer::on_port(home.root(), port);
+        browser.wait_for("return document.getElementById('offline').hidden");
+        browser.wait_for(caught_up);
         let mut said = browser.console();
         const GONE: &[&str] = &["ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_SOCKET_NOT_CONNECTED"];
         said.retain(|said| !GONE.iter().any(|gone| said.contains(gone)));
@@ -57,20 +57,20 @@ fn a_page_that_lost_its_server_says_so_and_catches_up() {
 }
 
 #[test]
-fn what_is_printed_is_all_there_and_dark_on_light() {
+fn a_printed_page_is_complete_and_dark_on_light() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
-    let id = long(&home);
-    let served = Served::new(&home);
+    let id = long_session(&home);
+    let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
     browser.press("d");
-    browser.wait("return document.documentElement.dataset.theme === 'dark'");
+    browser.wait_for("return document.documentElement.dataset.theme === 'dark'");
     assert!(browser.run("return document.querySelectorAll('.piece:not(.drawn)').length").as_u64() > Some(0));
     browser.run(
         "window.print = () => { window.printed = document.querySelectorAll('.piece:not(.drawn)').length }",
     );
     browser.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'p', ctrlKey: true, cancelable: true }))");
-    browser.wait("return window.printed === 0");
+    browser.wait_for("return window.printed === 0");
     browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
     let seen = browser.run(
         "const seen = query => document.querySelector(query).getClientRects().length > 0;
@@ -81,11 +81,11 @@ fn what_is_printed_is_all_there_and_dark_on_light() {
     assert_eq!(seen, json!([false, false, true, false]), "outline, top bar, light background, light text");
     let pdf = browser.devtools("Page.printToPDF", &json!({}));
     assert!(pdf["data"].as_str().unwrap().len() > 100_000);
-    no_complaints(&browser);
+    assert_no_browser_errors(&browser);
 }
 
 /// Returns the role and the name of every node in the accessibility tree.
-fn read_aloud(browser: &Browser) -> Vec<(String, String)> {
+fn accessibility_nodes(browser: &Browser) -> Vec<(String, String)> {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let told = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
     let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
@@ -93,7 +93,7 @@ fn read_aloud(browser: &Browser) -> Vec<(String, String)> {
 }
 
 #[test]
-fn everything_has_a_name_and_a_place_for_who_listens() {
+fn pages_are_accessible_to_screen_readers() {
     let Some(browser) = Browser::start() else { return };
     let home = TestHome::new();
     home.session(
@@ -107,7 +107,7 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
 "#,
     );
     let id = session_uuid("loom");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     for page in [
         "/",
         "/usage",
@@ -117,8 +117,8 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
         &format!("/s/{id}/changes"),
     ] {
         browser.open(&served.url(page));
-        browser.wait("return document.readyState === 'complete' && !document.querySelector('.pending')");
-        let told = read_aloud(&browser);
+        browser.wait_for("return document.readyState === 'complete' && !document.querySelector('.pending')");
+        let told = accessibility_nodes(&browser);
         let has = |role: &str| told.iter().any(|(known, _)| known == role);
         assert!(has("main") && has("navigation") && has("heading"), "{page}: {told:#?}");
         for (role, name) in &told {
@@ -152,6 +152,6 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
             typing != true,
             "{page}"
         );
-        no_complaints(&browser);
+        assert_no_browser_errors(&browser);
     }
 }

@@ -4,18 +4,22 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use threadline_testkit::TestHome;
-use threadline_web::Limits;
+use threadline_web::ConnectionLimits;
 
-use crate::support::Served;
+use crate::support::TestServer;
 
-fn limits() -> Limits {
-    Limits { headers: Duration::from_millis(300), stalled: Duration::from_millis(300), connections: 64 }
+fn limits() -> ConnectionLimits {
+    ConnectionLimits {
+        header_timeout: Duration::from_millis(300),
+        write_timeout: Duration::from_millis(300),
+        max_connections: 64,
+    }
 }
 
 #[test]
-fn half_a_request_is_cut_off() {
+fn an_incomplete_request_times_out() {
     let home = TestHome::new();
-    let served = Served::within(home.root(), 0, limits());
+    let served = TestServer::with_limits(home.root(), 0, limits());
     for half in ["", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "] {
         let mut stream = served.connect();
         stream.write_all(half.as_bytes()).unwrap();
@@ -28,9 +32,9 @@ fn half_a_request_is_cut_off() {
 }
 
 #[test]
-fn headers_that_trickle_in_are_cut_off() {
+fn slow_headers_time_out() {
     let home = TestHome::new();
-    let served = Served::within(home.root(), 0, limits());
+    let served = TestServer::with_limits(home.root(), 0, limits());
     let mut stream = served.connect();
     stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     let begun = Instant::now();
@@ -50,9 +54,9 @@ fn headers_that_trickle_in_are_cut_off() {
 }
 
 #[test]
-fn a_connection_that_is_kept_and_not_used_is_closed() {
+fn an_idle_connection_is_closed() {
     let home = TestHome::new();
-    let served = Served::within(home.root(), 0, limits());
+    let served = TestServer::with_limits(home.root(), 0, limits());
     let mut stream = served.connect();
     let request = format!("GET /assets/x/none HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
     stream.write_all(request.as_bytes()).unwrap();
@@ -64,7 +68,7 @@ fn a_connection_that_is_kept_and_not_used_is_closed() {
 #[test]
 fn further_clients_wait_for_a_free_connection() {
     let home = TestHome::new();
-    let served = Served::within(home.root(), 0, Limits { connections: 2, ..limits() });
+    let served = TestServer::with_limits(home.root(), 0, ConnectionLimits { max_connections: 2, ..limits() });
     let begun = Instant::now();
     let silent: Vec<_> = (0..2).map(|_| served.connect()).collect();
     // The third connection is queued, and is answered once the first two were closed.
@@ -74,10 +78,10 @@ fn further_clients_wait_for_a_free_connection() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_given_up() {
+fn an_unread_response_times_out() {
     let home = TestHome::new();
-    let served = Served::within(home.root(), 0, Limits { connections: 1, ..limits() });
-    let size = served.ask("GET", "/assets/x/page.js", &[]).body.len();
+    let served = TestServer::with_limits(home.root(), 0, ConnectionLimits { max_connections: 1, ..limits() });
+    let size = served.request("GET", "/assets/x/page.js", &[]).body.len();
     assert!(size * 400 > 10_000_000, "{size} bytes fit into the buffers of the system");
     let mut deaf = served.connect();
     let request =

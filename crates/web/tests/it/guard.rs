@@ -2,7 +2,7 @@
 
 use threadline_testkit::TestHome;
 
-use crate::support::Served;
+use crate::support::TestServer;
 
 fn home() -> TestHome {
     let home = TestHome::new();
@@ -11,10 +11,10 @@ fn home() -> TestHome {
 }
 
 #[test]
-fn the_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_can_use() {
+fn the_token_is_exchanged_for_a_strict_http_only_cookie() {
     let home = home();
-    let served = Served::new(&home);
-    let reply = served.ask("GET", &format!("/?sort=cost&token={}", served.token), &[]);
+    let served = TestServer::new(&home);
+    let reply = served.request("GET", &format!("/?sort=cost&token={}", served.token), &[]);
     assert_eq!((reply.status, reply.header("location")), (303, "/?sort=cost"));
     let cookie = reply.header("set-cookie");
     assert_eq!(cookie, format!("{}; HttpOnly; SameSite=Strict; Path=/", served.cookie()));
@@ -25,88 +25,88 @@ fn the_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_can_use() {
 
 /// The code is in the command line of the browser, which other users of the machine can read.
 #[test]
-fn the_code_works_once_and_the_token_always() {
+fn the_code_works_once_and_the_token_repeatedly() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let code = format!("/?code={}", served.code);
-    assert_eq!(served.ask("GET", "/?code=wrong", &[]).status, 401);
-    let reply = served.ask("GET", &code, &[]);
+    assert_eq!(served.request("GET", "/?code=wrong", &[]).status, 401);
+    let reply = served.request("GET", &code, &[]);
     assert_eq!((reply.status, reply.header("location")), (303, "/"));
     assert!(reply.header("set-cookie").starts_with(&served.cookie()));
-    let again = served.ask("GET", &code, &[]);
+    let again = served.request("GET", &code, &[]);
     assert_eq!((again.status, again.header("set-cookie")), (401, ""));
     for _ in 0..3 {
-        assert_eq!(served.ask("GET", &format!("/?token={}", served.token), &[]).status, 303);
+        assert_eq!(served.request("GET", &format!("/?token={}", served.token), &[]).status, 303);
     }
     // All three keys are different.
-    let keys = [&served.token, &served.code, &served.key];
+    let keys = [&served.token, &served.code, &served.cookie_value];
     for (i, key) in keys.iter().enumerate() {
         assert!(!keys[i + 1..].contains(key));
     }
-    assert_eq!(served.ask("GET", &format!("/?token={}", served.code), &[]).status, 401);
-    assert_eq!(served.ask("GET", &format!("/?token={}", served.key), &[]).status, 401);
+    assert_eq!(served.request("GET", &format!("/?token={}", served.code), &[]).status, 401);
+    assert_eq!(served.request("GET", &format!("/?token={}", served.cookie_value), &[]).status, 401);
 }
 
 #[test]
-fn nobody_is_let_in_without_the_token() {
+fn requests_without_the_cookie_are_rejected() {
     let home = home();
-    let served = Served::new(&home);
-    let wrong = format!("threadline-{}={}x", served.port, served.key);
-    let short = format!("threadline-{}={}", served.port, &served.key[1..]);
-    let other = format!("threadline-{}={}", served.port + 1, served.key);
+    let served = TestServer::new(&home);
+    let wrong = format!("threadline-{}={}x", served.port, served.cookie_value);
+    let short = format!("threadline-{}={}", served.port, &served.cookie_value[1..]);
+    let other = format!("threadline-{}={}", served.port + 1, served.cookie_value);
     let token = format!("threadline-{}={}", served.port, served.token);
     for path in
         ["/", "/index.json", "/s/x", "/s/x.md", "/nowhere", "/?token=", "/?token=wrong", "//evil.example/"]
     {
         for cookie in ["", &wrong, &short, &other, &token] {
-            let reply = served.ask("GET", path, &[("Cookie", cookie)]);
+            let reply = served.request("GET", path, &[("Cookie", cookie)]);
             assert_eq!(reply.status, 401, "{path} {cookie}");
             assert!(!reply.body.contains("warp"), "{path}");
         }
     }
     // Stylesheets and scripts are public.
-    assert_eq!(served.ask("GET", "/assets/x/page.css", &[]).status, 200);
+    assert_eq!(served.request("GET", "/assets/x/page.css", &[]).status, 200);
 }
 
 #[test]
-fn a_token_leads_nowhere_else() {
+fn a_token_does_not_redirect_to_another_host() {
     let home = home();
-    let served = Served::new(&home);
-    let reply = served.ask("GET", &format!("//evil.example/?token={}", served.token), &[]);
+    let served = TestServer::new(&home);
+    let reply = served.request("GET", &format!("//evil.example/?token={}", served.token), &[]);
     assert_eq!(reply.header("location"), "/");
 }
 
 #[test]
-fn another_name_is_refused_even_with_the_cookie() {
+fn a_foreign_host_is_rejected_even_with_the_cookie() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let cookie = served.cookie();
     for host in
         ["evil.example", "evil.example:80", &format!("evil.example:{}", served.port), "127.0.0.1", "", "[::1"]
     {
-        let reply = served.ask("GET", "/", &[("Host", host), ("Cookie", &cookie)]);
+        let reply = served.request("GET", "/", &[("Host", host), ("Cookie", &cookie)]);
         assert!(matches!(reply.status, 400 | 421), "{host}: {}", reply.status);
         assert!(!reply.body.contains("warp"), "{host}");
-        let reply = served.ask("GET", &format!("/?token={}", served.token), &[("Host", host)]);
+        let reply = served.request("GET", &format!("/?token={}", served.token), &[("Host", host)]);
         assert!(matches!(reply.status, 400 | 421) && reply.header("set-cookie").is_empty(), "{host}");
     }
     for host in ["localhost", "[::1]", "127.0.0.1"] {
         let reply =
-            served.ask("GET", "/", &[("Host", &format!("{host}:{}", served.port)), ("Cookie", &cookie)]);
+            served.request("GET", "/", &[("Host", &format!("{host}:{}", served.port)), ("Cookie", &cookie)]);
         assert_eq!(reply.status, 200, "{host}");
     }
 }
 
 #[test]
-fn another_page_is_refused_even_with_the_cookie() {
+fn a_foreign_origin_is_rejected_even_with_the_cookie() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let cookie = served.cookie();
     let own = format!("http://127.0.0.1:{}", served.port);
     let near = format!("http://127.0.0.1:{}", served.port + 1);
     let secure = format!("https://127.0.0.1:{}", served.port);
     for origin in ["http://evil.example", "null", "", &near, &secure, &format!("{own}.evil.example")] {
-        let reply = served.ask("GET", "/", &[("Origin", origin), ("Cookie", &cookie)]);
+        let reply = served.request("GET", "/", &[("Origin", origin), ("Cookie", &cookie)]);
         assert_eq!(reply.status, 403, "{origin}");
     }
     for (site, mode, status) in [
@@ -116,26 +116,26 @@ fn another_page_is_refused_even_with_the_cookie() {
         ("same-origin", "cors", 200),
     ] {
         let headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Cookie", &*cookie)];
-        assert_eq!(served.ask("GET", "/", &headers).status, status, "{site} {mode}");
+        assert_eq!(served.request("GET", "/", &headers).status, status, "{site} {mode}");
     }
-    assert_eq!(served.ask("GET", "/", &[("Origin", &own), ("Cookie", &cookie)]).status, 200);
+    assert_eq!(served.request("GET", "/", &[("Origin", &own), ("Cookie", &cookie)]).status, 200);
 }
 
 #[test]
-fn nothing_can_be_changed() {
+fn methods_other_than_get_and_head_are_rejected() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
         let headers = [("Cookie", &*served.cookie()), ("Content-Length", "0")];
-        assert_eq!(served.ask(method, "/", &headers).status, 405, "{method}");
+        assert_eq!(served.request(method, "/", &headers).status, 405, "{method}");
     }
-    assert_eq!(served.ask("HEAD", "/", &[("Cookie", &served.cookie())]).status, 200);
+    assert_eq!(served.request("HEAD", "/", &[("Cookie", &served.cookie())]).status, 200);
 }
 
 #[test]
-fn every_answer_says_what_may_be_done_with_it() {
+fn every_response_has_security_headers() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     for path in ["/", "/nowhere", "/s/none", "/s/none.json", "/assets/x/none"] {
         let reply = served.get(path);
         let policy = reply.header("content-security-policy");

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::support::Served;
+use crate::support::TestServer;
 
 const LOOM: &str = r#"
 u1        user   "why is the loom slow?" branch=main
@@ -33,20 +33,20 @@ fn home() -> TestHome {
     home
 }
 
-fn objects(served: &Served, path: &str) -> Vec<Value> {
+fn objects(served: &TestServer, path: &str) -> Vec<Value> {
     let reply = served.get(path);
     assert_eq!((reply.status, reply.header("content-type")), (200, "application/x-ndjson"), "{}", reply.body);
     reply.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn titles(served: &Served, path: &str) -> Vec<String> {
+fn titles(served: &TestServer, path: &str) -> Vec<String> {
     objects(served, path).iter().map(|card| card["title"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn home_tells_of_each_session_what_a_person_wants_to_know() {
+fn home_shows_the_figures_of_each_session() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let all = objects(&served, "/index.json");
     assert_eq!(all.len(), 2);
     let loom = &all[1];
@@ -74,9 +74,9 @@ fn home_tells_of_each_session_what_a_person_wants_to_know() {
 }
 
 #[test]
-fn every_filter_is_in_the_link() {
+fn every_filter_is_in_the_url() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     for (link, expected) in [
         ("", &["dye it blue", "Slow loom"][..]),
         ("?project=/home/ada/dye%20works", &["dye it blue"]),
@@ -100,9 +100,9 @@ fn every_filter_is_in_the_link() {
 }
 
 #[test]
-fn a_session_that_is_written_is_marked_and_comes_first() {
+fn a_live_session_is_marked_and_listed_first() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     assert_eq!(titles(&served, "/index.json"), ["dye it blue", "Slow loom"]);
     let path = home.root().join("projects/-home-ada-loom").join(format!("{}.jsonl", session_uuid("loom")));
     let line = "{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}\n";
@@ -117,10 +117,10 @@ fn a_session_that_is_written_is_marked_and_comes_first() {
 }
 
 #[test]
-fn open_pages_are_told_that_something_changed() {
+fn open_pages_are_notified_of_changes() {
     use std::io::{BufRead, BufReader, Write};
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let mut stream = served.connect();
     let (port, cookie) = (served.port, served.cookie());
     write!(stream, "GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n").unwrap();
@@ -133,9 +133,9 @@ fn open_pages_are_told_that_something_changed() {
 }
 
 #[test]
-fn an_empty_home_says_where_it_looked() {
+fn an_empty_home_shows_its_path() {
     let home = TestHome::new();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get("/");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("No sessions found") && page.body.contains(home.root().to_str().unwrap()));
@@ -144,9 +144,9 @@ fn an_empty_home_says_where_it_looked() {
 }
 
 #[test]
-fn usage_adds_up_and_every_figure_leads_to_its_records() {
+fn usage_adds_up_and_every_figure_links_to_its_records() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let days = objects(&served, "/usage.json");
     assert_eq!(days.len(), 2);
     let sum = |objects: &[Value]| {
@@ -188,7 +188,7 @@ fn usage_leaves_out_lines_that_are_too_long_and_says_so() {
         .as_bytes(),
     )
     .unwrap();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let groups = objects(&served, "/usage.json?by=model");
     assert_eq!(groups[0]["input_tokens"], 1010, "{groups:?}");
     let page = served.get("/usage.md").body;
@@ -196,40 +196,41 @@ fn usage_leaves_out_lines_that_are_too_long_and_says_so() {
 }
 
 #[test]
-fn figures_are_those_of_a_plain_reading() {
-    use threadline_usage::{Book, By, Groups, Ledger, Scan, Source, Wants};
+fn figures_equal_those_of_a_direct_scan() {
+    use threadline_usage::{CallGroups, CallLedger, GroupBy, LogSource, PriceBook, ScanOptions, UsageScan};
     use threadline_view::wire::GroupObject;
     let root = threadline_testkit::demo();
-    let mut ledger = Ledger::default();
+    let mut ledger = CallLedger::default();
     for log in threadline_store::Store::open([root.clone()]).logs().found {
-        let source = Source {
+        let source = LogSource {
             path: log.path.to_string_lossy().into_owned(),
             session: log.session.clone().map(Into::into),
             folder: Some(log.folder()),
             agent: log.agent().map(|agent| (agent.id, agent.kind)),
         };
-        let mut scan = Scan::new(source, Wants { tools: true, ..Wants::default() });
+        let mut scan = UsageScan::new(source, ScanOptions { tools: true, ..ScanOptions::default() });
         let bytes = std::fs::read(&log.path).unwrap();
-        let mut lines = threadline_entry::Lines::new(&bytes[..]);
+        let mut lines = threadline_entry::LineReader::new(&bytes[..]);
         while let Some(block) = lines.next_block().unwrap() {
             scan.block(&block);
         }
-        ledger.absorb(scan.finish());
+        ledger.add(scan.finish());
     }
-    let calls = ledger.settle();
+    let calls = ledger.finish();
     let inherited = calls.inherited();
-    let served = Served::over(&root);
+    let served = TestServer::with_root(&root);
     for (by, name) in [
-        (By::Day, "day"),
-        (By::Week, "week"),
-        (By::Month, "month"),
-        (By::Session, "session"),
-        (By::Project, "project"),
-        (By::Model, "model"),
-        (By::Tool, "tool"),
-        (By::Branch, "branch"),
+        (GroupBy::Day, "day"),
+        (GroupBy::Week, "week"),
+        (GroupBy::Month, "month"),
+        (GroupBy::Session, "session"),
+        (GroupBy::Project, "project"),
+        (GroupBy::Model, "model"),
+        (GroupBy::Tool, "tool"),
+        (GroupBy::Branch, "branch"),
     ] {
-        let groups = Groups::of(&calls, by, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
+        let groups =
+            CallGroups::of(&calls, by, &PriceBook::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
         let plain = groups
             .groups
             .iter()
@@ -239,12 +240,15 @@ fn figures_are_those_of_a_plain_reading() {
         assert_eq!(objects(&served, &format!("/usage.json?by={name}")), plain, "{name}");
     }
     // The figures of each session on the home page are the same too.
-    let groups = Groups::of(&calls, By::Session, &Book::embedded(), &jiff::tz::TimeZone::UTC, |_, _| true);
+    let groups =
+        CallGroups::of(&calls, GroupBy::Session, &PriceBook::embedded(), &jiff::tz::TimeZone::UTC, |_, _| {
+            true
+        });
     let cards = objects(&served, "/index.json");
     assert!(!cards.is_empty());
     for card in &cards {
         let group = groups.groups.iter().find(|group| match &group.key {
-            threadline_usage::GroupKey::Session { session, .. } => *session == card["id"],
+            threadline_usage::CallGroupKey::Session { session, .. } => *session == card["id"],
             _ => false,
         });
         let cost = group.map_or("0".to_owned(), |group| group.totals.cost.to_string());
@@ -257,9 +261,9 @@ fn figures_are_those_of_a_plain_reading() {
 }
 
 #[test]
-fn finds_lead_to_their_blocks() {
+fn matches_link_to_their_blocks() {
     let home = home();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get("/search?q=tangled+-untangle").body;
     let id = session_uuid("loom");
     assert!(page.contains(&format!("href=\"/s/{id}?q=tangled%20-untangle#m2\"")), "{page}");
@@ -273,13 +277,13 @@ fn finds_lead_to_their_blocks() {
 }
 
 #[test]
-fn check_tells_what_is_wrong_and_what_would_mend_it() {
+fn check_shows_findings_and_a_repair_plan() {
     let home = home();
     home.session(
         "broken",
         "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}\na2 <- a1 reply m2 text \"on\"\nraw {\"type\":\"us",
     );
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let id = session_uuid("broken");
     let page = served.get(&format!("/s/{id}/check"));
     assert_eq!(page.status, 200);
@@ -303,14 +307,14 @@ fn check_tells_what_is_wrong_and_what_would_mend_it() {
 }
 
 #[test]
-fn other_peoples_text_stays_text() {
+fn log_text_is_escaped() {
     const EVIL: &str = "\\\"><script>document.title='pwned'</script><img src=x onerror=alert(1)>";
     let home = TestHome::new();
     let log = format!(
         "u1 user \"{EVIL}\" branch=\"{EVIL}\"\na1 <- u1 reply m1 {{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"{EVIL}\",\"input\":{{}}}} model=\"{EVIL}\" branch=\"{EVIL}\" usage={{\"input_tokens\":5}}\ntitle \"{EVIL}\"\ntag \"{EVIL}\""
     );
     home.session_in("/home/ada/<b>\"loom", "evil", &log);
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     assert_eq!(objects(&served, "/index.json").len(), 1);
     let id = session_uuid("evil");
     let attack = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";

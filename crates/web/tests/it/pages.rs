@@ -2,12 +2,12 @@
 
 use threadline_testkit::TestHome;
 
-use crate::support::Served;
+use crate::support::TestServer;
 
 #[test]
-fn what_is_not_there_is_said_in_the_form_that_was_asked_for() {
+fn not_found_is_rendered_in_the_requested_format() {
     let home = TestHome::new();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get("/s/none");
     assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
     let json = served.get("/s/none.json");
@@ -18,10 +18,10 @@ fn what_is_not_there_is_said_in_the_form_that_was_asked_for() {
 }
 
 #[test]
-fn clients_that_say_nothing_or_leave_cost_nothing() {
+fn silent_and_disconnected_clients_block_nothing() {
     let home = TestHome::new();
     home.session("one", "u1 user \"hello\"");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let silent: Vec<_> = (0..50).map(|_| served.connect()).collect();
     for _ in 0..20 {
         use std::io::Write;

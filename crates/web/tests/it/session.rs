@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::support::Served;
+use crate::support::TestServer;
 
 const LOOM: &str = r#"
 u1        user   "why is the loom slow?"
@@ -35,9 +35,9 @@ fn loom() -> (TestHome, String) {
 }
 
 #[test]
-fn a_session_reads_without_a_script() {
+fn a_session_is_readable_without_scripts() {
     let (home, id) = loom();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get(&format!("/s/{id}"));
     assert_eq!(page.status, 200);
     for text in [
@@ -76,9 +76,9 @@ fn a_session_reads_without_a_script() {
 }
 
 #[test]
-fn twins_tell_the_same_session() {
+fn json_and_markdown_have_the_same_content() {
     let (home, id) = loom();
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let json = served.get(&format!("/s/{id}.json"));
     assert_eq!((json.status, json.header("content-type")), (200, "application/x-ndjson"));
     let lines: Vec<serde_json::Value> =
@@ -96,13 +96,13 @@ fn twins_tell_the_same_session() {
 }
 
 #[test]
-fn no_parameter_leads_out_of_the_store() {
+fn no_parameter_escapes_the_store() {
     let (home, id) = loom();
     let secret = "the password is warp";
     home.file("history.jsonl", format!("{secret}\n"));
     home.file("outside.jsonl", format!("{secret}\n"));
     home.file("projects/-home-ada-loom/note.txt", secret);
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let root = home.root().display().to_string();
     let long = "a".repeat(6000);
     let evil = [
@@ -179,7 +179,7 @@ fn no_parameter_leads_out_of_the_store() {
 
 #[test]
 #[cfg(unix)]
-fn output_that_was_kept_apart_is_read_from_beside_the_log_and_not_through_links() {
+fn saved_output_is_read_from_the_session_folder_and_not_through_links() {
     let home = TestHome::new();
     let call = |i: usize, above: &str, name: &str| {
         format!(
@@ -198,17 +198,17 @@ fn output_that_was_kept_apart_is_read_from_beside_the_log_and_not_through_links(
         home.root().join(format!("projects/-home-ada-loom/{id}/tool-results/link.txt")),
     )
     .unwrap();
-    let page = Served::new(&home).get(&format!("/s/{id}")).body;
+    let page = TestServer::new(&home).get(&format!("/s/{id}")).body;
     assert!(page.contains("all of the output"));
     assert!(!page.contains("nobody may read this"));
 }
 
 #[test]
-fn what_happens_to_a_log_is_said_and_the_others_go_on() {
+fn changes_to_a_log_are_shown_and_do_not_affect_others() {
     let (home, id) = loom();
     let path = home.session("other", "u1 user \"first words\"");
     let other = session_uuid("other");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     assert!(served.get(&format!("/s/{other}")).body.contains("first words"));
     // The log grows, and ends in the middle of a line.
     let mut file = std::fs::File::options().append(true).open(&path).unwrap();
@@ -238,7 +238,7 @@ fn what_happens_to_a_log_is_said_and_the_others_go_on() {
 }
 
 #[test]
-fn a_huge_line_is_cut_and_said_to_be() {
+fn a_huge_line_is_truncated_with_a_note() {
     let home = TestHome::new();
     let long = "warp and weft ".repeat(3 << 20);
     home.session(
@@ -246,7 +246,7 @@ fn a_huge_line_is_cut_and_said_to_be() {
         &format!("u1 user \"begin\"\na1 <- u1 reply m1 text \"{long}\"\nu2 <- a1 user \"end\""),
     );
     let id = session_uuid("huge");
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get(&format!("/s/{id}"));
     assert_eq!(page.status, 200);
     assert!(page.body.contains("begin") && page.body.len() < 8 << 20, "{}", page.body.len());
@@ -265,16 +265,16 @@ fn a_session_of_two_gigabytes_and_a_line_of_a_hundred_megabytes_are_shown() {
     let (mut written, mut n) = (0, 1);
     while written < 2_050_000_000_u64 {
         n += 1;
-        let line = line(n, &format!("{text} {n}")).to_string();
+        let line = prompt_line(n, &format!("{text} {n}")).to_string();
         written += line.len() as u64 + 1;
         writeln!(log, "{line}").unwrap();
     }
     drop(log);
     let path = home.session("wide", "u1 user \"before\"");
     let mut log = BufWriter::new(File::options().append(true).open(path).unwrap());
-    writeln!(log, "{}\n{}", line(2, &"wide ".repeat(22_000_000)), line(3, "after")).unwrap();
+    writeln!(log, "{}\n{}", prompt_line(2, &"wide ".repeat(22_000_000)), prompt_line(3, "after")).unwrap();
     drop(log);
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let page = served.get(&format!("/s/{}", session_uuid("huge")));
     assert_eq!(page.status, 200);
     assert!(page.body.contains("Log too large: showing lines"));
@@ -288,17 +288,17 @@ fn a_session_of_two_gigabytes_and_a_line_of_a_hundred_megabytes_are_shown() {
 }
 
 /// Returns a prompt line that follows the previous one.
-fn line(n: u64, text: &str) -> serde_json::Value {
+fn prompt_line(n: u64, text: &str) -> serde_json::Value {
     serde_json::json!({"type": "user", "uuid": format!("{n:08}-0000-4000-8000-000000000000"),
         "parentUuid": format!("{:08}-0000-4000-8000-000000000000", n - 1), "timestamp": "2026-02-01T10:00:00Z",
         "sessionId": "s", "cwd": "/home/ada/loom", "message": {"role": "user", "content": text}})
 }
 
 #[test]
-fn what_is_appended_is_told_to_who_follows_and_a_client_that_does_not_read_holds_up_nobody() {
+fn followers_get_updates_and_stalled_clients_block_nothing() {
     let (home, id) = loom();
     let path = home.root().join(format!("projects/-home-ada-loom/{id}.jsonl"));
-    let served = Served::new(&home);
+    let served = TestServer::new(&home);
     let follow = || {
         let mut stream = served.connect();
         let head = format!(

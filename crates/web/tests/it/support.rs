@@ -7,51 +7,52 @@ use std::time::Duration;
 
 use threadline_app::{App, AppConfig};
 use threadline_testkit::{Browser, TestHome};
-use threadline_web::{Keys, Limits, Options, Server, Stop};
+use threadline_web::{AccessKeys, ConnectionLimits, Server, ServerOptions, StopHandle};
 
 /// A server over a home, stopped when dropped.
-pub(crate) struct Served {
+pub(crate) struct TestServer {
     pub(crate) port: u16,
     /// The token of the printed address.
     pub(crate) token: String,
     /// The code that works once.
     pub(crate) code: String,
     /// The value of the session cookie.
-    pub(crate) key: String,
-    stop: Stop,
+    pub(crate) cookie_value: String,
+    stop: StopHandle,
     running: Option<JoinHandle<std::io::Result<()>>>,
 }
 
 /// An HTTP response.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// Header names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Served {
+impl TestServer {
     pub(crate) fn new(home: &TestHome) -> Self {
-        Self::over(home.root())
+        Self::with_root(home.root())
     }
 
     /// Starts a server over the home in a folder.
-    pub(crate) fn over(root: &std::path::Path) -> Self {
-        Self::at(root, 0)
+    pub(crate) fn with_root(root: &std::path::Path) -> Self {
+        Self::on_port(root, 0)
     }
 
     /// Starts a server on a port, for example the one of an earlier server; 0 picks any free port.
-    pub(crate) fn at(root: &std::path::Path, port: u16) -> Self {
-        Self::within(root, port, Limits::default())
+    pub(crate) fn on_port(root: &std::path::Path, port: u16) -> Self {
+        Self::with_limits(root, port, ConnectionLimits::default())
     }
 
     /// Starts a server with other limits.
-    pub(crate) fn within(root: &std::path::Path, port: u16, limits: Limits) -> Self {
+    pub(crate) fn with_limits(root: &std::path::Path, port: u16, limits: ConnectionLimits) -> Self {
         // Any text will do. It is assembled from words so that secret scanners do not report it.
         let token = ["token", "of", "a", "test"].concat();
-        let keys = Keys { token, code: ["used", "once"].concat(), cookie: ["another", "value"].concat() };
-        let options = Options {
+        let keys =
+            AccessKeys { token, code: ["used", "once"].concat(), cookie: ["another", "value"].concat() };
+        let options = ServerOptions {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port,
             keys: keys.clone(),
@@ -62,7 +63,7 @@ impl Served {
         let port = server.origin().rsplit(':').next().unwrap().parse().unwrap();
         let stop = server.stop();
         let running = Some(std::thread::spawn(move || server.run()));
-        Self { port, token: keys.token, code: keys.code, key: keys.cookie, stop, running }
+        Self { port, token: keys.token, code: keys.code, cookie_value: keys.cookie, stop, running }
     }
 
     /// Returns the URL of a page, with the token.
@@ -75,16 +76,16 @@ impl Served {
 
     /// Returns the cookie that the server sets in exchange for the token.
     pub(crate) fn cookie(&self) -> String {
-        format!("threadline-{}={}", self.port, self.key)
+        format!("threadline-{}={}", self.port, self.cookie_value)
     }
 
     /// Requests a page with the cookie.
-    pub(crate) fn get(&self, path: &str) -> Reply {
-        self.ask("GET", path, &[("Cookie", &self.cookie())])
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
+        self.request("GET", path, &[("Cookie", &self.cookie())])
     }
 
     /// Sends a request with these headers, and with a valid `Host` unless one is given.
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpResponse {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
             request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
@@ -96,7 +97,7 @@ impl Served {
         stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
-        Reply::read(&bytes)
+        HttpResponse::read(&bytes)
     }
 
     /// Opens a connection.
@@ -108,7 +109,7 @@ impl Served {
 }
 
 /// Asserts that the browser console is empty and that no resource came from another origin.
-pub(crate) fn no_complaints(browser: &Browser) {
+pub(crate) fn assert_no_browser_errors(browser: &Browser) {
     let said = browser.console();
     assert!(said.is_empty(), "{said:#?}");
     let foreign = browser.run(
@@ -117,9 +118,9 @@ pub(crate) fn no_complaints(browser: &Browser) {
     assert_eq!(foreign, serde_json::json!([]));
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.shut_down();
         if let Some(running) = self.running.take() {
             let ended = running.join();
             if !std::thread::panicking() {
@@ -129,7 +130,7 @@ impl Drop for Served {
     }
 }
 
-impl Reply {
+impl HttpResponse {
     fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").expect("a whole answer");
@@ -140,7 +141,7 @@ impl Reply {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
         let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-        let body = if chunked { unchunked(body) } else { body.to_owned() };
+        let body = if chunked { decode_chunked(body) } else { body.to_owned() };
         Self { status: status.expect("a status"), headers, body }
     }
 
@@ -151,7 +152,7 @@ impl Reply {
 }
 
 /// Decodes a chunked body.
-fn unchunked(mut body: &str) -> String {
+fn decode_chunked(mut body: &str) -> String {
     let mut out = Vec::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use threadline_app::edit::{ApplyOptions, EditTarget};
 
-/// Whether to write, and what to show.
+/// Options for writing and showing a plan.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct WriteArgs {
     /// Write the result; without this only the plan is shown

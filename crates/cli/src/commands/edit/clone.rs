@@ -1,10 +1,10 @@
 use threadline_app::edit::CloneOptions;
-use threadline_edit::Cut;
+use threadline_edit::CutPoint;
 
 use super::args::WriteArgs;
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Copy a session, or its first turns, to a new session
 ///
@@ -28,9 +28,10 @@ pub(crate) struct CloneArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<CommandOutcome, CommandError> {
     let mut session = open(cx, &args.session)?;
-    let to = args.to.as_ref().map(|to| to.parse().map_or_else(|_| Cut::Uuid(to.clone()), Cut::Turn));
+    let to =
+        args.to.as_ref().map(|to| to.parse().map_or_else(|_| CutPoint::Uuid(to.clone()), CutPoint::Turn));
     let options = CloneOptions { to, title: args.title.clone() };
     finish(cx, &args.write, session.clone_to_new(&options))
 }

@@ -2,12 +2,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use threadline_app::edit::{CompressTarget, compressed_tokens};
-use threadline_edit::{Band, Level};
+use threadline_edit::{SummaryBand, SummaryLevel};
 
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Summarise older turns behind a native compact boundary
 ///
@@ -54,20 +54,20 @@ pub(crate) struct CompressArgs {
 
 /// Bands as people type them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Bands(Vec<Band>);
+struct Bands(Vec<SummaryBand>);
 
 impl FromStr for Bands {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut bands: Vec<Band> = Vec::new();
+        let mut bands: Vec<SummaryBand> = Vec::new();
         for part in text.split(',') {
             let (level, until) =
                 part.split_once(':').ok_or_else(|| format!("`{part}` is not LEVEL:PERCENT"))?;
             let level = match level.trim() {
-                "bare" => Level::Bare,
-                "short" => Level::Short,
-                "long" => Level::Long,
+                "bare" => SummaryLevel::Bare,
+                "short" => SummaryLevel::Short,
+                "long" => SummaryLevel::Long,
                 other => return Err(format!("`{other}` is not a level; use bare, short or long")),
             };
             let until =
@@ -76,13 +76,13 @@ impl FromStr for Bands {
             if bands.last().is_some_and(|last| last.until >= until) {
                 return Err("each band must end after the previous one".to_owned());
             }
-            bands.push(Band { level, until });
+            bands.push(SummaryBand { level, until });
         }
         Ok(Self(bands))
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     let bands = args.bands.clone().map(|bands| bands.0).unwrap_or_default();
     let compression = session.choose_compression(bands, args.budget)?;
@@ -91,10 +91,10 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<Outcome, CommandE
         None => compression.summary(),
     };
     if args.print {
-        let mut answer = cx.ui.long_answer();
+        let mut answer = cx.ui.paged_output();
         answer.text(&summary.into())?;
         answer.finish()?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if let Some(budget) = args.budget {
         let tokens = compressed_tokens(&compression, &summary);

@@ -2,14 +2,14 @@ use std::path::PathBuf;
 
 use threadline_app::edit::{ApplyOptions, EditSession};
 use threadline_store::Operation;
-use threadline_term::{Label, visible};
-use threadline_view::figure::{bytes, count};
+use threadline_term::{TextLabel, visible};
+use threadline_view::humanize::{bytes, count};
 use threadline_view::wire::EditObject;
 
 use super::args::command_line;
 use super::finish::{open, warn_if_recreated};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Delete a session with its side files
 ///
@@ -33,7 +33,7 @@ pub(crate) struct DeleteArgs {
     force: bool,
 }
 
-pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     let deletion = session.delete()?;
     let mut receipt = None;
@@ -47,7 +47,7 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<Outcome, CommandErr
         Some(id) => format!("deleted; undo: `threadline op undo {id}`"),
         None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
     });
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn report(
@@ -57,7 +57,7 @@ fn report(
     receipt: Option<&str>,
 ) -> Result<(), CommandError> {
     let (file, session) = (edited.file(), edited.session());
-    let mut answer = cx.ui.answer();
+    let mut answer = cx.ui.output();
     let lines = session.entries().len() as u64;
     let path = file.path.to_string_lossy();
     if cx.json {
@@ -80,7 +80,7 @@ fn report(
     }
     let page = cx.ui.page();
     let title = session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
-    writeln!(answer, "{}", page.paint(Label::Title, format!("delete {}{title}", file.id)))?;
+    writeln!(answer, "{}", page.paint(TextLabel::Title, format!("delete {}{title}", file.id)))?;
     let size: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
     let n_files = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
@@ -89,7 +89,7 @@ fn report(
         writeln!(
             answer,
             "  {}",
-            page.paint(Label::Removed, format!("- {}", visible(&path.to_string_lossy())))
+            page.paint(TextLabel::Removed, format!("- {}", visible(&path.to_string_lossy())))
         )?;
     }
     answer.finish()?;

@@ -5,22 +5,22 @@ use std::collections::HashMap;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::ChangeKind;
 use threadline_entry::Entry;
-use threadline_term::{Label, Page, TermText};
+use threadline_term::{TermPage, TermText, TextLabel};
 
 use super::report::describe;
-use crate::ui::Answer;
+use crate::ui::OutputStream;
 
 /// Number of characters shown around a difference.
 const AROUND: usize = 24;
 /// Maximum number of characters of a difference.
 const LONGEST: usize = 160;
 
-pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+pub(super) fn write(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
     let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
     let secret = edit.hides_content();
-    // What goes may be what nobody should see; what comes is clean.
+    // The old line may contain secrets; the new line does not.
     let summary = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
     };
@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std
         let entry = change.line_no.and_then(|line| by_line.get(&line)).map(|&idx| &entries[idx]);
         let what = entry.map(summary).unwrap_or_default();
         let line = format!("- {:>6}  {what}", change.line_no.unwrap_or_default());
-        writeln!(out, "{}  {}", page.paint(Label::Removed, &line), why(page, &change.why))?;
+        writeln!(out, "{}  {}", page.paint(TextLabel::Removed, &line), why(page, &change.reasons))?;
     }
     let mut changes = plan.changes().filter(|change| change.kind != ChangeKind::Removed).peekable();
     let mut rendered = Vec::new();
@@ -49,27 +49,27 @@ pub(super) fn write(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std
         match source {
             None => {
                 let line = format!("+         {}", describe(&entry));
-                writeln!(out, "{}  {}", page.paint(Label::Added, &line), why(page, &change.why))?;
+                writeln!(out, "{}  {}", page.paint(TextLabel::Added, &line), why(page, &change.reasons))?;
             }
             Some(source) => {
                 let line = format!("~ {:>6}  {}", source.at().line_no, summary(source));
-                writeln!(out, "{}  {}", page.paint(Label::Warning, &line), why(page, &change.why))?;
-                // What a line says counts for more than its ids and links, which its reasons name.
-                let said = plan.said(at);
+                writeln!(out, "{}  {}", page.paint(TextLabel::Warning, &line), why(page, &change.reasons))?;
+                // Prefer the change of the text over changes of ids and links, which the reasons name.
+                let said = plan.draft_line(at);
                 let now = if said.text() == source.text() { &entry } else { &*said };
                 let (before, after) = difference(source.text(), now.text());
                 if !secret {
-                    writeln!(out, "          {}", page.paint(Label::Removed, format!("- {before}")))?;
+                    writeln!(out, "          {}", page.paint(TextLabel::Removed, format!("- {before}")))?;
                 }
-                writeln!(out, "          {}", page.paint(Label::Added, format!("+ {after}")))?;
+                writeln!(out, "          {}", page.paint(TextLabel::Added, format!("+ {after}")))?;
             }
         }
     }
     Ok(())
 }
 
-fn why(page: Page, why: &[std::borrow::Cow<'_, str>]) -> TermText {
-    page.paint(Label::Dim, format!("({})", why.join("; ")))
+fn why(page: TermPage, why: &[std::borrow::Cow<'_, str>]) -> TermText {
+    page.paint(TextLabel::Dim, format!("({})", why.join("; ")))
 }
 
 /// The part in which two texts differ, with some characters around it.

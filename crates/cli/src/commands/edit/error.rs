@@ -1,4 +1,4 @@
-//! Errors of edits as messages: causes, and hints what to type next.
+//! Converts errors of edits to messages with causes and hints.
 
 use std::io;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use threadline_term::visible;
 use super::args::WriteArgs;
 use super::report;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Opens the session that `needle` names.
 pub(super) fn open(cx: &Context, needle: &str) -> Result<EditSession, CommandError> {
@@ -18,25 +18,29 @@ pub(super) fn finish(
     cx: &Context,
     write: &WriteArgs,
     planned: Result<PlannedEdit<'_>, EditError>,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     match planned.map(|edit| finish_plan(cx, write, &edit)) {
         Ok(finished) => finished,
         Err(EditError::NothingToDo(nothing)) => {
             cx.ui.note(&nothing.to_string());
-            Ok(Outcome::No)
+            Ok(CommandOutcome::Negative)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn finish_plan(cx: &Context, write: &WriteArgs, edit: &PlannedEdit<'_>) -> Result<Outcome, CommandError> {
+fn finish_plan(
+    cx: &Context,
+    write: &WriteArgs,
+    edit: &PlannedEdit<'_>,
+) -> Result<CommandOutcome, CommandError> {
     let show = |receipt: Option<&str>| report::show(cx, edit, receipt, write.diff);
     match edit.check() {
         Ok(()) => {}
         Err(EditError::NothingToDo(nothing)) => {
             show(None)?;
             cx.ui.note(&nothing.to_string());
-            return Ok(Outcome::No);
+            return Ok(CommandOutcome::Negative);
         }
         Err(error) => {
             if matches!(error, EditError::Unsound { .. }) {
@@ -48,7 +52,7 @@ fn finish_plan(cx: &Context, write: &WriteArgs, edit: &PlannedEdit<'_>) -> Resul
     if !write.apply {
         show(None)?;
         cx.ui.note("planned; nothing was written. Add --apply to write it");
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let receipt = edit.apply(&cx.app, &write.apply_options())?;
     show(Some(&receipt.id))?;
@@ -57,7 +61,7 @@ fn finish_plan(cx: &Context, write: &WriteArgs, edit: &PlannedEdit<'_>) -> Resul
         Some(id) => format!("done; resume: `claude --resume {id}`, {undo}"),
         None => format!("done; {undo}"),
     });
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Warns if another program has created the log again after it was removed.

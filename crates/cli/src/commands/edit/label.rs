@@ -1,7 +1,7 @@
 use super::args::WriteArgs;
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Set the title of a session
 ///
@@ -30,12 +30,12 @@ pub(crate) struct TagArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run_title(cx: &Context, args: &TitleArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run_title(cx: &Context, args: &TitleArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     finish(cx, &args.write, Ok(session.set_title(&args.title)))
 }
 
-pub(crate) fn run_tag(cx: &Context, args: &TagArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run_tag(cx: &Context, args: &TagArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     finish(cx, &args.write, Ok(session.set_tag(&args.tag)))
 }

@@ -3,13 +3,13 @@ use std::path::{Path, PathBuf};
 
 use threadline_app::edit::{SecretHit, SecretReport};
 use threadline_secret::Rules;
-use threadline_term::{Label, visible};
+use threadline_term::{TextLabel, visible};
 use threadline_view::wire::FindingObject;
 
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Replace secrets with placeholders
 ///
@@ -51,7 +51,7 @@ pub(crate) struct RedactArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<CommandOutcome, CommandError> {
     let rules = rules(args)?;
     if args.check {
         return check(cx, args, &rules);
@@ -67,7 +67,7 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<Outcome, CommandErr
         list(cx, &redaction.hits)?;
     }
     let outcome = finish(cx, &args.write, planned.map(|redaction| redaction.edit))?;
-    if outcome == Outcome::Done && args.write.apply && args.target.in_place {
+    if outcome == CommandOutcome::Done && args.write.apply && args.target.in_place {
         cx.ui.note("the receipt still contains the secrets: `threadline op forget` deletes it for good");
     }
     Ok(outcome)
@@ -90,10 +90,10 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
         move |error: threadline_secret::RuleError| CommandError::new(format!("{path}: {error}"))
     };
     if let Some(path) = &args.rules {
-        rules = rules.with_own(&read(path)?).map_err(wrong(path))?;
+        rules = rules.with_custom_rules(&read(path)?).map_err(wrong(path))?;
     }
     if let Some(path) = &args.allow {
-        rules = rules.allowing(&read(path)?).map_err(wrong(path))?;
+        rules = rules.with_allowed(&read(path)?).map_err(wrong(path))?;
     }
     Ok(rules)
 }
@@ -102,10 +102,10 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
 fn list(cx: &Context, found: &[SecretHit]) -> Result<(), CommandError> {
     let mut secrets: BTreeMap<&str, Vec<&SecretHit>> = BTreeMap::new();
     for found in found {
-        secrets.entry(&found.hit.name).or_default().push(found);
+        secrets.entry(&found.hit.placeholder).or_default().push(found);
     }
     let page = cx.ui.page();
-    let mut answer = cx.ui.answer();
+    let mut answer = cx.ui.output();
     for (name, hits) in secrets {
         let SecretHit { path, hit: first } = hits[0];
         let files = hits.iter().map(|found| &found.path).collect::<BTreeSet<_>>().len();
@@ -116,16 +116,16 @@ fn list(cx: &Context, found: &[SecretHit]) -> Result<(), CommandError> {
             n => format!(", {n} times in {files} files"),
         };
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = page.paint(Label::Title, name);
-        let place = page.paint(Label::Dim, format!("{}{line}{others}", visible(&file)));
-        writeln!(answer, "{name}  {}: {}  {place}", first.what, visible(&first.masked))?;
+        let name = page.paint(TextLabel::Title, name);
+        let place = page.paint(TextLabel::Dim, format!("{}{line}{others}", visible(&file)));
+        writeln!(answer, "{name}  {}: {}  {place}", first.description, visible(&first.masked))?;
     }
     answer.finish()?;
     Ok(())
 }
 
 /// Lists the secrets of the named sessions, or of all.
-fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, CommandError> {
+fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcome, CommandError> {
     let mut files = Vec::new();
     for session in &args.sessions {
         files.push(cx.app.find(session)?);
@@ -133,14 +133,14 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
     let mut unread: Vec<String> = Vec::new();
     if args.sessions.is_empty() {
         let sessions = cx.store().sessions();
-        unread.extend(sessions.unread.iter().map(ToString::to_string));
+        unread.extend(sessions.errors.iter().map(ToString::to_string));
         files = sessions.found;
     }
     let n_sessions = files.len();
     let report = SecretReport::of(files, rules);
     unread.extend(report.unread.iter().map(ToString::to_string));
     let page = cx.ui.page();
-    let mut answer = cx.ui.long_answer();
+    let mut answer = cx.ui.paged_output();
     for found in &report.hits {
         let SecretHit { path, hit } = found;
         let path = path.to_string_lossy();
@@ -150,8 +150,8 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
         }
         let line = hit.at.map(|at| format!(":{}", at.line_no)).unwrap_or_default();
         let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
-        let path = page.paint(Label::Title, format!("{}{line}", visible(&path)));
-        writeln!(answer, "{path}: {}: {}{}", hit.what, visible(&hit.masked), visible(&key))?;
+        let path = page.paint(TextLabel::Title, format!("{}{line}", visible(&path)));
+        writeln!(answer, "{path}: {}: {}{}", hit.description, visible(&hit.masked), visible(&key))?;
     }
     answer.finish()?;
     for error in &unread {
@@ -160,8 +160,8 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<Outcome, Comm
     let sessions = if n_sessions == 1 { "1 session".to_owned() } else { format!("{n_sessions} sessions") };
     cx.ui.note(&format!("{sessions} checked, {} found", report.hits.len()));
     Ok(match report.hits.is_empty() {
-        _ if !unread.is_empty() => Outcome::Partly,
-        true => Outcome::Done,
-        false => Outcome::No,
+        _ if !unread.is_empty() => CommandOutcome::Partial,
+        true => CommandOutcome::Done,
+        false => CommandOutcome::Negative,
     })
 }

@@ -5,7 +5,7 @@ use threadline_app::edit::MoveOptions;
 use super::args::WriteArgs;
 use super::finish::{finish, open, warn_if_recreated};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Move a session to another working directory
 ///
@@ -29,7 +29,7 @@ pub(crate) struct MoveArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(cx: &Context, args: &MoveArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &MoveArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     let options = MoveOptions { to: args.cwd.clone(), from: args.from.clone() };
     let outcome = finish(cx, &args.write, session.move_to(&options))?;

@@ -1,7 +1,7 @@
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Repair the faults that `check` finds
 ///
@@ -24,7 +24,7 @@ pub(crate) struct RepairArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &RepairArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     match session.find_repairs(args.target.target()) {
         Ok(repairs) => finish(cx, &args.write, repairs.plan()),

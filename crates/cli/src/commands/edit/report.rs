@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use threadline_app::edit::PlannedEdit;
-use threadline_edit::{ChangeGroup, ChangeKind, Plan, SideFile};
+use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
 use threadline_entry::{Entry, Kind};
-use threadline_term::{Align, Column, Label, Page, TermText, cut, table, text, visible};
-use threadline_view::figure::{bytes, count, short_count};
+use threadline_term::{
+    ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
+};
+use threadline_view::humanize::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::ui::Answer;
+use crate::ui::OutputStream;
 
 /// Maximum number of turns and findings without --diff.
 const SHOWN: usize = 12;
 
-/// Shows a plan, or, with a receipt, what it did.
+/// Shows a plan, or, with a receipt, the applied edit.
 pub(super) fn show(
     cx: &Context,
     edit: &PlannedEdit<'_>,
@@ -28,7 +30,7 @@ pub(super) fn show(
     }
     let page = cx.ui.page();
     let plan = edit.plan();
-    let mut out = if diff { cx.ui.long_answer() } else { cx.ui.answer() };
+    let mut out = if diff { cx.ui.paged_output() } else { cx.ui.output() };
     write_head(&mut out, page, edit)?;
     write_turns(&mut out, page, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
@@ -48,7 +50,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
     let source = plan.session().id().unwrap_or_default();
     let target = plan.target_id().unwrap_or_default();
     let path = edit.path().to_string_lossy();
-    let mut answer = cx.ui.answer();
+    let mut answer = cx.ui.output();
     answer.json(&EditObject {
         operation: edit.operation().name(),
         source: &source,
@@ -67,7 +69,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
     Ok(())
 }
 
-fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+fn write_head(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
     let plan = edit.plan();
     let session = plan.session();
     let source = session.id().unwrap_or_default();
@@ -81,15 +83,15 @@ fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::
         None if edit.path() != edit.source_path() => visible(&edit.path().to_string_lossy()).into_owned(),
         None => "in place".to_owned(),
     };
-    let name = page.paint(Label::Title, format!("{} {source}{title}", edit.operation()));
-    writeln!(out, "{name} {}", page.paint(Label::Dim, format!("→ {destination}")))?;
+    let name = page.paint(TextLabel::Title, format!("{} {source}{title}", edit.operation()));
+    writeln!(out, "{name} {}", page.paint(TextLabel::Dim, format!("→ {destination}")))?;
     let [removed, changed, added] = plan.counts();
     let lines =
         |n: u64, word: &str, label| (n > 0).then(|| page.paint(label, format!("{} {word}", count(n))));
     let changes: Vec<TermText> = [
-        lines(removed, "removed", Label::Removed),
-        lines(changed, "changed", Label::Warning),
-        lines(added, "added", Label::Added),
+        lines(removed, "removed", TextLabel::Removed),
+        lines(changed, "changed", TextLabel::Warning),
+        lines(added, "added", TextLabel::Added),
     ]
     .into_iter()
     .flatten()
@@ -106,13 +108,13 @@ fn write_head(out: &mut Answer, page: Page, edit: &PlannedEdit<'_>) -> std::io::
     writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))?;
     if let [oldest, .., newest] = edit.claude_code_versions() {
         let alike = format!("  resume  alike in Claude Code {oldest} to {newest}");
-        writeln!(out, "{}", page.paint(Label::Dim, &alike))?;
+        writeln!(out, "{}", page.paint(TextLabel::Dim, &alike))?;
     }
     Ok(())
 }
 
 /// The change in percent; nothing if it is small.
-fn share(page: Page, before: u64, after: u64) -> TermText {
+fn share(page: TermPage, before: u64, after: u64) -> TermText {
     if before == 0 || before == after {
         return TermText::new();
     }
@@ -120,21 +122,26 @@ fn share(page: Page, before: u64, after: u64) -> TermText {
     if share.abs() < 0.5 {
         return TermText::new();
     }
-    page.paint(Label::Dim, format!("  ({share:+.0} %)"))
+    page.paint(TextLabel::Dim, format!("  ({share:+.0} %)"))
 }
 
-fn write_turns(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+fn write_turns(
+    out: &mut OutputStream,
+    page: TermPage,
+    plan: &EditPlan<'_>,
+    all: bool,
+) -> std::io::Result<()> {
     let turns = plan.turns();
     if turns.is_empty() {
         return Ok(());
     }
-    let right = |name| Column { name, align: Align::Right, gives_way: false };
+    let right = |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
     let columns = [
         right("turn"),
         right("lines"),
         right("tokens"),
         right("bytes"),
-        Column { name: "prompt", align: Align::Left, gives_way: true },
+        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true },
     ];
     let shown = if all { turns.len() } else { SHOWN };
     let pair = |(before, after): (u64, u64), format: fn(u64) -> String| {
@@ -159,19 +166,19 @@ fn write_turns(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std:
 }
 
 /// Writes how many are not shown.
-fn more(out: &mut Answer, page: Page, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
+fn more(out: &mut OutputStream, page: TermPage, all: usize, shown: usize, what: &str) -> std::io::Result<()> {
     if all <= shown {
         return Ok(());
     }
     writeln!(
         out,
         "{}",
-        page.paint(Label::Dim, format!("  and {} more {what}; --diff shows all", all - shown))
+        page.paint(TextLabel::Dim, format!("  and {} more {what}; --diff shows all", all - shown))
     )
 }
 
 /// Writes the changes by reason: the number of lines, and the first line numbers.
-fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+fn write_reasons(out: &mut OutputStream, page: TermPage, plan: &EditPlan<'_>) -> std::io::Result<()> {
     let groups = plan.changes_by_reason();
     if groups.is_empty() {
         return Ok(());
@@ -180,9 +187,9 @@ fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Resu
     for ChangeGroup { kind, why, count: n, line_nos: mut lines } in groups {
         lines.truncate(4);
         let (sign, label) = match kind {
-            ChangeKind::Removed => ("-", Label::Removed),
-            ChangeKind::Changed => ("~", Label::Warning),
-            ChangeKind::Added => ("+", Label::Added),
+            ChangeKind::Removed => ("-", TextLabel::Removed),
+            ChangeKind::Changed => ("~", TextLabel::Warning),
+            ChangeKind::Added => ("+", TextLabel::Added),
         };
         let named: Vec<String> = lines.iter().map(u64::to_string).collect();
         let dots = if n > lines.len() && !lines.is_empty() { ", …" } else { "" };
@@ -190,40 +197,45 @@ fn write_reasons(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Resu
         let place =
             if lines.is_empty() { String::new() } else { format!(" ({word} {}{dots})", named.join(", ")) };
         let head = page.paint(label, format!("  {sign} {:>6}", count(n as u64)));
-        writeln!(out, "{head}  {}{}", visible(&why), page.paint(Label::Dim, &place))?;
+        writeln!(out, "{head}  {}{}", visible(&why), page.paint(TextLabel::Dim, &place))?;
     }
     Ok(())
 }
 
-fn write_side_files(out: &mut Answer, page: Page, plan: &Plan<'_>) -> std::io::Result<()> {
+fn write_side_files(out: &mut OutputStream, page: TermPage, plan: &EditPlan<'_>) -> std::io::Result<()> {
     let mut files_by_folder: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for side in plan.side_files() {
         let (what, path) = match side {
-            SideFile::Copy { to, .. } | SideFile::CopyLog { to, .. } => ("copied", to),
-            SideFile::Change { path, .. } => ("changed", path),
-            SideFile::Move { to, .. } => ("moved", to),
-            SideFile::Create { path, .. } | SideFile::MakeLog { path, .. } => ("made", path),
-            SideFile::Remove { path } => ("removed", path),
+            SideFileOp::Copy { to, .. } | SideFileOp::CopyLog { to, .. } => ("copied", to),
+            SideFileOp::Change { path, .. } => ("changed", path),
+            SideFileOp::Move { to, .. } => ("moved", to),
+            SideFileOp::Create { path, .. } | SideFileOp::CreateLog { path, .. } => ("made", path),
+            SideFileOp::Remove { path } => ("removed", path),
         };
         let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         *files_by_folder.entry((what, folder)).or_default() += 1;
     }
     for ((what, folder), n) in files_by_folder {
         let files = if n == 1 { "1 file".to_owned() } else { format!("{} files", count(n)) };
-        writeln!(out, "  {files} {what} in {}", page.paint(Label::Dim, visible(&folder)))?;
+        writeln!(out, "  {files} {what} in {}", page.paint(TextLabel::Dim, visible(&folder)))?;
     }
-    for note in plan.notes_beside() {
+    for note in plan.side_notes() {
         writeln!(out, "    {}", visible(note))?;
     }
     Ok(())
 }
 
-fn write_findings(out: &mut Answer, page: Page, plan: &Plan<'_>, all: bool) -> std::io::Result<()> {
+fn write_findings(
+    out: &mut OutputStream,
+    page: TermPage,
+    plan: &EditPlan<'_>,
+    all: bool,
+) -> std::io::Result<()> {
     let findings = plan.findings();
     if findings.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  {}", page.paint(Label::Warning, "odd about the session"))?;
+    writeln!(out, "\n  {}", page.paint(TextLabel::Warning, "odd about the session"))?;
     let shown = if all { findings.len() } else { SHOWN };
     for finding in findings.iter().take(shown) {
         let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
@@ -264,5 +276,5 @@ pub(super) fn describe(entry: &Entry) -> String {
 
 /// A text on one line of at most `width` columns.
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    cut(&text.split_whitespace().take(width).collect::<Vec<_>>().join(" "), width)
+    truncate(&text.split_whitespace().take(width).collect::<Vec<_>>().join(" "), width)
 }

@@ -1,10 +1,10 @@
 use clap::ArgAction;
-use threadline_edit::{Preset, Strip, Tools};
+use threadline_edit::{StripOptions, StripPreset, ToolStripOptions};
 
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Remove tool calls, thinking, images and other content
 ///
@@ -76,22 +76,22 @@ enum PresetArg {
 
 impl StripArgs {
     /// The content that the options name.
-    fn strip(&self) -> Strip {
+    fn strip(&self) -> StripOptions {
         let tools =
             self.tools.is_some() || self.older_than.is_some() || self.keep_last.is_some() || self.truncate;
         let named =
             tools || self.thinking || self.images || self.progress || self.attachments || self.snapshots;
         let mut strip = match self.preset {
-            Some(PresetArg::Light) => Preset::Light.strip(),
-            Some(PresetArg::Standard) => Preset::Standard.strip(),
-            Some(PresetArg::Heavy) => Preset::Heavy.strip(),
-            Some(PresetArg::Extreme) => Preset::Extreme.strip(),
-            None if named => Strip::default(),
-            None => Preset::Standard.strip(),
+            Some(PresetArg::Light) => StripPreset::Light.options(),
+            Some(PresetArg::Standard) => StripPreset::Standard.options(),
+            Some(PresetArg::Heavy) => StripPreset::Heavy.options(),
+            Some(PresetArg::Extreme) => StripPreset::Extreme.options(),
+            None if named => StripOptions::default(),
+            None => StripPreset::Standard.options(),
         };
         if tools {
             let names = self.tools.iter().flatten().filter(|name| !name.is_empty()).cloned().collect();
-            strip.tools = Some(Tools {
+            strip.tools = Some(ToolStripOptions {
                 names,
                 older_than: self.older_than,
                 keep_last: self.keep_last,
@@ -107,7 +107,7 @@ impl StripArgs {
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &StripArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &StripArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     finish(cx, &args.write, session.strip(&args.strip(), args.target.target()))
 }

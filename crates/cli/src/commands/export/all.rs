@@ -1,4 +1,4 @@
-//! `export html --all`: a page for every session, and an index page.
+//! `export write_html --all`: a page for every session, and an index page.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 use threadline_app::sync::{into_inner, lock};
 use threadline_app::time::millis;
 use threadline_app::{ListFilter, SessionSummary};
-use threadline_html::Listed;
+use threadline_html::IndexedSession;
 use threadline_store::SessionFile;
-use threadline_usage::{Money, Totals};
+use threadline_usage::{Money, UsageTotals};
 use threadline_view::Transcript;
-use threadline_view::figure::plural;
+use threadline_view::humanize::plural;
 
-use super::{HtmlArgs, html, put};
+use super::{HtmlArgs, write_file, write_html};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// The record of an export into a folder, so that the next one writes only pages that changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Manifest {
+struct ExportManifest {
     /// The program version and the options that pages were written with.
     made: String,
-    sessions: BTreeMap<String, Made>,
+    sessions: BTreeMap<String, ExportedPage>,
 }
 
 /// A page that was written, with the data of its index entry, so that an unchanged session is not read again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Made {
+struct ExportedPage {
     /// The size and modification time of the session's logs.
     state: String,
     title: Option<String>,
@@ -46,44 +46,44 @@ struct Made {
     under_reported_calls: u64,
 }
 
-const MANIFEST: &str = ".threadline-export.json";
+const MANIFEST_FILE: &str = ".threadline-export.json";
 
-pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError> {
+pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, CommandError> {
     let folder = args.output.as_deref().unwrap_or(".".as_ref());
     fs::create_dir_all(folder)
         .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
     let listing = cx.app.list(&ListFilter::default());
     let made =
         format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
-    let before: Manifest = fs::read(folder.join(MANIFEST))
+    let before: ExportManifest = fs::read(folder.join(MANIFEST_FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();
-    let before = if before.made == made { before } else { Manifest::default() };
+    let before = if before.made == made { before } else { ExportManifest::default() };
     let progress = cx.ui.progress("exporting", listing.found.len());
-    let after = Mutex::new(Manifest { made, sessions: BTreeMap::new() });
+    let after = Mutex::new(ExportManifest { made, sessions: BTreeMap::new() });
     // Set if a sub-agent of some session could not be read.
     let incomplete = AtomicBool::new(false);
     let failed: Vec<CommandError> = listing
         .found
         .par_iter()
         .filter_map(|SessionSummary { file, .. }| {
-            let state = state(file);
+            let state = log_state(file);
             let page = folder.join(format!("{}.html", file.id));
             let same = before.sessions.get(&*file.id).filter(|made| made.state == state && page.is_file());
             let result = match same {
                 Some(made) => Ok(made.clone()),
                 None => {
                     let told = Cell::new(None);
-                    put(&page, &|out| {
-                        let (page, outcome) = html(cx, file, args, out)?;
+                    write_file(&page, &|out| {
+                        let (page, outcome) = write_html(cx, file, args, out)?;
                         told.set(Some(page));
-                        if outcome != Outcome::Done {
+                        if outcome != CommandOutcome::Done {
                             incomplete.store(true, Ordering::Relaxed);
                         }
                         Ok(())
                     })
-                    .map(|()| Made::of(state, told.take().unwrap_or_default()))
+                    .map(|()| ExportedPage::from_transcript(state, told.take().unwrap_or_default()))
                 }
             };
             progress.step();
@@ -98,14 +98,14 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     drop(progress);
     let after = into_inner(after);
     let written = after.sessions.iter().filter(|(id, made)| before.sessions.get(*id) != Some(made)).count();
-    let listed: Vec<Listed> = listing
+    let listed: Vec<IndexedSession> = listing
         .found
         .iter()
-        .filter_map(|session| Some(after.sessions.get(&*session.file.id)?.listed(session)))
+        .filter_map(|session| Some(after.sessions.get(&*session.file.id)?.index_entry(session)))
         .collect();
-    let index = threadline_html::index(&listed, &crate::env::zone());
-    put(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
-    put(&folder.join(MANIFEST), &|out| Ok(serde_json::to_writer(out, &after)?))?;
+    let index = threadline_html::index(&listed, &crate::env::time_zone());
+    write_file(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
+    write_file(&folder.join(MANIFEST_FILE), &|out| Ok(serde_json::to_writer(out, &after)?))?;
     cx.ui.note(&format!(
         "wrote {written} of {} to {}",
         plural(listed.len() as u64, "session"),
@@ -114,16 +114,16 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<Outcome, CommandError
     for error in &failed {
         cx.ui.warn(error.to_string().trim_end());
     }
-    for error in &listing.unread {
+    for error in &listing.errors {
         cx.ui.warn(&error.to_string());
     }
-    let whole = failed.is_empty() && listing.unread.is_empty() && !incomplete.into_inner();
-    Ok(if whole { Outcome::Done } else { Outcome::Partly })
+    let whole = failed.is_empty() && listing.errors.is_empty() && !incomplete.into_inner();
+    Ok(if whole { CommandOutcome::Done } else { CommandOutcome::Partial })
 }
 
 /// Returns a string that changes with the number, size or modification time of the logs of a session and its
 /// sub-agents.
-fn state(file: &SessionFile) -> String {
+fn log_state(file: &SessionFile) -> String {
     let agents = file.agents().found;
     let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
     let (mut size, mut newest, mut count) = (0, 0, 0);
@@ -136,8 +136,8 @@ fn state(file: &SessionFile) -> String {
     format!("{count} {size} {newest}")
 }
 
-impl Made {
-    fn of(state: String, told: Transcript) -> Self {
+impl ExportedPage {
+    fn from_transcript(state: String, told: Transcript) -> Self {
         let spent = told.spent;
         Self {
             state,
@@ -153,11 +153,11 @@ impl Made {
         }
     }
 
-    fn listed(&self, session: &SessionSummary) -> Listed {
+    fn index_entry(&self, session: &SessionSummary) -> IndexedSession {
         let SessionSummary { file, glance } = session;
         let modified = millis(glance.modified);
         let title = self.title.as_ref().or(self.first_prompt.as_ref());
-        Listed {
+        IndexedSession {
             href: format!("{}.html", file.id),
             project: session.project().unwrap_or_default().to_owned(),
             title: title.map_or_else(|| file.id.to_string(), Clone::clone),
@@ -165,13 +165,13 @@ impl Made {
             git_branch: glance.git_branch.clone(),
             span: self.span.or(Some((modified, modified))),
             turns: self.turns,
-            spent: Totals {
+            spent: UsageTotals {
                 calls: self.calls,
                 cost: Money::from_f64(self.cost_usd).unwrap_or_default(),
                 unpriced: self.unpriced_models.iter().cloned().collect(),
                 unpriced_calls: self.unpriced_calls,
                 under_reported: self.under_reported_calls,
-                ..Totals::default()
+                ..UsageTotals::default()
             },
             size: glance.size,
         }

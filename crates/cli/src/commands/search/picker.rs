@@ -2,8 +2,8 @@
 //!
 //! [`Picker`] is the state of the screen and how keys change it. It does no I/O.
 
+mod background_search;
 mod draw;
-mod hunt;
 mod preview;
 mod screen;
 
@@ -18,21 +18,21 @@ pub(super) struct Picker {
     input: String,
     /// The insertion point, as a byte offset into the input.
     cursor: usize,
-    rows: Vec<Row>,
+    rows: Vec<PickerRow>,
     selected: usize,
     /// Index of the previewed match in the selected session.
-    find: usize,
+    match_idx: usize,
     /// Scroll position of the preview, relative to the match.
     scroll: isize,
-    status: Status,
-    preview: Preview,
+    status: SearchStatus,
+    preview: MatchPreview,
     /// The result of the last action, shown until the next key.
     message: Option<String>,
 }
 
 /// The progress of the search.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Status {
+enum SearchStatus {
     #[default]
     Searching,
     /// Finished; the number of sessions searched.
@@ -43,20 +43,20 @@ enum Status {
 
 /// A session in the list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct PickerRow {
     id: String,
     path: PathBuf,
     heading: String,
     when: String,
     directory: Option<String>,
-    /// Number of matches; `finds` contains only the first ones.
-    found: usize,
-    finds: Vec<Find>,
+    /// Number of matches; `matches` contains only the first ones.
+    match_count: usize,
+    matches: Vec<PickerMatch>,
 }
 
 /// A match in a session.
 #[derive(Clone, Debug)]
-struct Find {
+struct PickerMatch {
     path: PathBuf,
     anchor: String,
     byte_offset: u64,
@@ -65,34 +65,34 @@ struct Find {
 
 /// The conversation around a match.
 #[derive(Debug, Default)]
-struct Preview {
+struct MatchPreview {
     lines: Vec<PreviewLine>,
 }
 
 /// A line of the preview, as styled pieces of text.
 #[derive(Clone, Debug, Default)]
 struct PreviewLine {
-    pieces: Vec<(String, Look)>,
+    pieces: Vec<(String, PreviewStyle)>,
     /// Whether the line belongs to the block that matched.
-    found: bool,
+    in_match: bool,
 }
 
 /// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum PreviewStyle {
     Plain,
     Label,
-    Mark,
+    Match,
 }
 
 /// An action that a key requests from the caller.
 #[derive(Debug, PartialEq, Eq)]
-enum Action {
+enum PickerAction {
     Nothing,
     /// The query changed.
     Search,
     /// Another match was selected.
-    Look,
+    LoadPreview,
     /// Open this log, at this anchor if there is one.
     Open(PathBuf, Option<String>),
     /// Copy this text to the clipboard.
@@ -101,9 +101,9 @@ enum Action {
 }
 
 /// A message from the background search.
-enum News {
+enum SearchMessage {
     /// A session with matches.
-    Row(Row),
+    Row(PickerRow),
     /// The search is finished; the number of sessions searched.
     Done(usize),
     Bad(String),
@@ -115,85 +115,89 @@ impl Picker {
     }
 
     /// Handles a key.
-    fn update(&mut self, key: KeyEvent) -> Action {
+    fn handle_key(&mut self, key: KeyEvent) -> PickerAction {
         self.message = None;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => Action::Quit,
-            KeyCode::Char('c') if control => Action::Quit,
+            KeyCode::Esc => PickerAction::Quit,
+            KeyCode::Char('c') if control => PickerAction::Quit,
             KeyCode::Char('y') if control => self.copy(),
             KeyCode::Enter => self.open(),
-            KeyCode::Up => self.select(-1),
-            KeyCode::Char('p') if control => self.select(-1),
-            KeyCode::Down => self.select(1),
-            KeyCode::Char('n') if control => self.select(1),
-            KeyCode::Tab => self.go_to(1),
-            KeyCode::BackTab => self.go_to(-1),
-            KeyCode::PageUp => self.move_preview(-10),
-            KeyCode::PageDown => self.move_preview(10),
-            KeyCode::Left => self.move_cursor(self.before()),
-            KeyCode::Right => self.move_cursor(self.behind()),
+            KeyCode::Up => self.move_selection(-1),
+            KeyCode::Char('p') if control => self.move_selection(-1),
+            KeyCode::Down => self.move_selection(1),
+            KeyCode::Char('n') if control => self.move_selection(1),
+            KeyCode::Tab => self.select_match(1),
+            KeyCode::BackTab => self.select_match(-1),
+            KeyCode::PageUp => self.scroll_preview(-10),
+            KeyCode::PageDown => self.scroll_preview(10),
+            KeyCode::Left => self.move_cursor(self.previous_char()),
+            KeyCode::Right => self.move_cursor(self.next_char()),
             KeyCode::Home => self.move_cursor(0),
             KeyCode::Char('a') if control => self.move_cursor(0),
             KeyCode::End => self.move_cursor(self.input.len()),
             KeyCode::Char('e') if control => self.move_cursor(self.input.len()),
-            KeyCode::Backspace => self.delete(self.before(), self.cursor),
-            KeyCode::Delete => self.delete(self.cursor, self.behind()),
+            KeyCode::Backspace => self.delete(self.previous_char(), self.cursor),
+            KeyCode::Delete => self.delete(self.cursor, self.next_char()),
             KeyCode::Char('u') if control => self.delete(0, self.cursor),
-            KeyCode::Char('w') if control => self.delete(self.word_before(), self.cursor),
+            KeyCode::Char('w') if control => self.delete(self.word_start(), self.cursor),
             KeyCode::Char(ch) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
                 self.input.insert(self.cursor, ch);
                 self.cursor += ch.len_utf8();
-                Action::Search
+                PickerAction::Search
             }
-            _ => Action::Nothing,
+            _ => PickerAction::Nothing,
         }
     }
 
     /// Starts a new search. The previous results are shown until new ones arrive.
-    fn begin(&mut self) {
-        self.status = Status::Searching;
+    fn start_search(&mut self) {
+        self.status = SearchStatus::Searching;
         self.selected = 0;
-        self.find = 0;
+        self.match_idx = 0;
         self.scroll = 0;
     }
 
     /// Handles a message from the search. If `fresh` is set, it is the first one of a search, and replaces
     /// the previous results.
-    fn take(&mut self, news: News, fresh: bool) -> Action {
-        let before = self.place();
+    fn receive(&mut self, news: SearchMessage, fresh: bool) -> PickerAction {
+        let before = self.preview_position();
         match news {
-            News::Row(row) => {
+            SearchMessage::Row(row) => {
                 if fresh {
                     self.rows.clear();
                 }
                 self.rows.push(row);
             }
-            News::Done(searched) => {
+            SearchMessage::Done(searched) => {
                 if fresh {
                     self.rows.clear();
                 }
-                self.status = Status::Done(searched);
+                self.status = SearchStatus::Done(searched);
             }
             // The results stay, since a query is often invalid while it is being typed.
-            News::Bad(problem) => self.status = Status::Bad(problem),
+            SearchMessage::Bad(problem) => self.status = SearchStatus::Bad(problem),
         }
         self.selected = self.selected.min(self.rows.len().saturating_sub(1));
-        if self.place() == before && !fresh { Action::Nothing } else { Action::Look }
+        if self.preview_position() == before && !fresh {
+            PickerAction::Nothing
+        } else {
+            PickerAction::LoadPreview
+        }
     }
 
-    fn row(&self) -> Option<&Row> {
+    fn selected_row(&self) -> Option<&PickerRow> {
         self.rows.get(self.selected)
     }
 
-    fn found(&self) -> Option<&Find> {
-        self.row()?.finds.get(self.find)
+    fn selected_match(&self) -> Option<&PickerMatch> {
+        self.selected_row()?.matches.get(self.match_idx)
     }
 
     /// Returns the log, byte offset and block index that the preview shows.
-    fn place(&self) -> Option<(PathBuf, u64, usize)> {
-        let row = self.row()?;
-        let find = row.finds.get(self.find);
+    fn preview_position(&self) -> Option<(PathBuf, u64, usize)> {
+        let row = self.selected_row()?;
+        let find = row.matches.get(self.match_idx);
         Some(
             find.map_or((row.path.clone(), 0, 0), |find| {
                 (find.path.clone(), find.byte_offset, find.block_idx)
@@ -201,81 +205,81 @@ impl Picker {
         )
     }
 
-    fn select(&mut self, by: isize) -> Action {
+    fn move_selection(&mut self, by: isize) -> PickerAction {
         let last = self.rows.len().saturating_sub(1);
         let selected = self.selected.saturating_add_signed(by).min(last);
         if selected == self.selected {
-            return Action::Nothing;
+            return PickerAction::Nothing;
         }
         self.selected = selected;
-        self.find = 0;
+        self.match_idx = 0;
         self.scroll = 0;
-        Action::Look
+        PickerAction::LoadPreview
     }
 
     /// Selects another match in the same session, wrapping around at both ends.
-    fn go_to(&mut self, by: isize) -> Action {
-        let count = self.row().map_or(0, |row| row.finds.len());
+    fn select_match(&mut self, by: isize) -> PickerAction {
+        let count = self.selected_row().map_or(0, |row| row.matches.len());
         if count == 0 {
-            return Action::Nothing;
+            return PickerAction::Nothing;
         }
         let count = count as isize;
-        self.find = (self.find as isize + by).rem_euclid(count) as usize;
+        self.match_idx = (self.match_idx as isize + by).rem_euclid(count) as usize;
         self.scroll = 0;
-        Action::Look
+        PickerAction::LoadPreview
     }
 
-    fn move_preview(&mut self, by: isize) -> Action {
+    fn scroll_preview(&mut self, by: isize) -> PickerAction {
         self.scroll += by;
-        Action::Nothing
+        PickerAction::Nothing
     }
 
-    fn open(&self) -> Action {
-        match (self.found(), self.row()) {
-            (Some(find), _) => Action::Open(find.path.clone(), Some(find.anchor.clone())),
-            (None, Some(row)) => Action::Open(row.path.clone(), None),
-            (None, None) => Action::Nothing,
+    fn open(&self) -> PickerAction {
+        match (self.selected_match(), self.selected_row()) {
+            (Some(find), _) => PickerAction::Open(find.path.clone(), Some(find.anchor.clone())),
+            (None, Some(row)) => PickerAction::Open(row.path.clone(), None),
+            (None, None) => PickerAction::Nothing,
         }
     }
 
-    fn copy(&mut self) -> Action {
-        let Some(row) = self.row() else { return Action::Nothing };
-        let command = row.resume();
+    fn copy(&mut self) -> PickerAction {
+        let Some(row) = self.selected_row() else { return PickerAction::Nothing };
+        let command = row.resume_command();
         self.message = Some(format!("copied: {command}"));
-        Action::Copy(command)
+        PickerAction::Copy(command)
     }
 
-    fn before(&self) -> usize {
+    fn previous_char(&self) -> usize {
         self.input[..self.cursor].char_indices().next_back().map_or(0, |(at, _)| at)
     }
 
-    fn behind(&self) -> usize {
+    fn next_char(&self) -> usize {
         self.input[self.cursor..].chars().next().map_or(self.cursor, |ch| self.cursor + ch.len_utf8())
     }
 
-    fn word_before(&self) -> usize {
+    fn word_start(&self) -> usize {
         let text = self.input[..self.cursor].trim_end();
         text.rfind(char::is_whitespace).map_or(0, |at| at + 1)
     }
 
-    fn move_cursor(&mut self, to: usize) -> Action {
+    fn move_cursor(&mut self, to: usize) -> PickerAction {
         self.cursor = to;
-        Action::Nothing
+        PickerAction::Nothing
     }
 
-    fn delete(&mut self, from: usize, to: usize) -> Action {
+    fn delete(&mut self, from: usize, to: usize) -> PickerAction {
         if from == to {
-            return Action::Nothing;
+            return PickerAction::Nothing;
         }
         self.input.replace_range(from..to, "");
         self.cursor = from;
-        Action::Search
+        PickerAction::Search
     }
 }
 
-impl Row {
+impl PickerRow {
     /// Returns the command that resumes the session.
-    fn resume(&self) -> String {
+    fn resume_command(&self) -> String {
         threadline_view::resume_command(&self.id, self.directory.as_deref())
     }
 }

@@ -7,81 +7,81 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
-use threadline_search::{Event, Hit, LogHit, Searched, Trouble, unknown_field};
-use threadline_term::{Label, Page, TermText, cut, text, without_colours};
-use threadline_view::figure::{count, plural};
+use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
+use threadline_term::{TermPage, TermText, TextLabel, text, truncate, without_colours};
+use threadline_view::humanize::{count, plural};
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::ui::{Answer, Progress};
+use crate::error::{CommandError, CommandOutcome};
+use crate::ui::{OutputStream, ProgressLine};
 
 use super::SearchArgs;
 
 /// The number of matches in a session, as JSON.
 #[derive(Serialize)]
-struct CountObject<'a> {
+struct SessionCountObject<'a> {
     session: &'a str,
     path: String,
     count: usize,
 }
 
 /// Default number of matches shown per session.
-const SHOWN: usize = 10;
+const DEFAULT_MAX_COUNT: usize = 10;
 
 /// Writes matches as they are found, and counts them.
-pub(super) struct Report<'a> {
+pub(super) struct SearchReport<'a> {
     cx: &'a Context,
     args: &'a SearchArgs,
-    sessions: &'a [Searched],
-    page: Page,
+    sessions: &'a [SearchedSession],
+    page: TermPage,
     zone: jiff::tz::TimeZone,
-    answer: Option<Answer>,
-    progress: Option<Progress>,
+    answer: Option<OutputStream>,
+    progress: Option<ProgressLine>,
     /// Time of the last flush.
-    flushed: Option<Instant>,
+    last_flush: Option<Instant>,
     /// Number of matches in the current session, and those that are yet to be shown.
-    found: usize,
-    shown: Vec<LogHit>,
+    session_hits: usize,
+    pending: Vec<LogHit>,
     n_shown: usize,
     n_hits: usize,
     n_sessions: usize,
     n_copies: usize,
     stopped: bool,
     incomplete: bool,
-    troubles: Vec<Trouble>,
+    problems: Vec<LogProblem>,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(cx: &'a Context, args: &'a SearchArgs, sessions: &'a [Searched]) -> Self {
+impl<'a> SearchReport<'a> {
+    pub(super) fn new(cx: &'a Context, args: &'a SearchArgs, sessions: &'a [SearchedSession]) -> Self {
         Self {
             cx,
             args,
             sessions,
             page: cx.ui.page(),
-            zone: crate::env::zone(),
+            zone: crate::env::time_zone(),
             answer: None,
             progress: Some(cx.ui.progress("searching session", sessions.len())),
-            flushed: None,
-            found: 0,
-            shown: Vec::new(),
+            last_flush: None,
+            session_hits: 0,
+            pending: Vec::new(),
             n_shown: 0,
             n_hits: 0,
             n_sessions: 0,
             n_copies: 0,
             stopped: false,
             incomplete: false,
-            troubles: Vec::new(),
+            problems: Vec::new(),
         }
     }
 
-    pub(super) fn event(&mut self, event: Event) -> Result<ControlFlow<()>, CommandError> {
+    pub(super) fn event(&mut self, event: ScanEvent) -> Result<ControlFlow<()>, CommandError> {
         match event {
-            Event::Hit(session, hit) => return self.hit(session, hit),
-            Event::Copy => self.n_copies += 1,
-            Event::End(session) => return self.end(session),
-            Event::Trouble(trouble) => {
+            ScanEvent::Hit(session, hit) => return self.hit(session, hit),
+            ScanEvent::Copy => self.n_copies += 1,
+            ScanEvent::End(session) => return self.end_session(session),
+            ScanEvent::Problem(trouble) => {
                 self.incomplete |= is_incomplete(&trouble);
-                self.troubles.push(trouble);
+                self.problems.push(trouble);
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -89,44 +89,44 @@ impl<'a> Report<'a> {
 
     fn hit(&mut self, session: usize, hit: LogHit) -> Result<ControlFlow<()>, CommandError> {
         let counting = self.args.list || self.args.count;
-        self.found += 1;
+        self.session_hits += 1;
         self.n_hits += 1;
-        if self.args.list && self.found == 1 && !self.cx.json {
-            return self.end_of_list(session);
+        if self.args.list && self.session_hits == 1 && !self.cx.json {
+            return self.write_session_id(session);
         }
         let most = match self.args.max_count {
             Some(0) => usize::MAX,
             Some(most) => most,
             None if self.is_flat() => usize::MAX,
-            None => SHOWN,
+            None => DEFAULT_MAX_COUNT,
         };
         if counting {
             return Ok(ControlFlow::Continue(()));
         }
-        if self.found > most {
+        if self.session_hits > most {
             // Further matches are only counted, so the group is written now.
             if !self.is_flat() {
-                self.show(session, None)?;
+                self.write_pending(session, None)?;
             }
         } else if self.cx.json {
             let object = hit_object(&self.sessions[session], &hit);
             if let Some(object) = object {
                 self.answer().json(&object)?;
-                self.flush_now_and_then()?;
+                self.flush_periodically()?;
             }
         } else if self.args.lines {
-            if let Some(line) = self.line(&self.sessions[session], &hit) {
+            if let Some(line) = self.hit_line(&self.sessions[session], &hit) {
                 self.answer().text(&line)?;
-                self.flush_now_and_then()?;
+                self.flush_periodically()?;
             }
         } else {
-            self.shown.push(hit);
+            self.pending.push(hit);
         }
         if self.args.limit != Some(self.n_hits) {
             return Ok(ControlFlow::Continue(()));
         }
         self.stopped = true;
-        let _stop = self.end(session)?;
+        let _stop = self.end_session(session)?;
         Ok(ControlFlow::Break(()))
     }
 
@@ -136,37 +136,37 @@ impl<'a> Report<'a> {
     }
 
     /// Formats a time for display.
-    fn when(&self, moment: jiff::Timestamp) -> String {
+    fn format_time(&self, moment: jiff::Timestamp) -> String {
         moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// Formats a match as one line: a reference for `show`, the time, the kind and the text.
-    fn line(&self, session: &Searched, hit: &LogHit) -> Option<TermText> {
+    /// Formats a match as one line: a reference for `write_pending`, the time, the kind and the text.
+    fn hit_line(&self, session: &SearchedSession, hit: &LogHit) -> Option<TermText> {
         let found = hit.hit.as_ref()?;
         let log = &session.logs[hit.log];
         let place =
             if *log == session.path { session.id.clone() } else { log.to_string_lossy().into_owned() };
-        let when = moment(found).map(|moment| self.when(moment)).unwrap_or_default();
+        let when = hit_time(found).map(|moment| self.format_time(moment)).unwrap_or_default();
         let tool = found.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-        let what = self.page.paint(Label::Tool, format!("{}{tool}", found.kind.name()));
-        let text = mark(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
+        let what = self.page.paint(TextLabel::Tool, format!("{}{tool}", found.kind.name()));
+        let text = highlight(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
         Some(text!("{place}#{}\t{when}\t{what}\t{text}\n", found.anchor))
     }
 
     /// Writes a session id for `--list`, which happens at the first match.
-    fn end_of_list(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
+    fn write_session_id(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         let id = &self.sessions[session].id;
         let line = text!("{id}\n");
         self.answer().text(&line)?;
-        self.flush_now_and_then()?;
+        self.flush_periodically()?;
         Ok(ControlFlow::Continue(()))
     }
 
-    fn end(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
+    fn end_session(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         if let Some(progress) = &self.progress {
             progress.step();
         }
-        let found = std::mem::take(&mut self.found);
+        let found = std::mem::take(&mut self.session_hits);
         if found == 0 {
             return Ok(ControlFlow::Continue(()));
         }
@@ -175,22 +175,22 @@ impl<'a> Report<'a> {
         if self.args.list || self.args.count {
             let path = searched.path.to_string_lossy().into_owned();
             if self.cx.json {
-                self.answer().json(&CountObject { session: &searched.id, path, count: found })?;
+                self.answer().json(&SessionCountObject { session: &searched.id, path, count: found })?;
             } else if self.args.count {
                 writeln!(self.answer(), "{}\t{found}", searched.id)?;
             }
-            self.flush_now_and_then()?;
+            self.flush_periodically()?;
             if self.args.limit == Some(self.n_sessions) {
                 self.stopped = true;
                 return Ok(ControlFlow::Break(()));
             }
         } else if !self.is_flat() {
-            self.show(session, Some(found))?;
+            self.write_pending(session, Some(found))?;
             let shown = std::mem::take(&mut self.n_shown);
             if found > shown {
                 let more =
                     format!("  … {} more ({} total)\n", count((found - shown) as u64), count(found as u64));
-                let more = self.page.paint(Label::Dim, &more);
+                let more = self.page.paint(TextLabel::Dim, &more);
                 self.answer().text(&more)?;
             }
         }
@@ -198,34 +198,34 @@ impl<'a> Report<'a> {
     }
 
     /// Writes the pending matches of a session, with their total if it is known.
-    fn show(&mut self, session: usize, found: Option<usize>) -> Result<(), CommandError> {
-        if self.shown.is_empty() {
+    fn write_pending(&mut self, session: usize, found: Option<usize>) -> Result<(), CommandError> {
+        if self.pending.is_empty() {
             return Ok(());
         }
-        let shown = std::mem::take(&mut self.shown);
+        let shown = std::mem::take(&mut self.pending);
         self.n_shown = shown.len();
         let text = self.group(&self.sessions[session], &shown, found);
         self.answer().text(&text)?;
-        self.flush_now_and_then()?;
+        self.flush_periodically()?;
         Ok(())
     }
 
     /// Formats the matches of one session.
-    fn group(&self, session: &Searched, hits: &[LogHit], found: Option<usize>) -> TermText {
+    fn group(&self, session: &SearchedSession, hits: &[LogHit], found: Option<usize>) -> TermText {
         let summary = summary(session);
         let page = self.page;
         let heading = summary.as_ref().and_then(SessionSummary::heading);
         let heading = heading.unwrap_or_else(|| "(no title)".to_owned());
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
-        out += page.paint(Label::Title, heading) + "\n";
+        out += page.paint(TextLabel::Title, heading) + "\n";
         let mut about = vec![session.id.clone()];
         if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
-            about.push(self.when(modified));
+            about.push(self.format_time(modified));
         }
         let project = summary.as_ref().and_then(SessionSummary::project);
         about.push(project.unwrap_or(&session.folder).to_owned());
         about.extend(found.map(|found| plural(found as u64, "match")));
-        out += page.paint(Label::Dim, about.join(" · ")) + "\n";
+        out += page.paint(TextLabel::Dim, about.join(" · ")) + "\n";
         let mut log = 0;
         for hit in hits {
             if hit.log != log {
@@ -233,36 +233,36 @@ impl<'a> Report<'a> {
                 let path = session.logs[hit.log].clone();
                 let agent = session.agent_of(&path).unwrap_or_default();
                 let line = format!("  sub-agent {agent} · {}\n", path.display());
-                out += page.paint(Label::Dim, line);
+                out += page.paint(TextLabel::Dim, line);
             }
             if let Some(found) = &hit.hit {
-                render(found, hit.copies, self.args.context > 0, page, &mut out);
+                render_hit(found, hit.copies, self.args.context > 0, page, &mut out);
             }
         }
         out
     }
 
-    fn answer(&mut self) -> &mut Answer {
+    fn answer(&mut self) -> &mut OutputStream {
         // Erases the progress line first.
         self.progress = None;
         let (cx, args) = (self.cx, self.args);
         self.answer.get_or_insert_with(|| {
             let long = !(cx.json || args.list || args.count || args.lines);
-            if long { cx.ui.long_answer() } else { cx.ui.answer() }
+            if long { cx.ui.paged_output() } else { cx.ui.output() }
         })
     }
 
     /// Flushes the first match immediately, later ones in batches.
-    fn flush_now_and_then(&mut self) -> io::Result<()> {
+    fn flush_periodically(&mut self) -> io::Result<()> {
         const PAUSE: Duration = Duration::from_millis(30);
-        if self.flushed.is_none_or(|flushed| flushed.elapsed() >= PAUSE) {
-            self.flushed = Some(Instant::now());
+        if self.last_flush.is_none_or(|flushed| flushed.elapsed() >= PAUSE) {
+            self.last_flush = Some(Instant::now());
             self.answer().flush()?;
         }
         Ok(())
     }
 
-    pub(super) fn finish(mut self, unread: &[io::Error]) -> Result<Outcome, CommandError> {
+    pub(super) fn finish(mut self, unread: &[io::Error]) -> Result<CommandOutcome, CommandError> {
         self.progress = None;
         if let Some(answer) = self.answer.take() {
             answer.finish()?;
@@ -270,7 +270,7 @@ impl<'a> Report<'a> {
         for error in unread {
             self.cx.ui.warn(&error.to_string());
         }
-        for trouble in &self.troubles {
+        for trouble in &self.problems {
             self.cx.ui.warn(&trouble_message(trouble));
         }
         if !self.cx.json {
@@ -281,9 +281,9 @@ impl<'a> Report<'a> {
             }
         }
         Ok(match self.n_hits {
-            _ if self.incomplete || !unread.is_empty() => Outcome::Partly,
-            0 => Outcome::No,
-            _ => Outcome::Done,
+            _ if self.incomplete || !unread.is_empty() => CommandOutcome::Partial,
+            0 => CommandOutcome::Negative,
+            _ => CommandOutcome::Done,
         })
     }
 
@@ -305,7 +305,7 @@ impl<'a> Report<'a> {
 }
 
 /// Returns the time of the entry that matched.
-fn moment(found: &Hit) -> Option<jiff::Timestamp> {
+fn hit_time(found: &SearchHit) -> Option<jiff::Timestamp> {
     found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
 }
 
@@ -313,12 +313,12 @@ fn moment(found: &Hit) -> Option<jiff::Timestamp> {
 const INDENT: usize = 26;
 
 /// Formats one match: its anchor, its kind, and the text with highlighted matches.
-fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermText) {
+fn render_hit(hit: &SearchHit, copies: usize, context: bool, page: TermPage, out: &mut TermText) {
     let what = match &hit.tool {
         Some(tool) => format!("{} {tool}", hit.kind.name()),
         None => hit.kind.name().to_owned(),
     };
-    let what = page.paint(Label::Tool, format!("{:<15}", cut(&what, 15)));
+    let what = page.paint(TextLabel::Tool, format!("{:<15}", truncate(&what, 15)));
     *out += text!("  {:<7} {what} ", hit.anchor);
     let mut at = 0;
     let last = hit.text.matches('\n').count();
@@ -326,14 +326,18 @@ fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermTex
         if i > 0 {
             out.push(" ".repeat(INDENT));
         }
-        let (line, ranges) =
-            fit(line, at, &hit.ranges, page.width.map(|width| width.saturating_sub(INDENT + 2)));
+        let (line, ranges) = truncate_around_match(
+            line,
+            at,
+            &hit.ranges,
+            page.width.map(|width| width.saturating_sub(INDENT + 2)),
+        );
         let more = |cut: bool, fitted: bool| if cut && !fitted { "…" } else { "" };
         out.push(more(i == 0 && hit.cut[0], line.starts_with('…')));
-        out.push(mark(&line, &ranges, page));
+        out.push(highlight(&line, &ranges, page));
         out.push(more(i == last && hit.cut[1], line.ends_with('…')));
         if i == 0 && copies > 0 {
-            out.push(page.paint(Label::Dim, format!("  (+{copies} in forks)")));
+            out.push(page.paint(TextLabel::Dim, format!("  (+{copies} in forks)")));
         }
         out.push("\n");
         at += hit.text[at..].find('\n').map_or(0, |newline| newline + 1);
@@ -345,7 +349,12 @@ fn render(hit: &Hit, copies: usize, context: bool, page: Page, out: &mut TermTex
 
 /// Truncates a line to the width, around its first match. `at` is the offset of the line in the text that
 /// `ranges` refer to.
-fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> (String, Vec<Range<usize>>) {
+fn truncate_around_match(
+    line: &str,
+    at: usize,
+    ranges: &[Range<usize>],
+    width: Option<usize>,
+) -> (String, Vec<Range<usize>>) {
     let end = at + line.len();
     let within = ranges.iter().filter(|range| range.start < end && range.end > at);
     let mut ranges: Vec<_> = within.map(|range| range.start.max(at) - at..range.end.min(end) - at).collect();
@@ -378,13 +387,13 @@ fn fit(line: &str, at: usize, ranges: &[Range<usize>], width: Option<usize>) -> 
 }
 
 /// Highlights the ranges of a line, and escapes control characters.
-fn mark(line: &str, ranges: &[Range<usize>], page: Page) -> TermText {
+fn highlight(line: &str, ranges: &[Range<usize>], page: TermPage) -> TermText {
     let mut out = TermText::new();
     let mut done = 0;
     for range in ranges {
         out.push(without_colours(&line[done..range.start]));
         // Matches are red, as in grep.
-        out.push(page.paint(Label::Error, without_colours(&line[range.clone()])));
+        out.push(page.paint(TextLabel::Error, without_colours(&line[range.clone()])));
         done = range.end;
     }
     out.push(without_colours(&line[done..]));

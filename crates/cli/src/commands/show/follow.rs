@@ -5,15 +5,15 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, SessionSelector, TurnSpan};
-use threadline_session::Outcome as CallOutcome;
+use threadline_session::ToolOutcome as CallOutcome;
 use threadline_store::SessionFile;
-use threadline_term::{render_end, render_items, render_running};
-use threadline_view::{Body, Filter, Item, Layout, TurnView};
+use threadline_term::{render_items, render_running, render_turn_summary};
+use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptItem, TurnView};
 
 use super::{ShowArgs, filter, style};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::ui::Answer;
+use crate::error::{CommandError, CommandOutcome};
+use crate::ui::OutputStream;
 
 /// Interval between two polls of a followed log.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -21,8 +21,8 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// After this time without a change, calls without a result are shown as running, and a turn as ended.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Shows a session, and then what is added to it.
-pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<Outcome, CommandError> {
+/// Shows a session, and then every change to it.
+pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<CommandOutcome, CommandError> {
     // Findings are not shown, and costs are counted when they are.
     let limits = LiveLimits { max_prompt: 0, ..LiveLimits::default() };
     let mut session = LiveSession::open(file.clone(), cx.app.prices()?, limits)
@@ -38,7 +38,7 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<O
             change = LiveChange::Changed;
             cx.ui.note("the log was replaced; showing it from its start");
         }
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         if change == LiveChange::Changed {
             changed_at = Instant::now();
             is_behind = match shown.update(&mut session, cx, args, &mut answer) {
@@ -50,7 +50,7 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<O
             shown.rest(&mut session, cx, args, &mut answer).map_err(live_error)?;
         }
         match answer.finish() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(CommandOutcome::Done),
             done => done?,
         }
         std::thread::sleep(INTERVAL);
@@ -100,13 +100,13 @@ struct Shown {
 }
 
 impl Shown {
-    /// Shows what was added. Reads the lines of new entries and of pending calls, no others.
+    /// Shows the added lines. Reads only the lines of new entries and of pending calls.
     fn update(
         &mut self,
         session: &mut LiveSession,
         cx: &Context,
         args: &ShowArgs,
-        answer: &mut Answer,
+        answer: &mut OutputStream,
     ) -> Result<(), LiveError> {
         let (selector, filter) = (SessionSelector::default(), filter(args));
         let (mut layout, mut turns) = self.changed_turns(session);
@@ -131,7 +131,8 @@ impl Shown {
         Ok(())
     }
 
-    /// The turns that changed, and the one that was the last, whose end may be shown; and the extents of all turns.
+    /// The turns that changed, and the one that was the last, whose end may be shown; and the extents of
+    /// all turns.
     fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(usize, usize)>) {
         let was_last = self.turns.len().saturating_sub(1);
         let mut turns = Vec::new();
@@ -151,7 +152,7 @@ impl Shown {
         selector: &SessionSelector,
         layout: &Layout,
         turn: usize,
-    ) -> Result<Vec<Item>, LiveError> {
+    ) -> Result<Vec<TranscriptItem>, LiveError> {
         let entries = &layout.turns[turn].entries;
         let log = session.log(selector)?.1;
         let is_pending = |idx: usize| self.pending_lines.contains(&log.entries()[idx].at().line_no);
@@ -167,7 +168,8 @@ impl Shown {
         }
         let read = session.read(selector, layout, &spans)?;
         let items = (0..spans.len()).flat_map(|span| read.items(layout, span));
-        let mut items: Vec<Item> = items.filter(|item| !self.items.contains(&item.anchor)).collect();
+        let mut items: Vec<TranscriptItem> =
+            items.filter(|item| !self.items.contains(&item.anchor)).collect();
         session.read_agents(&mut items)?;
         self.entries.extend(entries);
         Ok(items)
@@ -178,22 +180,22 @@ impl Shown {
         &mut self,
         mut turn: TurnView,
         is_last: bool,
-        filter: &Filter,
+        filter: &TranscriptFilter,
         cx: &Context,
         args: &ShowArgs,
-        answer: &mut Answer,
+        answer: &mut OutputStream,
     ) -> io::Result<()> {
         // A call of the last turn is shown together with its result.
-        let is_pending = |item: &Item| is_last && turn.open && is_without_result(item);
-        let (pending, fresh): (Vec<Item>, Vec<Item>) =
+        let is_pending = |item: &TranscriptItem| is_last && turn.open && is_without_result(item);
+        let (pending, fresh): (Vec<TranscriptItem>, Vec<TranscriptItem>) =
             std::mem::take(&mut turn.items).into_iter().partition(is_pending);
         self.items.extend(fresh.iter().map(|item| item.anchor.clone()));
         if is_last {
             self.pending_lines = pending.iter().map(|item| item.line_no).collect();
         }
-        let filtered = |items: Vec<Item>| {
+        let filtered = |items: Vec<TranscriptItem>| {
             let mut turn = TurnView { items, ..turn.clone() };
-            if filter.keep_of(&mut turn) { turn.items } else { Vec::new() }
+            if filter.keep_turn(&mut turn) { turn.items } else { Vec::new() }
         };
         let (pending, fresh) = (filtered(pending), filtered(fresh));
         if !fresh.is_empty() && turn.number > self.headed {
@@ -204,7 +206,7 @@ impl Shown {
         let text = render_items(&fresh, cx.ui.page(), &style(args));
         // Prose is set apart from tool calls.
         let is_prose =
-            fresh.first().is_some_and(|item| matches!(item.body, Body::Text(_) | Body::Input { .. }));
+            fresh.first().is_some_and(|item| matches!(item.body, ItemBody::Text(_) | ItemBody::Input { .. }));
         if self.is_tight && is_prose && !text.is_empty() {
             writeln!(answer)?;
         }
@@ -226,7 +228,7 @@ impl Shown {
         session: &mut LiveSession,
         cx: &Context,
         args: &ShowArgs,
-        answer: &mut Answer,
+        answer: &mut OutputStream,
     ) -> Result<(), LiveError> {
         let Some(mut turn) = self.last.take() else { return Ok(()) };
         for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
@@ -242,17 +244,17 @@ impl Shown {
     }
 
     /// Shows time and costs of a turn, once.
-    fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut Answer) -> io::Result<()> {
+    fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut OutputStream) -> io::Result<()> {
         if turn.spent.calls > 0 && (turn.number, turn.spent.calls) > self.ended {
             self.ended = (turn.number, turn.spent.calls);
-            answer.text(&render_end(turn, cx.ui.page()))?;
+            answer.text(&render_turn_summary(turn, cx.ui.page()))?;
         }
         Ok(())
     }
 }
 
-fn is_without_result(item: &Item) -> bool {
-    matches!(&item.body, Body::Call(call) if call.outcome == CallOutcome::Missing)
+fn is_without_result(item: &TranscriptItem) -> bool {
+    matches!(&item.body, ItemBody::Call(call) if call.outcome == CallOutcome::Missing)
 }
 
 fn live_error(error: LiveError) -> CommandError {

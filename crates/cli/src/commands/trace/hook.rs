@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use threadline_trace::{Diary, Exporter, HookInput, HookRun, Sender, States, run_hook};
-use threadline_usage::Book;
-use threadline_view::figure::plural;
+use threadline_trace::{Exporter, HookInput, HookLog, HookRun, HttpSender, StateDir, run_hook};
+use threadline_usage::PriceBook;
+use threadline_view::humanize::plural;
 
-use super::setup::{ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
+use super::config::{ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Send new turns; runs as a hook of Claude Code
 ///
@@ -25,73 +25,73 @@ pub(crate) struct HookArgs {
     timeout: f64,
 
     #[command(flatten)]
-    target: TargetArgs,
+    target: ReceiverArgs,
 
     #[command(flatten)]
-    shape: ShapeArgs,
+    shape: SpanArgs,
 }
 
 /// Maximum number of bytes read from stdin.
-const MOST_INPUT: u64 = 16 << 20;
+const MAX_INPUT: u64 = 16 << 20;
 
-pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<CommandOutcome, CommandError> {
     if io::stdin().is_terminal() {
         return Err(CommandError::new("`trace hook` is run by Claude Code, with JSON on stdin")
             .hint("install the hook: `threadline trace install`")
             .hint("send a session now: `threadline trace push last`"));
     }
     let root = state_root(cx)?;
-    let diary = Diary::open(&root);
+    let diary = HookLog::open(&root);
     let started = Instant::now();
     let timeout = Duration::try_from_secs_f64(args.timeout).unwrap_or(Duration::from_secs(10));
-    watch(timeout + Duration::from_secs(1), diary.clone());
-    let result = work(cx, args, &diary, started + timeout);
+    exit_after(timeout + Duration::from_secs(1), diary.clone());
+    let result = export_session(cx, args, &diary, started + timeout);
     let took = started.elapsed();
     if let Err(error) = &result {
-        note(&diary, "ERROR", error);
+        write_log(&diary, "ERROR", error);
     }
     if took > timeout {
-        note(&diary, "WARN", &format!("slow run: {:.1} s", took.as_secs_f64()));
+        write_log(&diary, "WARN", &format!("slow run: {:.1} s", took.as_secs_f64()));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Exits the process after the timeout, even if it is blocked. Undelivered turns stay unsent in the saved
 /// state.
-fn watch(timeout: Duration, diary: Diary) {
+fn exit_after(timeout: Duration, diary: HookLog) {
     std::thread::spawn(move || {
         std::thread::sleep(timeout);
-        note(&diary, "WARN", "deadline exceeded");
+        write_log(&diary, "WARN", "deadline exceeded");
         #[expect(clippy::exit, reason = "Claude Code waits for the hook")]
         std::process::exit(0);
     });
 }
 
-fn note(diary: &Diary, level: &str, text: &str) {
+fn write_log(diary: &HookLog, level: &str, text: &str) {
     // There is nowhere to report a failure.
     let _ = diary.write(Timestamp::now().as_millisecond(), level, text);
 }
 
-fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<(), String> {
+fn export_session(cx: &Context, args: &HookArgs, diary: &HookLog, until: Instant) -> Result<(), String> {
     let mut bytes = Vec::new();
-    io::stdin().lock().take(MOST_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    io::stdin().lock().take(MAX_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let input = HookInput::parse(&bytes).ok_or("stdin is not the JSON input of a hook")?;
-    let variables = Variables::read().map_err(|error| error.to_string())?;
-    let target = variables.target(&args.target).map_err(|error| error.to_string())?;
+    let variables = TraceVariables::read().map_err(|error| error.to_string())?;
+    let target = variables.receiver(&args.target).map_err(|error| error.to_string())?;
     // A mistake in the person's price list is no reason to send nothing.
     let prices = cx.app.prices().unwrap_or_else(|error| {
-        note(diary, "WARN", &format!("{error}; using the built-in prices"));
-        Arc::new(Book::embedded())
+        write_log(diary, "WARN", &format!("{error}; using the built-in prices"));
+        Arc::new(PriceBook::embedded())
     });
-    let wardrobe = Wardrobe::new(&args.shape, &variables, prices);
-    let states = States::open(&state_root(cx).map_err(|error| error.to_string())?, &target);
+    let wardrobe = SpanSettings::new(&args.shape, &variables, prices);
+    let states = StateDir::open(&state_root(cx).map_err(|error| error.to_string())?, &target);
     states.prepare(&target).map_err(|error| error.to_string())?;
-    let sender = Sender::new(target);
+    let sender = HttpSender::new(target);
     let exporter = Exporter {
-        shape: wardrobe.shape(sender.target().dialect),
+        shape: wardrobe.span_options(sender.target().dialect),
         receiver: &sender,
         states: Some(&states),
-        spools: true,
+        use_spool: true,
         tries: 2,
         until: Some(until),
         now: Timestamp::now().as_millisecond(),
@@ -99,7 +99,7 @@ fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<
     match run_hook(&input, &exporter, &states).map_err(|error| error.to_string())? {
         HookRun::Backoff(at) => {
             let at = Timestamp::from_millisecond(at).unwrap_or_default();
-            note(diary, "INFO", &format!("{}: backing off until {at:.0}", input.session_id));
+            write_log(diary, "INFO", &format!("{}: backing off until {at:.0}", input.session_id));
         }
         HookRun::Done(told) => {
             for told in told {
@@ -107,10 +107,10 @@ fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<
                     Ok(exported) if exported.spans > 0 => {
                         let turns = plural(exported.turns as u64, "turn");
                         let spans = plural(exported.spans, "span");
-                        note(diary, "INFO", &format!("{}: {turns}, {spans}", told.session));
+                        write_log(diary, "INFO", &format!("{}: {turns}, {spans}", told.session));
                         if let Some(complaint) = &exported.received.complaint {
                             let refused = plural(exported.received.refused, "span");
-                            note(
+                            write_log(
                                 diary,
                                 "WARN",
                                 &format!("{}: {refused} rejected: {complaint}", told.session),
@@ -118,7 +118,7 @@ fn work(cx: &Context, args: &HookArgs, diary: &Diary, until: Instant) -> Result<
                         }
                     }
                     Ok(_) => {}
-                    Err(error) => note(diary, "WARN", &format!("{}: {error}", told.session)),
+                    Err(error) => write_log(diary, "WARN", &format!("{}: {error}", told.session)),
                 }
             }
         }

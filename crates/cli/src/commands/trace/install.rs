@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use similar::TextDiff;
-use threadline_trace::{Change, install, uninstall};
+use threadline_trace::{SettingsChange, install, uninstall};
 use threadline_view::shell_word;
 
-use super::setup::{ContentName, PresetName, ProtocolName, Variables, key_file};
+use super::config::{ContentName, PresetName, ProtocolName, TraceVariables, key_file};
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Add the hook to Claude Code's settings
 ///
@@ -20,7 +20,7 @@ use crate::error::{CommandError, Outcome};
 pub(crate) struct InstallArgs {
     /// Settings file to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: Scope,
+    scope: SettingsScope,
 
     /// Write the change
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(crate) struct InstallArgs {
 pub(crate) struct UninstallArgs {
     /// Settings file to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: Scope,
+    scope: SettingsScope,
 
     /// Write the change
     #[arg(long)]
@@ -58,7 +58,7 @@ pub(crate) struct UninstallArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Scope {
+enum SettingsScope {
     /// Your settings for all projects: settings.json in Claude Code's folder
     User,
     /// Shared settings of the project: .claude/settings.json
@@ -69,24 +69,25 @@ enum Scope {
 
 /// The result of `install` or `uninstall`, as JSON.
 #[derive(Serialize)]
-struct Line<'a> {
+struct InstallObject<'a> {
     path: &'a Path,
     changed: bool,
     applied: bool,
     settings: Option<&'a str>,
 }
 
-pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<Outcome, CommandError> {
-    let path = path_of(cx, args.scope)?;
+pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, CommandError> {
+    let path = settings_path(cx, args.scope)?;
     let before = read(&path)?;
-    let change = install(before.as_deref(), &command(args)?).map_err(|error| odd(&path, &error))?;
-    let outcome = settle(cx, &path, before.as_deref(), &change, args.apply)?;
-    let target = super::setup::TargetArgs {
+    let change =
+        install(before.as_deref(), &hook_command(args)?).map_err(|error| settings_error(&path, &error))?;
+    let outcome = show_or_apply(cx, &path, before.as_deref(), &change, args.apply)?;
+    let target = super::config::ReceiverArgs {
         preset: args.preset,
         endpoint: args.endpoint.clone(),
         protocol: args.protocol,
     };
-    if let Err(error) = Variables::read()?.target(&target) {
+    if let Err(error) = TraceVariables::read()?.receiver(&target) {
         cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
         if let Some(file) = key_file() {
             cx.ui.note(&format!("put the keys into {} (mode 0600)", file.display()));
@@ -95,33 +96,33 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<Outcome, CommandEr
     Ok(outcome)
 }
 
-pub(crate) fn run_back(cx: &Context, args: &UninstallArgs) -> Result<Outcome, CommandError> {
-    let path = path_of(cx, args.scope)?;
+pub(crate) fn run_uninstall(cx: &Context, args: &UninstallArgs) -> Result<CommandOutcome, CommandError> {
+    let path = settings_path(cx, args.scope)?;
     let before = read(&path)?;
     let change = match &before {
-        Some(text) => uninstall(text).map_err(|error| odd(&path, &error))?,
-        None => Change::None,
+        Some(text) => uninstall(text).map_err(|error| settings_error(&path, &error))?,
+        None => SettingsChange::None,
     };
-    settle(cx, &path, before.as_deref(), &change, args.apply)
+    show_or_apply(cx, &path, before.as_deref(), &change, args.apply)
 }
 
 /// Shows a change, and applies it if `apply` is set.
-fn settle(
+fn show_or_apply(
     cx: &Context,
     path: &Path,
     before: Option<&str>,
-    change: &Change,
+    change: &SettingsChange,
     apply: bool,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     let after = match change {
-        Change::Write(after) => Some(&**after),
-        Change::None => before,
-        Change::Remove => None,
+        SettingsChange::Write(after) => Some(&**after),
+        SettingsChange::None => before,
+        SettingsChange::Remove => None,
     };
-    let changed = *change != Change::None;
-    let mut answer = cx.ui.answer();
+    let changed = *change != SettingsChange::None;
+    let mut answer = cx.ui.output();
     if cx.json {
-        answer.json(&Line { path, changed, applied: changed && apply, settings: after })?;
+        answer.json(&InstallObject { path, changed, applied: changed && apply, settings: after })?;
     } else if changed {
         writeln!(answer, "{}", path.display())?;
         let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
@@ -132,17 +133,17 @@ fn settle(
     answer.finish()?;
     if changed && apply {
         match after {
-            Some(after) => write(path, after)?,
+            Some(after) => replace_file(path, after)?,
             None => std::fs::remove_file(path)?,
         }
     } else if changed {
         cx.ui.note("dry run: nothing written; add --apply to write");
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Returns the command line of the hook, without keys.
-fn command(args: &InstallArgs) -> Result<String, CommandError> {
+fn hook_command(args: &InstallArgs) -> Result<String, CommandError> {
     let program = std::env::current_exe()?;
     let program =
         program.to_str().ok_or_else(|| CommandError::new("the path of this program is not valid UTF-8"))?;
@@ -172,9 +173,9 @@ fn command(args: &InstallArgs) -> Result<String, CommandError> {
     Ok(words.join(" "))
 }
 
-fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {
+fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandError> {
     Ok(match scope {
-        Scope::User => {
+        SettingsScope::User => {
             let home = cx
                 .store()
                 .homes()
@@ -182,8 +183,8 @@ fn path_of(cx: &Context, scope: Scope) -> Result<PathBuf, CommandError> {
                 .ok_or_else(|| CommandError::new("no Claude Code home found").hint("use --home DIR"))?;
             home.root().join("settings.json")
         }
-        Scope::Project => std::env::current_dir()?.join(".claude/settings.json"),
-        Scope::Local => std::env::current_dir()?.join(".claude/settings.local.json"),
+        SettingsScope::Project => std::env::current_dir()?.join(".claude/settings.json"),
+        SettingsScope::Local => std::env::current_dir()?.join(".claude/settings.local.json"),
     })
 }
 
@@ -195,12 +196,12 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
     }
 }
 
-fn odd(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
+fn settings_error(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
     CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
 }
 
 /// Replaces a file atomically, following links and keeping its permissions.
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+fn replace_file(path: &Path, text: &str) -> Result<(), CommandError> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = real.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;

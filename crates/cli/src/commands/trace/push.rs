@@ -9,13 +9,15 @@ use rayon::prelude::*;
 use serde::Serialize;
 use threadline_app::time::start_of;
 use threadline_store::{FolderAgents, SessionFile};
-use threadline_trace::{Collector, Dialect, ExportError, Exported, Exporter, Received, Sender, States};
-use threadline_view::figure::plural;
+use threadline_trace::{
+    DeliverySummary, Dialect, ExportError, ExportSummary, Exporter, HttpSender, SpanCollector, StateDir,
+};
+use threadline_view::humanize::plural;
 
-use super::setup::{PresetName, ShapeArgs, TargetArgs, Variables, Wardrobe, state_root};
+use super::config::{PresetName, ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
 use super::tree;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Send past sessions
 ///
@@ -48,52 +50,52 @@ pub(crate) struct PushArgs {
     dry_run: bool,
 
     #[command(flatten)]
-    target: TargetArgs,
+    target: ReceiverArgs,
 
     #[command(flatten)]
-    shape: ShapeArgs,
+    shape: SpanArgs,
 }
 
 /// A session that was not written to for this long is considered finished.
-pub(super) const LONG_IDLE: Duration = Duration::from_secs(60 * 60);
+pub(super) const FINISHED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of attempts per request.
-const TRIES: u32 = 6;
+const MAX_ATTEMPTS: u32 = 6;
 
-pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, CommandError> {
     let now = Timestamp::now();
-    let (files, unread) = sessions(cx, args, now)?;
+    let (files, unread) = select_sessions(cx, args, now)?;
     for problem in &unread {
         cx.ui.warn(problem);
     }
-    let variables = Variables::read()?;
-    let wardrobe = Wardrobe::new(&args.shape, &variables, cx.app.prices()?);
+    let variables = TraceVariables::read()?;
+    let wardrobe = SpanSettings::new(&args.shape, &variables, cx.app.prices()?);
     let outcome = if args.dry_run {
-        show(cx, args, &files, &variables, &wardrobe, now)?
+        show_spans(cx, args, &files, &variables, &wardrobe, now)?
     } else {
-        send(cx, args, &files, &variables, &wardrobe, now)?
+        send_sessions(cx, args, &files, &variables, &wardrobe, now)?
     };
-    Ok(if unread.is_empty() { outcome } else { Outcome::Partly })
+    Ok(if unread.is_empty() { outcome } else { CommandOutcome::Partial })
 }
 
 /// A session, and whether its last turn is considered finished.
-type Asked = (SessionFile, bool);
+type SelectedSession = (SessionFile, bool);
 
 /// Returns the selected sessions, oldest first, and the errors of folders that could not be read.
-fn sessions(
+fn select_sessions(
     cx: &Context,
     args: &PushArgs,
     now: Timestamp,
-) -> Result<(Vec<Asked>, Vec<String>), CommandError> {
+) -> Result<(Vec<SelectedSession>, Vec<String>), CommandError> {
     let mut unread = Vec::new();
     let found = if args.all {
         let listing = cx.store().sessions();
-        unread.extend(listing.unread.iter().map(ToString::to_string));
+        unread.extend(listing.errors.iter().map(ToString::to_string));
         listing.found
     } else {
         args.sessions.iter().map(|needle| cx.app.find(needle)).collect::<Result<_, _>>()?
     };
-    let zone = crate::env::zone();
+    let zone = crate::env::time_zone();
     let now_here = now.to_zoned(zone);
     let since = args.since.as_deref().map(|text| start_of(text, &now_here)).transpose()?;
     let mut sessions = Vec::new();
@@ -102,7 +104,7 @@ fn sessions(
         let idle = SystemTime::from(now).duration_since(written).unwrap_or_default();
         let written = Timestamp::try_from(written).map_or(i64::MIN, Timestamp::as_millisecond);
         if since.is_none_or(|since| since <= written) {
-            sessions.push((written, file, args.unfinished || idle > LONG_IDLE));
+            sessions.push((written, file, args.unfinished || idle > FINISHED_AFTER));
         }
     }
     // A fork is usually newer than its original.
@@ -111,50 +113,50 @@ fn sessions(
 }
 
 /// Prints the spans that would be sent.
-fn show(
+fn show_spans(
     cx: &Context,
     args: &PushArgs,
-    files: &[Asked],
-    variables: &Variables,
-    wardrobe: &Wardrobe,
+    files: &[SelectedSession],
+    variables: &TraceVariables,
+    wardrobe: &SpanSettings,
     now: Timestamp,
-) -> Result<Outcome, CommandError> {
+) -> Result<CommandOutcome, CommandError> {
     // Nothing is sent, so no receiver needs to be configured.
-    let dialect = match (args.target.preset, variables.target(&args.target)) {
+    let dialect = match (args.target.preset, variables.receiver(&args.target)) {
         (Some(PresetName::Langfuse), _) => Dialect::Langfuse,
         (_, Ok(target)) => target.dialect,
         _ => Dialect::GenAi,
     };
-    let folders = Folders::of(files);
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let folders = AgentFolders::of(files);
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for (file, is_over) in files {
-        let collector = Collector::default();
+        let collector = SpanCollector::default();
         let exporter = Exporter {
-            shape: wardrobe.shape(dialect),
+            shape: wardrobe.span_options(dialect),
             receiver: &collector,
             states: None,
-            spools: false,
+            use_spool: false,
             tries: 1,
             until: None,
             now: now.as_millisecond(),
         };
-        exporter.session(file, folders.agents(file), *is_over).map_err(|error| could_not(file, &error))?;
+        exporter.session(file, folders.agents(file), *is_over).map_err(|error| export_error(file, &error))?;
         let spans = collector.take();
         if cx.json {
             for span in &spans {
-                answer.json(&tree::SpanLine::of(&file.id, span))?;
+                answer.json(&tree::SpanObject::of(&file.id, span))?;
             }
         } else {
             answer.text(&tree::render(&file.id, &spans))?;
         }
     }
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The result of one session, as JSON.
 #[derive(Serialize)]
-struct Line<'a> {
+struct PushObject<'a> {
     session: &'a str,
     path: &'a PathBuf,
     turns: usize,
@@ -165,40 +167,40 @@ struct Line<'a> {
     error: Option<String>,
 }
 
-fn send(
+fn send_sessions(
     cx: &Context,
     args: &PushArgs,
-    files: &[Asked],
-    variables: &Variables,
-    wardrobe: &Wardrobe,
+    files: &[SelectedSession],
+    variables: &TraceVariables,
+    wardrobe: &SpanSettings,
     now: Timestamp,
-) -> Result<Outcome, CommandError> {
-    let target = variables.target(&args.target)?;
-    let states = States::open(&state_root(cx)?, &target);
+) -> Result<CommandOutcome, CommandError> {
+    let target = variables.receiver(&args.target)?;
+    let states = StateDir::open(&state_root(cx)?, &target);
     states.prepare(&target)?;
-    let sender = Sender::new(target);
+    let sender = HttpSender::new(target);
     let exporter = Exporter {
-        shape: wardrobe.shape(sender.target().dialect),
+        shape: wardrobe.span_options(sender.target().dialect),
         receiver: &sender,
         states: Some(&states),
-        spools: false,
-        tries: TRIES,
+        use_spool: false,
+        tries: MAX_ATTEMPTS,
         until: None,
         now: now.as_millisecond(),
     };
-    let folders = Folders::of(files);
+    let folders = AgentFolders::of(files);
     let progress = cx.ui.progress("sent", files.len());
     // A delivery error (wrong keys or address) concerns all sessions, so the remaining ones are skipped.
     let stop: Mutex<Option<String>> = Mutex::new(None);
     let stopped = || stop.lock().map_or_else(|stop| stop.into_inner().clone(), |stop| stop.clone());
-    let results: Vec<Option<Result<Exported, ExportError>>> = files
+    let results: Vec<Option<Result<ExportSummary, ExportError>>> = files
         .par_iter()
         .map(|(file, is_over)| {
             if stopped().is_some() {
                 return None;
             }
             if args.again {
-                forget(&states, file);
+                reset_state(&states, file);
             }
             let result = exporter.session(file, folders.agents(file), *is_over);
             if let Err(ExportError::Undelivered(error)) = &result
@@ -215,8 +217,8 @@ fn send(
 }
 
 /// Resets the saved state of a session, so that all of it is sent again.
-fn forget(states: &States, file: &SessionFile) {
-    let key = States::key(file);
+fn reset_state(states: &StateDir, file: &SessionFile) {
+    let key = StateDir::key(file);
     let mut state = states.load(&key);
     state.forget();
     // If the state cannot be saved, sending reports the error.
@@ -225,14 +227,14 @@ fn forget(states: &States, file: &SessionFile) {
 
 fn report(
     cx: &Context,
-    files: &[Asked],
-    results: &[Option<Result<Exported, ExportError>>],
-) -> Result<Outcome, CommandError> {
-    let mut answer = cx.ui.answer();
-    let mut total = Exported::default();
+    files: &[SelectedSession],
+    results: &[Option<Result<ExportSummary, ExportError>>],
+) -> Result<CommandOutcome, CommandError> {
+    let mut answer = cx.ui.output();
+    let mut total = ExportSummary::default();
     let (mut sent, mut failed, mut untried) = (0, 0, 0);
     for ((file, _), result) in files.iter().zip(results) {
-        let nothing = Exported::default();
+        let nothing = ExportSummary::default();
         let (exported, error) = match result {
             None => {
                 untried += 1;
@@ -242,7 +244,7 @@ fn report(
             Some(Err(error)) => (&nothing, Some(error.to_string())),
         };
         if cx.json {
-            answer.json(&Line {
+            answer.json(&PushObject {
                 session: &file.id,
                 path: &file.path,
                 turns: exported.turns,
@@ -264,7 +266,7 @@ fn report(
         total.spans += exported.spans;
         total.received.add(exported.received.clone());
     }
-    let Received { requests, refused, complaint, .. } = &total.received;
+    let DeliverySummary { requests, refused, complaint, .. } = &total.received;
     if !cx.json {
         let unchanged = files.len() - sent - failed - untried;
         writeln!(
@@ -288,18 +290,18 @@ fn report(
         let untried = plural(untried as u64, "session");
         cx.ui.warn(&format!("{untried} not attempted; run the same command to continue"));
     }
-    Ok(if failed + untried > 0 || *refused > 0 { Outcome::Partly } else { Outcome::Done })
+    Ok(if failed + untried > 0 || *refused > 0 { CommandOutcome::Partial } else { CommandOutcome::Done })
 }
 
-fn could_not(file: &SessionFile, error: &ExportError) -> CommandError {
+fn export_error(file: &SessionFile, error: &ExportError) -> CommandError {
     CommandError::new(format!("{}: {error}", file.path.display()))
 }
 
 /// The sub-agent files next to sessions, by folder. Each folder is read once.
-struct Folders(std::collections::HashMap<PathBuf, FolderAgents>);
+struct AgentFolders(std::collections::HashMap<PathBuf, FolderAgents>);
 
-impl Folders {
-    fn of(files: &[Asked]) -> Self {
+impl AgentFolders {
+    fn of(files: &[SelectedSession]) -> Self {
         let mut folders: Vec<PathBuf> =
             files.iter().filter_map(|(file, _)| file.path.parent().map(PathBuf::from)).collect();
         folders.sort();

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use threadline_term::{Align, Column, TermText, table};
-use threadline_trace::{Diary, State, States};
-use threadline_view::figure::{bytes, plural};
+use threadline_term::{ColumnAlign, TableColumn, TermText, table};
+use threadline_trace::{ExportState, HookLog, StateDir};
+use threadline_view::humanize::{bytes, plural};
 
-use super::setup::state_root;
+use super::config::state_root;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Show sent, pending and failed spans
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct StatusArgs {
 
 /// The state of a session for one receiver, as JSON.
 #[derive(Serialize)]
-struct Line {
+struct SessionStatusObject {
     receiver: String,
     session: String,
     path: PathBuf,
@@ -36,8 +36,8 @@ struct Line {
     sent_at: Option<String>,
 }
 
-impl Line {
-    fn of(receiver: &str, state: State) -> Self {
+impl SessionStatusObject {
+    fn of(receiver: &str, state: ExportState) -> Self {
         let size = std::fs::metadata(&state.path).map_or(0, |metadata| metadata.len());
         let read = state.mark().map_or(0, |mark| mark.at.byte_offset);
         Self {
@@ -69,14 +69,14 @@ impl Line {
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, CommandError> {
     let root = state_root(cx)?;
-    let mut answer = if cx.json { cx.ui.answer() } else { cx.ui.long_answer() };
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     let mut has_errors = false;
-    for states in States::all(&root) {
+    for states in StateDir::all(&root) {
         let receiver = states.receiver().unwrap_or_default();
-        let lines: Vec<Line> =
-            states.sessions().into_iter().map(|state| Line::of(&receiver, state)).collect();
+        let lines: Vec<SessionStatusObject> =
+            states.sessions().into_iter().map(|state| SessionStatusObject::of(&receiver, state)).collect();
         has_errors |= lines.iter().any(|line| line.error.is_some());
         if cx.json {
             for line in &lines {
@@ -91,7 +91,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
         answer.text(&render(cx, &lines, args.all))?;
     }
     if !cx.json {
-        let diary = Diary::open(&root);
+        let diary = HookLog::open(&root);
         let tail = diary.tail(5);
         if !tail.is_empty() {
             writeln!(answer, "\n{}:", diary.path().display())?;
@@ -101,27 +101,27 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<Outcome, CommandErr
         }
     }
     answer.finish()?;
-    if States::all(&root).is_empty() {
+    if StateDir::all(&root).is_empty() {
         cx.ui.note("nothing sent yet");
         cx.ui.note("hint: send a session: `threadline trace push last`");
         cx.ui.note("hint: send every new turn: `threadline trace install`");
     }
-    Ok(if has_errors { Outcome::No } else { Outcome::Done })
+    Ok(if has_errors { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 
-fn render(cx: &Context, lines: &[Line], all: bool) -> TermText {
-    let shown: Vec<&Line> = lines.iter().filter(|line| all || line.is_notable()).collect();
+fn render(cx: &Context, lines: &[SessionStatusObject], all: bool) -> TermText {
+    let shown: Vec<&SessionStatusObject> = lines.iter().filter(|line| all || line.is_notable()).collect();
     if shown.is_empty() {
         return TermText::new();
     }
     let columns = [
-        Column { name: "session", align: Align::Left, gives_way: false },
-        Column { name: "turns", align: Align::Right, gives_way: false },
-        Column { name: "spans", align: Align::Right, gives_way: false },
-        Column { name: "pending", align: Align::Left, gives_way: false },
-        Column { name: "error", align: Align::Left, gives_way: true },
+        TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: false },
+        TableColumn { name: "turns", align: ColumnAlign::Right, can_shrink: false },
+        TableColumn { name: "spans", align: ColumnAlign::Right, can_shrink: false },
+        TableColumn { name: "pending", align: ColumnAlign::Left, can_shrink: false },
+        TableColumn { name: "error", align: ColumnAlign::Left, can_shrink: true },
     ];
-    let row = |line: &&Line| {
+    let row = |line: &&SessionStatusObject| {
         let mut waiting = Vec::new();
         if line.pending_spans > 0 {
             waiting.push(plural(line.pending_spans, "span"));

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use threadline_term::{TermText, text};
-use threadline_trace::{Span, SpanId, SpanKind};
+use threadline_trace::{SpanId, SpanKind, TraceSpan};
 use threadline_usage::Money;
-use threadline_view::figure::plural;
+use threadline_view::humanize::plural;
 
 /// A span, as JSON.
 #[derive(Serialize)]
-pub(super) struct SpanLine<'a> {
+pub(super) struct SpanObject<'a> {
     session: &'a str,
     trace: String,
     span: String,
@@ -23,20 +23,20 @@ pub(super) struct SpanLine<'a> {
     ended_at: Option<String>,
     error: Option<&'a str>,
     events: Vec<&'static str>,
-    tokens: Option<Tokens>,
+    tokens: Option<SpanTokens>,
     cost: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Tokens {
+struct SpanTokens {
     input: u64,
     output: u64,
     cache_read: u64,
     cache_write: u64,
 }
 
-impl<'a> SpanLine<'a> {
-    pub(super) fn of(session: &'a str, span: &'a Span) -> Self {
+impl<'a> SpanObject<'a> {
+    pub(super) fn of(session: &'a str, span: &'a TraceSpan) -> Self {
         let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
         Self {
             session,
@@ -49,21 +49,21 @@ impl<'a> SpanLine<'a> {
             ended_at: at(span.end),
             error: span.error.as_deref(),
             events: span.events.iter().map(|event| event.name).collect(),
-            tokens: span.used.map(|(used, _)| Tokens {
+            tokens: span.usage.map(|(used, _)| SpanTokens {
                 input: used.input,
                 output: used.output,
                 cache_read: used.cache_read,
                 cache_write: used.cache_write(),
             }),
-            cost: span.used.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
+            cost: span.usage.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
         }
     }
 }
 
 /// Renders the spans of a session as a tree, with totals.
-pub(super) fn render(session: &str, spans: &[Span]) -> TermText {
+pub(super) fn render(session: &str, spans: &[TraceSpan]) -> TermText {
     let mut out = text!("{session}\n");
-    let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+    let mut below: HashMap<SpanId, Vec<&TraceSpan>> = HashMap::new();
     for span in spans {
         if let Some(parent) = span.parent {
             below.entry(parent).or_default().push(span);
@@ -72,19 +72,25 @@ pub(super) fn render(session: &str, spans: &[Span]) -> TermText {
     let is_known = |id: SpanId| spans.iter().any(|span| span.id == id);
     let roots = spans.iter().filter(|span| span.parent.is_none_or(|parent| !is_known(parent)));
     for root in roots {
-        branch(root, &below, "  ", "  ", &mut out);
+        render_span(root, &below, "  ", "  ", &mut out);
     }
-    let cost: Money = spans.iter().filter_map(|span| span.used?.1).sum();
+    let cost: Money = spans.iter().filter_map(|span| span.usage?.1).sum();
     let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
     let (turns, spans) = (plural(turns as u64, "turn"), plural(spans.len() as u64, "span"));
     let _ = writeln!(out, "  {turns}, {spans}, {}", cost.short());
     out
 }
 
-fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &str, out: &mut TermText) {
+fn render_span(
+    span: &TraceSpan,
+    below: &HashMap<SpanId, Vec<&TraceSpan>>,
+    first: &str,
+    rest: &str,
+    out: &mut TermText,
+) {
     let seconds = (span.end - span.start) as f64 / 1000.0;
     let _ = write!(out, "{first}{}  {seconds:.1} s", span.name);
-    if let Some((used, cost)) = span.used {
+    if let Some((used, cost)) = span.usage {
         let _ = write!(out, "  {} in {} out", used.context(), used.output);
         if let Some(cost) = cost {
             let _ = write!(out, "  {}", cost.short());
@@ -102,6 +108,6 @@ fn branch(span: &Span, below: &HashMap<SpanId, Vec<&Span>>, first: &str, rest: &
     let children = below.get(&span.id).map(|children| &children[..]).unwrap_or_default();
     for (i, child) in children.iter().enumerate() {
         let (mark, bar) = if i + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        branch(child, below, &format!("{rest}{mark}"), &format!("{rest}{bar}"), out);
+        render_span(child, below, &format!("{rest}{mark}"), &format!("{rest}{bar}"), out);
     }
 }

@@ -5,20 +5,21 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_app::{UsageRead, prices_note, usage_notes, window_resets};
-use threadline_term::{Align, Column, Label, TermText, table, text, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_usage::{
-    Book, By, Calls, Explained, Group, GroupKey, Groups, Money, Totals, Verdict, Window, reconcile, windows,
+    CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
+    RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
 };
-use threadline_view::figure::{count, plural};
+use threadline_view::humanize::{count, plural};
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
 
 use crate::context::Context;
 use crate::error::CommandError;
 
 /// Options of the output.
-pub(super) struct Report<'a> {
+pub(super) struct UsageReport<'a> {
     pub(super) cx: &'a Context,
-    pub(super) book: &'a Book,
+    pub(super) book: &'a PriceBook,
     pub(super) zone: &'a TimeZone,
     /// The current time, in milliseconds since 1970.
     pub(super) now: i64,
@@ -49,11 +50,16 @@ struct AccountObject<'a> {
     cost_usd: Option<Box<RawValue>>,
 }
 
-impl Report<'_> {
+impl UsageReport<'_> {
     /// Writes the groups. Returns whether there are any.
-    pub(super) fn groups(&self, calls: &Calls, by: By, groups: &Groups) -> Result<bool, CommandError> {
+    pub(super) fn groups(
+        &self,
+        calls: &ModelCalls,
+        by: GroupBy,
+        groups: &CallGroups,
+    ) -> Result<bool, CommandError> {
         let mut answer =
-            if self.cx.json || self.csv { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+            if self.cx.json || self.csv { self.cx.ui.output() } else { self.cx.ui.paged_output() };
         if self.cx.json {
             let inherited = calls.inherited();
             for group in &groups.groups {
@@ -68,30 +74,34 @@ impl Report<'_> {
         Ok(!groups.groups.is_empty())
     }
 
-    fn table(&self, by: By, groups: &Groups) -> TermText {
-        let text = |name: &'static str, gives_way: bool| Column { name, align: Align::Left, gives_way };
-        let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
-        let mut columns: Vec<Column> = names(by).iter().map(|name| text(name, true)).collect();
+    fn table(&self, by: GroupBy, groups: &CallGroups) -> TermText {
+        let text = |name: &'static str, gives_way: bool| TableColumn {
+            name,
+            align: ColumnAlign::Left,
+            can_shrink: gives_way,
+        };
+        let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+        let mut columns: Vec<TableColumn> = key_columns(by).iter().map(|name| text(name, true)).collect();
         // The figures of a call are divided among the tools that it used, so the number of uses is a separate
         // column.
-        let uses = |totals: &Totals| (by == By::Tool).then(|| count(totals.tool_calls));
-        columns.extend((by == By::Tool).then(|| number("uses")));
+        let uses = |totals: &UsageTotals| (by == GroupBy::Tool).then(|| count(totals.tool_calls));
+        columns.extend((by == GroupBy::Tool).then(|| number("uses")));
         columns.extend(["calls", "input", "output", "cache read", "cache write", "cost"].map(number));
         columns.push(text("", false));
         let largest =
-            groups.groups.iter().map(|group| weight(&group.totals, &groups.total)).fold(0.0, f64::max);
+            groups.groups.iter().map(|group| bar_weight(&group.totals, &groups.total)).fold(0.0, f64::max);
         let mut rows: Vec<Vec<String>> = Vec::new();
         for group in &groups.groups {
-            let mut row: Vec<String> = cells(&group.key).map(|cell| visible(cell).into_owned()).collect();
+            let mut row: Vec<String> = key_cells(&group.key).map(|cell| visible(cell).into_owned()).collect();
             row.extend(uses(&group.totals));
-            row.extend(figures(&group.totals));
-            row.push(bar(weight(&group.totals, &groups.total), largest));
+            row.extend(total_cells(&group.totals));
+            row.push(bar(bar_weight(&group.totals, &groups.total), largest));
             rows.push(row);
         }
-        let mut total = vec![String::new(); names(by).len()];
+        let mut total = vec![String::new(); key_columns(by).len()];
         "total".clone_into(&mut total[0]);
         total.extend(uses(&groups.total));
-        total.extend(figures(&groups.total));
+        total.extend(total_cells(&groups.total));
         rows.push(total);
         table(self.cx.ui.page(), &columns, &rows)
     }
@@ -99,7 +109,7 @@ impl Report<'_> {
     /// Writes the five-hour windows. Returns whether there are any.
     pub(super) fn windows(
         &self,
-        calls: &Calls,
+        calls: &ModelCalls,
         keep: impl Fn(Option<i64>, &str) -> bool,
     ) -> Result<bool, CommandError> {
         let resets = window_resets(calls, self.zone);
@@ -110,22 +120,22 @@ impl Report<'_> {
             self.cx.ui.note(&format!("{calls} without a timestamp, not in any window"));
         }
         if self.cx.json {
-            let mut answer = self.cx.ui.answer();
+            let mut answer = self.cx.ui.output();
             for window in &windows {
                 answer.json(&WindowObject::new(window, self.now))?;
             }
             answer.finish()?;
         } else if !windows.is_empty() {
-            let mut answer = self.cx.ui.long_answer();
+            let mut answer = self.cx.ui.paged_output();
             answer.text(&self.window_table(&windows))?;
             answer.finish()?;
         }
         Ok(!windows.is_empty())
     }
 
-    fn window_table(&self, windows: &[Window]) -> TermText {
-        let text = |name: &'static str| Column { name, align: Align::Left, gives_way: false };
-        let number = |name: &'static str| Column { name, align: Align::Right, gives_way: false };
+    fn window_table(&self, windows: &[LimitWindow]) -> TermText {
+        let text = |name: &'static str| TableColumn { name, align: ColumnAlign::Left, can_shrink: false };
+        let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
         let mut columns = vec![text("from"), text("to"), text("end")];
         columns.extend(
             ["calls", "input", "output", "cache read", "cache write", "cost", "per hour"].map(number),
@@ -140,7 +150,7 @@ impl Report<'_> {
             .map(|window| {
                 let end = if window.stated { "stated" } else { "estimate" };
                 let mut row = vec![local(window.start), local(window.end), end.to_owned()];
-                row.extend(figures(&window.totals));
+                row.extend(total_cells(&window.totals));
                 row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
                 let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
                 row.push(match (window.is_active(self.now), projected) {
@@ -157,12 +167,12 @@ impl Report<'_> {
     /// Writes every record. Returns whether there are any.
     pub(super) fn explain(
         &self,
-        calls: &Calls,
+        calls: &ModelCalls,
         marked: Option<&[bool]>,
         keep: impl Fn(Option<i64>, &str) -> bool,
     ) -> Result<bool, CommandError> {
-        let records = calls.explain_some(self.book, marked, keep);
-        let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+        let records = calls.explain_marked(self.book, marked, keep);
+        let mut answer = if self.cx.json { self.cx.ui.output() } else { self.cx.ui.paged_output() };
         let page = self.cx.ui.page();
         let mut last = None;
         for record in &records {
@@ -171,13 +181,13 @@ impl Report<'_> {
                 continue;
             }
             if last != Some(&record.path) {
-                writeln!(answer, "{}", page.paint(Label::Title, visible(&record.path)))?;
+                writeln!(answer, "{}", page.paint(TextLabel::Title, visible(&record.path)))?;
                 last = Some(&record.path);
             }
             writeln!(answer, "{}", record_line(page, record))?;
         }
         answer.finish()?;
-        let n_counted = records.iter().filter(|record| record.verdict == Verdict::Counted).count();
+        let n_counted = records.iter().filter(|record| record.verdict == RecordVerdict::Counted).count();
         let cost: Money = records.iter().filter_map(|record| record.cost).sum();
         self.cx.ui.note(&format!(
             "{} counted, {} not counted; {}",
@@ -189,9 +199,13 @@ impl Report<'_> {
     }
 
     /// Writes our figures next to those of Claude Code. Returns whether any session has both.
-    pub(super) fn reconcile(&self, calls: &Calls, keep: impl Fn(&str) -> bool) -> Result<bool, CommandError> {
+    pub(super) fn reconcile(
+        &self,
+        calls: &ModelCalls,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<bool, CommandError> {
         let sessions = reconcile(calls, self.book, keep);
-        let mut answer = if self.cx.json { self.cx.ui.answer() } else { self.cx.ui.long_answer() };
+        let mut answer = if self.cx.json { self.cx.ui.output() } else { self.cx.ui.paged_output() };
         for session in &sessions {
             let difference = session.theirs.cost - session.ours.cost;
             if self.cx.json {
@@ -216,7 +230,7 @@ impl Report<'_> {
                 continue;
             }
             let page = self.cx.ui.page();
-            writeln!(answer, "{}", page.paint(Label::Title, visible(&session.session)))?;
+            writeln!(answer, "{}", page.paint(TextLabel::Title, visible(&session.session)))?;
             let (ours, theirs) = (session.ours.cost.short(), session.theirs.cost.short());
             writeln!(answer, "  threadline {ours}, Claude Code {theirs}, difference {}", difference.short())?;
             for reason in &session.reasons {
@@ -231,7 +245,7 @@ impl Report<'_> {
     }
 
     /// Writes notes on the figures, and warnings about logs that could not be read.
-    pub(super) fn notes(&self, read: &UsageRead, total: &Totals) {
+    pub(super) fn write_notes(&self, read: &UsageRead, total: &UsageTotals) {
         let ui = &self.cx.ui;
         for note in usage_notes(&read.calls, total) {
             ui.note(&note);
@@ -249,41 +263,41 @@ impl Report<'_> {
 }
 
 /// Returns the names of the columns of a group's key.
-fn names(by: By) -> &'static [&'static str] {
+fn key_columns(by: GroupBy) -> &'static [&'static str] {
     match by {
-        By::Day => &["day"],
-        By::Week => &["week"],
-        By::Month => &["month"],
-        By::Session => &["session", "project"],
-        By::Project => &["project"],
-        By::Model => &["model"],
-        By::Tool => &["tool"],
-        By::Branch => &["project", "branch"],
+        GroupBy::Day => &["day"],
+        GroupBy::Week => &["week"],
+        GroupBy::Month => &["month"],
+        GroupBy::Session => &["session", "project"],
+        GroupBy::Project => &["project"],
+        GroupBy::Model => &["model"],
+        GroupBy::Tool => &["tool"],
+        GroupBy::Branch => &["project", "branch"],
     }
 }
 
 /// Returns the cells of a group's key.
-fn cells(key: &GroupKey) -> impl Iterator<Item = &str> {
+fn key_cells(key: &CallGroupKey) -> impl Iterator<Item = &str> {
     let (first, second): (&str, Option<&str>) = match key {
-        GroupKey::Day(name)
-        | GroupKey::Week(name)
-        | GroupKey::Month(name)
-        | GroupKey::Project(name)
-        | GroupKey::Model(name)
-        | GroupKey::Tool(name) => (name, None),
-        GroupKey::Session { session, project } => (session, Some(project)),
-        GroupKey::Branch { project, branch } => (project, Some(branch)),
+        CallGroupKey::Day(name)
+        | CallGroupKey::Week(name)
+        | CallGroupKey::Month(name)
+        | CallGroupKey::Project(name)
+        | CallGroupKey::Model(name)
+        | CallGroupKey::Tool(name) => (name, None),
+        CallGroupKey::Session { session, project } => (session, Some(project)),
+        CallGroupKey::Branch { project, branch } => (project, Some(branch)),
     };
     [Some(first), second].into_iter().flatten()
 }
 
 /// Returns whether one of the cells of a group's key is `name`.
-pub(super) fn is_named(key: &GroupKey, name: &str) -> bool {
-    cells(key).any(|cell| cell == name)
+pub(super) fn is_named(key: &CallGroupKey, name: &str) -> bool {
+    key_cells(key).any(|cell| cell == name)
 }
 
 /// Returns the cells of totals.
-fn figures(totals: &Totals) -> [String; 6] {
+fn total_cells(totals: &UsageTotals) -> [String; 6] {
     let cost = match totals.unpriced_calls == totals.calls && totals.calls > 0 && totals.cost == Money::ZERO {
         true => "–".to_owned(),
         false => totals.cost.short(),
@@ -300,7 +314,7 @@ fn figures(totals: &Totals) -> [String; 6] {
 }
 
 /// Returns the weight of a group's bar: its cost, or its tokens if nothing has a cost.
-fn weight(totals: &Totals, whole: &Totals) -> f64 {
+fn bar_weight(totals: &UsageTotals, whole: &UsageTotals) -> f64 {
     if whole.cost > Money::ZERO { totals.cost.to_f64() } else { totals.tokens.total() as f64 }
 }
 
@@ -311,7 +325,7 @@ fn bar(weight: f64, largest: f64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-fn record_line(page: threadline_term::Page, record: &Explained) -> TermText {
+fn record_line(page: threadline_term::TermPage, record: &RecordExplanation) -> TermText {
     let model = visible(record.model.as_deref().unwrap_or("–"));
     let id = visible(record.message_id.as_deref().unwrap_or("–"));
     let tokens = record.tokens;
@@ -327,20 +341,20 @@ fn record_line(page: threadline_term::Page, record: &Explained) -> TermText {
         ));
     }
     match &record.verdict {
-        Verdict::Counted => {
+        RecordVerdict::Counted => {
             let cost = record.cost.map_or_else(|| "no price".to_owned(), Money::short);
             text!("{line}  counted, {cost}")
         }
-        Verdict::Rejected(reason) => {
+        RecordVerdict::Rejected(reason) => {
             let reason = format!("not counted: {}", visible(&reason.to_string()));
-            text!("{line}  {}", page.paint(Label::Dim, &reason))
+            text!("{line}  {}", page.paint(TextLabel::Dim, &reason))
         }
     }
 }
 
 /// Formats the groups as comma-separated values, with a header line.
-fn csv(by: By, groups: &[Group]) -> String {
-    let mut out = names(by).join(",");
+fn csv(by: GroupBy, groups: &[CallGroup]) -> String {
+    let mut out = key_columns(by).join(",");
     out.push_str(
         ",calls,input_tokens,output_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,\
          web_searches,cost_usd,unpriced_models\n",
@@ -357,7 +371,7 @@ fn csv(by: By, groups: &[Group]) -> String {
             tokens.cache_write_1h,
             totals.web_searches,
         ];
-        let cells = cells(&group.key).map(csv_cell);
+        let cells = key_cells(&group.key).map(csv_cell);
         let cells = cells.chain(numbers.iter().map(ToString::to_string));
         let cells = cells.chain([totals.cost.to_string(), csv_cell(&unpriced.join(";"))]);
         out.push_str(&cells.collect::<Vec<_>>().join(","));

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use threadline_app::UsageLogs;
 use threadline_store::SessionFile;
-use threadline_usage::{By, Groups, Wants};
+use threadline_usage::{CallGroups, GroupBy, ScanOptions};
 
 use super::Pricing;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
 /// Print one line for Claude Code's status line, from its JSON on stdin
 ///
@@ -24,7 +24,7 @@ pub(crate) struct StatuslineArgs {
     pricing: Pricing,
 }
 
-pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, CommandError> {
+pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<CommandOutcome, CommandError> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     let status: Value = serde_json::from_str(&text).map_err(|error| {
@@ -44,11 +44,12 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
     if let Some(path) = transcript {
         logs.append(UsageLogs::of_session(&SessionFile::at(path)));
     }
-    let read = logs.unique().read(Wants::default(), &|| ());
+    let read = logs.unique().read(ScanOptions::default(), &|| ());
     let session = text_at(&status, "/session_id").unwrap_or_default();
-    let of_session = Groups::of(&read.calls, By::Day, &book, &zone, |_, id| id == session).total;
+    let of_session = CallGroups::of(&read.calls, GroupBy::Day, &book, &zone, |_, id| id == session).total;
     let of_today =
-        Groups::of(&read.calls, By::Day, &book, &zone, |at, _| at.is_some_and(|at| at >= midnight)).total;
+        CallGroups::of(&read.calls, GroupBy::Day, &book, &zone, |at, _| at.is_some_and(|at| at >= midnight))
+            .total;
 
     let model =
         text_at(&status, "/model/display_name").or_else(|| text_at(&status, "/model/id")).unwrap_or("?");
@@ -57,20 +58,20 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<Outcome, Comman
     let _ = write!(line, " · today {}", of_today.cost.short());
     let last = read.calls.iter().filter(|call| call.session == session && call.agent.is_none());
     let last = last.max_by_key(|call| call.at).map(|call| call.tokens.context());
-    if let Some(context) = context(&status, last) {
+    if let Some(context) = context_usage(&status, last) {
         let _ = write!(line, " · context {context}");
     }
     if of_session.unpriced_calls + of_today.unpriced_calls > 0 {
         line.push_str(" · some models unpriced");
     }
-    let mut answer = cx.ui.answer();
+    let mut answer = cx.ui.output();
     writeln!(answer, "{line}")?;
     answer.finish()?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Returns how full the context is, from Claude Code's figures or else from the last call.
-fn context(status: &Value, last: Option<u64>) -> Option<String> {
+fn context_usage(status: &Value, last: Option<u64>) -> Option<String> {
     let window = status.pointer("/context_window");
     let size = window.and_then(|window| window.get("context_window_size")).and_then(Value::as_u64);
     let said = window.and_then(|window| window.get("used_percentage")).and_then(Value::as_f64);
@@ -84,7 +85,7 @@ fn context(status: &Value, last: Option<u64>) -> Option<String> {
         (None, Some(used), Some(size)) if size > 0 => {
             Some(format!("{:.0}%", used as f64 / size as f64 * 100.0))
         }
-        (None, Some(used), _) => Some(format!("{} tokens", threadline_view::figure::short_count(used))),
+        (None, Some(used), _) => Some(format!("{} tokens", threadline_view::humanize::short_count(used))),
         _ => None,
     }
 }

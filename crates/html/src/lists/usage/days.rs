@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use jiff::ToSpan;
 use jiff::civil::Date;
-use threadline_view::{DayUse, Money, Totals, UsageBoard, figure, short_model};
+use threadline_view::{DayUsage, Money, UsageBoard, UsageTotals, humanize, short_model};
 
 use super::{UsagePage, section};
-use crate::lists::chart::{self, Cell, Column, Columns, SERIES};
-use crate::lists::numbers::{Row, cache_share, dollars, figures, percent, table};
+use crate::lists::chart::{self, CalendarDay, ChartColumn, ColumnChart, SERIES};
+use crate::lists::usage_table::{UsageTableRow, cache_share, dollars, figures, percent, table};
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 /// The maximum number of days in a chart. The table lists all of them.
-pub(super) const DRAWN: usize = 92;
+pub(super) const MAX_CHART_DAYS: usize = 92;
 
 /// Returns the last days up to the last one with calls, including days without calls, at most `most`.
-fn stretch(board: &UsageBoard, most: usize) -> Vec<(Date, Option<&DayUse>)> {
+fn recent_days(board: &UsageBoard, most: usize) -> Vec<(Date, Option<&DayUsage>)> {
     let (Some(first), Some(last)) = (board.days.first(), board.days.last()) else { return Vec::new() };
     let start = last.day.saturating_sub((most as i64 - 1).days()).max(first.day);
     let mut known = board.days.iter().skip_while(|day| day.day < start).peekable();
@@ -45,11 +45,12 @@ fn label(day: Date, count: usize) -> Option<String> {
 pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     let by_cost = board.total.cost > Money::ZERO;
-    let value = |totals: &Totals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
+    let value =
+        |totals: &UsageTotals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
     section(out, "By day and model", if by_cost { "dollars per day" } else { "tokens per day" });
     legend(out, page, &value);
-    let days = stretch(board, DRAWN);
-    let columns: Vec<Column> = days
+    let days = recent_days(board, MAX_CHART_DAYS);
+    let columns: Vec<ChartColumn> = days
         .iter()
         .map(|(day, used)| {
             let date = day.to_string();
@@ -60,26 +61,27 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
                 for (model, totals) in &used.models {
                     parts.push(((*model).min(SERIES.len() - 1), value(totals)));
                     let name = board.models.get(*model).map_or("", |(name, _)| name);
-                    let _ = write!(title, "\n{}: {}", short_model(name), words::cost(totals));
+                    let _ = write!(title, "\n{}: {}", short_model(name), text_format::cost(totals));
                 }
             }
-            let href = used.map(|_| page.sessions(&[("since", &date), ("until", &date)]));
-            Column { label: label(*day, days.len()), href, title, parts }
+            let href = used.map(|_| page.sessions_link(&[("since", &date), ("until", &date)]));
+            ChartColumn { label: label(*day, days.len()), href, title, parts }
         })
         .collect();
-    let scale = |value: f64| if by_cost { dollars(value) } else { figure::short_count(value as u64) };
+    let scale = |value: f64| if by_cost { dollars(value) } else { humanize::short_count(value as u64) };
     let name = if by_cost { "Cost per day, stacked by model" } else { "Tokens per day, stacked by model" };
-    chart::columns(out, &Columns { name, columns: &columns, scale: &scale, top: None });
-    told_less(out, board.days.len(), &days);
+    chart::columns(out, &ColumnChart { name, columns: &columns, scale: &scale, top: None });
+    partial_chart_note(out, board.days.len(), &days);
     table(
         out,
         ("day", None),
-        board.days.iter().rev().map(|day| Row {
+        board.days.iter().rev().map(|day| UsageTableRow {
             name: day.day.to_string(),
-            href: page.sessions(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
-            why: page.why(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
+            href: page.sessions_link(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
+            explain_href: page
+                .explain_link(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
             totals: &day.totals,
-            more: None,
+            extra: None,
         }),
         &page.board.total,
         board.days.len(),
@@ -88,12 +90,12 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     table(
         out,
         ("model", None),
-        board.models.iter().map(|(model, totals)| Row {
+        board.models.iter().map(|(model, totals)| UsageTableRow {
             name: model.clone(),
-            href: page.sessions(&[("model", model)]),
-            why: page.why(&[("model", model)]),
+            href: page.sessions_link(&[("model", model)]),
+            explain_href: page.explain_link(&[("model", model)]),
             totals,
-            more: None,
+            extra: None,
         }),
         &page.board.total,
         0,
@@ -101,15 +103,15 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</section>\n");
 }
 
-fn told_less(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUse>)]) {
+fn partial_chart_note(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUsage>)]) {
     let drawn = days.iter().filter(|(_, used)| used.is_some()).count();
     if drawn < all {
-        out.lit("<p class=\"note\">Chart: last ").num(DRAWN as u64).lit(" days. Table: all ");
-        out.text(&figure::count(all as u64)).lit(" active days</p>");
+        out.lit("<p class=\"note\">Chart: last ").num(MAX_CHART_DAYS as u64).lit(" days. Table: all ");
+        out.text(&humanize::count(all as u64)).lit(" active days</p>");
     }
 }
 
-fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64) {
+fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&UsageTotals) -> f64) {
     let models = &page.board.models;
     // If there are more models than colours, the last colour is shared by the rest.
     let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
@@ -119,14 +121,14 @@ fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64
             continue;
         }
         key(out, colour);
-        out.lit("<a href=\"").text(&page.sessions(&[("model", model)])).lit("\">");
+        out.lit("<a href=\"").text(&page.sessions_link(&[("model", model)])).lit("\">");
         out.text(short_model(model))
             .lit("</a> <a class=\"num\" href=\"")
-            .text(&page.why(&[("model", model)]))
+            .text(&page.explain_link(&[("model", model)]))
             .lit("\">");
-        out.text(&words::cost(totals)).lit("</a></li>");
+        out.text(&text_format::cost(totals)).lit("</a></li>");
     }
-    let mut rest = Totals::default();
+    let mut rest = UsageTotals::default();
     models[own..].iter().for_each(|(_, totals)| rest += totals);
     if value(&rest) > 0.0 {
         key(out, SERIES[own]);
@@ -136,7 +138,7 @@ fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&Totals) -> f64
             .lit("\">")
             .num(names.len() as u64)
             .lit(" others</span> ");
-        out.lit("<span class=\"num\">").text(&words::cost(&rest)).lit("</span></li>");
+        out.lit("<span class=\"num\">").text(&text_format::cost(&rest)).lit("</span></li>");
     }
     out.lit("</ul>\n");
 }
@@ -150,25 +152,25 @@ fn key(out: &mut Markup, colour: &'static str) {
 pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     let Some(last) = board.days.last() else { return };
-    let today = words::date(page.now, page.zone).unwrap_or(last.day).max(last.day);
+    let today = text_format::date(page.now, page.zone).unwrap_or(last.day).max(last.day);
     section(out, "Last year", "cost per day; darker is more");
-    let weight = |totals: &Totals| totals.cost.to_f64().max(totals.tokens.total() as f64 / 1e9);
+    let weight = |totals: &UsageTotals| totals.cost.to_f64().max(totals.tokens.total() as f64 / 1e9);
     let most = board.days.iter().map(|day| weight(&day.totals)).fold(f64::MIN_POSITIVE, f64::max);
-    let cells: Vec<Cell> = board
+    let cells: Vec<CalendarDay> = board
         .days
         .iter()
         .map(|day| {
             let date = day.day.to_string();
-            Cell {
+            CalendarDay {
                 day: day.day,
-                href: page.sessions(&[("since", &date), ("until", &date)]),
+                href: page.sessions_link(&[("since", &date), ("until", &date)]),
                 title: format!("{}: {}", day.day.strftime("%A, %-d %B %Y"), figures(&day.totals)),
                 share: weight(&day.totals) / most,
             }
         })
         .collect();
     chart::calendar(out, "Cost per day of the last year", &cells, today);
-    let mut months: Vec<(String, Totals)> = Vec::new();
+    let mut months: Vec<(String, UsageTotals)> = Vec::new();
     for day in &board.days {
         let month = day.day.strftime("%Y-%m").to_string();
         match months.last_mut().filter(|(last, _)| *last == month) {
@@ -179,12 +181,12 @@ pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
     table(
         out,
         ("month", None),
-        months.iter().rev().map(|(month, totals)| Row {
+        months.iter().rev().map(|(month, totals)| UsageTableRow {
             name: month.clone(),
-            href: page.sessions(&[("since", month), ("until", month)]),
-            why: page.why(&[("since", month), ("until", month)]),
+            href: page.sessions_link(&[("since", month), ("until", month)]),
+            explain_href: page.explain_link(&[("since", month), ("until", month)]),
             totals,
-            more: None,
+            extra: None,
         }),
         &board.total,
         months.len(),
@@ -201,8 +203,8 @@ pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
         out.lit(name).lit("</li>");
     }
     out.lit("</ul>\n");
-    let days = stretch(board, DRAWN);
-    let columns: Vec<Column> = days
+    let days = recent_days(board, MAX_CHART_DAYS);
+    let columns: Vec<ChartColumn> = days
         .iter()
         .map(|(day, used)| {
             let date = day.to_string();
@@ -213,8 +215,8 @@ pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
                 "{}: {read:.0} % cache read, {written:.0} % cache write, {neither:.0} % uncached",
                 day.strftime("%A, %-d %B %Y")
             );
-            let href = used.map(|_| page.why(&[("since", &date), ("until", &date)]));
-            Column {
+            let href = used.map(|_| page.explain_link(&[("since", &date), ("until", &date)]));
+            ChartColumn {
                 label: label(*day, days.len()),
                 href,
                 title,
@@ -225,17 +227,18 @@ pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
     let scale = |value: f64| format!("{value:.0} %");
     chart::columns(
         out,
-        &Columns { name: "Cache share per day", columns: &columns, scale: &scale, top: Some(100.0) },
+        &ColumnChart { name: "Cache share per day", columns: &columns, scale: &scale, top: Some(100.0) },
     );
     table(
         out,
         ("day", Some("cache hit rate")),
-        board.days.iter().rev().map(|day| Row {
+        board.days.iter().rev().map(|day| UsageTableRow {
             name: day.day.to_string(),
-            href: page.sessions(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
-            why: page.why(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
+            href: page.sessions_link(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
+            explain_href: page
+                .explain_link(&[("since", &day.day.to_string()), ("until", &day.day.to_string())]),
             totals: &day.totals,
-            more: Some(percent(cache_share(&day.totals))),
+            extra: Some(percent(cache_share(&day.totals))),
         }),
         &board.total,
         board.days.len(),

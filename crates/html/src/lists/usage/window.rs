@@ -1,14 +1,14 @@
 //! Five-hour windows.
 
 use jiff::tz::TimeZone;
-use threadline_view::Window;
+use threadline_view::LimitWindow;
 
-use super::days::DRAWN;
+use super::days::MAX_CHART_DAYS;
 use super::{UsagePage, section};
-use crate::lists::chart::{self, Column, Columns};
-use crate::lists::numbers::{Row, dollars, figures, table};
+use crate::lists::chart::{self, ChartColumn, ColumnChart};
+use crate::lists::usage_table::{UsageTableRow, dollars, figures, table};
 use crate::markup::Markup;
-use crate::words;
+use crate::text_format;
 
 pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
@@ -17,19 +17,19 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
         "Five-hour windows",
         "of a subscription; exact if Claude Code reported the end, otherwise estimated",
     );
-    let start = board.windows.len().saturating_sub(DRAWN);
+    let start = board.windows.len().saturating_sub(MAX_CHART_DAYS);
     let drawn = &board.windows[start..];
-    let columns: Vec<Column> = drawn
+    let columns: Vec<ChartColumn> = drawn
         .iter()
         .enumerate()
         .map(|(n, window)| {
             let (from, to) = span(window, page.zone);
             let every = (drawn.len() / 8).max(1);
             let label = (n % every == every / 2)
-                .then(|| words::moment(window.start, page.zone, "%-d %b").unwrap_or_default().0);
-            Column {
+                .then(|| text_format::format_time(window.start, page.zone, "%-d %b").unwrap_or_default().0);
+            ChartColumn {
                 label,
-                href: Some(window_why(page, window)),
+                href: Some(explain_window_link(page, window)),
                 title: format!("{from} to {to}: {}{}", figures(&window.totals), rate(window, page.now)),
                 parts: vec![(if window.is_active(page.now) { 1 } else { 0 }, window.totals.cost.to_f64())],
             }
@@ -37,9 +37,9 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
         .collect();
     chart::columns(
         out,
-        &Columns { name: "Cost of five-hour windows", columns: &columns, scale: &dollars, top: None },
+        &ColumnChart { name: "Cost of five-hour windows", columns: &columns, scale: &dollars, top: None },
     );
-    let names: Vec<(String, &Window)> = board
+    let names: Vec<(String, &LimitWindow)> = board
         .windows
         .iter()
         .rev()
@@ -53,15 +53,15 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     table(
         out,
         ("window", Some("rate")),
-        names.iter().map(|(name, window)| Row {
+        names.iter().map(|(name, window)| UsageTableRow {
             name: name.clone(),
-            href: window_why(page, window),
-            why: window_why(page, window),
+            href: explain_window_link(page, window),
+            explain_href: explain_window_link(page, window),
             totals: &window.totals,
-            more: Some(
+            extra: Some(
                 window
                     .cost_per_hour()
-                    .map(|cost| format!("{} per hour", words::money(cost)))
+                    .map(|cost| format!("{} per hour", text_format::money(cost)))
                     .unwrap_or_default(),
             ),
         }),
@@ -71,19 +71,19 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</section>\n");
 }
 
-fn rate(window: &Window, now: i64) -> String {
+fn rate(window: &LimitWindow, now: i64) -> String {
     match window.projected(now).filter(|_| window.is_active(now)) {
-        Some(cost) => format!("; active, projected {}", words::money(cost)),
+        Some(cost) => format!("; active, projected {}", text_format::money(cost)),
         None => String::new(),
     }
 }
 
-pub(super) fn span(window: &Window, zone: &TimeZone) -> (String, String) {
-    let shown = |at, format| words::moment(at, zone, format).unwrap_or_default().0;
+pub(super) fn span(window: &LimitWindow, zone: &TimeZone) -> (String, String) {
+    let shown = |at, format| text_format::format_time(at, zone, format).unwrap_or_default().0;
     (shown(window.start, "%Y-%m-%d %H:%M"), shown(window.end, "%H:%M"))
 }
 
-fn window_why(page: &UsagePage<'_>, window: &Window) -> String {
+fn explain_window_link(page: &UsagePage<'_>, window: &LimitWindow) -> String {
     let at = |millis| jiff::Timestamp::from_millisecond(millis).map(|at| at.to_string()).unwrap_or_default();
-    page.why(&[("since", &at(window.first_at)), ("until", &at(window.last_at.saturating_add(1)))])
+    page.explain_link(&[("since", &at(window.first_at)), ("until", &at(window.last_at.saturating_add(1)))])
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::disk::{Disk, FileSystem, Visibility};
+use crate::disk::{FileSystem, RealFileSystem, Visibility};
 
 /// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,22 +132,22 @@ impl FaultyDisk {
 impl FileSystem for FaultyDisk {
     fn open(&self, path: &Path) -> io::Result<File> {
         self.before_reading();
-        Disk.open(path)
+        RealFileSystem.open(path)
     }
 
     fn open_append(&self, path: &Path) -> io::Result<File> {
         self.before_reading();
-        Disk.open_append(path)
+        RealFileSystem.open_append(path)
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Option<std::fs::Metadata>> {
         self.before_reading();
-        Disk.metadata(path)
+        RealFileSystem.metadata(path)
     }
 
     fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
         self.whole()?;
-        Disk.create_new(path, visibility)
+        RealFileSystem.create_new(path, visibility)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
@@ -160,12 +160,12 @@ impl FileSystem for FaultyDisk {
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }
         drop(plan);
-        Disk.write(file, if half { &bytes[..bytes.len() / 2] } else { bytes })
+        RealFileSystem.write(file, if half { &bytes[..bytes.len() / 2] } else { bytes })
     }
 
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
         self.whole()?;
-        Disk.truncate(file, length)?;
+        RealFileSystem.truncate(file, length)?;
         self.plan().is_full = false;
         Ok(())
     }
@@ -184,12 +184,12 @@ impl FileSystem for FaultyDisk {
         if self.plan().crosses_devices && from.parent() != to.parent() {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
-        Disk.rename(from, to)
+        RealFileSystem.rename(from, to)
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.whole()?;
-        Disk.rename_new(from, to)
+        RealFileSystem.rename_new(from, to)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -197,39 +197,39 @@ impl FileSystem for FaultyDisk {
         if self.plan().has_no_links {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Disk.link(from, to)
+        RealFileSystem.link(from, to)
     }
 
     fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
         self.whole()?;
-        Disk.symlink(target, path)
+        RealFileSystem.symlink(target, path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.whole()?;
-        Disk.remove_file(path)?;
+        RealFileSystem.remove_file(path)?;
         self.plan().is_full = false;
         Ok(())
     }
 
     fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
         self.whole()?;
-        Disk.create_folder(path, visibility)
+        RealFileSystem.create_folder(path, visibility)
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         self.whole()?;
-        Disk.remove_folder(path)
+        RealFileSystem.remove_folder(path)
     }
 
     fn set_permissions(&self, file: &File, permissions: Permissions) -> io::Result<()> {
         self.whole()?;
-        Disk.set_permissions(file, permissions)
+        RealFileSystem.set_permissions(file, permissions)
     }
 
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
         self.whole()?;
-        Disk.set_modified(path, time)
+        RealFileSystem.set_modified(path, time)
     }
 
     fn pause(&self, _: Duration) {

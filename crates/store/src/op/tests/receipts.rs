@@ -16,7 +16,7 @@ fn receipts_are_found_by_the_beginning_of_their_ids() {
     assert!(matches!(world.operations.find("x"), Err(OpError::NoSuch { .. })));
     fs_err::write(world.operations.folder("ab1").join("receipt.json"), "{").unwrap();
     let listing = world.operations.list();
-    assert_eq!((listing.found.len(), listing.unread.len()), (1, 1));
+    assert_eq!((listing.found.len(), listing.errors.len()), (1, 1));
     world.operations.forget(&listing.found[0]).unwrap();
     assert!(world.operations.list().found.is_empty());
 }
@@ -109,7 +109,7 @@ fn what_an_old_interrupted_operation_made_is_left_and_named() {
 fn a_receipt_of_a_newer_format_is_named() {
     let world = World::new();
     world.put("state/operations/new/receipt.json", "{\"format\": 99, \"shape\": \"unknown\"}");
-    let unread = world.operations.list().unread;
+    let unread = world.operations.list().errors;
     assert!(unread.iter().any(|error| error.to_string().contains("its format is 99")), "{unread:?}");
 }
 
@@ -177,7 +177,7 @@ fn an_unknown_operation_state_or_action_is_an_error_that_names_it() {
     ] {
         let world = World::new();
         hand_written(&world, "abc", operation, state, action);
-        let unread = world.operations.list().unread;
+        let unread = world.operations.list().errors;
         assert!(unread[0].to_string().contains(expected), "{unread:?}");
         // A lookup by id, by prefix and by `last` returns the same error.
         for id in ["abc", "a", "last"] {

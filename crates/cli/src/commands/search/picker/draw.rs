@@ -6,9 +6,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use threadline_term::{visible, without_colours};
-use threadline_view::figure::{count, plural};
+use threadline_view::humanize::{count, plural};
 
-use super::{Look, Picker, Row, Status};
+use super::{Picker, PickerRow, PreviewStyle, SearchStatus};
 
 const PROMPT: &str = "search ";
 
@@ -35,7 +35,7 @@ impl Picker {
         self.draw_preview(frame, preview);
         let help_text = "↑↓ session  Tab match  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit";
         let text = self.message.as_deref().unwrap_or(help_text);
-        frame.render_widget(Paragraph::new(shown(text)).style(dim()), help);
+        frame.render_widget(Paragraph::new(single_line(text)).style(dim()), help);
     }
 
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -43,26 +43,26 @@ impl Picker {
         let [left, right] =
             Layout::horizontal([Constraint::Min(20), Constraint::Length(Line::raw(&*status).width() as u16)])
                 .areas(area);
-        let line = Line::from(vec![Span::styled(PROMPT, dim()), Span::raw(shown(&self.input))]);
+        let line = Line::from(vec![Span::styled(PROMPT, dim()), Span::raw(single_line(&self.input))]);
         frame.render_widget(Paragraph::new(line), left);
         let style =
-            if matches!(self.status, Status::Bad(_)) { Style::new().fg(Color::Yellow) } else { dim() };
+            if matches!(self.status, SearchStatus::Bad(_)) { Style::new().fg(Color::Yellow) } else { dim() };
         frame.render_widget(Paragraph::new(status).style(style), right);
-        let typed = Line::raw(shown(&self.input[..self.cursor])).width();
+        let typed = Line::raw(single_line(&self.input[..self.cursor])).width();
         let column = (PROMPT.len() + typed).min(usize::from(left.width.saturating_sub(1)));
         frame.set_cursor_position(Position::new(left.x + column as u16, left.y));
     }
 
     fn status(&self) -> String {
-        let found: usize = self.rows.iter().map(|row| row.found).sum();
+        let found: usize = self.rows.iter().map(|row| row.match_count).sum();
         let sessions = count(self.rows.len() as u64);
         match &self.status {
-            Status::Bad(problem) => shown(problem).chars().take(60).collect(),
-            Status::Searching => format!("{} …", plural(self.rows.len() as u64, "session")),
-            Status::Done(searched) if found == 0 => {
+            SearchStatus::Bad(problem) => single_line(problem).chars().take(60).collect(),
+            SearchStatus::Searching => format!("{} …", plural(self.rows.len() as u64, "session")),
+            SearchStatus::Done(searched) if found == 0 => {
                 format!("{sessions} of {}", plural(*searched as u64, "session"))
             }
-            Status::Done(searched) => {
+            SearchStatus::Done(searched) => {
                 let (matches, searched) =
                     (plural(found as u64, "match"), plural(*searched as u64, "session"));
                 format!("{matches} in {sessions} of {searched}")
@@ -82,18 +82,18 @@ impl Picker {
         }
     }
 
-    fn row_lines(&self, row: &Row, selected: bool, width: u16) -> Vec<Line<'static>> {
+    fn row_lines(&self, row: &PickerRow, selected: bool, width: u16) -> Vec<Line<'static>> {
         let mark = if selected { "▌" } else { " " };
         let style = if selected { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
-        let found = match (row.found, row.finds.len()) {
+        let found = match (row.match_count, row.matches.len()) {
             (0, _) => String::new(),
-            (found, n) if selected && n > 1 => format!("{}/{}  ", self.find + 1, count(found as u64)),
+            (found, n) if selected && n > 1 => format!("{}/{}  ", self.match_idx + 1, count(found as u64)),
             (found, _) => format!("{}  ", count(found as u64)),
         };
         let directory = row.directory.as_deref().unwrap_or_default();
-        let about = format!("{mark} {found}{}  {}", row.when, shown(directory));
+        let about = format!("{mark} {found}{}  {}", row.when, single_line(directory));
         let heading: String =
-            format!("{mark} {}", shown(&row.heading)).chars().take(usize::from(width)).collect();
+            format!("{mark} {}", single_line(&row.heading)).chars().take(usize::from(width)).collect();
         vec![Line::styled(heading, style), Line::styled(about, dim())]
     }
 
@@ -102,10 +102,10 @@ impl Picker {
         let mut lines = Vec::new();
         let (mut found, mut marked) = (None, None);
         for line in &self.preview.lines {
-            if line.found {
+            if line.in_match {
                 found = found.or(Some(lines.len()));
             }
-            if line.pieces.iter().any(|(_, look)| *look == Look::Mark) {
+            if line.pieces.iter().any(|(_, look)| *look == PreviewStyle::Match) {
                 marked = marked.or(Some(lines.len()));
             }
             wrap(&line.pieces, width, &mut lines);
@@ -123,22 +123,22 @@ fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
-fn style(look: Look) -> Style {
+fn style(look: PreviewStyle) -> Style {
     match look {
-        Look::Plain => Style::new(),
-        Look::Label => Style::new().fg(Color::Blue),
-        Look::Mark => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+        PreviewStyle::Plain => Style::new(),
+        PreviewStyle::Label => Style::new().fg(Color::Blue),
+        PreviewStyle::Match => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
     }
 }
 
 /// Escapes control characters and joins lines.
-fn shown(text: &str) -> String {
+fn single_line(text: &str) -> String {
     visible(text).replace('\t', "    ").replace('\n', " ")
 }
 
 /// Wraps a line to a width, between words where possible.
-fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
-    let chars: Vec<(char, Look)> = pieces
+fn wrap(pieces: &[(String, PreviewStyle)], width: usize, out: &mut Vec<Line<'static>>) {
+    let chars: Vec<(char, PreviewStyle)> = pieces
         .iter()
         .flat_map(|(text, look)| without_colours(text).chars().map(|ch| (ch, *look)).collect::<Vec<_>>())
         .collect();
@@ -151,20 +151,20 @@ fn wrap(pieces: &[(String, Look)], width: usize, out: &mut Vec<Line<'static>>) {
         });
         let fitting = fitting.count();
         if fitting == rest.len() {
-            out.push(line_of(rest));
+            out.push(styled_line(rest));
             return;
         }
-        let is_space = |(ch, _): &(char, Look)| *ch == ' ';
+        let is_space = |(ch, _): &(char, PreviewStyle)| *ch == ' ';
         let between = rest[..=fitting].iter().rposition(is_space).filter(|at| *at > fitting / 3);
         let (line, after) = rest.split_at(between.unwrap_or(fitting).max(1));
-        out.push(line_of(line));
+        out.push(styled_line(line));
         // The space at the break is dropped.
         rest = if between.is_some() { &after[1..] } else { after };
     }
 }
 
 /// Builds a line with one span per run of equal style.
-fn line_of(chars: &[(char, Look)]) -> Line<'static> {
+fn styled_line(chars: &[(char, PreviewStyle)]) -> Line<'static> {
     let spans = chars.chunk_by(|(_, a), (_, b)| a == b);
     Line::from_iter(
         spans.map(|span| Span::styled(span.iter().map(|(ch, _)| ch).collect::<String>(), style(span[0].1))),
@@ -176,11 +176,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_between_words() {
+    fn lines_are_wrapped_between_words() {
         let wrapped = |text: &str| {
             let mut lines = Vec::new();
             let (start, end) = text.split_at(text.len() / 3 / 3 * 3);
-            wrap(&[(start.to_owned(), Look::Plain), (end.to_owned(), Look::Mark)], 9, &mut lines);
+            wrap(
+                &[(start.to_owned(), PreviewStyle::Plain), (end.to_owned(), PreviewStyle::Match)],
+                9,
+                &mut lines,
+            );
             lines.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(wrapped("the slow loom sleeps"), ["the slow", "loom", "sleeps"]);

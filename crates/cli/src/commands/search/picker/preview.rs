@@ -3,18 +3,18 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use threadline_entry::{Lines, parse_line};
-use threadline_search::{Query, pieces};
+use threadline_entry::{LineReader, parse_line};
+use threadline_search::{Query, text_pieces};
 
-use super::{Look, Preview, PreviewLine};
+use super::{MatchPreview, PreviewLine, PreviewStyle};
 
 /// How many bytes before the match are read, and how many lines after it.
-const BEFORE: u64 = 1 << 16;
-const LINES_BEHIND: usize = 20;
+const BYTES_BEFORE: u64 = 1 << 16;
+const LINES_AFTER: usize = 20;
 
 /// Maximum number of lines shown of a block. Twice as many are shown of the matching block, from at most this
 /// many lines before the first match.
-const MOST_LINES: usize = 40;
+const MAX_BLOCK_LINES: usize = 40;
 
 /// Reads the conversation around the block `block_idx` of the line at `byte_offset`.
 pub(super) fn read(
@@ -22,17 +22,17 @@ pub(super) fn read(
     byte_offset: u64,
     block_idx: usize,
     query: Option<&Query>,
-) -> io::Result<Preview> {
+) -> io::Result<MatchPreview> {
     let mut file = threadline_store::open_regular(path)?;
-    let from = byte_offset.saturating_sub(BEFORE);
+    let from = byte_offset.saturating_sub(BYTES_BEFORE);
     file.seek(SeekFrom::Start(from))?;
-    let mut lines = Lines::new(file.take(1 << 30));
-    let mut preview = Preview::default();
+    let mut lines = LineReader::new(file.take(1 << 30));
+    let mut preview = MatchPreview::default();
     let mut behind = 0;
     let mut at = from;
     // The first line read is incomplete, unless it is the start of the file.
     let mut cut = from > 0;
-    while behind < LINES_BEHIND {
+    while behind < LINES_AFTER {
         let Some(line) = lines.next()? else { break };
         let start = at;
         at += line.bytes.len() as u64 + 1;
@@ -41,7 +41,7 @@ pub(super) fn read(
         }
         behind += usize::from(start > byte_offset);
         parse_line(&line, |entry, _| {
-            pieces(&entry, &mut |piece| {
+            text_pieces(&entry, &mut |piece| {
                 let found = start == byte_offset && piece.block_idx == block_idx;
                 let label = match &piece.tool {
                     Some(tool) => format!("{} {tool}", piece.kind.name()),
@@ -54,30 +54,31 @@ pub(super) fn read(
     Ok(preview)
 }
 
-impl Preview {
+impl MatchPreview {
     fn add(&mut self, label: &str, text: &str, query: Option<&Query>, found: bool) {
         if text.trim().is_empty() {
             return;
         }
-        self.lines.push(PreviewLine { pieces: vec![(label.to_owned(), Look::Label)], found: false });
+        self.lines
+            .push(PreviewLine { pieces: vec![(label.to_owned(), PreviewStyle::Label)], in_match: false });
         let ranges = query.map(|query| query.highlight(text)).unwrap_or_default();
         let first = ranges.first().map_or(0, |range| text[..range.start].matches('\n').count());
-        let skipped = if found { first.saturating_sub(MOST_LINES) } else { 0 };
+        let skipped = if found { first.saturating_sub(MAX_BLOCK_LINES) } else { 0 };
         let mut at = 0;
         for (i, line) in text.split('\n').enumerate() {
             let end = at + line.len();
-            if i >= skipped && i < skipped + 2 * MOST_LINES && (found || i < MOST_LINES) {
+            if i >= skipped && i < skipped + 2 * MAX_BLOCK_LINES && (found || i < MAX_BLOCK_LINES) {
                 let mut pieces = Vec::new();
                 let mut done = at;
                 for range in ranges.iter().filter(|range| range.start < end && range.end > at) {
                     let (start, stop) = (range.start.max(at), range.end.min(end));
-                    pieces.push((text[done..start].to_owned(), Look::Plain));
-                    pieces.push((text[start..stop].to_owned(), Look::Mark));
+                    pieces.push((text[done..start].to_owned(), PreviewStyle::Plain));
+                    pieces.push((text[start..stop].to_owned(), PreviewStyle::Match));
                     done = stop;
                 }
-                pieces.push((text[done..end].to_owned(), Look::Plain));
+                pieces.push((text[done..end].to_owned(), PreviewStyle::Plain));
                 pieces.retain(|(text, _)| !text.is_empty());
-                self.lines.push(PreviewLine { pieces, found });
+                self.lines.push(PreviewLine { pieces, in_match: found });
             }
             at = end + 1;
         }

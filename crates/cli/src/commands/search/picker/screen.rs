@@ -18,42 +18,42 @@ use ratatui::crossterm::terminal::{
 use threadline_search::Query;
 
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::{CommandError, CommandOutcome};
 
-use super::hunt::Hunt;
-use super::{Action, News, Picker, Preview, preview};
+use super::background_search::BackgroundSearch;
+use super::{MatchPreview, Picker, PickerAction, SearchMessage, preview};
 
 /// How often messages of the search are polled while no key is pressed.
-const TICK: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// Runs the picker and opens the selected match. The screen is drawn on stderr, because stdout may be a pipe.
 /// In that case the selected reference is printed instead.
-pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Outcome, CommandError> {
+pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<CommandOutcome, CommandError> {
     if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without a terminal, use `threadline search QUERY`"));
     }
-    let (hunt, news) = Hunt::start(Arc::clone(&cx.app), project.map(str::to_owned));
+    let (hunt, news) = BackgroundSearch::start(Arc::clone(&cx.app), project.map(str::to_owned));
     let picked = {
-        let mut screen = Screen::open()?;
+        let mut screen = PickerScreen::open()?;
         pick(&mut screen, Picker::new(query), hunt, &news)?
     };
     match picked {
-        Some((path, anchor)) => show(cx, &path, anchor.as_deref()),
-        None => Ok(Outcome::No),
+        Some((path, anchor)) => open_match(cx, &path, anchor.as_deref()),
+        None => Ok(CommandOutcome::Negative),
     }
 }
 
 /// A selected log, and an anchor in it.
-type Place = (std::path::PathBuf, Option<String>);
+type PickedMatch = (std::path::PathBuf, Option<String>);
 
 fn pick(
-    screen: &mut Screen,
+    screen: &mut PickerScreen,
     mut picker: Picker,
-    mut hunt: Hunt,
-    news: &Receiver<(usize, News)>,
-) -> io::Result<Option<Place>> {
-    let mut number = hunt.ask(&picker.input);
+    mut hunt: BackgroundSearch,
+    news: &Receiver<(usize, SearchMessage)>,
+) -> io::Result<Option<PickedMatch>> {
+    let mut number = hunt.request(&picker.input);
     let mut fresh = true;
     let mut dirty = true;
     loop {
@@ -61,24 +61,24 @@ fn pick(
             screen.terminal.draw(|frame| picker.draw(frame))?;
             dirty = false;
         }
-        let mut action = Action::Nothing;
-        if event::poll(TICK)? {
+        let mut action = PickerAction::Nothing;
+        if event::poll(POLL_INTERVAL)? {
             dirty = true;
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
             {
-                action = picker.update(key);
+                action = picker.handle_key(key);
             }
         }
         match action {
-            Action::Nothing => {}
-            Action::Quit => return Ok(None),
-            Action::Open(path, anchor) => return Ok(Some((path, anchor))),
-            Action::Copy(text) => copy(&text)?,
-            Action::Look => look(&mut picker),
-            Action::Search => {
-                picker.begin();
-                number = hunt.ask(&picker.input);
+            PickerAction::Nothing => {}
+            PickerAction::Quit => return Ok(None),
+            PickerAction::Open(path, anchor) => return Ok(Some((path, anchor))),
+            PickerAction::Copy(text) => copy_to_clipboard(&text)?,
+            PickerAction::LoadPreview => load_preview(&mut picker),
+            PickerAction::Search => {
+                picker.start_search();
+                number = hunt.request(&picker.input);
                 fresh = true;
             }
         }
@@ -88,9 +88,9 @@ fn pick(
                 continue;
             }
             dirty = true;
-            let bad = matches!(told, News::Bad(_));
-            if picker.take(told, fresh) == Action::Look {
-                look(&mut picker);
+            let bad = matches!(told, SearchMessage::Bad(_));
+            if picker.receive(told, fresh) == PickerAction::LoadPreview {
+                load_preview(&mut picker);
             }
             fresh &= bad;
         }
@@ -98,71 +98,73 @@ fn pick(
 }
 
 /// Loads the preview of the selected match.
-fn look(picker: &mut Picker) {
+fn load_preview(picker: &mut Picker) {
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
-    let read =
-        picker.place().map(|(path, offset, block)| preview::read(&path, offset, block, query.as_ref()));
+    let read = picker
+        .preview_position()
+        .map(|(path, offset, block)| preview::read(&path, offset, block, query.as_ref()));
     picker.preview = match read {
         Some(Ok(preview)) => preview,
-        _ => Preview::default(),
+        _ => MatchPreview::default(),
     };
 }
 
 /// Copies a text to the clipboard through the terminal (OSC 52), which also works over SSH.
-fn copy(text: &str) -> io::Result<()> {
+fn copy_to_clipboard(text: &str) -> io::Result<()> {
     let encoded = base64::engine::general_purpose::STANDARD.encode(text);
     let mut out = io::stderr();
     write!(out, "\u{1b}]52;c;{encoded}\u{7}")?;
     out.flush()
 }
 
-/// Opens the match with `show`, or the whole session if the anchor cannot be shown.
-fn show(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<Outcome, CommandError> {
+/// Opens the match with `open_match`, or the whole session if the anchor cannot be shown.
+fn open_match(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<CommandOutcome, CommandError> {
     let place = match anchor {
         Some(anchor) => format!("{}#{anchor}", path.display()),
         None => path.display().to_string(),
     };
     if !io::stdout().is_terminal() {
-        let mut answer = cx.ui.answer();
+        let mut answer = cx.ui.output();
         answer.data(&format!("{place}\n"))?;
         answer.finish()?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let program = std::env::current_exe()?;
     let shown = Command::new(&program).args(["show", &place]).stderr(Stdio::null()).status()?;
     if !shown.success() && anchor.is_some() {
         Command::new(&program).arg("show").arg(path).status()?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The terminal in raw mode on the alternate screen. It is restored when dropped, and after a panic.
-struct Screen {
+struct PickerScreen {
     terminal: Terminal<CrosstermBackend<io::Stderr>>,
 }
 
-impl Screen {
+impl PickerScreen {
     fn open() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore();
+            restore_terminal();
             before(panic);
         }));
         enable_raw_mode()?;
-        execute!(io::stderr(), EnterAlternateScreen).inspect_err(|_| restore())?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stderr())).inspect_err(|_| restore())?;
+        execute!(io::stderr(), EnterAlternateScreen).inspect_err(|_| restore_terminal())?;
+        let terminal =
+            Terminal::new(CrosstermBackend::new(io::stderr())).inspect_err(|_| restore_terminal())?;
         Ok(Self { terminal })
     }
 }
 
-impl Drop for Screen {
+impl Drop for PickerScreen {
     fn drop(&mut self) {
         let _ = self.terminal.show_cursor();
-        restore();
+        restore_terminal();
     }
 }
 
-fn restore() {
+fn restore_terminal() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
 }

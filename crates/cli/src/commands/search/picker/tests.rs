@@ -4,12 +4,12 @@ use ratatui::backend::TestBackend;
 
 use super::*;
 
-fn press(picker: &mut Picker, code: KeyCode) -> Action {
-    picker.update(KeyEvent::new(code, KeyModifiers::NONE))
+fn press(picker: &mut Picker, code: KeyCode) -> PickerAction {
+    picker.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn control(picker: &mut Picker, ch: char) -> Action {
-    picker.update(KeyEvent::new(KeyCode::Char(ch), KeyModifiers::CONTROL))
+fn press_control(picker: &mut Picker, ch: char) -> PickerAction {
+    picker.handle_key(KeyEvent::new(KeyCode::Char(ch), KeyModifiers::CONTROL))
 }
 
 fn screen(picker: &Picker, width: u16, height: u16) -> String {
@@ -18,38 +18,46 @@ fn screen(picker: &Picker, width: u16, height: u16) -> String {
     terminal.backend().to_string()
 }
 
-fn row(id: &str, heading: &str, n_finds: usize) -> Row {
-    let find = |i: usize| Find {
+fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
+    let find = |i: usize| PickerMatch {
         path: format!("/logs/{id}.jsonl").into(),
         anchor: format!("m{}", i + 1),
         byte_offset: i as u64 * 100,
         block_idx: 0,
     };
-    Row {
+    PickerRow {
         id: id.to_owned(),
         path: format!("/logs/{id}.jsonl").into(),
         heading: heading.to_owned(),
         when: "2026-01-01 10:00".to_owned(),
         directory: Some("/home/ada/loom".to_owned()),
-        found: n_finds,
-        finds: (0..n_finds).map(find).collect(),
+        match_count: n_finds,
+        matches: (0..n_finds).map(find).collect(),
     }
 }
 
-fn talk() -> Picker {
+fn sample_picker() -> Picker {
     let mut picker = Picker::new("slow");
-    assert_eq!(picker.take(News::Row(row("one", "Slow loom", 3)), true), Action::Look);
-    assert_eq!(picker.take(News::Row(row("two", "Not \u{1b}[31mslow", 1)), false), Action::Nothing);
-    assert_eq!(picker.take(News::Done(12), false), Action::Nothing);
-    let line = |text: &str| PreviewLine { pieces: vec![(text.to_owned(), Look::Plain)], found: false };
-    let label = |text: &str| PreviewLine { pieces: vec![(text.to_owned(), Look::Label)], found: false };
+    assert_eq!(
+        picker.receive(SearchMessage::Row(row("one", "Slow loom", 3)), true),
+        PickerAction::LoadPreview
+    );
+    assert_eq!(
+        picker.receive(SearchMessage::Row(row("two", "Not \u{1b}[31mslow", 1)), false),
+        PickerAction::Nothing
+    );
+    assert_eq!(picker.receive(SearchMessage::Done(12), false), PickerAction::Nothing);
+    let line =
+        |text: &str| PreviewLine { pieces: vec![(text.to_owned(), PreviewStyle::Plain)], in_match: false };
+    let label =
+        |text: &str| PreviewLine { pieces: vec![(text.to_owned(), PreviewStyle::Label)], in_match: false };
     let marked = PreviewLine {
         pieces: vec![
-            ("why is it ".to_owned(), Look::Plain),
-            ("slow".to_owned(), Look::Mark),
-            ("?\u{7}".to_owned(), Look::Plain),
+            ("why is it ".to_owned(), PreviewStyle::Plain),
+            ("slow".to_owned(), PreviewStyle::Match),
+            ("?\u{7}".to_owned(), PreviewStyle::Plain),
         ],
-        found: true,
+        in_match: true,
     };
     let before = (0..30).map(|i| line(&format!("line {i}")));
     picker.preview.lines = before.chain([label("prompt"), marked, line(""), line("and more")]).collect();
@@ -57,8 +65,8 @@ fn talk() -> Picker {
 }
 
 #[test]
-fn the_find_is_in_sight_and_nothing_commands_the_terminal() {
-    assert_snapshot!(screen(&talk(), 90, 12), @r#"
+fn the_match_is_visible_and_control_characters_are_escaped() {
+    assert_snapshot!(screen(&sample_picker(), 90, 12), @r#"
     "search slow                                                  4 matches in 2 of 12 sessions"
     "▌ Slow loom                          line 28                                              "
     "▌ 1/3  2026-01-01 10:00  /home/ada/l line 29                                              "
@@ -75,8 +83,8 @@ fn the_find_is_in_sight_and_nothing_commands_the_terminal() {
 }
 
 #[test]
-fn a_narrow_screen_has_the_preview_below() {
-    assert_snapshot!(screen(&talk(), 50, 14), @r#"
+fn a_narrow_screen_shows_the_preview_below_the_list() {
+    assert_snapshot!(screen(&sample_picker(), 50, 14), @r#"
     "search slow          4 matches in 2 of 12 sessions"
     "▌ Slow loom                                       "
     "▌ 1/3  2026-01-01 10:00  /home/ada/loom           "
@@ -95,84 +103,84 @@ fn a_narrow_screen_has_the_preview_below() {
 }
 
 #[test]
-fn keys_choose_sessions_and_finds() {
-    let mut picker = talk();
+fn keys_select_sessions_and_matches() {
+    let mut picker = sample_picker();
     let open = |picker: &mut Picker| match press(picker, KeyCode::Enter) {
-        Action::Open(path, anchor) => format!("{} {}", path.display(), anchor.unwrap_or_default()),
+        PickerAction::Open(path, anchor) => format!("{} {}", path.display(), anchor.unwrap_or_default()),
         other => format!("{other:?}"),
     };
     assert_eq!(open(&mut picker), "/logs/one.jsonl m1");
-    assert_eq!(press(&mut picker, KeyCode::Tab), Action::Look);
+    assert_eq!(press(&mut picker, KeyCode::Tab), PickerAction::LoadPreview);
     assert_eq!(open(&mut picker), "/logs/one.jsonl m2");
-    assert_eq!(press(&mut picker, KeyCode::BackTab), Action::Look);
-    assert_eq!(press(&mut picker, KeyCode::BackTab), Action::Look);
+    assert_eq!(press(&mut picker, KeyCode::BackTab), PickerAction::LoadPreview);
+    assert_eq!(press(&mut picker, KeyCode::BackTab), PickerAction::LoadPreview);
     assert_eq!(open(&mut picker), "/logs/one.jsonl m3");
-    assert_eq!(press(&mut picker, KeyCode::Down), Action::Look);
+    assert_eq!(press(&mut picker, KeyCode::Down), PickerAction::LoadPreview);
     assert_eq!(open(&mut picker), "/logs/two.jsonl m1");
-    assert_eq!(control(&mut picker, 'n'), Action::Nothing, "that was the last");
-    assert_eq!(control(&mut picker, 'p'), Action::Look);
+    assert_eq!(press_control(&mut picker, 'n'), PickerAction::Nothing, "that was the last");
+    assert_eq!(press_control(&mut picker, 'p'), PickerAction::LoadPreview);
     assert_eq!(open(&mut picker), "/logs/one.jsonl m1");
-    assert_eq!(press(&mut picker, KeyCode::Up), Action::Nothing);
-    assert_eq!(press(&mut picker, KeyCode::Esc), Action::Quit);
-    assert_eq!(control(&mut picker, 'c'), Action::Quit);
+    assert_eq!(press(&mut picker, KeyCode::Up), PickerAction::Nothing);
+    assert_eq!(press(&mut picker, KeyCode::Esc), PickerAction::Quit);
+    assert_eq!(press_control(&mut picker, 'c'), PickerAction::Quit);
 }
 
 #[test]
-fn typing_searches_and_editing_is_as_in_a_shell() {
+fn typing_searches_and_editing_keys_work_as_in_a_shell() {
     let mut picker = Picker::new("");
     for ch in "错 loom".chars() {
-        assert_eq!(press(&mut picker, KeyCode::Char(ch)), Action::Search);
+        assert_eq!(press(&mut picker, KeyCode::Char(ch)), PickerAction::Search);
     }
-    assert_eq!(press(&mut picker, KeyCode::Home), Action::Nothing);
-    assert_eq!(press(&mut picker, KeyCode::Backspace), Action::Nothing, "there is nothing before");
+    assert_eq!(press(&mut picker, KeyCode::Home), PickerAction::Nothing);
+    assert_eq!(press(&mut picker, KeyCode::Backspace), PickerAction::Nothing, "there is nothing before");
     press(&mut picker, KeyCode::Right);
     press(&mut picker, KeyCode::Char('x'));
     assert_eq!(picker.input, "错x loom");
-    assert_eq!(press(&mut picker, KeyCode::Delete), Action::Search);
+    assert_eq!(press(&mut picker, KeyCode::Delete), PickerAction::Search);
     press(&mut picker, KeyCode::End);
     press(&mut picker, KeyCode::Left);
     press(&mut picker, KeyCode::Backspace);
     assert_eq!(picker.input, "错xlom");
     press(&mut picker, KeyCode::End);
-    assert_eq!(control(&mut picker, 'w'), Action::Search);
+    assert_eq!(press_control(&mut picker, 'w'), PickerAction::Search);
     assert_eq!(picker.input, "");
     picker = Picker::new("a b");
-    control(&mut picker, 'u');
+    press_control(&mut picker, 'u');
     assert_eq!((&*picker.input, picker.cursor), ("", 0));
 }
 
 #[test]
-fn the_resume_command_is_one_for_a_shell() {
-    let mut picker = talk();
+fn the_resume_command_is_quoted_for_a_shell() {
+    let mut picker = sample_picker();
     assert_eq!(
-        control(&mut picker, 'y'),
-        Action::Copy("cd /home/ada/loom && claude --resume one".to_owned())
+        press_control(&mut picker, 'y'),
+        PickerAction::Copy("cd /home/ada/loom && claude --resume one".to_owned())
     );
     assert!(picker.message.as_deref().unwrap().starts_with("copied: cd "));
     picker.rows[0].directory = Some("/home/ada/it's here".to_owned());
     assert_eq!(
-        control(&mut picker, 'y'),
-        Action::Copy(r"cd '/home/ada/it'\''s here' && claude --resume one".to_owned())
+        press_control(&mut picker, 'y'),
+        PickerAction::Copy(r"cd '/home/ada/it'\''s here' && claude --resume one".to_owned())
     );
     picker.rows[0].id = "one;reboot".to_owned();
     picker.rows[0].directory = Some("/x\u{1b}[2J".to_owned());
     assert_eq!(
-        control(&mut picker, 'y'),
-        Action::Copy(r"cd $'/x\x1b[2J' && claude --resume 'one;reboot'".to_owned())
+        press_control(&mut picker, 'y'),
+        PickerAction::Copy(r"cd $'/x\x1b[2J' && claude --resume 'one;reboot'".to_owned())
     );
 }
 
 #[test]
-fn a_query_that_is_not_finished_keeps_what_was_found() {
-    let mut picker = talk();
+fn an_unfinished_query_keeps_the_results() {
+    let mut picker = sample_picker();
     press(&mut picker, KeyCode::Char('"'));
-    picker.begin();
-    picker.take(News::Bad("the phrase has no closing quote".to_owned()), true);
+    picker.start_search();
+    picker.receive(SearchMessage::Bad("the phrase has no closing quote".to_owned()), true);
     assert_eq!(picker.rows.len(), 2);
     assert!(screen(&picker, 90, 5).contains("no closing quote"));
-    picker.begin();
-    picker.take(News::Done(12), true);
+    picker.start_search();
+    picker.receive(SearchMessage::Done(12), true);
     assert!(picker.rows.is_empty(), "nothing was found");
-    assert_eq!(press(&mut picker, KeyCode::Enter), Action::Nothing);
-    assert_eq!(control(&mut picker, 'y'), Action::Nothing);
+    assert_eq!(press(&mut picker, KeyCode::Enter), PickerAction::Nothing);
+    assert_eq!(press_control(&mut picker, 'y'), PickerAction::Nothing);
 }

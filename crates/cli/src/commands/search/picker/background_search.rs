@@ -1,0 +1,194 @@
+//! The background search of the picker: one at a time, cancelled by the next one.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use threadline_app::search::summary;
+use threadline_app::{App, SessionSummary};
+use threadline_search::{Query, ScanEvent, SearchedSession};
+
+use super::{PickerMatch, PickerRow, SearchMessage};
+
+/// A search starts if the input did not change for this long.
+const DEBOUNCE: Duration = Duration::from_millis(60);
+
+/// Maximum number of sessions in the list, and of matches per session.
+const MAX_ROWS: usize = 1000;
+const MAX_MATCHES: usize = 200;
+
+/// A handle of the background search thread. Dropping it cancels the search and joins the thread.
+pub(super) struct BackgroundSearch {
+    requests: Option<Sender<SearchRequest>>,
+    /// The number of the latest search.
+    number: usize,
+    cancelled: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct SearchRequest {
+    number: usize,
+    text: String,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl BackgroundSearch {
+    /// Starts the thread. Returns its handle and the receiver of its messages, each with the number of its
+    /// search.
+    pub(super) fn start(app: Arc<App>, project: Option<String>) -> (Self, Receiver<(usize, SearchMessage)>) {
+        let (asks, asked) = channel();
+        let (tells, told) = channel();
+        let thread = std::thread::spawn(move || run_searches(&app, project.as_deref(), &asked, &tells));
+        let hunt = Self { requests: Some(asks), number: 0, cancelled: Arc::default(), thread: Some(thread) };
+        (hunt, told)
+    }
+
+    /// Cancels the current search and starts another one. Returns its number.
+    pub(super) fn request(&mut self, text: &str) -> usize {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancelled = Arc::default();
+        self.number += 1;
+        let ask = SearchRequest {
+            number: self.number,
+            text: text.to_owned(),
+            cancelled: Arc::clone(&self.cancelled),
+        };
+        if let Some(asks) = &self.requests {
+            // The thread runs as long as this handle exists.
+            let _ = asks.send(ask);
+        }
+        self.number
+    }
+}
+
+impl Drop for BackgroundSearch {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run_searches(
+    app: &App,
+    project: Option<&str>,
+    asked: &Receiver<SearchRequest>,
+    tells: &Sender<(usize, SearchMessage)>,
+) {
+    while let Ok(mut ask) = asked.recv() {
+        // Only the latest of several requests counts.
+        loop {
+            match asked.recv_timeout(DEBOUNCE) {
+                Ok(newer) => ask = newer,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        let tell = |news: SearchMessage| {
+            let gone = tells.send((ask.number, news)).is_err();
+            if gone || ask.cancelled.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let flow = if ask.text.trim().is_empty() {
+            list_recent(app, project, &tell)
+        } else {
+            search(app, project, &ask, &tell)
+        };
+        if let ControlFlow::Continue(searched) = flow {
+            let _ = tell(SearchMessage::Done(searched));
+        }
+    }
+}
+
+/// Lists the latest sessions, for an empty query.
+fn list_recent(
+    app: &App,
+    project: Option<&str>,
+    tell: &dyn Fn(SearchMessage) -> ControlFlow<()>,
+) -> ControlFlow<(), usize> {
+    let sessions = app.search_scope(None, project).sessions;
+    for session in sessions.iter().take(100) {
+        tell(SearchMessage::Row(row(session)))?;
+    }
+    ControlFlow::Continue(sessions.len())
+}
+
+fn search(
+    app: &App,
+    project: Option<&str>,
+    ask: &SearchRequest,
+    tell: &dyn Fn(SearchMessage) -> ControlFlow<()>,
+) -> ControlFlow<(), usize> {
+    let query = match Query::parse(&ask.text, &jiff::Zoned::now()) {
+        Ok(query) => query,
+        Err(error) => {
+            tell(SearchMessage::Bad(error.to_string()))?;
+            return ControlFlow::Break(());
+        }
+    };
+    let scope = app.search_scope(Some(&query), project);
+    let sessions = &scope.sessions;
+    let mut finds = Vec::new();
+    let mut found = 0;
+    let mut rows = 0;
+    let told = scope.search(&query, Some(0), &ask.cancelled, &mut |event| {
+        match event {
+            ScanEvent::Hit(session, hit) => {
+                found += 1;
+                if let Some(hit) =
+                    hit.hit.as_ref().filter(|_| finds.len() < MAX_MATCHES).map(|found| (hit.log, found))
+                {
+                    finds.push(PickerMatch {
+                        path: sessions[session].logs[hit.0].clone(),
+                        anchor: hit.1.anchor.clone(),
+                        byte_offset: hit.1.byte_offset,
+                        block_idx: hit.1.block_idx,
+                    });
+                }
+            }
+            ScanEvent::End(session) if found > 0 => {
+                let row = PickerRow {
+                    match_count: found,
+                    matches: std::mem::take(&mut finds),
+                    ..row(&sessions[session])
+                };
+                found = 0;
+                rows += 1;
+                if tell(SearchMessage::Row(row)).is_break() || rows == MAX_ROWS {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            ScanEvent::End(_) | ScanEvent::Copy | ScanEvent::Problem(_) => {}
+        }
+        Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
+    });
+    let Ok(()) = told;
+    // Also if the search was cancelled: the scan sets the flag when it ends, so it does not distinguish the
+    // two. The receiver ignores messages of earlier searches.
+    ControlFlow::Continue(sessions.len())
+}
+
+/// Builds the row of a session, without matches.
+fn row(session: &SearchedSession) -> PickerRow {
+    let summary = summary(session);
+    let heading = summary.as_ref().and_then(SessionSummary::heading);
+    let modified = jiff::Timestamp::try_from(session.modified).ok();
+    let when = modified
+        .map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
+    PickerRow {
+        id: session.id.clone(),
+        path: session.path.clone(),
+        heading: heading.unwrap_or_else(|| "(no title)".to_owned()),
+        when: when.unwrap_or_default(),
+        directory: summary.and_then(|summary| summary.glance.cwd),
+        ..PickerRow::default()
+    }
+}

@@ -1,0 +1,226 @@
+//! The totals of a plan: tokens and bytes before and after, by turn, and the soundness check.
+
+use sha2::{Digest as _, Sha256};
+use threadline_entry::{Entry, Kind};
+use threadline_session::{ClientVersion, RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule};
+
+use crate::arrange::{ResultOrigin, is_boundary, is_tree};
+use crate::draft::LineContent;
+use crate::plan::{ContentDigest, EditPlan, PlanTarget};
+use crate::tokens::tokens;
+use crate::usage_reset;
+
+/// The totals of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct PlanTotals {
+    pub(crate) tokens_before: u64,
+    pub(crate) tokens_after: u64,
+    pub(crate) bytes_before: u64,
+    pub(crate) digest: ContentDigest,
+    pub(crate) turns: Vec<TurnChange>,
+    pub(crate) refusals: Vec<String>,
+}
+
+/// The change of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnChange {
+    /// The turn's number, from 1.
+    pub number: usize,
+    /// The beginning of the prompt.
+    pub prompt: String,
+    /// The number of lines in the log and in the result.
+    pub lines: (u64, u64),
+    /// The number of bytes in the log and in the result.
+    pub bytes: (u64, u64),
+    /// The estimated tokens that a resume sends, of the log and of the result.
+    pub tokens: (u64, u64),
+}
+
+impl TurnChange {
+    fn is_change(&self) -> bool {
+        self.tokens.0 != self.tokens.1 || self.lines.0 != self.lines.1
+    }
+}
+
+/// The index of no turn.
+const NO_TURN: u32 = u32::MAX;
+
+impl PlanTotals {
+    pub(crate) fn of(plan: &EditPlan<'_>) -> Self {
+        let session = plan.session();
+        let n = session.entries().len();
+        let mut turns: Vec<TurnChange> = Vec::new();
+        let mut turn_of = vec![NO_TURN; n];
+        for turn in session.turns() {
+            let prompt = turn.prompt.and_then(|idx| first_words(&plan.draft().entry(idx)));
+            for &idx in &turn.entries {
+                turn_of[idx] = turns.len() as u32;
+            }
+            let prompt = prompt.unwrap_or_default();
+            turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
+        }
+        let mut tally = Self::default();
+        let mut before = SoundnessChecker::of_session(&session.id().unwrap_or_default());
+        let mut sent = vec![false; n];
+        for idx in session.resumed_lines().unwrap_or_default() {
+            sent[idx] = true;
+        }
+        for (idx, entry) in session.entries().iter().enumerate() {
+            let bytes = entry.as_bytes().len() as u64
+                + u64::from(entry.ending() == threadline_entry::Ending::Newline);
+            let worth = if sent[idx] { tokens(entry) } else { 0 };
+            before.push(entry);
+            tally.bytes_before += bytes;
+            tally.tokens_before += worth;
+            if let Some(turn) = turns.get_mut(turn_of[idx] as usize) {
+                turn.lines.0 += 1;
+                turn.bytes.0 += bytes;
+                turn.tokens.0 += worth;
+            }
+        }
+        let before = before.baseline();
+        let after = tally.add_result(plan, &sent, &turn_of, &mut turns);
+        tally.check_soundness(plan, &before, &after);
+        turns.retain(TurnChange::is_change);
+        tally.turns = turns;
+        tally
+    }
+
+    fn add_result(
+        &mut self,
+        plan: &EditPlan<'_>,
+        sent: &[bool],
+        turn_of: &[u32],
+        turns: &mut [TurnChange],
+    ) -> SoundnessChecker {
+        let in_place = plan.options().target == PlanTarget::KeepOrder;
+        let lines = plan.lines();
+        let is_start = |at: &usize| {
+            lines[*at].in_chain && is_boundary(crate::arrange::entry_of(plan.draft(), lines[*at].from))
+        };
+        let start = (0..lines.len()).rev().find(is_start).unwrap_or(0);
+        let mut hash = Sha256::new();
+        let mut soundness = SoundnessChecker::of_session(&plan.target_id().unwrap_or_default());
+        let mut length = 0;
+        let mut buffer = Vec::new();
+        let mut turn = NO_TURN;
+        for (at, line) in lines.iter().enumerate() {
+            buffer.clear();
+            plan.render(at, &mut buffer);
+            let (entry, _) = Entry::parse(&buffer);
+            soundness.push(&entry);
+            self.check_line(plan, at, &entry);
+            if plan.ends_line(at) {
+                buffer.push(b'\n');
+            }
+            hash.update(&buffer);
+            length += buffer.len() as u64;
+            let is_sent = match line.from {
+                ResultOrigin::Source(idx) if in_place => sent[idx as usize],
+                _ => line.in_chain && at >= start,
+            };
+            let worth = if is_sent { tokens(&entry) } else { 0 };
+            self.tokens_after += worth;
+            match line.from {
+                ResultOrigin::Source(idx) => turn = turn_of[idx as usize],
+                // An added line counts for the turn that it follows, if it is part of the tree.
+                ResultOrigin::Added(_) if !is_tree(&entry) => continue,
+                ResultOrigin::Added(_) => {}
+            }
+            if let Some(turn) = turns.get_mut(turn as usize) {
+                turn.lines.1 += 1;
+                turn.bytes.1 += buffer.len() as u64;
+                turn.tokens.1 += worth;
+            }
+        }
+        self.digest = ContentDigest { length, sha256: hash.finalize().into() };
+        soundness
+    }
+
+    /// Compares a line of the result with its source, and adds refusals.
+    fn check_line(&mut self, plan: &EditPlan<'_>, at: usize, entry: &Entry) {
+        let Some(idx) = plan.source_of(at) else { return };
+        let fate = &plan.draft().line_edits[idx];
+        let mut refuse = |rule: SoundnessRule, what: &str| {
+            self.refusals.push(format!("line {}: {what} (rule {})", at + 1, rule as u8));
+        };
+        if fate.stale_usage && usage_reset::has_counts(entry) {
+            refuse(SoundnessRule::Usage, "token counts include removed content");
+        }
+        if matches!(fate.content, LineContent::Replaced(_)) || plan.options().target == PlanTarget::KeepOrder
+        {
+            return;
+        }
+        let source = &plan.session().entries()[idx];
+        for key in ["cwd", "version", "gitBranch"] {
+            let raw = |entry: &Entry| entry.get(key).map(|json| json.raw().to_owned());
+            // Redaction may replace parts of a path.
+            let named = raw(entry).is_some_and(|new| new.contains("[personal:") || new.contains("[secret:"));
+            if raw(source).is_some_and(|old| Some(old) != raw(entry))
+                && !contains_lone_surrogate(source)
+                && !named
+            {
+                refuse(SoundnessRule::Origin, "cwd, version or gitBranch changed");
+            }
+        }
+    }
+
+    /// Checks the soundness of the result, and adds refusals. Defects that the session already had are
+    /// tolerated for some rules, depending on the target.
+    fn check_soundness(&mut self, plan: &EditPlan<'_>, before: &SoundnessBaseline, after: &SoundnessChecker) {
+        let mut breaches = match plan.options().target {
+            PlanTarget::New(_) => after.violations(true),
+            PlanTarget::InPlace => after.violations(false),
+            PlanTarget::KeepOrder => after.new_violations(before),
+        };
+        let kept = |rule: SoundnessRule| match plan.options().target {
+            PlanTarget::New(_) => rule == SoundnessRule::Size,
+            PlanTarget::InPlace => matches!(
+                rule,
+                SoundnessRule::Size | SoundnessRule::Text | SoundnessRule::OwnId | SoundnessRule::References
+            ),
+            PlanTarget::KeepOrder => false,
+        };
+        for rule in
+            [SoundnessRule::Size, SoundnessRule::Text, SoundnessRule::OwnId, SoundnessRule::References]
+                .into_iter()
+                .filter(|rule| kept(*rule))
+        {
+            let count =
+                |breaches: &[RuleViolation]| breaches.iter().filter(|breach| breach.rule == rule).count();
+            if count(&breaches) <= count(&before.violations) {
+                breaches.retain(|breach| breach.rule != rule);
+            }
+        }
+        if plan.draft().no_user_message {
+            breaches.retain(|breach| !breach.begins_with_reply());
+        }
+        breaches.extend(after.changed_replies(before));
+        self.refusals.extend(breaches.iter().map(ToString::to_string));
+        let speaks = |line: &crate::arrange::ResultLine| {
+            let entry = crate::arrange::entry_of(plan.draft(), line.from);
+            line.in_chain && matches!(entry.kind(), Kind::User | Kind::Assistant)
+        };
+        let straight = plan.options().target != PlanTarget::KeepOrder;
+        let said_something =
+            || plan.session().replay(ClientVersion::NEWEST).is_some_and(|messages| !messages.is_empty());
+        if straight && !plan.lines().iter().any(speaks) && (!self.refusals.is_empty() || said_something()) {
+            // Any other refusals are about branches.
+            self.refusals = vec!["no conversation would remain".to_owned()];
+        }
+    }
+}
+
+fn contains_lone_surrogate(entry: &Entry) -> bool {
+    threadline_entry::has_lone_surrogate(entry.text())
+}
+
+/// Returns the first words of a prompt.
+fn first_words(entry: &Entry) -> Option<String> {
+    if entry.kind() != Kind::User {
+        return None;
+    }
+    let text = entry.message()?.content()?.text();
+    let line = text.split_whitespace().take(16).collect::<Vec<_>>().join(" ");
+    Some(line.chars().take(80).collect())
+}

@@ -1,0 +1,352 @@
+//! Compressed sections: parts of a page that are stored deflated and drawn only when they are needed.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Seek, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+
+use crate::markup::Markup;
+use crate::raw::{self, SectionLine};
+
+/// Parts are collected into one section until it has about this size, so that small parts also compress well.
+pub(crate) const SECTION_SIZE: usize = 128 << 10;
+
+/// A section that one part made larger than this is compressed in pieces, so that several cores share the
+/// work.
+const PIECE_SIZE: usize = 256 << 10;
+
+/// The maximum length of the queue of a [`SectionWriter`]. If it is longer, the producer compresses a piece
+/// itself.
+const MAX_QUEUED: usize = 8;
+
+/// Compressed sections stay in memory up to this size. Beyond it, all of them are written to the spool.
+const MAX_IN_MEMORY: usize = 3 << 20;
+
+/// Temporary storage for compressed sections: written first, then read once from the start.
+pub trait Spool: Read + Write + Seek + Send {}
+
+impl<T: Read + Write + Seek + Send> Spool for T {}
+
+/// Parts in order, several per section. Each section is compressed separately on the thread pool.
+pub(crate) struct SectionWriter {
+    /// The terminator of each part, which occurs in none.
+    end: char,
+    buffer: String,
+    queue: Arc<CompressionQueue>,
+    /// The number of the first part of each section.
+    starts: Vec<usize>,
+    n_parts: usize,
+}
+
+impl SectionWriter {
+    /// Creates an empty pack. `end` terminates each part and occurs in none. The id of a section is `prefix`
+    /// and its number.
+    pub(crate) fn new(prefix: &'static str, end: char, spool: Box<dyn Spool>) -> Self {
+        let press = Arc::new(CompressionQueue::new(prefix, spool));
+        Self { end, buffer: String::new(), queue: press, starts: Vec::new(), n_parts: 0 }
+    }
+
+    /// Adds a part, given in two slices, and returns its number.
+    pub(crate) fn add(&mut self, parts: [&str; 2]) -> usize {
+        if self.buffer.is_empty() {
+            self.starts.push(self.n_parts);
+        }
+        for part in parts {
+            self.buffer.push_str(part);
+        }
+        self.buffer.push(self.end);
+        self.n_parts += 1;
+        if self.buffer.len() >= SECTION_SIZE {
+            self.close();
+        }
+        self.n_parts - 1
+    }
+
+    /// Returns the number of the first part of each section.
+    pub(crate) fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Ends the current section and queues it for compression.
+    pub(crate) fn close(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        let pack = std::mem::take(&mut self.buffer);
+        self.buffer = self.queue.push_text(self.starts.len() - 1, pack);
+        while self.queue.state().queue.len() > MAX_QUEUED && self.queue.compress_one() {}
+    }
+
+    /// Writes all sections.
+    pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.close();
+        self.queue.write(to)
+    }
+}
+
+/// The compression queue and its results.
+pub(crate) struct CompressionQueue {
+    /// The prefix of section ids.
+    prefix: &'static str,
+    state: Mutex<QueueState>,
+    /// Signalled when no compression is running.
+    idle: Condvar,
+}
+
+/// A complete section, or a piece of it.
+enum QueuedSection {
+    /// A piece of a text, from this offset on.
+    Text(Arc<String>, usize),
+    Lines(Vec<SectionLine>),
+}
+
+struct QueueState {
+    /// The queue.
+    queue: VecDeque<(usize, QueuedSection)>,
+    /// Buffers to reuse.
+    spare_buffers: Vec<String>,
+    /// The number of pieces taken from the queue, and of those being compressed.
+    n_started: usize,
+    n_running: usize,
+    /// Pieces that finished before an earlier one, by sequence number.
+    out_of_order: BTreeMap<usize, Markup>,
+    n_done: usize,
+    /// Compressed pieces in order that are not in the spool.
+    in_memory: Vec<Markup>,
+    n_memory_bytes: usize,
+    is_spooled: bool,
+    spool: Box<dyn Spool>,
+    /// The first write error of the spool.
+    failed: Option<io::Error>,
+}
+
+impl CompressionQueue {
+    pub(crate) fn new(prefix: &'static str, spool: Box<dyn Spool>) -> Self {
+        let state = QueueState {
+            queue: VecDeque::new(),
+            spare_buffers: Vec::new(),
+            n_started: 0,
+            n_running: 0,
+            out_of_order: BTreeMap::new(),
+            n_done: 0,
+            in_memory: Vec::new(),
+            n_memory_bytes: 0,
+            is_spooled: false,
+            spool,
+            failed: None,
+        };
+        Self { prefix, state: Mutex::new(state), idle: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a section and returns an empty buffer for the next one.
+    fn push_text(self: &Arc<Self>, number: usize, pack: String) -> String {
+        let pack = Arc::new(pack);
+        for start in (0..pack.len()).step_by(PIECE_SIZE) {
+            self.push(number, QueuedSection::Text(Arc::clone(&pack), start));
+        }
+        self.state().spare_buffers.pop().unwrap_or_default()
+    }
+
+    /// Queues a section of lines that has `n_bytes` once they are joined.
+    pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<SectionLine>, n_bytes: usize) {
+        if n_bytes > PIECE_SIZE {
+            let mut pack = String::with_capacity(n_bytes);
+            raw::join_lines(&lines, &mut pack);
+            self.push_text(number, pack);
+        } else {
+            self.push(number, QueuedSection::Lines(lines));
+        }
+    }
+
+    fn push(self: &Arc<Self>, number: usize, full: QueuedSection) {
+        self.state().queue.push_back((number, full));
+        let press = Arc::clone(self);
+        rayon::spawn(move || {
+            press.compress_one();
+        });
+    }
+
+    /// Compresses the first piece of the queue. Returns `false` if the queue is empty.
+    fn compress_one(&self) -> bool {
+        let mut state = self.state();
+        let Some((number, full)) = state.queue.pop_front() else { return false };
+        let turn = state.n_started;
+        state.n_started += 1;
+        state.n_running += 1;
+        drop(state);
+        let (element, spare) = self.element(number, full);
+        let mut state = self.state();
+        state.n_running -= 1;
+        state.put(turn, element);
+        state.spare_buffers.extend(spare);
+        if state.n_running == 0 {
+            self.idle.notify_all();
+        }
+        true
+    }
+
+    /// Returns the markup of a section, or of a piece of it, and a buffer to reuse.
+    fn element(&self, number: usize, full: QueuedSection) -> (Markup, Option<String>) {
+        thread_local! {
+            static JOINED: RefCell<String> = const { RefCell::new(String::new()) };
+        }
+        match full {
+            QueuedSection::Text(pack, start) => {
+                let end = (start + PIECE_SIZE).min(pack.len());
+                let out = self.part(number, &pack.as_bytes()[start..end], start == 0, end == pack.len());
+                // A buffer that grew far beyond a section is freed.
+                let mut spare = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * SECTION_SIZE);
+                spare.iter_mut().for_each(String::clear);
+                (out, spare)
+            }
+            QueuedSection::Lines(lines) => JOINED.with_borrow_mut(|joined| {
+                joined.clear();
+                raw::join_lines(&lines, joined);
+                (self.part(number, joined.as_bytes(), true, true), None)
+            }),
+        }
+    }
+
+    fn part(&self, number: usize, bytes: &[u8], is_first: bool, is_last: bool) -> Markup {
+        let mut out = Markup::new();
+        if is_first {
+            out.lit("<script type=\"application/octet-stream\" id=\"").lit(self.prefix);
+            out.num(number as u64).lit("\">");
+        }
+        deflate(bytes, is_last, |packed| {
+            out.base64(packed);
+        });
+        if is_last {
+            out.lit("</script>\n");
+        }
+        out
+    }
+
+    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        while self.compress_one() {}
+        let state = self.state();
+        let mut state =
+            self.idle.wait_while(state, |state| state.n_running > 0).unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        for element in &state.in_memory {
+            to.write_all(element.as_str().as_bytes())?;
+        }
+        if state.is_spooled {
+            state.spool.rewind()?;
+            io::copy(&mut io::BufReader::with_capacity(SECTION_SIZE, &mut state.spool), to)?;
+        }
+        Ok(())
+    }
+}
+
+impl QueueState {
+    /// Stores a compressed piece once all earlier ones are stored.
+    fn put(&mut self, turn: usize, element: Markup) {
+        self.out_of_order.insert(turn, element);
+        while let Some(element) = self.out_of_order.remove(&self.n_done) {
+            self.n_done += 1;
+            self.n_memory_bytes += element.len();
+            self.in_memory.push(element);
+        }
+        self.is_spooled |= self.n_memory_bytes > MAX_IN_MEMORY;
+        if self.is_spooled && self.failed.is_none() {
+            let mut elements = self.in_memory.drain(..);
+            self.failed =
+                elements.find_map(|element| self.spool.write_all(element.as_str().as_bytes()).err());
+        }
+    }
+}
+
+/// Passes the compressed bytes to `sink`. Unless `is_last`, they end at a byte boundary and their number is a
+/// multiple of three, so that the base64 of consecutive pieces can be concatenated.
+fn deflate(bytes: &[u8], is_last: bool, sink: impl FnOnce(&[u8])) {
+    thread_local! {
+        /// Reused, because a compressor has large tables.
+        static COMPRESSOR: RefCell<(Compress, Vec<u8>)> =
+            RefCell::new((Compress::new(Compression::fast(), false), Vec::new()));
+    }
+    let flush = if is_last { FlushCompress::Finish } else { FlushCompress::Sync };
+    COMPRESSOR.with_borrow_mut(|(compressor, out)| {
+        compressor.reset();
+        out.clear();
+        loop {
+            out.reserve(SECTION_SIZE / 2);
+            let rest = &bytes[compressor.total_in() as usize..];
+            // Compressing from memory to memory does not fail.
+            match compressor.compress_vec(rest, out, flush) {
+                Ok(Status::StreamEnd) | Err(_) => break,
+                Ok(_) if !is_last && out.len() < out.capacity() => break,
+                Ok(_) => {}
+            }
+        }
+        while !is_last && out.len() % 3 != 0 {
+            out.extend(EMPTY_BLOCK);
+        }
+        sink(out);
+    });
+}
+
+/// An empty stored block of deflate, as whole bytes.
+const EMPTY_BLOCK: [u8; 5] = [0, 0, 0, 0xff, 0xff];
+
+/// Adds numbers as a JSON array.
+pub(crate) fn numbers(out: &mut Markup, numbers: impl IntoIterator<Item = u64>) {
+    out.lit("[");
+    for (i, number) in numbers.into_iter().enumerate() {
+        if i > 0 {
+            out.lit(",");
+        }
+        out.num(number);
+    }
+    out.lit("]");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_written_in_order_from_memory_and_spool() {
+        let mut pack = SectionWriter::new("q", '\n', Box::new(io::Cursor::new(Vec::new())));
+        // Random text does not compress, so the sections exceed the memory limit.
+        let mut random = 1_u64;
+        let mut part = || {
+            let words = std::iter::repeat_with(|| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                format!("{random:016x}")
+            });
+            words.take(SECTION_SIZE / 16).collect::<String>()
+        };
+        let mut parts: Vec<String> = (0..40).map(|_| part()).collect();
+        for (i, part) in parts.iter().enumerate() {
+            assert_eq!(pack.add([part, ""]), i);
+        }
+        parts.extend([parts.concat(), "the last".to_owned()]);
+        pack.add([&parts[40], ""]);
+        pack.add(["the ", "last"]);
+        assert_eq!(pack.starts(), (0..42).collect::<Vec<_>>());
+        let mut page = Vec::new();
+        pack.write(&mut page).unwrap();
+        assert!(page.len() > MAX_IN_MEMORY + SECTION_SIZE);
+        let page = String::from_utf8(page).unwrap();
+        for (i, line) in page.lines().enumerate() {
+            let (name, rest) = line.split_once("id=\"").unwrap().1.split_once("\">").unwrap();
+            assert_eq!(name, format!("q{i}"));
+            let base64 = rest.strip_suffix("</script>").unwrap();
+            let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, base64).unwrap();
+            let mut text = String::new();
+            flate2::read::DeflateDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+            assert_eq!(text.trim_end(), parts[i]);
+        }
+        assert_eq!(page.lines().count(), parts.len());
+    }
+}

@@ -1,0 +1,92 @@
+//! The header of a session page: title, metadata, totals and findings.
+
+use jiff::tz::TimeZone;
+use threadline_view::{OutlineLine, Transcript, humanize};
+
+use crate::markup::Markup;
+use crate::text_format;
+
+/// Adds the header of a session page. The `header` element is left open for the caller to extend.
+pub(crate) fn render_header(
+    out: &mut Markup,
+    transcript: &Transcript,
+    title: &str,
+    lines: &[OutlineLine],
+    span: Option<(i64, i64)>,
+    zone: &TimeZone,
+) {
+    out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(span.and_then(|span| Some(text_format::format_span(span, zone, "%-d %B %Y")?.0)));
+    facts.extend(transcript.cwd.clone());
+    facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
+    facts.push(humanize::plural(lines.len() as u64, "turn"));
+    let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
+    let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
+    if calls > 0 {
+        facts.push(humanize::plural(calls as u64, "tool call"));
+    }
+    if sum(|line| line.edits) > 0 {
+        facts.push(format!(
+            "{}, +{} −{}",
+            humanize::plural(sum(|line| line.edits) as u64, "edit"),
+            sum(|l| l.lines.0),
+            sum(|l| l.lines.1)
+        ));
+    }
+    // The totals include sub-agents; the sums over turns are the fallback if no call was counted.
+    let spent = &transcript.spent.tokens;
+    let (input, output) = match transcript.spent.calls {
+        0 => {
+            lines.iter().fold((0, 0), |sum, line| (sum.0 + line.tokens.context(), sum.1 + line.tokens.output))
+        }
+        _ => (spent.context(), spent.output),
+    };
+    if output + input > 0 {
+        facts.push(format!(
+            "{} tokens in, {} out",
+            humanize::short_count(input),
+            humanize::short_count(output)
+        ));
+    }
+    if transcript.spent.calls > 0 {
+        facts.push(transcript.spent.short_cost());
+    }
+    facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
+    for (i, fact) in facts.iter().enumerate() {
+        out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
+    }
+    out.lit("</p>");
+    if let Some(id) = &transcript.id {
+        out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+    }
+    if let Some(caveat) = transcript.spent.caveat() {
+        out.lit("<p class=\"facts\">Minimum: ").text(&caveat).lit("</p>");
+    }
+    if errors > 0 {
+        let first = lines.iter().find(|line| line.errors > 0).map_or("", |line| &line.anchor);
+        out.lit("<p class=\"error-message\"><a href=\"#").text(first).lit("\">");
+        out.text(&humanize::plural(errors as u64, "error")).lit("</a></p>");
+    }
+    if !transcript.findings.is_empty() {
+        out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
+        out.text(&humanize::plural(transcript.findings.len() as u64, "finding"))
+            .lit(" in the log</span></summary><ul>");
+        for finding in transcript.findings.iter().take(200) {
+            out.lit("<li>");
+            if let Some(at) = finding.at {
+                out.lit("line ").num(at.line_no).lit(": ");
+            }
+            out.text(&finding.message).lit("</li>");
+        }
+        out.lit("</ul></details>");
+    }
+}
+
+pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
+    let first = lines.iter().map(|line| &*line.title);
+    let titles = [transcript.title.as_deref(), transcript.first_prompt.as_deref()].into_iter().flatten();
+    let mut titles = titles.chain(first).chain(transcript.id.as_deref());
+    let title = titles.find(|title| !title.trim().is_empty()).unwrap_or("Session");
+    text_format::excerpt(title, 120)
+}

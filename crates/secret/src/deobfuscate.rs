@@ -1,0 +1,321 @@
+//! Obfuscated secrets: split by terminal colours, percent-encoded, escaped as JSON, or encoded as base64 or
+//! hex.
+//!
+//! A [`DecodedView`] is a part of a text with such escapes decoded, and maps its offsets back to the text.
+//! [`encoded`] decodes runs of base64 and hex that contain readable text. Both use windows of bounded size,
+//! so memory does not grow with the text.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr3, memrchr};
+
+/// The size of the part that is decoded at once, and the overlap of two consecutive parts.
+const WINDOW: usize = 64 << 10;
+const OVERLAP: usize = 4 << 10;
+
+/// Some lines of a text with escapes decoded.
+pub(crate) struct DecodedView {
+    /// The decoded lines.
+    pub(crate) text: String,
+    /// Pairs of an offset in the view and the corresponding offset in the text, one after each escape.
+    /// Sorted.
+    offsets: Vec<(usize, usize)>,
+}
+
+impl DecodedView {
+    /// Decodes a part of a text.
+    fn of(text: &str, range: Range<usize>) -> Self {
+        let bytes = &text.as_bytes()[..range.end];
+        let mut view = Self { text: String::with_capacity(range.len()), offsets: vec![(0, range.start)] };
+        let mut at = range.start;
+        while let Some(escape) = next_escape(bytes, at) {
+            view.text.push_str(&text[at..escape.range.start]);
+            // A decoded character gets its own entry, so that a range that ends with it also ends there in
+            // the text.
+            if let Some(letter) = escape.letter {
+                view.offsets.push((view.text.len(), escape.range.start));
+                view.text.push(letter);
+            }
+            view.offsets.push((view.text.len(), escape.range.end));
+            at = escape.range.end;
+        }
+        view.text.push_str(&text[at..range.end]);
+        view
+    }
+
+    /// Returns the range of the text that a non-empty range of the view was decoded from.
+    pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
+        let place = |at: usize| {
+            let jump = self.offsets.partition_point(|(view, _)| *view <= at) - 1;
+            let (view, text) = self.offsets[jump];
+            let next = self.offsets.get(jump + 1).filter(|next| next.0 == at + 1).map(|next| next.1);
+            (text + at - view, next)
+        };
+        let (last, behind) = place(range.end - 1);
+        // A colour after the last character is not included, but the rest of its escape is.
+        let is_escape = self.offsets.binary_search(&(range.end - 1, last)).is_ok();
+        let end = if is_escape { behind.unwrap_or(last + 1) } else { last + 1 };
+        place(range.start).0..end
+    }
+}
+
+/// A sequence that encodes one character, or none.
+struct EscapeSequence {
+    range: Range<usize>,
+    letter: Option<char>,
+}
+
+/// Returns the next escape: a terminal control sequence, `%3D` or `\u003d`.
+fn next_escape(bytes: &[u8], mut from: usize) -> Option<EscapeSequence> {
+    let hex = |at: usize| {
+        let digits = std::str::from_utf8(bytes.get(at..at + 2)?).ok()?;
+        let byte = u8::from_str_radix(digits, 16).ok()?;
+        (digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && (b' '..0x7F).contains(&byte))
+            .then_some(byte)
+    };
+    loop {
+        let at = from + memchr3(0x1B, b'%', b'\\', bytes.get(from..)?)?;
+        let (length, letter) = match bytes[at] {
+            b'%' => (3, hex(at + 1).map(char::from)),
+            b'\\' if bytes[at + 1..].starts_with(b"u00") => (6, hex(at + 4).map(char::from)),
+            0x1B => {
+                let Some(length) = command_length(&bytes[at..]) else {
+                    from = at + 1;
+                    continue;
+                };
+                return Some(EscapeSequence { range: at..at + length, letter: None });
+            }
+            _ => (1, None),
+        };
+        if letter.is_some() {
+            return Some(EscapeSequence { range: at..at + length, letter });
+        }
+        from = at + 1;
+    }
+}
+
+/// Returns the length of a terminal control sequence: `ESC [ … m`.
+fn command_length(bytes: &[u8]) -> Option<usize> {
+    let rest = bytes.strip_prefix(b"\x1b[")?;
+    let parameters = rest.iter().take(32).take_while(|byte| (0x20..0x40).contains(*byte)).count();
+    rest.get(parameters).is_some_and(|byte| (0x40..0x7F).contains(byte)).then_some(parameters + 3)
+}
+
+/// Visits the lines that contain escapes, decoded. Adjacent lines are visited together.
+pub(crate) fn views(text: &str, mut visit: impl FnMut(&DecodedView)) {
+    let bytes = text.as_bytes();
+    let mut lines: Option<Range<usize>> = None;
+    let mut at = 0;
+    while let Some(escape) = next_escape(bytes, at) {
+        let from = lines.as_ref().map_or(0, |lines| lines.end);
+        let start = memrchr(b'\n', &bytes[from..escape.range.start]).map_or(from, |line| from + line + 1);
+        let end =
+            memchr(b'\n', &bytes[escape.range.end..]).map_or(bytes.len(), |line| escape.range.end + line);
+        at = end;
+        lines = match lines.take() {
+            Some(lines) if start <= lines.end + 1 => Some(lines.start..end),
+            other => {
+                other
+                    .into_iter()
+                    .for_each(|lines| windows(text, lines, |part| visit(&DecodedView::of(text, part))));
+                Some(start..end)
+            }
+        };
+    }
+    lines.into_iter().for_each(|lines| windows(text, lines, |part| visit(&DecodedView::of(text, part))));
+}
+
+/// Splits a range into overlapping windows.
+fn windows(text: &str, range: Range<usize>, mut visit: impl FnMut(Range<usize>)) {
+    let mut start = range.start;
+    loop {
+        let end = text.floor_char_boundary(range.end.min(start + WINDOW));
+        visit(start..end);
+        if end >= range.end {
+            return;
+        }
+        start = text.floor_char_boundary(end - OVERLAP);
+    }
+}
+
+/// The shortest run that is decoded: 18 bytes in base64.
+const SHORTEST_RUN: usize = 24;
+/// The number of bytes that must be readable before the rest is decoded.
+const READABLE: usize = 12;
+
+const NONE: u8 = 0xFF;
+
+/// The values of base64 digits, of the standard and the URL-safe alphabet.
+static DIGITS: [u8; 256] = {
+    let mut digits = [NONE; 256];
+    let mut at = 0;
+    while at < 64 {
+        let byte = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[at];
+        digits[byte as usize] = at as u8;
+        at += 1;
+    }
+    digits[b'-' as usize] = 62;
+    digits[b'_' as usize] = 63;
+    digits
+};
+
+/// Visits the runs of base64 and hex that decode to readable text, with the decoded text.
+pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
+    let bytes = text.as_bytes();
+    let is_digit = |byte: &u8| DIGITS[usize::from(*byte)] != NONE;
+    let mut at = SHORTEST_RUN - 1;
+    let mut done = 0;
+    while at < bytes.len() {
+        if !is_digit(&bytes[at]) {
+            at += SHORTEST_RUN;
+            continue;
+        }
+        let start = at - bytes[done..at].iter().rev().take_while(|byte| is_digit(byte)).count();
+        let end = at + bytes[at..].iter().take_while(|byte| is_digit(byte)).count();
+        done = end;
+        at = end + SHORTEST_RUN;
+        if end - start >= SHORTEST_RUN {
+            let wrapped = wrapped_end(bytes, start, end);
+            (done, at) = (wrapped, wrapped + SHORTEST_RUN);
+            let padding = bytes[wrapped..].iter().take(2).take_while(|byte| **byte == b'=').count();
+            let mut from = start;
+            while from < wrapped {
+                let part = from..wrapped.min(from + WINDOW);
+                if let Some(decoded) = decode(&bytes[part.clone()]) {
+                    let to = if part.end == wrapped { wrapped + padding } else { part.end };
+                    visit(part.start..to, &decoded);
+                }
+                if part.end == wrapped {
+                    break;
+                }
+                from = part.end - OVERLAP;
+            }
+        }
+    }
+}
+
+/// Returns the end of a run that is wrapped into lines of equal length, as base64 often is.
+fn wrapped_end(bytes: &[u8], start: usize, end: usize) -> usize {
+    let width = end - start;
+    let mut end = end;
+    if !(60..=80).contains(&width) {
+        return end;
+    }
+    while bytes.get(end) == Some(&b'\n') {
+        let rest = &bytes[end + 1..];
+        let next = rest.iter().take(width + 1).take_while(|byte| DIGITS[usize::from(**byte)] != NONE).count();
+        if next == 0 || next > width {
+            break;
+        }
+        end += 1 + next;
+        if next < width {
+            break;
+        }
+    }
+    end
+}
+
+/// Decodes a run, if the result is readable.
+fn decode(run: &[u8]) -> Option<String> {
+    let is_hex = run.iter().take(READABLE * 2).all(u8::is_ascii_hexdigit);
+    let text = if is_hex { decode_hex(run) } else { None };
+    text.or_else(|| decode_base64(run))
+}
+
+fn decode_hex(run: &[u8]) -> Option<String> {
+    let value = |digit: u8| (digit as char).to_digit(16);
+    let mut out = Vec::with_capacity(run.len() / 2);
+    for pair in run.chunks_exact(2) {
+        out.push((value(pair[0])? << 4 | value(pair[1])?) as u8);
+        if out.len() == READABLE && !is_readable(&out) {
+            return None;
+        }
+    }
+    readable(out)
+}
+
+fn decode_base64(run: &[u8]) -> Option<String> {
+    let mut out = Vec::with_capacity(READABLE);
+    let (mut bits, mut held) = (0_u32, 0_u32);
+    for digit in run.iter().map(|byte| DIGITS[usize::from(*byte)]).filter(|digit| *digit != NONE) {
+        bits = bits << 6 | u32::from(digit);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+            if out.len() == READABLE {
+                if !is_readable(&out) {
+                    return None;
+                }
+                out.reserve(run.len() * 3 / 4);
+            }
+        }
+    }
+    readable(out)
+}
+
+fn is_readable(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'))
+}
+
+/// Returns the valid UTF-8 prefix, if the first bytes are readable.
+fn readable(mut bytes: Vec<u8>) -> Option<String> {
+    let valid = std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    if valid < READABLE || !is_readable(&bytes[..READABLE]) {
+        return None;
+    }
+    bytes.truncate(valid);
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{encoded, views};
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+    #[test]
+    fn a_view_maps_back_to_the_text() {
+        let text = "plain\nab\u{1b}[31mcd\u{1b}[0mef %3Dx\\u0026y\nplain\nz%41";
+        let mut seen = Vec::new();
+        views(text, |view| {
+            for (at, letter) in view.text.char_indices() {
+                let origin = view.origin(&(at..at + letter.len_utf8()));
+                seen.push(format!("{letter}<{}", &text[origin]));
+            }
+        });
+        let expected = "a<a b<b c<c d<d e<e f<f  <  =<%3D x<x &<\\u0026 y<y z<z A<%41";
+        assert_eq!(seen.join(" "), expected);
+        views("abcd\u{1b}[1mef", |view| assert_eq!(view.origin(&(2..6)), 2..10));
+        views("ab\u{1b}[1mcd", |view| assert_eq!(view.origin(&(0..2)), 0..2));
+    }
+
+    #[test]
+    fn readable_runs_are_decoded() {
+        let secret = "user: ada, pass: loom-and-shuttle";
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let long = secret.repeat(20);
+        let wrapped = STANDARD
+            .encode(&long)
+            .as_bytes()
+            .chunks(76)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect::<Vec<_>>();
+        for (run, expected) in [
+            (STANDARD.encode(secret), secret),
+            (URL_SAFE_NO_PAD.encode(secret), secret),
+            (hex, secret),
+            (wrapped.join("\n"), &*long),
+        ] {
+            let mut seen = Vec::new();
+            let text = format!("x = \"{run}\";");
+            encoded(&text, |range, decoded| seen.push((text[range].to_owned(), decoded.to_owned())));
+            assert_eq!(seen, [(run, expected.to_owned())]);
+        }
+        encoded(
+            "a-rather-long-name_of_something/that/is/no/base64 and 3f786850e387550fdab836ed7e6dc881de23001b",
+            |range, _| panic!("{range:?}"),
+        );
+    }
+}

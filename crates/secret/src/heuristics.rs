@@ -1,0 +1,268 @@
+//! Heuristics for strings: random, chosen by a person, or a placeholder.
+
+/// Common letter pairs of words. In random strings about 30 % of the pairs are among them, in words about 80
+/// %.
+const PAIRS: &str = "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le \
+    ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no ct us ac ot \
+    il tr ly nc et ut ss so rs un lo wa ge ie wh ee wi em ad ol rt po we na ul ni ts mo ow pa im mi ai sh ir su \
+    id os iv ia am fi ci vi pl ig tu ev ld ry mp fe bl ab gh ty op wo sa ay ex ke fr oo ag if ap gr od bo sp rd \
+    do uc bu ov rm ep tt oc cu sc cr cl du ck ey va um pp";
+
+const fn common_pairs() -> [[bool; 26]; 26] {
+    let mut table = [[false; 26]; 26];
+    let bytes = PAIRS.as_bytes();
+    let mut at = 0;
+    while at + 1 < bytes.len() {
+        if bytes[at] == b' ' {
+            at += 1;
+        } else {
+            table[(bytes[at] - b'a') as usize][(bytes[at + 1] - b'a') as usize] = true;
+            at += 2;
+        }
+    }
+    table
+}
+
+static COMMON: [[bool; 26]; 26] = common_pairs();
+
+/// Parts of placeholder values.
+const PLACEHOLDER_PARTS: &[&str] = &[
+    "example",
+    "sample",
+    "placeholder",
+    "your",
+    "change",
+    "dummy",
+    "fake",
+    "redacted",
+    "xxxxx",
+    "****",
+    "....",
+    "todo",
+    "insert",
+    "replace",
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "apikey",
+    "api_key",
+    "api-key",
+    "abcdef",
+    "123456",
+    "qwerty",
+    "undefined",
+    "null",
+    "none",
+    "localhost",
+    "process.env",
+    "environ",
+    "mock",
+    "foobar",
+];
+
+/// Passwords that are not secret, because they are used in examples.
+const WEAK: &[&str] = &[
+    "pass",
+    "pw",
+    "pwd",
+    "postgres",
+    "mysql",
+    "root",
+    "admin",
+    "user",
+    "username",
+    "guest",
+    "test",
+    "testing",
+    "demo",
+    "default",
+    "hunter2",
+    "letmein",
+    "s3cret",
+    "s3cr3t",
+    "p@ssw0rd",
+    "p4ssw0rd",
+    "passw0rd",
+    "rabbitmq",
+    "mongo",
+    "redis",
+    "minio",
+    "minioadmin",
+    "x-oauth-basic",
+    "credentials",
+    "cred",
+    "key",
+    "foo",
+    "bar",
+    "baz",
+    "abc",
+    "abc123",
+];
+
+/// Returns the number of distinct bytes.
+pub(crate) fn distinct(text: &[u8]) -> usize {
+    let mut seen = [false; 256];
+    for byte in text {
+        seen[usize::from(*byte)] = true;
+    }
+    seen.iter().filter(|seen| **seen).count()
+}
+
+/// Returns the Shannon entropy in bits per byte.
+pub(crate) fn entropy(text: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in text {
+        counts[usize::from(*byte)] += 1;
+    }
+    let length = text.len() as f64;
+    let parts = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
+    -parts.map(|part| part * part.log2()).sum::<f64>()
+}
+
+/// Returns whether a string consists of words: few digits, and mostly common letter pairs.
+pub(crate) fn is_wordy(text: &[u8]) -> bool {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits * 8 >= text.len()
+        || text.iter().all(|byte| byte.is_ascii_hexdigit() || !byte.is_ascii_alphanumeric())
+    {
+        return false;
+    }
+    let letter = |byte: u8| byte.is_ascii_alphabetic().then(|| usize::from(byte.to_ascii_lowercase() - b'a'));
+    let (mut pairs, mut common, mut turns) = (0_u32, 0_u32, 0_u32);
+    for pair in text.windows(2) {
+        if let (Some(first), Some(second)) = (letter(pair[0]), letter(pair[1])) {
+            pairs += 1;
+            common += u32::from(COMMON[first][second]);
+            turns += u32::from(pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase());
+        }
+    }
+    // In random strings case changes at every second letter, in identifiers only twice per word.
+    if f64::from(turns) > f64::from(pairs) * 0.42 {
+        return false;
+    }
+    // About 30 % in random strings, and rarely many more if the string is long.
+    pairs >= 5 && f64::from(common) > f64::from(pairs) * if pairs < 16 { 0.6 } else { 0.55 }
+}
+
+/// Returns whether the value is a placeholder: `<your key>`, `changeme`, `xxxx`.
+pub(crate) fn is_placeholder_value(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let stands = |part: &str, at: usize| {
+        let edge = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        let bytes = lower.as_bytes();
+        // Four letters may form a word by chance.
+        part.len() > 4
+            || edge(at.checked_sub(1).map(|before| &bytes[before]))
+            || edge(bytes.get(at + part.len()))
+    };
+    PLACEHOLDER_PARTS.iter().any(|part| lower.match_indices(part).any(|(at, _)| stands(part, at)))
+}
+
+/// Returns whether a password is a common example.
+pub(crate) fn is_weak(password: &str) -> bool {
+    let lower = password.to_ascii_lowercase();
+    WEAK.contains(&lower.as_str())
+        || distinct(password.as_bytes()) <= 2
+        || lower.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '!').len() <= 1
+}
+
+/// Words that occur in placeholders, but not in passwords chosen by people.
+const DUMMIES: &[&str] = &[
+    "example",
+    "sample",
+    "placeholder",
+    "your",
+    "change",
+    "dummy",
+    "fake",
+    "redacted",
+    "xxxx",
+    "****",
+    "....",
+    "todo",
+    "insert",
+    "replace",
+    "123456",
+    "qwerty",
+    "undefined",
+    "process.env",
+    "environ",
+    "mock",
+    "foobar",
+    "my-",
+    "my_",
+    "mypass",
+    "here",
+];
+
+/// Returns whether a password mixes kinds of characters, as password policies require: `Summer2024!`.
+pub(crate) fn is_varied(password: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| password.bytes().any(|byte| kind(&byte));
+    let sign =
+        |byte: u8| byte.is_ascii_punctuation() && !matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b',');
+    let digit = has(u8::is_ascii_digit);
+    digit && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+        || digit && has(u8::is_ascii_alphabetic) && password.bytes().any(sign)
+}
+
+/// Returns whether the value is a placeholder of a password. [Varied](is_varied) passwords may contain words
+/// like `secret`.
+pub(crate) fn is_dummy(password: &str) -> bool {
+    if is_weak(password) {
+        return true;
+    }
+    let lower = password.to_ascii_lowercase();
+    if is_varied(password) {
+        DUMMIES.iter().any(|part| lower.contains(part))
+    } else {
+        is_placeholder_value(password)
+    }
+}
+
+/// Returns whether a password looks like test data: `TestPassword1!`.
+pub(crate) fn is_fixture(password: &str) -> bool {
+    let lower = password.to_ascii_lowercase();
+    [
+        "password", "passw0rd", "test", "demo", "admin", "user", "login", "token", "abc", "correct", "wrong",
+        "invalid",
+    ]
+    .iter()
+    .any(|part| lower.contains(part))
+}
+
+/// Returns whether the value is a password, given that one is expected here, such as after a flag.
+pub(crate) fn is_password(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
+    if value.len() < 5
+        || bytes.iter().any(|byte| *byte < b' ' || *byte >= 0x7F)
+        || matches!(bytes[0], b'$' | b'{' | b'<' | b'%' | b'[' | b'(' | b'~' | b'/' | b'.')
+        || ["${", "{{", "$(", "$env:", "://", "<", "[secret:", "..."].iter().any(|code| value.contains(code))
+        || is_dummy(value)
+    {
+        return false;
+    }
+    let mixed = has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+    if value.contains(' ') {
+        return is_varied(value) && value.len() <= 40;
+    }
+    // Letters with digits or punctuation, or many letters that are not a word.
+    let is_word = is_wordy(bytes);
+    mixed && (!is_word || has(u8::is_ascii_digit)) || value.len() >= 8 && !is_word
+}
+
+/// Returns whether a value looks random: mixed letters and digits, high entropy, no words.
+pub(crate) fn is_random(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"0x").unwrap_or(value);
+    let count = |kind: fn(&u8) -> bool| value.iter().filter(|byte| kind(byte)).count();
+    let (upper, lower, digits) =
+        (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase), count(u8::is_ascii_digit));
+    let mixed = digits >= 2 || digits == 1 && value.len() >= 24 && upper >= 3 && lower >= 3;
+    if !mixed || upper + lower < 2 || value.len() < 12 {
+        return false;
+    }
+    let is_hex = value.iter().all(u8::is_ascii_hexdigit);
+    let enough = if is_hex || value.len() < 20 { 2.8 } else { 3.4 };
+    entropy(value) >= enough && !is_wordy(value)
+}

@@ -1,0 +1,128 @@
+//! Secrets that were identified once by their context, and are then searched everywhere.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use rustc_hash::FxHashMap;
+
+use crate::alphabet::Alphabet;
+use crate::deobfuscate;
+
+/// Shorter secrets are not searched, because they may be ordinary words.
+const SHORTEST: usize = 8;
+/// Shorter secrets match only as whole words.
+const MIN_UNBOUNDED: usize = 16;
+
+/// Secrets and their placeholders.
+///
+/// A password is identified by the `PASSWORD=` in front of it, and may be printed without it on another line.
+/// A private key is identified by its header and footer, and single lines of it may be quoted elsewhere.
+pub struct KnownSecrets {
+    automaton: AhoCorasick,
+    names: Vec<String>,
+}
+
+impl KnownSecrets {
+    pub(crate) fn new(names: &FxHashMap<String, String>) -> Option<Self> {
+        let mut pieces: FxHashMap<&str, &str> = FxHashMap::default();
+        for (secret, name) in names.iter().filter(|(_, name)| name.starts_with("[secret:")) {
+            if secret.contains("-----BEGIN ") || secret.contains('\n') {
+                for piece in
+                    secret.split(|letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8))
+                {
+                    // In a patch, added lines begin with `+`.
+                    let piece = piece.trim_start_matches('+');
+                    if piece.len() >= 32 {
+                        pieces.entry(piece).or_insert(name);
+                    }
+                }
+            } else if secret.len() >= SHORTEST {
+                pieces.insert(secret, name);
+            }
+        }
+        if pieces.is_empty() {
+            return None;
+        }
+        // The same secret may be encoded elsewhere.
+        let encoded =
+            pieces.iter().flat_map(|(secret, name)| encodings(secret).map(move |text| (text, *name)));
+        let encoded: Vec<(String, &str)> = encoded.collect();
+        for (text, name) in &encoded {
+            pieces.entry(text).or_insert(name);
+        }
+        // Sorted, so that the result is deterministic.
+        let mut pieces: Vec<(&str, &str)> = pieces.into_iter().collect();
+        pieces.sort_unstable();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(pieces.iter().map(|(piece, _)| piece))
+            .ok()?;
+        Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect() })
+    }
+
+    /// Returns the known secrets in a text, in order, with their placeholders. Colours inside a secret are
+    /// ignored.
+    pub fn find<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
+        let mut found = self.scan(text);
+        if memchr::memchr(0x1B, text.as_bytes()).is_some() {
+            deobfuscate::views(text, |view| {
+                found.extend(
+                    self.scan(&view.text).into_iter().map(|(range, name)| (view.origin(&range), name)),
+                );
+            });
+            found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+            let mut end = 0;
+            found.retain(|(range, _)| {
+                let is_new = range.start >= end;
+                end = end.max(range.end);
+                is_new
+            });
+        }
+        found
+    }
+
+    fn scan<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
+        let bytes = text.as_bytes();
+        let alone = |range: &Range<usize>| {
+            let word = |at: Option<usize>| {
+                at.and_then(|at| bytes.get(at)).is_some_and(|byte| Alphabet::Word.has(*byte))
+            };
+            range.len() >= MIN_UNBOUNDED || !word(range.start.checked_sub(1)) && !word(Some(range.end))
+        };
+        let hits =
+            self.automaton.find_iter(text).map(|hit| (hit.range(), &*self.names[hit.pattern().as_usize()]));
+        hits.filter(|(range, _)| alone(range)).collect()
+    }
+}
+
+/// Returns the encodings of a secret as base64, as hex, in a URL and in JSON.
+///
+/// The base64 of a secret depends on its offset modulo three. At each offset, the first and last characters
+/// are left out, because they also encode adjacent bytes.
+fn encodings(secret: &str) -> impl Iterator<Item = String> {
+    let bytes = secret.as_bytes();
+    let mut all = vec![STANDARD.encode(bytes), STANDARD_NO_PAD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
+    for offset in 0..3_usize {
+        let mut shifted = vec![0; offset];
+        shifted.extend(bytes);
+        for text in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
+            let first = (offset * 8).div_ceil(6);
+            let last = shifted.len() * 8 / 6;
+            all.extend(text.get(first..last).filter(|text| text.len() >= MIN_UNBOUNDED).map(str::to_owned));
+        }
+    }
+    all.push(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+    all.push(bytes.iter().map(|byte| format!("{byte:02X}")).collect());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let escape =
+        |byte: &u8| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    let address: String = bytes.iter().map(escape).collect();
+    all.push(address.replace("%20", "+"));
+    all.push(bytes.iter().map(|byte| format!("%{byte:02X}")).collect());
+    all.push(secret.replace('\\', "\\\\").replace('"', "\\\""));
+    all.push(address);
+    all.retain(|text| text != secret);
+    all.into_iter()
+}

@@ -1,0 +1,253 @@
+//! The facts recorded per line, and the checks of single lines.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+use threadline_entry::lens::{Block, Lens, System};
+use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate};
+
+use super::{RuleViolation, SoundnessChecker, SoundnessRule};
+
+/// The parent of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParentLine {
+    Root,
+    Line(u32),
+    Missing,
+}
+
+/// The facts recorded about a line.
+#[derive(Clone, Debug)]
+pub(super) struct LineFact {
+    pub(super) in_tree: bool,
+    pub(super) sidechain: bool,
+    pub(super) boundary: bool,
+    pub(super) progress: bool,
+    pub(super) role: RequestRole,
+    pub(super) parent: ParentLine,
+    /// The line of the logical parent of a boundary.
+    pub(super) logical_parent: Option<u32>,
+    pub(super) time: Option<Millis>,
+    /// A hash of the uuid.
+    pub(super) uuid_hash: u64,
+    /// A hash of the message id of the reply.
+    pub(super) reply_hash: Option<u64>,
+    pub(super) calls: Vec<u64>,
+    pub(super) results: Vec<u64>,
+    /// Whether the message contains anything other than results.
+    pub(super) has_text: bool,
+    /// The size in bytes of the content, as part of a request.
+    pub(super) size: u64,
+}
+
+/// The role of a line in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestRole {
+    User,
+    Assistant,
+    /// The line is not part of a request.
+    NotSent,
+}
+
+pub(super) fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl LineFact {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let kind = entry.kind();
+        let is_tree = match kind {
+            Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
+            Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get("parentUuid").is_some(),
+            _ => false,
+        };
+        let subtype = (kind == Kind::System).then(|| entry.lens::<System<'_>>()?.subtype()).flatten();
+        let role = match kind {
+            Kind::User => RequestRole::User,
+            Kind::Assistant if entry.flag("isApiErrorMessage") => RequestRole::NotSent,
+            Kind::Assistant => RequestRole::Assistant,
+            Kind::System if subtype.as_deref() == Some("local_command") => RequestRole::User,
+            _ => RequestRole::NotSent,
+        };
+        let mut fact = Self {
+            in_tree: is_tree,
+            sidechain: entry.flag("isSidechain"),
+            boundary: subtype.as_deref() == Some("compact_boundary"),
+            progress: kind == Kind::Progress,
+            role,
+            parent: ParentLine::Root,
+            logical_parent: None,
+            time: entry.timestamp(),
+            uuid_hash: entry.uuid().map_or(0, |uuid| hash(&uuid)),
+            reply_hash: None,
+            calls: Vec::new(),
+            results: Vec::new(),
+            has_text: kind == Kind::System && role == RequestRole::User,
+            size: 0,
+        };
+        if matches!(kind, Kind::User | Kind::Assistant) {
+            fact.read_message(entry);
+        }
+        fact
+    }
+
+    fn read_message(&mut self, entry: &Entry) {
+        let Some(message) = entry.message() else { return };
+        if self.role == RequestRole::Assistant {
+            self.reply_hash = message.id().or_else(|| entry.uuid()).map(|id| hash(&id));
+        }
+        let Some(content) = message.content() else { return };
+        self.size = content.json().raw().len() as u64;
+        self.has_text |= content.as_str().is_some();
+        for block in content.blocks() {
+            match block.kind().as_deref() {
+                Some("tool_use") => self.calls.extend(block.id().map(|id| hash(&id))),
+                Some("tool_result") => self.results.extend(block.tool_use_id().map(|id| hash(&id))),
+                _ => self.has_text = true,
+            }
+        }
+    }
+
+    /// Returns whether the line is part of a request.
+    pub(super) fn is_sent(&self) -> bool {
+        self.role != RequestRole::NotSent
+    }
+}
+
+impl SoundnessChecker {
+    /// Checks a single line, and determines its parent.
+    pub(super) fn check_line(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
+        let name = fact.uuid_hash;
+        let mut breach =
+            |rule, message| self.line_violations.push(RuleViolation::new(rule, line, name, message));
+        if let (Some(own), Some(id)) = (&self.id, entry.session_id())
+            && **own != *id
+        {
+            breach(SoundnessRule::OwnId, "the line has the id of another session");
+        }
+        if entry.kind() == Kind::Bad {
+            breach(SoundnessRule::Text, "the line is not a JSON object");
+        }
+        if std::str::from_utf8(entry.as_bytes()).is_err() || has_lone_surrogate(entry.text()) {
+            breach(SoundnessRule::Text, "the line contains invalid Unicode");
+        }
+        if fact.in_tree && fact.sidechain {
+            breach(SoundnessRule::Sidechain, "the line belongs to a sub-agent");
+        }
+        self.check_content(line, entry, fact);
+        self.note_references(line, entry, fact);
+        if !fact.in_tree {
+            return;
+        }
+        fact.parent = match entry.parent_uuid() {
+            None => ParentLine::Root,
+            Some(parent) => match self.by_uuid.get(&*parent) {
+                Some(&above) => ParentLine::Line(above),
+                None => {
+                    let message = "the parent does not precede the line";
+                    self.line_violations.push(RuleViolation::new(
+                        SoundnessRule::ParentBefore,
+                        line,
+                        name,
+                        message,
+                    ));
+                    ParentLine::Missing
+                }
+            },
+        };
+        let fault = match entry.uuid() {
+            Some(uuid) => {
+                let again = self.by_uuid.insert((&*uuid).into(), line as u32).is_some();
+                again.then_some("another line has the same uuid")
+            }
+            None => fact.is_sent().then_some("the line has no uuid"),
+        };
+        self.line_violations.extend(
+            fault.map(|message| RuleViolation::new(SoundnessRule::ParentBefore, line, name, message)),
+        );
+    }
+
+    fn note_references(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
+        let named = |key: &str| entry.get(key).and_then(Json::as_str);
+        if fact.boundary {
+            fact.logical_parent =
+                named("logicalParentUuid").and_then(|uuid| self.by_uuid.get(&*uuid).copied());
+        }
+        let keys: &[&str] = match entry.kind() {
+            Kind::LastPrompt | Kind::Summary => &["leafUuid"],
+            Kind::User => &["sourceToolAssistantUUID"],
+            _ => &[],
+        };
+        for uuid in keys.iter().filter_map(|key| named(key)) {
+            self.references.push((line as u32, (&*uuid).into()));
+        }
+    }
+
+    /// Checks the content of the message on a line.
+    fn check_content(&mut self, line: usize, entry: &Entry, fact: &LineFact) {
+        if !matches!(entry.kind(), Kind::User | Kind::Assistant) || fact.role == RequestRole::NotSent {
+            return;
+        }
+        let name = fact.uuid_hash;
+        let message = entry.message();
+        let content = message.and_then(|message| message.content());
+        let text = content.and_then(|content| content.json().quoted());
+        let is_empty = match (content, text) {
+            (None, _) => true,
+            (_, Some(text)) => is_blank(text),
+            (Some(content), None) => content.json().items().next().is_none(),
+        };
+        if is_empty {
+            self.line_violations.push(RuleViolation::new(
+                SoundnessRule::NotEmpty,
+                line,
+                name,
+                "the message is empty",
+            ));
+        }
+        if let (Some(reply), Some(model)) = (fact.reply_hash, message.and_then(|message| message.model())) {
+            self.models.insert(reply, hash(&model));
+        }
+        for block in content.into_iter().flat_map(|content| content.blocks()) {
+            let text = || block.object().get("text").and_then(Json::quoted);
+            if block.is("text") && text().is_none_or(is_blank) {
+                self.line_violations.push(RuleViolation::new(
+                    SoundnessRule::NotEmpty,
+                    line,
+                    name,
+                    "a text block is empty",
+                ));
+            }
+            if block.is("thinking") || block.is("redacted_thinking") {
+                let thought = hash(&block.object().json().raw());
+                let seen = self.thinking_hashes.entry(fact.reply_hash.unwrap_or(0)).or_default();
+                if !seen.contains(&thought) {
+                    seen.push(thought);
+                }
+            }
+            if too_large(block) || block.content().is_some_and(|content| content.blocks().any(too_large)) {
+                self.line_violations.push(RuleViolation::new(
+                    SoundnessRule::Size,
+                    line,
+                    name,
+                    "an image exceeds the API limit",
+                ));
+            }
+        }
+    }
+}
+
+/// Returns whether the content of a quoted JSON string is white space.
+fn is_blank(quoted: &str) -> bool {
+    // Avoids decoding: nearly every text begins with an ASCII character that is not white space.
+    let begins_white =
+        quoted.bytes().next().is_none_or(|byte| byte <= b' ' || byte == b'\\' || !byte.is_ascii());
+    begins_white && threadline_entry::decode(quoted).trim().is_empty()
+}
+
+fn too_large(block: Block<'_>) -> bool {
+    crate::check::image_size(block)
+        .is_some_and(|size| size.width.max(size.height) > crate::check::MAX_IMAGE_SIDE)
+}

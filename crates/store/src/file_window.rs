@@ -1,0 +1,202 @@
+//! Reads the beginning and the end of a file into a reusable buffer.
+
+use std::fs::Metadata;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+use memchr::{memchr, memrchr};
+
+/// The number of bytes read at each end.
+pub(crate) const WINDOW_BYTES: usize = 64 << 10;
+
+/// The maximum number of bytes read at the beginning, if less is not sufficient.
+pub(crate) const MAX_HEAD_BYTES: usize = 4 << 20;
+
+/// The whole lines at both ends of a file.
+///
+/// A line that is cut off by the edge of a window is left out; the last line of the file counts as whole even
+/// without a newline. For a file no longer than both windows, the head is the whole file.
+#[derive(Default)]
+pub(crate) struct FileWindow {
+    buffer: Vec<u8>,
+    head: Range<usize>,
+    tail: Range<usize>,
+    /// The number of bytes read at the beginning.
+    reached: usize,
+    size: u64,
+}
+
+impl FileWindow {
+    /// Reads both ends of the file at `path`.
+    pub(crate) fn read(&mut self, path: &Path) -> io::Result<(fs_err::File, Metadata)> {
+        let mut file = crate::regular_file::open(path)?;
+        let metadata = file.metadata()?;
+        self.size = metadata.len();
+        if self.buffer.len() != 2 * WINDOW_BYTES {
+            self.buffer = vec![0; 2 * WINDOW_BYTES];
+        }
+        if self.size <= 2 * WINDOW_BYTES as u64 {
+            self.reached = fill(&mut file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
+            self.head = 0..self.reached;
+            self.tail =
+                whole_lines_within(&self.buffer, self.reached.saturating_sub(WINDOW_BYTES)..self.reached);
+            return Ok((file, metadata));
+        }
+        self.reached = fill(&mut file, &mut self.buffer[..WINDOW_BYTES])?;
+        self.head = whole_lines_from(&self.buffer[..self.reached]);
+        file.seek(SeekFrom::Start(self.size - WINDOW_BYTES as u64))?;
+        let end = WINDOW_BYTES + fill(&mut file, &mut self.buffer[WINDOW_BYTES..])?;
+        self.tail = whole_lines_within(&self.buffer, WINDOW_BYTES..end);
+        Ok((file, metadata))
+    }
+
+    /// Reads four times as much of the beginning; returns `false` if there is no more or the limit is
+    /// reached. Discards the tail.
+    pub(crate) fn grow(&mut self, file: &mut fs_err::File) -> io::Result<bool> {
+        let target = (self.reached * 4).min(MAX_HEAD_BYTES);
+        if self.head_is_whole_file() || target <= self.reached {
+            return Ok(false);
+        }
+        self.buffer.resize(target, 0);
+        file.seek(SeekFrom::Start(0))?;
+        let read = fill(file, &mut self.buffer)?;
+        let more = read > self.reached;
+        self.reached = read;
+        self.tail = 0..0;
+        self.head = if self.head_is_whole_file() { 0..read } else { whole_lines_from(&self.buffer[..read]) };
+        Ok(more)
+    }
+
+    /// Whether the tail is the whole file.
+    pub(crate) fn tail_is_whole_file(&self) -> bool {
+        self.size <= WINDOW_BYTES as u64
+    }
+
+    /// Whether the head is the whole file.
+    fn head_is_whole_file(&self) -> bool {
+        self.reached as u64 >= self.size
+    }
+
+    /// Returns the whole lines at the beginning.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.buffer[self.head.clone()]
+    }
+
+    /// Returns all bytes read at the beginning, including an incomplete line.
+    pub(crate) fn head_bytes(&self) -> &[u8] {
+        &self.buffer[..self.reached]
+    }
+
+    /// Returns the whole lines at the end.
+    pub(crate) fn tail(&self) -> &[u8] {
+        &self.buffer[self.tail.clone()]
+    }
+}
+
+/// Returns the range of the whole lines in a piece at the beginning of a file.
+fn whole_lines_from(bytes: &[u8]) -> Range<usize> {
+    0..memrchr(b'\n', bytes).map_or(0, |newline| newline + 1)
+}
+
+/// Returns the range of the whole lines in a piece at the end of a file. Its first line is skipped, since it
+/// may be incomplete, unless the piece starts at offset 0.
+fn whole_lines_within(buffer: &[u8], piece: Range<usize>) -> Range<usize> {
+    match (piece.start, memchr(b'\n', &buffer[piece.clone()])) {
+        (0, _) => piece,
+        (start, Some(newline)) => start + newline + 1..piece.end,
+        (_, None) => piece.end..piece.end,
+    }
+}
+
+/// Reads until `into` is full or the file ends.
+fn fill(file: &mut fs_err::File, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match file.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Returns the lines of `bytes`, first to last.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        Some(line)
+    })
+}
+
+/// Returns the lines of `bytes`, last to first.
+pub(crate) fn lines_back(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let mut done = bytes.is_empty();
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let newline = memrchr(b'\n', rest);
+        let line = &rest[newline.map_or(0, |at| at + 1)..];
+        done = newline.is_none();
+        rest = &rest[..newline.unwrap_or(0)];
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_iterated_in_both_directions() {
+        for text in [&b""[..], b"\n", b"a", b"a\n", b"a\nbb", b"\n\na\n\nbb\n"] {
+            let forth: Vec<_> = lines(text).collect();
+            let mut back: Vec<_> = lines_back(text).collect();
+            back.reverse();
+            assert_eq!(forth, back, "{}", text.escape_ascii());
+        }
+        assert_eq!(lines(b"a\n\nb").collect::<Vec<_>>(), [&b"a"[..], b"", b"b"]);
+    }
+
+    #[test]
+    fn an_incomplete_line_is_in_neither_window() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let line = |n: usize, ch: char| format!("{}\n", ch.to_string().repeat(n));
+        let text = [
+            line(WINDOW_BYTES - 100, 'a'),
+            line(WINDOW_BYTES, 'b'),
+            line(WINDOW_BYTES, 'c'),
+            line(WINDOW_BYTES - 100, 'd'),
+        ]
+        .concat();
+        fs_err::write(&path, text.trim_end()).unwrap();
+        let mut window = FileWindow::default();
+        let (mut file, _) = window.read(&path).unwrap();
+        assert_eq!(window.head(), line(WINDOW_BYTES - 100, 'a').as_bytes());
+        assert_eq!(window.tail(), line(WINDOW_BYTES - 100, 'd').trim_end().as_bytes());
+        assert!(window.grow(&mut file).unwrap());
+        assert_eq!(window.head(), text.trim_end().as_bytes());
+        assert!(!window.grow(&mut file).unwrap());
+        fs_err::write(&path, &text[..2 * WINDOW_BYTES]).unwrap();
+        window.read(&path).unwrap();
+        assert_eq!(window.head(), &text.as_bytes()[..2 * WINDOW_BYTES]);
+        assert_eq!(window.tail(), "c".repeat(98).as_bytes());
+        fs_err::write(&path, &text[..WINDOW_BYTES]).unwrap();
+        window.read(&path).unwrap();
+        assert_eq!(
+            (window.head(), window.tail()),
+            (&text.as_bytes()[..WINDOW_BYTES], &text.as_bytes()[..WINDOW_BYTES])
+        );
+    }
+}

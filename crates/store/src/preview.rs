@@ -1,0 +1,368 @@
+//! A preview of a session for lists, read from both ends of its file.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use memchr::{memchr, memmem};
+use rayon::prelude::*;
+use threadline_entry::{Json, walk};
+
+use crate::agent_file::AgentCounts;
+use crate::file_window::{FileWindow, lines, lines_back};
+use crate::home::Store;
+use crate::leading_members;
+use crate::listing::Listing;
+use crate::prompt::PromptSearch;
+use crate::session_file::{SessionFile, starts_sidechain};
+
+/// The properties of a session that a list shows.
+///
+/// They are taken from the first and the last 64 KiB of the file, by the rules of Anthropic's SDK; anything
+/// in between is not seen. If these contain no prompt, and lack either a working directory or a heading, up
+/// to 4 MiB of the beginning are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionPreview {
+    /// The title set by the user.
+    pub custom_title: Option<String>,
+    /// The title set by Claude Code.
+    pub ai_title: Option<String>,
+    /// The last summary near the end, which was the title in older versions.
+    pub summary: Option<String>,
+    /// The first prompt, or else the first slash command; 200 characters at most.
+    pub first_prompt: Option<String>,
+    /// The last prompt, if Claude Code recorded it.
+    pub last_prompt: Option<String>,
+    /// The last tag that was set.
+    pub tag: Option<String>,
+    /// The working directory at the start.
+    pub cwd: Option<String>,
+    /// The git branch at the end.
+    pub git_branch: Option<String>,
+    /// The version of Claude Code at the end.
+    pub version: Option<String>,
+    /// The first timestamp, as written.
+    pub created: Option<String>,
+    /// When the file was last modified.
+    pub modified: SystemTime,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The number of transcripts of sub-agents.
+    pub n_agents: usize,
+    /// Whether the file is the log of a sub-agent rather than a session.
+    pub is_sidechain: bool,
+}
+
+impl SessionPreview {
+    /// Returns the title: the user's, else Claude Code's, else a summary.
+    pub fn title(&self) -> Option<&str> {
+        self.custom_title.as_deref().or(self.ai_title.as_deref()).or(self.summary.as_deref())
+    }
+
+    /// Returns the text to show in a list, by the same precedence as Claude Code's own list.
+    pub fn heading(&self) -> Option<&str> {
+        let title = self.custom_title.as_deref().or(self.ai_title.as_deref());
+        title.or(self.last_prompt.as_deref()).or(self.summary.as_deref()).or(self.first_prompt_text())
+    }
+
+    /// Returns the first prompt as it was typed: for a shell command, without its tags.
+    pub fn first_prompt_text(&self) -> Option<&str> {
+        let first = self.first_prompt.as_deref()?;
+        let command = first.strip_prefix("<bash-input>").and_then(|rest| rest.strip_suffix("</bash-input>"));
+        Some(command.unwrap_or(first))
+    }
+
+    /// Whether this is a conversation to list: a session with a heading.
+    pub fn is_listed(&self) -> bool {
+        !self.is_sidechain && self.heading().is_some()
+    }
+}
+
+impl Store {
+    /// Returns the conversations of the store, most recently modified first; if several files have the same
+    /// id, the newest.
+    pub fn list(&self) -> Listing<(SessionFile, SessionPreview)> {
+        let files = self.session_files(|_| true);
+        let glances = preview_all(&files.found);
+        let mut listing = Listing { found: Vec::new(), errors: files.errors };
+        for (file, glance) in files.found.into_iter().zip(glances) {
+            if let Some(glance) = listing.ok_or_record(glance).filter(SessionPreview::is_listed) {
+                listing.found.push((file, glance));
+            }
+        }
+        listing.found.sort_by(|(a, x), (b, y)| y.modified.cmp(&x.modified).then_with(|| a.id.cmp(&b.id)));
+        let mut seen = std::collections::HashSet::new();
+        listing.found.retain(|(file, _)| seen.insert(file.id.clone()));
+        listing
+    }
+}
+
+/// Reads the preview of one session.
+pub fn read_session_preview(file: &SessionFile) -> io::Result<SessionPreview> {
+    let agents = file.path.parent().map(AgentCounts::of).unwrap_or_default();
+    read_preview(file, &agents, &mut FileWindow::default())
+}
+
+/// Reads the previews of many sessions in parallel. The results are in the order of the files.
+pub fn preview_all(files: &[SessionFile]) -> Vec<io::Result<SessionPreview>> {
+    let mut folders: HashMap<&Path, AgentCounts> = HashMap::new();
+    for folder in files.iter().filter_map(|file| file.path.parent()) {
+        folders.entry(folder).or_default();
+    }
+    folders.par_iter_mut().for_each(|(folder, agents)| *agents = AgentCounts::of(folder));
+    let nobody = AgentCounts::default();
+    files
+        .par_iter()
+        .with_min_len(16)
+        .map_init(FileWindow::default, |window, file| {
+            let agents = file.path.parent().and_then(|folder| folders.get(folder)).unwrap_or(&nobody);
+            read_preview(file, agents, window)
+        })
+        .collect()
+}
+
+fn read_preview(
+    file: &SessionFile,
+    agents: &AgentCounts,
+    window: &mut FileWindow,
+) -> io::Result<SessionPreview> {
+    let (mut handle, metadata) = window.read(&file.path)?;
+    let n_agents = agents.count(&file.path, &file.id);
+    let mut glance =
+        TailValues::of(window.tail()).into_preview(metadata.modified()?, metadata.len(), n_agents);
+    // If the tail is the whole file, all titles are known already.
+    let named = window.tail_is_whole_file();
+    loop {
+        let head = HeadValues::of(window.head(), &glance, named);
+        head.fill(&mut glance);
+        let stranger = glance.first_prompt.is_none() && (glance.cwd.is_none() || glance.heading().is_none());
+        if !(stranger && window.grow(&mut handle)?) {
+            glance.is_sidechain = starts_sidechain(window.head_bytes());
+            return Ok(glance);
+        }
+    }
+}
+
+/// The values at the end of a file. The last occurrence of each counts, even if it is empty.
+#[derive(Default)]
+struct TailValues<'w> {
+    names: SessionTitles<'w>,
+    git_branch: Option<Cow<'w, str>>,
+    version: Option<Cow<'w, str>>,
+}
+
+impl<'w> TailValues<'w> {
+    fn of(bytes: &'w [u8]) -> Self {
+        let mut tail = Self::default();
+        for line in lines_back(bytes) {
+            let kind = LineKind::of(line);
+            tail.names.read_line(line, kind);
+            let wanted = [("gitBranch", tail.git_branch.is_none()), ("version", tail.version.is_none())];
+            if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
+                let [branch, version] = leading_members::members(line, wanted);
+                keep(&mut tail.git_branch, branch);
+                keep(&mut tail.version, version);
+            }
+        }
+        tail
+    }
+
+    fn into_preview(self, modified: SystemTime, size: u64, n_agents: usize) -> SessionPreview {
+        SessionPreview {
+            custom_title: owned(self.names.custom_title),
+            ai_title: owned(self.names.ai_title),
+            summary: owned(self.names.summary),
+            last_prompt: owned(self.names.last_prompt),
+            tag: owned(self.names.tag),
+            git_branch: owned(self.git_branch),
+            version: owned(self.version),
+            first_prompt: None,
+            cwd: None,
+            created: None,
+            modified,
+            size,
+            n_agents,
+            is_sidechain: false,
+        }
+    }
+}
+
+/// The values at the beginning of a file, for those that the end did not have.
+#[derive(Default)]
+struct HeadValues<'w> {
+    prompt: Option<String>,
+    names: SessionTitles<'w>,
+    cwd: Option<Cow<'w, str>>,
+    created: Option<Cow<'w, str>>,
+    git_branch: Option<Cow<'w, str>>,
+    version: Option<Cow<'w, str>>,
+}
+
+impl<'w> HeadValues<'w> {
+    fn of(bytes: &'w [u8], known: &SessionPreview, named: bool) -> Self {
+        let mut head = Self::default();
+        let mut search = PromptSearch::default();
+        let named = named || known.custom_title.is_some();
+        head.created = first_timestamp(bytes);
+        for line in lines(bytes) {
+            let is_done = head.read_line(line, known);
+            search.examine_line(line);
+            if is_done && search.is_done() {
+                break;
+            }
+        }
+        if !named {
+            for line in lines_back(bytes) {
+                head.names.read_line(line, LineKind::of(line));
+            }
+        }
+        head.prompt = search.finish();
+        head
+    }
+
+    /// Reads the next line; returns `true` once all values are known.
+    fn read_line(&mut self, line: &'w [u8], known: &SessionPreview) -> bool {
+        let wanted = [
+            ("cwd", self.cwd.is_none()),
+            ("version", self.version.is_none() && known.version.is_none()),
+            ("gitBranch", self.git_branch.is_none() && known.git_branch.is_none()),
+        ];
+        let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
+        if !is_done {
+            let [cwd, version, branch] = leading_members::members(line, wanted);
+            keep(&mut self.cwd, cwd);
+            keep(&mut self.version, version);
+            keep(&mut self.git_branch, branch);
+        }
+        is_done
+    }
+
+    fn fill(self, glance: &mut SessionPreview) {
+        fn or(known: &mut Option<String>, value: Option<Cow<'_, str>>) {
+            *known = known.take().or_else(|| owned(value));
+        }
+        or(&mut glance.custom_title, self.names.custom_title);
+        or(&mut glance.ai_title, self.names.ai_title);
+        or(&mut glance.cwd, self.cwd);
+        or(&mut glance.created, self.created);
+        or(&mut glance.git_branch, self.git_branch);
+        or(&mut glance.version, self.version);
+        glance.first_prompt = glance.first_prompt.take().or(self.prompt);
+    }
+}
+
+/// The titles of a session, each from a separate record. Lines are read from last to first.
+#[derive(Default)]
+struct SessionTitles<'w> {
+    custom_title: Option<Cow<'w, str>>,
+    ai_title: Option<Cow<'w, str>>,
+    last_prompt: Option<Cow<'w, str>>,
+    summary: Option<Cow<'w, str>>,
+    tag: Option<Cow<'w, str>>,
+}
+
+impl<'w> SessionTitles<'w> {
+    fn read_line(&mut self, line: &'w [u8], kind: LineKind) {
+        if kind == LineKind::Conversation {
+            if let Some(record) = record_at_end(line) {
+                self.read_line(record, LineKind::Record);
+            }
+            return;
+        }
+        const NEEDLES: [&str; 5] =
+            ["\"customTitle\"", "\"aiTitle\"", "\"lastPrompt\"", "\"summary\"", "\"tag\""];
+        // The type of a record is its first member, so it can be compared directly; other lines are searched.
+        let wanted = match kind {
+            LineKind::Record => {
+                TITLE_TYPES.iter().any(|name| line[RECORD_PREFIX.len()..].starts_with(name.as_bytes()))
+            }
+            _ => NEEDLES.iter().any(|needle| has(line, needle)),
+        };
+        let keys = ["type", "customTitle", "aiTitle", "lastPrompt", "summary", "tag"];
+        let Some([kind, custom, ai, prompt, summary, tag]) = wanted.then(|| walk::pick(line, keys)).flatten()
+        else {
+            return;
+        };
+        let of = |name: &str, value| if kind.is_some_and(|kind| kind.is_str(name)) { value } else { None };
+        keep(&mut self.custom_title, custom);
+        keep(&mut self.ai_title, ai);
+        keep(&mut self.last_prompt, prompt);
+        keep(&mut self.summary, of("summary", summary));
+        keep(&mut self.tag, of("tag", tag));
+    }
+}
+
+/// The prefixes of lines, as Claude Code writes them.
+const CONVERSATION_PREFIX: &[u8] = b"{\"parentUuid\":";
+const RECORD_PREFIX: &[u8] = b"{\"type\":\"";
+
+/// The types of records that contain a title.
+const TITLE_TYPES: [&str; 5] = ["custom-title\"", "ai-title\"", "last-prompt\"", "summary\"", "tag\""];
+
+/// The types of conversation lines, which some writers put first as in records.
+const CONVERSATION_TYPES: [&str; 5] = ["user\"", "assistant\"", "system\"", "progress\"", "attachment\""];
+
+/// The kind of a line according to its first bytes, so that few lines have to be parsed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    /// A line of the conversation.
+    Conversation,
+    /// A record about the session.
+    Record,
+    /// A line of another program, with members in another order.
+    Other,
+}
+
+impl LineKind {
+    fn of(line: &[u8]) -> Self {
+        match line.strip_prefix(RECORD_PREFIX) {
+            Some(rest) if CONVERSATION_TYPES.iter().any(|name| rest.starts_with(name.as_bytes())) => {
+                Self::Conversation
+            }
+            Some(_) => Self::Record,
+            None if line.starts_with(CONVERSATION_PREFIX) => Self::Conversation,
+            None => Self::Other,
+        }
+    }
+}
+
+/// Returns a record with a title at the end of a torn line, which was not terminated before the record was
+/// appended.
+fn record_at_end(line: &[u8]) -> Option<&[u8]> {
+    let record = &line[memmem::rfind(line, RECORD_PREFIX).filter(|start| *start > 0)?..];
+    TITLE_TYPES
+        .iter()
+        .any(|name| record[RECORD_PREFIX.len()..].starts_with(name.as_bytes()))
+        .then_some(record)
+}
+
+fn has(line: &[u8], needle: &str) -> bool {
+    memmem::find(line, needle.as_bytes()).is_some()
+}
+
+/// Returns the first timestamp at any depth: the first line is often a snapshot with a nested timestamp.
+fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    const KEY: &[u8] = b"\"timestamp\":";
+    memmem::find_iter(bytes, KEY).find_map(|at| {
+        let text = bytes[at + KEY.len()..].trim_ascii_start().strip_prefix(b"\"")?;
+        let text = &text[..memchr(b'"', text)?];
+        std::str::from_utf8(text).ok().map(Cow::Borrowed)
+    })
+}
+
+/// Stores the value if the slot is empty and the value is a string.
+fn keep<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
+    if slot.is_none() {
+        *slot = value.and_then(Json::as_str);
+    }
+}
+
+/// Returns the text, unless it is empty.
+fn owned(text: Option<Cow<'_, str>>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests;

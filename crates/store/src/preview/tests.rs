@@ -1,0 +1,198 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::file_window::WINDOW_BYTES;
+
+const PROMPT: &str = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","version":"2.1.1","gitBranch":"main","type":"user","message":{"role":"user","content":"hello"},"timestamp":"T1"}"#;
+
+fn glance_at(text: &str) -> SessionPreview {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    fs_err::write(&path, text).unwrap();
+    read_session_preview(&SessionFile::at(path)).unwrap()
+}
+
+fn of(lines: &[&str]) -> SessionPreview {
+    glance_at(&(lines.join("\n") + "\n"))
+}
+
+/// Returns a line without relevant values, with this length including its newline.
+fn filler(length: usize) -> String {
+    let empty = r#"{"type":"queue-operation","content":""}"#;
+    empty.replace("\"\"", &format!("\"{}\"", "x".repeat(length - empty.len() - 1))) + "\n"
+}
+
+#[test]
+fn a_small_session_is_previewed() {
+    let glance = of(&[
+        r#"{"type":"file-history-snapshot","snapshot":{"timestamp":"T0"}}"#,
+        PROMPT,
+        r#"{"parentUuid":"1","cwd":"/else","version":"2.1.2","gitBranch":"dev","type":"assistant","timestamp":"T2"}"#,
+        r#"{"type":"tag","tag":"red","sessionId":"s"}"#,
+        r#"{"type":"tag","tag":"blue","sessionId":"s"}"#,
+        r#"{"type":"last-prompt","lastPrompt":"bye","sessionId":"s"}"#,
+    ]);
+    let told = [
+        &glance.cwd,
+        &glance.version,
+        &glance.git_branch,
+        &glance.created,
+        &glance.tag,
+        &glance.first_prompt,
+    ];
+    assert_eq!(told.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
+    assert_eq!((glance.title(), glance.heading()), (None, Some("bye")));
+    assert!(glance.is_listed());
+    assert!(glance.size > 0);
+}
+
+#[test]
+fn titles_have_an_order_of_precedence() {
+    let custom = r#"{"type":"custom-title","customTitle":"Mine","sessionId":"s"}"#;
+    let later = r#"{"type":"custom-title","customTitle":"Later","sessionId":"s"}"#;
+    let ai = r#"{"type":"ai-title","aiTitle":"Theirs","sessionId":"s"}"#;
+    let summary = r#"{"type":"summary","summary":"Old","leafUuid":"1"}"#;
+    let cleared = r#"{"type":"custom-title","customTitle":"","sessionId":"s"}"#;
+    let foreign = r#"{"sessionId": "s", "customTitle": "Foreign", "type": "custom-title"}"#;
+    let nested = r#"{"type":"attachment","attachment":{"customTitle":"no","summary":"no","tag":"no"}}"#;
+    let quoted =
+        r#"{"parentUuid":"1","type":"assistant","x":"{\"type\":\"custom-title\",\"customTitle\":\"no\"}"}"#;
+    let shell = PROMPT.replace("hello", "<bash-input>git switch main</bash-input>");
+    for (lines, title, heading) in [
+        (&[&*shell][..], None, Some("git switch main")),
+        (&[PROMPT, custom, later, ai, nested, quoted][..], Some("Later"), Some("Later")),
+        (&[PROMPT, ai, summary], Some("Theirs"), Some("Theirs")),
+        (&[PROMPT, summary], Some("Old"), Some("Old")),
+        (&[PROMPT, custom, cleared, ai], Some("Theirs"), Some("Theirs")),
+        (&[PROMPT, foreign], Some("Foreign"), Some("Foreign")),
+        (&[PROMPT, nested, quoted], None, Some("hello")),
+        (&[summary], Some("Old"), Some("Old")),
+        (&[nested], None, None),
+        (&[], None, None),
+    ] {
+        let glance = of(lines);
+        assert_eq!((glance.title(), glance.heading()), (title, heading), "{lines:?}");
+        assert_eq!(glance.is_listed(), heading.is_some());
+    }
+}
+
+#[test]
+fn a_sub_agent_log_is_not_listed() {
+    let side = PROMPT.replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let glance = of(&[&side]);
+    assert!(glance.is_sidechain && !glance.is_listed());
+    assert!(!of(&[PROMPT, &side]).is_sidechain, "only the first line counts");
+}
+
+#[test]
+fn both_ends_of_a_long_file_are_read() {
+    let custom = r#"{"type":"custom-title","customTitle":"Head","sessionId":"s"}"#;
+    let ai = r#"{"type":"ai-title","aiTitle":"Tail","sessionId":"s"}"#;
+    let hidden = r#"{"type":"custom-title","customTitle":"Middle","sessionId":"s"}"#;
+    let last = r#"{"parentUuid":"9","version":"2.1.9","gitBranch":"late","type":"assistant"}"#;
+    let middle = filler(WINDOW_BYTES) + &filler(WINDOW_BYTES);
+    let glance = glance_at(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
+    assert_eq!(glance.title(), Some("Head"), "a custom title takes precedence wherever it is");
+    assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
+    let glance = glance_at(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
+    assert_eq!(glance.title(), None);
+    assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.1"), Some("main")));
+}
+
+#[test]
+fn a_line_cut_by_a_window_is_not_read() {
+    // The title begins before the last 64 KiB and ends within them.
+    let title = format!(r#"{{"type":"custom-title","customTitle":"Cut{}"}}"#, "x".repeat(200));
+    let glance =
+        glance_at(&format!("{PROMPT}\n{}{title}\n{}", filler(3 * WINDOW_BYTES), filler(WINDOW_BYTES - 100)));
+    assert_eq!(glance.title(), None);
+    // The file is being written: its last line is incomplete.
+    assert_eq!(glance_at(&format!("{PROMPT}\n{}", &title[..100])).heading(), Some("hello"));
+    // Its last line is complete; only the newline is missing.
+    assert_eq!(glance_at(&format!("{PROMPT}\n{}", title.trim_end())).title().map(str::len), Some(203));
+}
+
+#[test]
+fn a_long_first_line_does_not_hide_the_session() {
+    let long = PROMPT.replace("hello", &"long ".repeat(60_000));
+    let glance = glance_at(&format!("{long}\n{}", filler(2 * WINDOW_BYTES)));
+    assert!(glance.first_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("long long")));
+    assert_eq!(glance.cwd.as_deref(), Some("/w"));
+    // The same after a line with a working directory, which alone would not make it listed.
+    let hook = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","type":"progress"}"#;
+    let glance = glance_at(&format!("{hook}\n{long}\n{}", filler(2 * WINDOW_BYTES)));
+    assert!(glance.is_listed());
+    // The first line of a sub-agent is recognised even if it exceeds the limit.
+    let side =
+        long.replace("\"isSidechain\":false", "\"isSidechain\":true").replace("long ", &"long ".repeat(40));
+    assert!(side.len() > crate::file_window::MAX_HEAD_BYTES);
+    assert!(glance_at(&side).is_sidechain);
+}
+
+#[test]
+fn agents_are_counted_wherever_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| -> PathBuf {
+        let path = dir.path().join("projects/-p").join(path);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(&path, text).unwrap();
+        path
+    };
+    let path = put("s.jsonl", PROMPT);
+    put("t.jsonl", PROMPT);
+    put("agent-1.jsonl", "{\"isSidechain\":true,\"sessionId\":\"s\"}\n");
+    put("subagents/agent-2.jsonl", "{\"isSidechain\":true,\"sessionId\":\"s\"}\n");
+    put("s/subagents/agent-3.jsonl", "");
+    put("s/subagents/workflows/wf_1/agent-4.jsonl", "");
+    assert_eq!(read_session_preview(&SessionFile::at(path)).unwrap().n_agents, 4);
+    let list = Store::open([dir.path().to_owned()]).list();
+    let mut counts: Vec<_> = list.found.iter().map(|(file, glance)| (&*file.id, glance.n_agents)).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [("s", 4), ("t", 0)]);
+}
+
+#[test]
+fn a_list_is_newest_first_and_has_each_session_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: &str, seconds: u64| {
+        let path = dir.path().join("projects").join(path);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(&path, PROMPT).unwrap();
+        let file = fs_err::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    };
+    put("-p/old.jsonl", 1);
+    put("-p/twice.jsonl", 2);
+    put("-q/new.jsonl", 3);
+    put("-q/twice.jsonl", 4);
+    fs_err::write(dir.path().join("projects/-q/empty.jsonl"), "").unwrap();
+    let list = Store::open([dir.path().to_owned()]).list();
+    let told: Vec<_> =
+        list.found.iter().map(|(file, _)| (&*file.id, file.folder.as_deref().unwrap())).collect();
+    assert_eq!(told, [("twice", "-q"), ("new", "-q"), ("old", "-p")]);
+}
+
+#[test]
+fn a_missing_file_does_not_affect_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let there = dir.path().join("s.jsonl");
+    fs_err::write(&there, PROMPT).unwrap();
+    let files = [SessionFile::at(dir.path().join("gone.jsonl")), SessionFile::at(there)];
+    let glances = preview_all(&files);
+    assert_eq!(glances[0].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(glances[1].as_ref().unwrap().is_listed());
+}
+
+#[test]
+fn a_title_appended_to_an_incomplete_line_is_found() {
+    let glance = of(&[
+        PROMPT,
+        r#"{"parentUuid":"1","type":"assistant","message":{"role":"assis{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#,
+    ]);
+    assert_eq!(glance.custom_title.as_deref(), Some("Loom"));
+    // An object inside a line is not a record.
+    let glance = of(&[
+        r#"{"parentUuid":null,"type":"user","message":{"role":"user","content":[{"type":"text","text":"custom-title"}]}}"#,
+    ]);
+    assert_eq!(glance.custom_title, None);
+}

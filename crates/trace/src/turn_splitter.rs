@@ -1,0 +1,350 @@
+//! Splits a log into turns while it is read, in file order.
+//!
+//! A trace must be final once it is sent, and a hook reads only the new part of a log. A turn is therefore
+//! found without looking back or ahead: it begins with a prompt and contains every line up to the next, on
+//! any branch of the conversation. Rewound branches are included, since they were paid for all the same.
+
+use std::borrow::Cow;
+
+use threadline_entry::{Entry, Finding, Kind, Millis, Position};
+use threadline_session::{InputKind, Round, Session, Turn};
+
+use crate::id::TraceId;
+
+/// A turn, or a part of one.
+#[derive(Clone, Debug)]
+pub struct TurnPart {
+    /// Its lines. A part that continues a turn has the prompt as first line.
+    pub session: Session,
+    /// The owner of the log.
+    pub owner: LogOwner,
+    /// The number of the turn, counted from 1 over the turns that are sent.
+    pub number: usize,
+    /// The part of the turn sent before, if this is not its beginning.
+    pub sent_part: Option<TurnProgress>,
+    /// Whether more of the same turn follows, so that the root span must not be sent yet.
+    pub has_more: bool,
+    /// The id of the last reply of the previous turn, whose lines may continue in this one.
+    pub previous_reply: Option<String>,
+    /// The position of the prompt; `None` if the log begins without one.
+    pub prompt_at: Option<Position>,
+    /// The position of its first line.
+    pub from: Position,
+    /// The position after its last line.
+    pub to: Position,
+}
+
+/// The state of a turn of which a part was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnProgress {
+    /// Its trace.
+    pub trace: TraceId,
+    /// When the turn began.
+    pub start: Millis,
+    /// When the last line before this part was written.
+    pub last_at: Millis,
+}
+
+/// The owner of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogOwner {
+    /// A session. Lines of sub-agents in its log open no turn.
+    Session,
+    /// A sub-agent. All lines of its log belong to it.
+    Agent,
+}
+
+/// Splits a log into turns.
+#[derive(Debug)]
+pub struct TurnSplitter {
+    owner: LogOwner,
+    /// The number of turns so far that are worth sending.
+    number: usize,
+    current: Option<TurnPart>,
+    /// The size in bytes at which a turn is returned in parts.
+    limit: u64,
+    /// The id of the last reply of the previous turn.
+    previous_reply: Option<String>,
+}
+
+/// The number of hexadecimal digits in a turn key: enough to be unique within one session.
+const KEY_LENGTH: usize = 12;
+
+/// The maximum size of a turn in bytes. A longer turn is returned in parts, to bound memory.
+const MAX_PART_BYTES: u64 = 16 << 20;
+
+impl TurnSplitter {
+    /// Creates a cutter for a log of which `number` turns were read before.
+    pub fn new(whose: LogOwner, number: usize) -> Self {
+        let limit = if whose == LogOwner::Agent { u64::MAX } else { MAX_PART_BYTES };
+        Self { owner: whose, number, current: None, limit, previous_reply: None }
+    }
+
+    /// Creates a cutter that continues a turn whose beginning was read before. `prompt` is the first line of
+    /// the turn.
+    pub fn resume(
+        whose: LogOwner,
+        number: usize,
+        continued: TurnProgress,
+        prompt: Option<Entry>,
+        at: Position,
+    ) -> Self {
+        let mut session = Session::new();
+        let prompt_at = prompt.as_ref().map(Entry::at);
+        if let Some(prompt) = prompt {
+            session.push(prompt, Vec::new());
+        }
+        let piece = TurnPart {
+            session,
+            owner: whose,
+            number,
+            sent_part: Some(continued),
+            has_more: false,
+            previous_reply: None,
+            prompt_at,
+            from: at,
+            to: at,
+        };
+        Self { owner: whose, number, current: Some(piece), limit: MAX_PART_BYTES, previous_reply: None }
+    }
+
+    /// Sets the id of the last reply read before.
+    #[must_use]
+    pub fn with_previous_reply(mut self, reply: Option<&str>) -> Self {
+        self.previous_reply = reply.map(str::to_owned);
+        self
+    }
+
+    /// Adds the next entry. Returns a turn when the next one begins, or a part of a turn when it exceeds the
+    /// size limit.
+    ///
+    /// Lines that are not part of the conversation are skipped.
+    pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) -> Option<TurnPart> {
+        let kind = entry.kind();
+        if !matches!(kind, Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment) {
+            return None;
+        }
+        // Scaffolding that Claude Code writes in place of a reply.
+        if kind == Kind::Assistant && entry.flag("isMeta") {
+            return None;
+        }
+        let at = entry.at();
+        let mut done = None;
+        if kind == Kind::User && self.opens_turn(&entry) {
+            done = self.take(at);
+            self.begin(at, Some(at));
+        } else if kind == Kind::Assistant && self.should_split(at, &entry) {
+            done = self.split(at);
+        }
+        if self.current.is_none() {
+            self.begin(at, None);
+        }
+        let ended = Position {
+            byte_offset: at.byte_offset + entry.as_bytes().len() as u64 + 1,
+            line_no: at.line_no + 1,
+        };
+        if let Some(piece) = &mut self.current {
+            piece.session.push(entry, findings);
+            piece.to = ended;
+        }
+        done
+    }
+
+    /// Returns when the turn being read began.
+    pub fn current_start(&self) -> Option<Millis> {
+        self.current.as_ref()?.start()
+    }
+
+    /// Returns the last turn, which may be incomplete.
+    pub fn finish(mut self, end: Position) -> Option<TurnPart> {
+        self.take(end)
+    }
+
+    /// Whether this user line begins a turn.
+    fn opens_turn(&self, entry: &Entry) -> bool {
+        if self.owner == LogOwner::Session && entry.flag("isSidechain") {
+            return false;
+        }
+        let has_result =
+            entry.message().is_some_and(|message| message.blocks().any(|block| block.is("tool_result")));
+        !has_result && InputKind::of_user(entry).opens_turn()
+    }
+
+    fn begin(&mut self, at: Position, prompt_at: Option<Position>) {
+        self.current = Some(TurnPart {
+            session: Session::new(),
+            owner: self.owner,
+            number: self.number + 1,
+            sent_part: None,
+            has_more: false,
+            previous_reply: self.previous_reply.clone(),
+            prompt_at,
+            from: at,
+            to: at,
+        });
+    }
+
+    /// Returns the current piece and counts it if it is a turn that will be sent.
+    fn take(&mut self, end: Position) -> Option<TurnPart> {
+        let mut piece = self.current.take()?;
+        piece.to = piece.to.max(end);
+        let last = piece.session.replies().last().and_then(|reply| reply.id.clone());
+        self.previous_reply = last.or(self.previous_reply.take());
+        if piece.sent_part.is_none() && piece.is_exportable() {
+            self.number = piece.number;
+        }
+        Some(piece)
+    }
+
+    /// Whether the current piece has reached the size limit and `entry` begins a new reply, with no tool call
+    /// pending.
+    fn should_split(&self, at: Position, entry: &Entry) -> bool {
+        let Some(piece) = &self.current else { return false };
+        if at.byte_offset - piece.from.byte_offset < self.limit
+            || entry.flag("isSidechain") != (self.owner == LogOwner::Agent)
+        {
+            return false;
+        }
+        let id = entry.message().and_then(|message| message.id());
+        let known = piece.session.replies().iter().rev().any(|reply| reply.id.as_deref() == id.as_deref());
+        !known && piece.has_reply() && piece.session.tool_calls().iter().all(|call| !call.results.is_empty())
+    }
+
+    /// Returns a part of the current turn and continues with the rest.
+    fn split(&mut self, at: Position) -> Option<TurnPart> {
+        let mut piece = self.current.take()?;
+        piece.has_more = true;
+        piece.to = at;
+        self.number = piece.number;
+        let prompt = piece.prompt_at.and_then(|_| piece.session.entries().first().cloned());
+        let continued = piece.progress();
+        let next = Self::resume(self.owner, piece.number, continued, prompt, at);
+        *self = Self { limit: self.limit, previous_reply: self.previous_reply.take(), ..next };
+        Some(piece)
+    }
+}
+
+impl TurnPart {
+    /// Whether it has a reply, of a model or written by Claude Code itself.
+    pub fn has_reply(&self) -> bool {
+        !self.session.replies().is_empty()
+    }
+
+    /// Whether there is something to send: a reply or a compaction.
+    pub fn is_exportable(&self) -> bool {
+        self.has_reply() || (0..self.session.entries().len()).any(|idx| self.session.is_boundary(idx))
+    }
+
+    /// Whether the model has finished its turn. Later lines may still continue it.
+    pub fn is_complete(&self) -> bool {
+        // All lines of the turn, on any branch.
+        let own = |idx: &usize| self.session.in_tree(*idx) && self.is_own(&self.session.entries()[*idx]);
+        let entries = (0..self.session.entries().len()).filter(own).collect();
+        let prompt = self.prompt_at.map(|_| 0);
+        let turn =
+            Turn { number: self.number, prompt, entries, round: Round::NewRound, continues_in_next: false };
+        self.is_exportable() && !turn.is_open(&self.session)
+    }
+
+    /// Whether a line belongs to the owner of the log rather than to a sub-agent inside it.
+    fn is_own(&self, entry: &Entry) -> bool {
+        self.owner == LogOwner::Agent || !entry.flag("isSidechain")
+    }
+
+    /// Returns the trace id of the turn.
+    ///
+    /// It is derived from the id of the first reply, which survives a fork and a log written out again with
+    /// new uuids. A turn without replies uses the uuid of its first line.
+    pub fn trace(&self) -> TraceId {
+        if let Some(continued) = &self.sent_part {
+            return continued.trace;
+        }
+        let replies = self
+            .session
+            .entries()
+            .iter()
+            .filter(|entry| entry.kind() == Kind::Assistant && self.is_own(entry));
+        let is_own =
+            |id: &Cow<'_, str>| id.starts_with("msg_") && self.previous_reply.as_deref() != Some(&**id);
+        let mut ids = replies.filter_map(|entry| entry.message()?.id()).filter(is_own);
+        if let Some(id) = ids.next() {
+            return TraceId::of(&id);
+        }
+        let mut uuids = self.session.entries().iter().filter_map(Entry::uuid);
+        match uuids.next() {
+            Some(uuid) => TraceId::of(&uuid),
+            None => TraceId::of(self.session.entries().first().map_or("", |entry| entry.text())),
+        }
+    }
+
+    /// Returns the key of the turn within its log, a short hash of the uuid of its prompt. Editing other
+    /// lines does not change it.
+    pub(crate) fn key(&self) -> String {
+        let uuid = self.session.entries().first().and_then(Entry::uuid);
+        let mut key = uuid.map_or_else(|| self.trace(), |uuid| TraceId::of(&uuid)).to_string();
+        key.truncate(KEY_LENGTH);
+        key
+    }
+
+    /// Removes the lines written up to `at`, except the prompt.
+    pub(crate) fn keep_after(&mut self, at: Millis) {
+        let mut session = Session::new();
+        for (idx, entry) in self.session.entries().iter().enumerate() {
+            let is_prompt = idx == 0 && self.prompt_at.is_some();
+            if is_prompt || self.session.timestamp(idx).is_some_and(|time| time > at) {
+                session.push(entry.clone(), Vec::new());
+            }
+        }
+        self.session = session;
+    }
+
+    /// Returns when the turn began: the time of its first line that has a timestamp.
+    pub fn start(&self) -> Option<Millis> {
+        let first = || (0..self.session.entries().len()).find_map(|idx| self.session.timestamp(idx));
+        self.sent_part.map(|continued| continued.start).or_else(first)
+    }
+
+    /// Returns when its last line was written.
+    pub fn last_at(&self) -> Option<Millis> {
+        let last = (0..self.session.entries().len()).filter_map(|idx| self.session.timestamp(idx)).max();
+        self.sent_part.map(|continued| continued.last_at).max(last)
+    }
+
+    /// Returns the state needed to continue the turn later.
+    pub fn progress(&self) -> TurnProgress {
+        let start = self.start().unwrap_or(0);
+        TurnProgress { trace: self.trace(), start, last_at: self.last_at().unwrap_or(start) }
+    }
+
+    /// Returns the properties of the turn without its lines.
+    pub fn header(&self) -> TurnHeader {
+        TurnHeader {
+            trace: self.trace(),
+            number: self.number,
+            start: self.start().unwrap_or(0),
+            sent_part: self.sent_part,
+            has_more: self.has_more,
+            has_prompt: self.prompt_at.is_some(),
+            is_exportable: self.is_exportable(),
+        }
+    }
+}
+
+/// The properties of a turn, or of a part of one, without its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnHeader {
+    /// Its trace.
+    pub trace: TraceId,
+    /// The number of the turn, counted from 1.
+    pub number: usize,
+    /// When the turn began.
+    pub start: Millis,
+    /// The part of the turn sent before, if this is not its beginning.
+    pub sent_part: Option<TurnProgress>,
+    /// Whether more of the same turn follows.
+    pub has_more: bool,
+    /// Whether its first line is a prompt.
+    pub has_prompt: bool,
+    /// Whether there is something to send.
+    pub is_exportable: bool,
+}

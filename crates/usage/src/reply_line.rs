@@ -1,0 +1,296 @@
+//! Classifies a line as a model call and reads its ids and figures.
+
+use std::borrow::Cow;
+
+use threadline_entry::lens::{FromJson, Lens, Moment};
+use threadline_entry::{Entry, Json, LayoutValues, LineLayoutCache, Millis, walk};
+
+use crate::explain::RejectReason;
+use crate::figures::{self, UsageFigures};
+
+/// How close a line is to the call that it records. Figures of the nearest line are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum LineOrigin {
+    /// A line of the conversation.
+    Main,
+    /// A line of a sub-agent.
+    Sidechain,
+    /// A line of an agent that replays the conversation, to compact it or to answer a side question.
+    Replay,
+    /// A progress line that repeats a line of a sub-agent.
+    Progress,
+}
+
+/// A line that records a call.
+#[derive(Debug)]
+pub(crate) struct ReplyLine<'a> {
+    pub(crate) message_id: Option<Cow<'a, str>>,
+    pub(crate) at: Option<Millis>,
+    pub(crate) is_sidechain: bool,
+    pub(crate) is_progress: bool,
+    /// Whether the line is marked as copied from another session.
+    pub(crate) is_fork: bool,
+    pub(crate) branch: Option<Cow<'a, str>>,
+    /// Whether the Claude Code version that wrote the line logged only the output tokens at the start of the
+    /// stream.
+    pub(crate) under_reported: bool,
+    pub(crate) model: Cow<'a, str>,
+    pub(crate) has_stop: bool,
+    pub(crate) figures: UsageFigures<'a>,
+    /// Rarely needed values, if they were read already.
+    pub(crate) rare: Option<RareValues<'a>>,
+}
+
+/// Rarely needed values: the content, and the ids other than the message id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RareValues<'a> {
+    pub(crate) content: Option<Json<'a>>,
+    pub(crate) request_id: Option<Cow<'a, str>>,
+    pub(crate) session_id: Option<Cow<'a, str>>,
+    pub(crate) uuid: Option<Cow<'a, str>>,
+}
+
+impl<'a> RareValues<'a> {
+    /// Reads these values from a line that was skimmed before.
+    pub(crate) fn skim(line: &'a [u8]) -> Self {
+        let Some((ids, [content])) = walk::skim(line, ["requestId", "sessionId", "uuid"], ["content"]) else {
+            return Self::default();
+        };
+        let [request_id, session_id, uuid] = ids.map(text);
+        Self { content, request_id, session_id, uuid }
+    }
+
+    /// Reads these values from a parsed object.
+    fn of(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
+        Self {
+            content: get("message").and_then(|message| message.get("content")),
+            request_id: text(get("requestId")),
+            session_id: text(get("sessionId")),
+            uuid: text(get("uuid")),
+        }
+    }
+}
+
+/// The classification of a line.
+#[derive(Debug)]
+pub(crate) enum LineClass<'a> {
+    /// A model call.
+    Reply(ReplyLine<'a>),
+    /// A message of Claude Code in place of a reply, which may announce a usage limit.
+    Notice { at: Option<Millis>, more: Option<RareValues<'a>>, reason: RejectReason },
+    /// A reply without figures.
+    NoFigures(Option<Millis>),
+    /// Any other line.
+    Other,
+}
+
+/// The relevant values of a line and of its message.
+pub(crate) struct LineValues<'a> {
+    line: [Option<Json<'a>>; N_LINE_KEYS],
+    message: [Option<Json<'a>>; N_MESSAGE_KEYS],
+    usage: UsageValue<'a>,
+    rare: Option<RareValues<'a>>,
+    /// The `data` of a progress line.
+    data: Option<Json<'a>>,
+}
+
+/// The `usage` value of a line, parsed or not.
+enum UsageValue<'a> {
+    Unparsed(Option<Json<'a>>),
+    Parsed(UsageFigures<'a>),
+}
+
+/// The keys to read from each line. This runs for every reply of a home, so rarely needed keys are read on
+/// demand.
+const LINE_KEYS: [&str; N_LINE_KEYS] =
+    ["type", "timestamp", "isSidechain", "gitBranch", "version", "isApiErrorMessage", "forkedFrom"];
+const N_LINE_KEYS: usize = 7;
+const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = ["id", "model", "stop_reason"];
+const N_MESSAGE_KEYS: usize = 3;
+
+/// The number of paths before those of the figures, and the indices of some of them.
+pub(crate) const N_KEYS: usize = N_LINE_KEYS + N_MESSAGE_KEYS;
+pub(crate) const TIMESTAMP: usize = 1;
+pub(crate) const ID: usize = N_LINE_KEYS;
+pub(crate) const STOP_REASON: usize = N_LINE_KEYS + 2;
+
+const PATHS: [&[&str]; N_KEYS + figures::PATHS.len()] = {
+    let mut paths: [&[&str]; _] = [&[]; _];
+    let own: [&[&str]; N_KEYS] = [
+        &[LINE_KEYS[0]],
+        &[LINE_KEYS[1]],
+        &[LINE_KEYS[2]],
+        &[LINE_KEYS[3]],
+        &[LINE_KEYS[4]],
+        &[LINE_KEYS[5]],
+        &[LINE_KEYS[6]],
+        &["message", MESSAGE_KEYS[0]],
+        &["message", MESSAGE_KEYS[1]],
+        &["message", MESSAGE_KEYS[2]],
+    ];
+    let mut i = 0;
+    while i < paths.len() {
+        paths[i] = if i < own.len() { own[i] } else { figures::PATHS[i - own.len()] };
+        i += 1;
+    }
+    paths
+};
+
+/// The cache of line layouts for replies, and the values read with it.
+pub(crate) type ReplyLayouts = LineLayoutCache<{ PATHS.len() }>;
+pub(crate) type ReplyValues<'a> = LayoutValues<'a, { PATHS.len() }>;
+
+/// Returns an empty cache. The keys of the message are required: one that is missing may have been skipped,
+/// since it can be located between the content and the hit.
+pub(crate) fn new_reply_layouts() -> ReplyLayouts {
+    LineLayoutCache::new(PATHS, &[N_LINE_KEYS, N_LINE_KEYS + 1, N_LINE_KEYS + 2])
+}
+
+impl<'a> LineValues<'a> {
+    /// Takes the values of a line read with a cached layout; `None` if it has to be read by a slower method.
+    pub(crate) fn from_layout(values: &ReplyValues<'a>) -> Option<Self> {
+        let figures = UsageFigures::from_layout(values, N_KEYS)?;
+        let line = std::array::from_fn(|i| values.get(i));
+        let message = std::array::from_fn(|i| values.get(N_LINE_KEYS + i));
+        Some(Self { line, message, usage: UsageValue::Parsed(figures), rare: None, data: None })
+    }
+
+    /// Reads the values of a line with a key of its message at offset `hit`; `None` if it has to be parsed in
+    /// full.
+    pub(crate) fn skim(line: &'a [u8], hit: usize) -> Option<Self> {
+        let (values, [id, model, stop, usage]) =
+            walk::skim_around(line, hit, LINE_KEYS, ["id", "model", "stop_reason", "usage"])?;
+        let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
+        let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
+        let data = data.and_then(|([data], [])| data);
+        Some(Self {
+            line: values,
+            message: [id, model, stop],
+            usage: UsageValue::Unparsed(usage),
+            rare: None,
+            data,
+        })
+    }
+
+    /// Takes the values of an entry, which has an index of its message.
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        let message = entry.message().map(Lens::object);
+        Self {
+            line: LINE_KEYS.map(|key| entry.get(key)),
+            message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            usage: UsageValue::Unparsed(message.and_then(|message| message.get("usage"))),
+            data: entry.get("data"),
+            rare: Some(RareValues {
+                content: message.and_then(|message| message.get("content")),
+                request_id: text(entry.get("requestId")),
+                session_id: text(entry.get("sessionId")),
+                uuid: text(entry.get("uuid")),
+            }),
+        }
+    }
+
+    /// Reads the values of a parsed object.
+    fn from_object(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
+        let message = get("message");
+        Self {
+            line: LINE_KEYS.map(&get),
+            message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
+            usage: UsageValue::Unparsed(message.and_then(|message| message.get("usage"))),
+            data: get("data"),
+            rare: Some(RareValues::of(get)),
+        }
+    }
+
+    /// Classifies the line.
+    pub(crate) fn classify(self) -> LineClass<'a> {
+        let Some(kind) = self.line[0] else { return LineClass::Other };
+        if kind.is_str("assistant") {
+            return self.classify_reply(None);
+        }
+        let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
+        let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
+        // Progress lines also repeat the prompts of a sub-agent, which are long; only replies are read.
+        match inner.filter(|inner| inner.get("type").is_some_and(|kind| kind.is_str("assistant"))) {
+            Some(inner) => Self::from_object(|key| inner.get(key)).classify_reply(Some(&self)),
+            None => LineClass::Other,
+        }
+    }
+
+    /// Classifies a reply; `around` is the progress line that contains it.
+    fn classify_reply(self, around: Option<&Self>) -> LineClass<'a> {
+        let [_, at, sidechain, branch, version, error, fork] = self.line;
+        let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
+        let [id, model, stop] = self.message;
+        let at = at.and_then(timestamp).or_else(|| outer_at.and_then(timestamp));
+        let model = text(model);
+        let more = self.rare;
+        if flag(error) {
+            return LineClass::Notice { at, more, reason: RejectReason::ApiError };
+        }
+        if model.as_deref() == Some("<synthetic>") {
+            return LineClass::Notice { at, more, reason: RejectReason::Synthetic };
+        }
+        let figures = match self.usage {
+            UsageValue::Parsed(figures) => figures,
+            UsageValue::Unparsed(Some(usage)) if usage.is_object() => UsageFigures::of(usage),
+            UsageValue::Unparsed(_) => return LineClass::NoFigures(at),
+        };
+        LineClass::Reply(ReplyLine {
+            message_id: text(id),
+            at,
+            is_sidechain: flag(sidechain) || flag(outer_sidechain),
+            is_progress: around.is_some(),
+            is_fork: fork.is_some_and(|fork| fork.is_object()),
+            branch: text(branch).or_else(|| text(outer_branch)),
+            under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
+            model: model.unwrap_or(Cow::Borrowed("(none)")),
+            has_stop: stop.is_some_and(|stop| !stop.is_null()),
+            figures,
+            rare: more,
+        })
+    }
+}
+
+pub(crate) fn timestamp(json: Json<'_>) -> Option<Millis> {
+    Moment::from_json(json).map(|moment| moment.0)
+}
+
+/// Returns a string that is not empty.
+fn text(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
+    json?.as_str().filter(|text| !text.is_empty())
+}
+
+fn flag(json: Option<Json<'_>>) -> bool {
+    json.and_then(Json::as_bool).unwrap_or(false)
+}
+
+/// Whether this version of Claude Code (up to 2.1.58) logged only the output tokens at the start of the
+/// stream.
+fn is_under_reporting(version: &str) -> bool {
+    let mut parts = [0u32; 3];
+    let mut n = 0;
+    for byte in version.bytes() {
+        match byte {
+            b'0'..=b'9' => parts[n] = parts[n].saturating_mul(10).saturating_add(u32::from(byte - b'0')),
+            b'.' if n < 2 => n += 1,
+            b'.' => break,
+            _ => return false,
+        }
+    }
+    n == 2 && parts <= [2, 1, 58]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_under_reporting;
+
+    #[test]
+    fn versions_up_to_2_1_58_under_report() {
+        for version in ["2.1.58", "2.1.9", "1.0.128", "0.2.99", "2.1.58.1", "2.0.0"] {
+            assert!(is_under_reporting(version), "{version}");
+        }
+        for version in ["2.1.59", "2.2.0", "3.0.0", "2.1", "2.1.58-beta", "dev", "", "99999999999.0.0"] {
+            assert!(!is_under_reporting(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A cache of line layouts that speeds up scanning replies.
+
+use memchr::memmem::Finder;
+
+use crate::plain_reply::PlainReplyCache;
+use crate::reply_line::{ReplyLayouts, new_reply_layouts};
+
+/// A cache of line layouts, learnt from the replies read so far. Passing it to the scan of the next log makes
+/// that faster and does not change its result.
+pub struct ScanCache {
+    pub(crate) usage: Finder<'static>,
+    pub(crate) first_key: StopReasonFinder,
+    pub(crate) layouts: ReplyLayouts,
+    pub(crate) plain_replies: PlainReplyCache,
+    /// The number of replies in this log that matched a cached layout, and how many of them were plain.
+    pub(crate) n_read: u64,
+    pub(crate) n_plain: u64,
+}
+
+impl Default for ScanCache {
+    fn default() -> Self {
+        Self {
+            usage: Finder::new("\"usage\""),
+            first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
+            layouts: new_reply_layouts(),
+            plain_replies: PlainReplyCache::default(),
+            n_read: 0,
+            n_plain: 0,
+        }
+    }
+}
+
+impl ScanCache {
+    /// Prepares the cache for the next log.
+    pub(crate) fn begin_log(&mut self) {
+        const MANY: u64 = 16;
+        // Layouts of an unusual log do not help with others.
+        if self.n_read > MANY && self.n_plain < self.n_read / 2 {
+            self.layouts = new_reply_layouts();
+        }
+        self.layouts.begin_log();
+        self.plain_replies = PlainReplyCache::default();
+        (self.n_read, self.n_plain) = (0, 0);
+    }
+}
+
+/// Finds the first key after the content, if it is near: Claude Code writes `stop_reason` and then `usage`.
+pub(crate) struct StopReasonFinder {
+    finder: Finder<'static>,
+    /// The distance between the two keys in the previous line.
+    distance: usize,
+}
+
+impl StopReasonFinder {
+    const NAME: &str = "\"stop_reason\"";
+
+    /// Returns the offset of the key in a line with `"usage"` at offset `usage`; `usage` itself if it is not
+    /// found.
+    pub(crate) fn find(&mut self, line: &[u8], usage: usize) -> usize {
+        const NEAR: usize = 128;
+        let known = usage.checked_sub(self.distance);
+        known.filter(|at| line[*at..].starts_with(Self::NAME.as_bytes())).unwrap_or_else(|| {
+            let from = usage.saturating_sub(NEAR);
+            let found = self.finder.find_iter(&line[from..usage]).last().map_or(usage, |at| from + at);
+            self.distance = usage - found;
+            found
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! Formats counts, sizes and durations for people.
+
+/// Formats a number with thousands separators: `12,345`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Formats a number as briefly as possible: `48k`.
+pub fn short_count(number: u64) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        1000..9950 => format!("{:.1}k", number as f64 / 1e3),
+        9950..999_500 => format!("{:.0}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// Formats a count with its noun: `1 branch`, `3,000 branches`.
+pub fn plural(number: u64, noun: &str) -> String {
+    let ending = match noun {
+        _ if number == 1 => "",
+        noun if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(number))
+}
+
+/// Formats a size in bytes in a fitting decimal unit: `1.5 kB`.
+pub fn bytes(size: u64) -> String {
+    match size {
+        0..1000 => format!("{size} B"),
+        1000..999_950 => format!("{:.1} kB", size as f64 / 1e3),
+        999_950..999_950_000 => format!("{:.1} MB", size as f64 / 1e6),
+        _ => format!("{:.1} GB", size as f64 / 1e9),
+    }
+}
+
+/// Formats a duration in a fitting unit: `4.2 s`, `3 min 05 s`.
+pub fn duration(millis: i64) -> String {
+    match millis {
+        ..1000 => format!("{} ms", millis.max(0)),
+        1000..9950 => format!("{:.1} s", millis as f64 / 1e3),
+        9950..59_500 => format!("{:.0} s", millis as f64 / 1e3),
+        59_500..3_600_000 => {
+            let seconds = (millis + 500) / 1000;
+            format!("{} min {:02} s", seconds / 60, seconds % 60)
+        }
+        _ => format!("{} h {:02} min", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_for_people() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let shorts = [999, 1234, 9999, 48_211, 999_999, 2_345_678].map(short_count);
+        assert_eq!(shorts, ["999", "1.2k", "10k", "48k", "1.0M", "2.3M"]);
+        assert_eq!([5, 1500, 63_400, 2_500_000].map(bytes), ["5 B", "1.5 kB", "63.4 kB", "2.5 MB"]);
+        let durations = [40, 4200, 12_000, 59_900, 75_000, 185_000, 7_260_000].map(duration);
+        let told = ["40 ms", "4.2 s", "12 s", "1 min 00 s", "1 min 15 s", "3 min 05 s", "2 h 01 min"];
+        assert_eq!(durations, told);
+        let some = [plural(1, "turn"), plural(3000, "turn"), plural(2, "branch"), plural(0, "line")];
+        assert_eq!(some, ["1 turn", "3,000 turns", "2 branches", "0 lines"]);
+    }
+}

@@ -1,0 +1,359 @@
+//! Builds the items of one session of a family, entry by entry.
+
+mod attachment;
+mod call;
+mod line;
+mod notice;
+mod turn;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use rustc_hash::FxHashSet;
+use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
+use threadline_entry::{Entry, Json, Kind};
+use threadline_session::{Agent, InputKind, Reply, Session, Thread, editor_context, is_command_caveat};
+use threadline_usage::UsageTotals;
+
+use self::attachment::attachment_body;
+pub(crate) use self::call::{fill_agent_names, relative_to, set_topic};
+pub(crate) use self::line::strip_tags;
+use self::line::{compaction_body, file_of, progress, queue_body, system_body};
+pub(crate) use self::turn::demote_early_command;
+use crate::name::short_model;
+use crate::transcript::{AgentView, ItemBody, TranscriptItem, anchor};
+use crate::transcript_builder::TranscriptBuilder;
+
+/// The maximum nesting depth of sub-agents; deeper ones are not built.
+const MAX_DEPTH: usize = 100;
+
+/// The number of bytes shown of a block of unknown type; the log has all of it.
+const UNKNOWN_BLOCK_PREVIEW: usize = 300;
+
+/// The reply that Claude Code inserts for the model if no response was requested.
+const NO_RESPONSE_TEXT: &str = "No response requested.";
+
+/// The sentence that ends every context message of the editor.
+const EDITOR_SUFFIX: &str = "This may or may not be related to the current task.";
+
+/// Builds the items of one session of a family.
+#[derive(Clone, Copy)]
+pub(crate) struct TranscriptWriter<'f> {
+    pub(crate) builder: TranscriptBuilder<'f>,
+    pub(crate) agent: Option<usize>,
+    pub(crate) depth: usize,
+    /// The agents that were already built.
+    pub(crate) visited: &'f RefCell<FxHashSet<usize>>,
+}
+
+impl<'f> TranscriptWriter<'f> {
+    /// Creates a writer that does not descend into sub-agents.
+    pub(crate) fn without_agents(
+        telling: TranscriptBuilder<'f>,
+        agent: Option<usize>,
+        met: &'f RefCell<FxHashSet<usize>>,
+    ) -> Self {
+        Self { builder: telling, agent, depth: MAX_DEPTH, visited: met }
+    }
+
+    /// Returns whether it descends into sub-agents.
+    pub(crate) fn descends(&self) -> bool {
+        self.depth < MAX_DEPTH
+    }
+
+    /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
+    pub(crate) fn for_agent(&self, agent: usize) -> Self {
+        self.visited.borrow_mut().insert(agent);
+        Self { agent: Some(agent), depth: self.depth + 1, ..*self }
+    }
+
+    pub(crate) fn session(&self) -> &'f Session {
+        self.builder.family.session(self.agent)
+    }
+
+    /// Returns the cost of the calls that begin on this line.
+    fn cost_on(&self, entry: &Entry) -> Option<&'f UsageTotals> {
+        let spending = self.builder.spending.filter(|_| entry.kind() == Kind::Assistant)?;
+        spending.on(self.builder.family, self.agent, entry.at().line_no)
+    }
+
+    /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,
+    /// since building one visits the sub-agents below it.
+    pub(crate) fn unattached_agents(&self, tell: &dyn Fn(usize) -> AgentView) -> Vec<AgentView> {
+        let agents = &self.builder.family.agents;
+        let mut order: Vec<usize> = (0..agents.len()).collect();
+        order.sort_by_key(|&agent| agents[agent].spawn.is_some());
+        let untold = |agent: &usize| !self.visited.borrow().contains(agent);
+        let mut found: Vec<(usize, AgentView)> = Vec::new();
+        for agent in order {
+            if untold(&agent) {
+                found.push((agent, tell(agent)));
+            }
+        }
+        found.sort_by_key(|(agent, _)| *agent);
+        found.into_iter().map(|(_, told)| told).collect()
+    }
+
+    /// Returns the active conversation, including lines outside the tree that are shown.
+    pub(crate) fn thread(&self) -> Thread {
+        let mut thread = self.session().thread();
+        self.add_lines_outside_tree(&mut thread);
+        thread
+    }
+
+    /// Adds the lines outside the tree that are shown to a conversation.
+    pub(crate) fn add_lines_outside_tree(&self, thread: &mut Thread) {
+        let session = self.session();
+        let beside =
+            (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_shown(session, idx));
+        thread.entries.extend(beside);
+        thread.entries.sort_unstable();
+    }
+
+    /// Returns the items of a line. The first one has the cost of its model call.
+    pub(crate) fn items(&self, entry_idx: usize) -> Vec<TranscriptItem> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let item = |(block_idx, body): (usize, ItemBody)| TranscriptItem {
+            anchor: anchor(entry.at().line_no, block_idx),
+            line_no: entry.at().line_no,
+            at: session.timestamp(entry_idx),
+            spent: None,
+            body,
+        };
+        let mut items: Vec<TranscriptItem> = self.bodies(entry_idx).into_iter().map(item).collect();
+        if let Some(item) = items.first_mut() {
+            item.spent = self.cost_on(entry).map(|spent| Box::new(spent.clone()));
+        }
+        items
+    }
+
+    /// Returns the bodies of the items of a line, with their block index.
+    pub(crate) fn bodies(&self, entry_idx: usize) -> Vec<(usize, ItemBody)> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let one = |body: Option<ItemBody>| body.map(|body| (0, body)).into_iter().collect();
+        match entry.kind() {
+            Kind::Assistant => {
+                let content = entry.message().and_then(|message| message.content());
+                if content.is_none() {
+                    return one(Some(ItemBody::Unknown { kind: None, raw: entry.text().to_owned() }));
+                }
+                if entry.flag("isApiErrorMessage") {
+                    let text = content.map(|content| content.text()).unwrap_or_default();
+                    // The text repeats the label.
+                    let text = text.trim().trim_start_matches("API Error:").trim().to_owned();
+                    return one(Some(ItemBody::Error { label: "API error".to_owned(), text }));
+                }
+                // Third-party writers store a reply's text as a plain string.
+                if let Some(text) = content.and_then(|content| content.as_str()) {
+                    return one(Some(ItemBody::Text(text.into_owned())));
+                }
+                let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
+                let mut told: Vec<(usize, ItemBody)> =
+                    blocks.filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?))).collect();
+                if let Some((last, ItemBody::Text(_))) = told.last() {
+                    let next = last + 1;
+                    told.extend(cut_off_reason(entry).map(|cut| (next, cut)));
+                }
+                told
+            }
+            Kind::User => one(self.user_line(entry_idx)),
+            Kind::Attachment => one(attachment_body(session, entry_idx)),
+            Kind::System => {
+                let compaction = session.compaction(entry_idx);
+                one(compaction
+                    .map(|compaction| compaction_body(session, &compaction))
+                    .or_else(|| system_body(entry)))
+            }
+            Kind::Progress => one(progress(entry)),
+            Kind::QueueOperation => one(queue_body(session, entry_idx)),
+            Kind::PrLink => one(entry.lens().and_then(|link: PrLink<'_>| {
+                let label = format!(
+                    "{} #{}",
+                    link.pr_repository().unwrap_or_default(),
+                    link.pr_number().unwrap_or(0)
+                );
+                Some(ItemBody::Link {
+                    label: format!("pull request {label}"),
+                    url: link.pr_url()?.into_owned(),
+                })
+            })),
+            Kind::FrameLink => one(entry.lens().and_then(|link: FrameLink<'_>| {
+                let label = link.title().or_else(|| link.path()).unwrap_or_default().into_owned();
+                Some(ItemBody::Link { label, url: link.frame_url()?.into_owned() })
+            })),
+            Kind::Unknown | Kind::Untyped | Kind::Bad => {
+                let kind = entry.type_name().map(Cow::into_owned);
+                one(Some(ItemBody::Unknown { kind, raw: entry.text().to_owned() }))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the number of lines that a compaction removed from the conversation, given its boundary.
+    pub(crate) fn dropped(&self, boundary: usize) -> usize {
+        let session = self.session();
+        match session.compaction(boundary).map(|compaction| compaction_body(session, &compaction)) {
+            Some(ItemBody::Compaction { dropped, .. }) => dropped,
+            _ => 0,
+        }
+    }
+
+    /// Returns the content of a block of a reply.
+    pub(crate) fn reply_block(&self, entry_idx: usize, block: Block<'f>) -> Option<ItemBody> {
+        let session = self.session();
+        Some(match &*block.kind()? {
+            "text" => {
+                let text = block.text()?;
+                let reply = session.reply_of(entry_idx).map(|reply| &session.replies()[reply]);
+                let is_filler = text == NO_RESPONSE_TEXT && reply.is_some_and(Reply::is_synthetic);
+                match text.into_owned() {
+                    text if is_filler => ItemBody::Event { label: "note".to_owned(), text },
+                    text => ItemBody::Text(text),
+                }
+            }
+            "thinking" => ItemBody::Thinking(block.thinking().unwrap_or_default().into_owned()),
+            "redacted_thinking" => ItemBody::Thinking(String::new()),
+            "tool_use" => {
+                let call = session.tool_call_on(entry_idx, &block.id()?)?;
+                ItemBody::Call(Box::new(self.call(call, block)))
+            }
+            "fallback" => {
+                let model = |json: Option<Json<'_>>| {
+                    let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
+                    short_model(&name.unwrap_or_default()).to_owned()
+                };
+                let text = format!("{} → {}", model(block.from()), model(block.to()));
+                ItemBody::Error { label: "model switched".to_owned(), text }
+            }
+            // A web search by the API itself.
+            "server_tool_use" => {
+                let asked =
+                    block.input().and_then(|input| input.get("query").or_else(|| input.get("url"))?.as_str());
+                let label = block.name().unwrap_or_default().replace('_', " ");
+                ItemBody::Event { label, text: asked.unwrap_or_default().into_owned() }
+            }
+            "web_search_tool_result" => {
+                let found = block.object().json().get("content").into_iter().flat_map(Json::items);
+                let part = |page: Json<'_>, key: &str| Some(page.get(key)?.as_str()?.into_owned());
+                let pages =
+                    found.filter_map(|page| Some(format!("{} {}", part(page, "title")?, part(page, "url")?)));
+                ItemBody::Event {
+                    label: "search results".to_owned(),
+                    text: pages.collect::<Vec<_>>().join("\n"),
+                }
+            }
+            kind => {
+                let raw = block.object().json().raw();
+                let start = &raw[..raw.floor_char_boundary(UNKNOWN_BLOCK_PREVIEW)];
+                let more = if start.len() < raw.len() { " …" } else { "" };
+                ItemBody::Event { label: kind.to_owned(), text: format!("{start}{more}") }
+            }
+        })
+    }
+
+    pub(crate) fn agent(&self, idx: usize) -> AgentView {
+        let below = self.for_agent(idx);
+        let turns = below.turns_of(&below.thread());
+        let mut told = below.agent_without_turns(idx);
+        turns.iter().for_each(|turn| told.spent += &turn.spent_by_agents);
+        AgentView { turns, ..told }
+    }
+
+    /// Returns the agent with its own cost, without its turns and without the cost of its sub-agents.
+    pub(crate) fn agent_without_turns(&self, idx: usize) -> AgentView {
+        let agent: &Agent = &self.builder.family.agents[idx];
+        let mut spent = UsageTotals::default();
+        for totals in agent.session.entries().iter().filter_map(|entry| self.cost_on(entry)) {
+            spent += totals;
+        }
+        AgentView {
+            id: agent.id.clone(),
+            agent_type: agent.agent_type.clone(),
+            description: agent.description.clone(),
+            kind: agent.kind,
+            spent,
+            turns: Vec::new(),
+        }
+    }
+
+    /// Returns the content of a user line. Tool results are shown with their calls, and summaries with
+    /// their compaction.
+    fn user_line(&self, entry_idx: usize) -> Option<ItemBody> {
+        let session = self.session();
+        let entry = &session.entries()[entry_idx];
+        let input = session.input(entry_idx)?;
+        let Some(content) = entry.message().and_then(|message| message.content()) else {
+            return Some(ItemBody::Unknown { kind: None, raw: entry.text().to_owned() });
+        };
+        if input == InputKind::CompactSummary {
+            return None;
+        }
+        let files = content.blocks().filter_map(file_of);
+        let mut context = Vec::new();
+        let texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let mut text = content.as_str().map(Cow::into_owned).unwrap_or_default();
+        for part in texts {
+            if let Some(about) = editor_context(&part) {
+                context.push(about.strip_suffix(EDITOR_SUFFIX).unwrap_or(about).trim_end().to_owned());
+                continue;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part);
+        }
+        if input == InputKind::ToolResult {
+            // Text next to a tool result was typed by the person.
+            return (!text.is_empty()).then_some(ItemBody::Input {
+                input: InputKind::Prompt,
+                text,
+                files: Vec::new(),
+                context,
+            });
+        }
+        let files: Vec<_> = files.collect();
+        if input.is_from_editor() && text.is_empty() && files.is_empty() {
+            // The line contains only the editor's context; the prompt is on another line.
+            return Some(ItemBody::Event { label: "editor".to_owned(), text: context.join("\n") });
+        }
+        if input == InputKind::HookStop {
+            let text =
+                text.trim().trim_start_matches("Operation stopped by hook").trim_start_matches(':').trim();
+            return Some(ItemBody::Error { label: "stopped by hook".to_owned(), text: text.to_owned() });
+        }
+        let is_caveat = input == InputKind::Meta && is_command_caveat(&text);
+        let text = strip_tags(input, text);
+        if is_caveat {
+            return Some(ItemBody::Event { label: "note".to_owned(), text });
+        }
+        // Commands without output log one of these placeholders.
+        let printed = matches!(input, InputKind::CommandOutput | InputKind::BashOutput);
+        if printed && matches!(text.trim(), "" | "(no content)" | "(No output)") {
+            return None;
+        }
+        Some(ItemBody::Input { input, text, files, context })
+    }
+}
+
+/// Returns the reason why a reply was cut off, if it was.
+pub(crate) fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
+    let why = match &*entry.message()?.stop_reason()? {
+        "max_tokens" => "output limit reached",
+        "model_context_window_exceeded" => "context window full",
+        "refusal" => "the model refused to continue",
+        _ => return None,
+    };
+    Some(ItemBody::Error { label: "truncated".to_owned(), text: why.to_owned() })
+}
+
+/// Returns whether a line outside the tree is shown.
+fn is_shown(session: &Session, idx: usize) -> bool {
+    let entry = &session.entries()[idx];
+    match entry.kind() {
+        Kind::PrLink | Kind::FrameLink | Kind::Unknown | Kind::Untyped | Kind::Bad => true,
+        Kind::QueueOperation => queue_body(session, idx).is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,179 @@
+//! Tool calls: the card, the subject and the sub-agents of a call.
+
+use threadline_entry::Entry;
+use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
+use threadline_session::{ToolCall, ToolOutcome};
+
+use super::TranscriptWriter;
+use super::line::file_of;
+use crate::card::{CardInput, ToolCard, starts_agents, untagged_error};
+use crate::transcript::{AgentView, CallView};
+
+impl<'f> TranscriptWriter<'f> {
+    pub(super) fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+        let session = self.session();
+        let result = call.result(session);
+        let content = result.and_then(|block| block.content());
+        let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
+        let text = if text.is_empty() { resources(content) } else { text };
+        let text = saved_output_path(&text).and_then(self.builder.read_output).unwrap_or(text);
+        let outcome = call.outcome(session);
+        let text = if outcome == ToolOutcome::Error { untagged_error(&text).into_owned() } else { text };
+        let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+        let failed = outcome != ToolOutcome::Ok;
+        let input = block.input();
+        let ran_in = |entry: &'f Entry| entry.get("cwd").and_then(|cwd| cwd.as_str());
+        let cwd = ran_in(&session.entries()[call.entry_idx]);
+        let cwd = cwd.or_else(|| self.builder.family.main.entries().iter().find_map(ran_in));
+        let cwd = cwd.as_deref().unwrap_or_default();
+        let kept = self.builder.read_output;
+        let files: Vec<_> =
+            content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect();
+        let pictures = files.len();
+        let call_of = CardInput {
+            name: &call.name,
+            input,
+            data,
+            text: &text,
+            failed,
+            n_images: pictures,
+            cwd,
+            read_output: kept,
+        };
+        let mut told = call_of.summary();
+        if let Some(inside) = relative_to(&told.subject, cwd) {
+            told.subject = inside;
+        } else if matches!(told.card, ToolCard::File { .. } | ToolCard::Diff { .. }) {
+            told.subject = shorten_path(told.subject);
+        }
+        if let Some(topic) = self.topic(call) {
+            set_topic(&mut told.subject, &mut told.card, &topic);
+        }
+        let agents = if self.descends() {
+            let spawned = self.builder.family.spawned_by(self.agent, &call.id);
+            let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
+            fill_agent_names(&mut agents, &told.card);
+            // A sub-agent that has answered is finished, even if the log contains only its progress lines.
+            if matches!(told.card, ToolCard::Agent { background: false, .. })
+                && outcome != ToolOutcome::Missing
+            {
+                agents
+                    .iter_mut()
+                    .filter_map(|agent| agent.turns.last_mut())
+                    .for_each(|turn| turn.open = false);
+            }
+            agents
+        } else {
+            Vec::new()
+        };
+        CallView {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            subject: told.subject,
+            gist: told.gist,
+            card: told.card,
+            input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
+            outcome,
+            duration: call.duration(session),
+            files,
+            result: text,
+            agents,
+        }
+    }
+
+    /// Returns the topic of a call whose input contains only an id: the task that it updates, or the agent
+    /// that it writes to.
+    pub(crate) fn topic(&self, call: &ToolCall) -> Option<String> {
+        let input = |key: &str| call.block(self.session())?.input()?.get(key)?.as_str();
+        match &*call.name {
+            "TaskUpdate" => self.task_name(call, &input("taskId")?),
+            "SendMessage" => self.agent_name(&input("to").or_else(|| input("recipient"))?),
+            _ => None,
+        }
+    }
+
+    /// Returns the number and name of a task, from the last preceding call that created it.
+    fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
+        let session = self.session();
+        let calls = session.tool_calls();
+        let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
+        calls[..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(|other| {
+            let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
+            let task = result.of::<TaskResult<'_>>()?.task()?;
+            (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
+        })
+    }
+
+    /// Returns the description of an agent: its own, or that of the call that started it.
+    fn agent_name(&self, id: &str) -> Option<String> {
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let known = self.builder.family.agents.iter().find(|agent| agent.id == id);
+        let known = known.and_then(|agent| said(agent.description.clone()?));
+        known.or_else(|| {
+            let session = self.session();
+            session.tool_calls().iter().filter(|call| starts_agents(&call.name)).find_map(|call| {
+                let result = session.entries()[call.results.first()?.entry_idx].tool_use_result()?;
+                let started = result.of::<AgentResult<'_>>()?.agent_id()?;
+                let input = call.block(session).filter(|_| started == id)?.input()?;
+                said(input.get("description")?.as_str()?.into_owned())
+            })
+        })
+    }
+}
+
+/// Returns the resources in the result of an MCP tool, for results without text.
+fn resources(content: Option<Content<'_>>) -> String {
+    let told = |block: Block<'_>| {
+        let json = block.object().json();
+        let inside = json.get("resource").unwrap_or(json);
+        let part = |key: &str| Some(inside.get(key)?.as_str()?.into_owned());
+        part("text").or_else(|| part("uri"))
+    };
+    let blocks = content.into_iter().flat_map(|content| content.blocks());
+    let given = blocks.filter(|block| block.is("resource") || block.is("resource_link"));
+    given.filter_map(told).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a path relative to the working directory, if it is inside it.
+pub(crate) fn relative_to(path: &str, cwd: &str) -> Option<String> {
+    let inside = path.strip_prefix(cwd).filter(|_| !cwd.is_empty())?.strip_prefix(['/', '\\'])?;
+    (!inside.is_empty()).then(|| inside.to_owned())
+}
+
+/// Returns the path of the file with the whole result, if the model got only its beginning.
+fn saved_output_path(text: &str) -> Option<&str> {
+    let (_, rest) = text.strip_prefix("<persisted-output>")?.split_once("saved to: ")?;
+    Some(rest.lines().next()?.trim())
+}
+
+/// Longer paths are shortened to their end.
+const LONG_PATH: usize = 56;
+
+/// Shortens a long path to its end, which contains the file name.
+fn shorten_path(path: String) -> String {
+    if path.len() <= LONG_PATH {
+        return path;
+    }
+    let ends = path.char_indices().filter(|(_, ch)| matches!(ch, '/' | '\\')).map(|(at, _)| &path[at..]);
+    let ends: Vec<&str> = ends.collect();
+    let end = ends.iter().find(|end| end.len() < LONG_PATH).or(ends.last());
+    end.map_or_else(|| path.clone(), |end| format!("…{end}"))
+}
+
+/// Replaces the subject of a call, and the names of its tasks, with the topic.
+pub(crate) fn set_topic(subject: &mut String, card: &mut ToolCard, topic: &str) {
+    topic.clone_into(subject);
+    if let ToolCard::Todos(todos) = card {
+        todos.iter_mut().for_each(|todo| topic.clone_into(&mut todo.text));
+    }
+}
+
+/// Fills in missing types and descriptions of sub-agents from the card of their call.
+pub(crate) fn fill_agent_names(agents: &mut [AgentView], card: &ToolCard) {
+    let ToolCard::Agent { agent_type, description, .. } = card else { return };
+    let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    for agent in agents {
+        agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
+        agent.description = agent.description.take().or_else(|| named(description));
+    }
+}

@@ -1,0 +1,80 @@
+//! A session as JSON lines or Markdown, generated turn by turn while it is sent.
+
+use threadline_app::SessionSelector;
+use threadline_view::{DetailLevel, Transcript, TurnView, markdown, markdown_turns, wire};
+
+use crate::plan::Plan;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{BodyChunks, PageError, PageResponse};
+use crate::state::ServerState;
+
+pub(crate) fn page(
+    state: &ServerState,
+    ask: &PageRequest,
+    look: &SessionSelector,
+) -> Result<PageResponse, PageError> {
+    let (id, look, form) = (ask.path_param(0).to_owned(), look.clone(), ask.format);
+    let plan = state.session_cache.with(&state.app, &id, |held| {
+        held.live.settle();
+        Ok(held.plan(&look)?)
+    })?;
+    let state = state.clone();
+    let turns = plan.layout.turns.len();
+    let mut next = 0;
+    let pieces = move || {
+        next += 1;
+        let at = next - 1;
+        if at == 0 {
+            return Some(head_chunk(&plan, form));
+        }
+        if at > turns {
+            return None;
+        }
+        let told = state
+            .session_cache
+            .with(&state.app, &id, |held| Ok(held.live.turn(&look, &plan.layout, at - 1)?));
+        // The head was already sent, so only the error can follow.
+        Some(told.map_or_else(|problem| error_chunk(&problem, form), |told| turn_chunk(&told, &plan, form)))
+    };
+    let kind =
+        if form == ResponseFormat::Json { "application/x-ndjson" } else { "text/markdown; charset=utf-8" };
+    Ok(PageResponse::Streamed(kind, BodyChunks(Box::new(pieces))))
+}
+
+fn head_chunk(plan: &Plan, form: ResponseFormat) -> Vec<u8> {
+    let told = &plan.layout.facts;
+    match form {
+        ResponseFormat::Json => {
+            json_line(&wire::show_session(told, plan.layout.turns.len(), plan.layout.branches.len()))
+        }
+        _ => markdown(&Transcript { agents: Vec::new(), ..told.clone() }, DetailLevel::Tools).into_bytes(),
+    }
+}
+
+fn turn_chunk(turn: &TurnView, plan: &Plan, form: ResponseFormat) -> Vec<u8> {
+    let turns = std::slice::from_ref(turn);
+    match form {
+        ResponseFormat::Json => {
+            let mut out = Vec::new();
+            wire::show_turns(turns, None, &mut |object| out.extend(json_line(&object)));
+            out
+        }
+        _ => format!("\n{}", markdown_turns(turns, plan.layout.facts.cwd.as_deref(), DetailLevel::Tools))
+            .into_bytes(),
+    }
+}
+
+fn json_line(object: &impl serde::Serialize) -> Vec<u8> {
+    let mut out = serde_json::to_vec(object).unwrap_or_default();
+    out.push(b'\n');
+    out
+}
+
+fn error_chunk(problem: &PageError, form: ResponseFormat) -> Vec<u8> {
+    match form {
+        ResponseFormat::Json => {
+            json_line(&serde_json::json!({"type": "error", "message": problem.message, "hint": problem.hint}))
+        }
+        _ => format!("\n{}\n", problem.message).into_bytes(),
+    }
+}

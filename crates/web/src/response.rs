@@ -1,0 +1,174 @@
+//! Responses of pages, and errors.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use threadline_app::AppError;
+use threadline_html::{Markup, PageFrame, ViewerTab};
+
+use crate::request::ResponseFormat;
+
+/// The response of a page.
+#[derive(Debug)]
+pub(crate) enum PageResponse {
+    /// A whole page.
+    Html(Markup),
+    /// JSON lines, one object per line.
+    JsonLines(Vec<u8>),
+    /// Markdown.
+    #[allow(dead_code, reason = "used by short pages")]
+    Markdown(String),
+    /// Plain text.
+    Text(String),
+    /// A part of a page, and its stamp.
+    Fragment(Markup, String),
+    /// A JSON object for our scripts.
+    JsonObject(serde_json::Value),
+    /// A long response, generated piece by piece while it is sent: its content type and the generator.
+    Streamed(&'static str, BodyChunks),
+}
+
+/// Generates the next piece of a long response, or `None` at the end.
+pub(crate) struct BodyChunks(pub(crate) Box<dyn FnMut() -> Option<Vec<u8>> + Send>);
+
+impl std::fmt::Debug for BodyChunks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pieces")
+    }
+}
+
+impl BodyChunks {
+    /// Converts the pieces to a body. Each is generated on a blocking thread, after the previous one was
+    /// taken.
+    fn into_body(self) -> Body {
+        Body::from_stream(futures_util::stream::unfold(Some(self), |pieces| async {
+            let mut pieces = pieces?;
+            let (pieces, next) = tokio::task::spawn_blocking(move || {
+                let next = (pieces.0)();
+                (pieces, next)
+            })
+            .await
+            .ok()?;
+            next.map(|next| (Ok::<_, std::convert::Infallible>(next), Some(pieces)))
+        }))
+    }
+}
+
+impl PageResponse {
+    /// Serialises objects as JSON lines.
+    pub(crate) fn json_lines<T: serde::Serialize>(
+        objects: impl IntoIterator<Item = T>,
+    ) -> Result<Self, PageError> {
+        let mut out = Vec::new();
+        for object in objects {
+            serde_json::to_writer(&mut out, &object).map_err(|error| PageError::failed(error.to_string()))?;
+            out.push(b'\n');
+        }
+        Ok(Self::JsonLines(out))
+    }
+}
+
+impl IntoResponse for PageResponse {
+    fn into_response(self) -> Response {
+        let (kind, body) = match self {
+            Self::Html(markup) => ("text/html; charset=utf-8", Body::from(markup.into_string())),
+            Self::JsonLines(bytes) => ("application/x-ndjson", Body::from(bytes)),
+            Self::Markdown(text) => ("text/markdown; charset=utf-8", Body::from(text)),
+            Self::Text(text) => ("text/plain; charset=utf-8", Body::from(text)),
+            Self::Fragment(markup, stamp) => {
+                let stamp = HeaderValue::try_from(stamp).unwrap_or(HeaderValue::from_static(""));
+                let mut response = Self::Html(markup).into_response();
+                response.headers_mut().insert("x-stamp", stamp);
+                return response;
+            }
+            Self::JsonObject(value) => ("application/json", Body::from(value.to_string())),
+            Self::Streamed(kind, pieces) => (kind, pieces.into_body()),
+        };
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+    }
+}
+
+/// An error with a message for the user.
+#[derive(Clone, Debug)]
+pub(crate) struct PageError {
+    pub(crate) status: StatusCode,
+    /// The message, in one sentence.
+    pub(crate) message: String,
+    /// A suggestion for the user.
+    pub(crate) hint: Option<String>,
+}
+
+impl PageError {
+    pub(crate) fn new(status: StatusCode, what: impl Into<String>) -> Self {
+        Self { status, message: what.into(), hint: None }
+    }
+
+    /// Returns a problem with status 404.
+    pub(crate) fn not_found(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, what)
+    }
+
+    /// Returns a problem with status 500: the resource exists, but could not be shown.
+    pub(crate) fn failed(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, what)
+    }
+
+    /// Returns a problem with status 400: the request is invalid.
+    pub(crate) fn bad_request(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, what)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Renders the problem in the requested format.
+    pub(crate) fn to_response(&self, form: ResponseFormat) -> Response {
+        let answer = match form {
+            ResponseFormat::Html => PageResponse::Html(self.page()),
+            ResponseFormat::Json => {
+                let object = serde_json::json!({"type": "error", "message": self.message, "hint": self.hint});
+                PageResponse::JsonLines(format!("{object}\n").into_bytes())
+            }
+            ResponseFormat::Markdown => PageResponse::Text(format!("{}\n", self.message)),
+        };
+        (self.status, answer).into_response()
+    }
+
+    fn page(&self) -> Markup {
+        let mut body = Markup::new();
+        body.lit("<header class=\"opening\"><h1>").text(&self.message).lit("</h1>");
+        if let Some(hint) = &self.hint {
+            body.lit("<p class=\"facts\">").text(hint).lit("</p>");
+        }
+        body.lit("<p class=\"facts\"><a href=\"/\">All sessions</a></p></header>");
+        threadline_html::site(
+            &PageFrame { title: &self.message, tab: ViewerTab::None, class: "problem", scripts: &[] },
+            &body,
+        )
+    }
+}
+
+impl From<AppError> for PageError {
+    fn from(error: AppError) -> Self {
+        let problem = match error {
+            AppError::NoSession { .. } => Self::not_found("Session not found"),
+            AppError::NotATime { .. } => Self::bad_request(error.to_string()),
+            AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
+            _ => Self::failed(error.to_string()),
+        };
+        error.hints().into_iter().fold(problem, Self::with_hint)
+    }
+}
+
+impl From<std::io::Error> for PageError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Self::not_found("File not found").with_hint("It was deleted or moved.")
+            }
+            _ => Self::failed("Cannot read the file").with_hint(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Benchmarks the two most frequent commands as processes: `usage` and `search`.
+
+use std::hint::black_box;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use threadline_usage::{CallLedger, LogSource, ScanCache, ScanOptions, UsageScan};
+
+use crate::bench::{BenchReport, LogFiles, each_file_on_all_cores, measure};
+use crate::command::{peak, run};
+use crate::peer::{CCUSAGE, RIPGREP};
+
+/// A word that occurs in the generated logs, but rarely.
+const WORD: &str = "drawloom";
+
+/// A word that occurs in every line, and one that does not occur.
+const COMMON: &str = "the";
+const ABSENT: &str = "quixotic";
+
+/// Measures `usage` and `search` on a home against a simple implementation, ccusage and ripgrep.
+pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut BenchReport) {
+    let logs = LogFiles::in_folder(&home.join("projects"));
+    println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
+    let threadline = |args: &[&str]| {
+        let mut command = Command::new(binary);
+        command.arg("--home").arg(home).args(args);
+        command
+    };
+    measure_usage(&logs, home, &threadline, card);
+    measure_search(home, &threadline, card);
+}
+
+fn measure_usage(
+    logs: &LogFiles,
+    home: &Path,
+    threadline: &dyn Fn(&[&str]) -> Command,
+    card: &mut BenchReport,
+) {
+    let mut split = || {
+        each_file_on_all_cores(logs, |lines, ()| {
+            while let Ok(Some(line)) = lines.next() {
+                black_box(line.bytes.len());
+            }
+        });
+    };
+    let mut scan = || {
+        let ledger = Mutex::new(CallLedger::default());
+        each_file_on_all_cores(logs, |lines, ways: &mut Option<ScanCache>| {
+            lines.stop_numbering();
+            let known = ways.take().unwrap_or_default();
+            let mut scan = UsageScan::with_cache(LogSource::default(), ScanOptions::default(), known);
+            while let Ok(Some(block)) = lines.next_block() {
+                scan.block(&block);
+            }
+            let (scanned, learnt) = scan.finish_with_cache();
+            *ways = Some(learnt);
+            if let Ok(mut ledger) = ledger.lock() {
+                ledger.add(scanned);
+            }
+        });
+        black_box(ledger.into_inner().map(CallLedger::finish).is_ok());
+    };
+    let mut ours = || run(&mut threadline(&["usage", "--json"]));
+    let [split, scan, ours] = measure([&mut split, &mut scan, &mut ours]);
+    let ratio = |time: Duration| split.as_secs_f64() / time.as_secs_f64();
+    card.at_least("usage scan against newline splitting, both on all cores", ratio(scan), 0.5, "×");
+    card.at_least("usage process against newline splitting, both on all cores", ratio(ours), 0.5, "×");
+    card.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
+    let what = "usage against ccusage";
+    let theirs = || {
+        let mut command = CCUSAGE.command();
+        command.args(["claude", "daily", "--offline", "--json"]).env("CLAUDE_CONFIG_DIR", home);
+        command
+    };
+    if !CCUSAGE.check_runs(theirs(), what, card) {
+        return;
+    }
+    let mut theirs = || run(&mut theirs());
+    let mut ours = || run(&mut threadline(&["usage", "--json"]));
+    let [theirs, ours] = measure([&mut theirs, &mut ours]);
+    card.at_least(what, theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
+}
+
+fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut BenchReport) {
+    let mut first = || first_byte(threadline(&["search", COMMON]));
+    let [first] = measure([&mut first]);
+    card.at_most("first match of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
+    card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
+    for (what, word) in [("a word", WORD), ("a word without matches", ABSENT)] {
+        let what = format!("search for {what} against ripgrep");
+        let theirs = || {
+            let mut command = RIPGREP.command();
+            command.args(["-c", "--no-ignore", word]).arg(home.join("projects"));
+            command
+        };
+        if !RIPGREP.check_runs(theirs(), &what, card) {
+            continue;
+        }
+        let mut theirs = || run(&mut theirs());
+        let mut ours = || run(&mut threadline(&["search", word, "-c"]));
+        let [theirs, ours] = measure([&mut theirs, &mut ours]);
+        card.at_most(&what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
+    }
+}
+
+/// Runs a command until it prints its first byte, then kills it.
+fn first_byte(mut command: Command) {
+    let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
+    if let Some(mut answer) = child.stdout.take() {
+        let _ = answer.read(&mut [0]);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
