@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use etcetera::BaseStrategy;
-use threadline_entry::{LineReader, walk};
+use threadline_entry::{LineReader, key, walk};
 
 use crate::error::CommandError;
 
@@ -44,7 +44,7 @@ fn last_timestamp(bytes: &[u8]) -> Option<SystemTime> {
     let mut last = None;
     let mut lines = LineReader::new(bytes);
     while let Ok(Some(line)) = lines.next() {
-        let found = walk::pick(line.bytes, ["timestamp"]).and_then(|[moment]| moment?.as_str());
+        let found = walk::pick(line.bytes, [key::TIMESTAMP]).and_then(|[moment]| moment?.as_str());
         last = last.max(found.and_then(|text| text.parse::<jiff::Timestamp>().ok()));
     }
     let millis = u64::try_from(last?.as_millisecond()).ok()?;

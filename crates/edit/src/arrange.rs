@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadline_entry::{Entry, Kind, Millis};
+use threadline_entry::{Entry, Kind, Millis, key};
 use threadline_session::{InputKind, ParentLink, Session};
 
 use crate::draft::{EditDraft, LineContent};
@@ -208,7 +208,7 @@ fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &[ChainRole]) {
             let entry = &session.entries()[*idx];
             !draft.is_removed(*idx)
                 && matches!(entry.kind(), Kind::User | Kind::Assistant)
-                && !entry.flag("isCompactSummary")
+                && !entry.is_compact_summary()
         };
         if lines.iter().any(says) {
             continue;
@@ -274,7 +274,7 @@ fn remove_trailing_branches(draft: &mut EditDraft<'_>, parts: &[ChainRole], sequ
 pub(crate) fn is_tree(entry: &Entry) -> bool {
     match entry.kind() {
         Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
-        Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get("parentUuid").is_some(),
+        Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get(key::PARENT_UUID).is_some(),
         _ => false,
     }
 }
@@ -468,7 +468,7 @@ fn link(
         if !is_tree(entry) {
             continue;
         }
-        let sidechain = entry.flag("isSidechain");
+        let sidechain = entry.is_sidechain();
         if line.in_chain {
             let is_root = before.is_none() || is_boundary(entry);
             arranged.lines[at].link = if is_root {
@@ -558,5 +558,6 @@ pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d 
 
 /// Returns whether an entry is a compaction boundary.
 pub(crate) fn is_boundary(entry: &Entry) -> bool {
-    entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("compact_boundary"))
+    entry.kind() == Kind::System
+        && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str("compact_boundary"))
 }

@@ -1,6 +1,6 @@
 //! Clones the conversation into a new session.
 
-use threadline_entry::Kind;
+use threadline_entry::{Kind, key};
 use threadline_session::Session;
 
 use crate::arrange;
@@ -99,7 +99,7 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
     }
     // File snapshots for a prompt that is kept may be logged later.
     let is_of_kept = |idx: usize| {
-        let of = session.entries()[idx].get("messageId").and_then(|json| session.find(&json.as_str()?));
+        let of = session.entries()[idx].get(key::MESSAGE_ID).and_then(|json| session.find(&json.as_str()?));
         of.is_some_and(|of| kept[of])
     };
     for (idx, &is_kept) in kept.iter().enumerate().skip(last + 1) {
@@ -137,7 +137,7 @@ pub(crate) fn remove_session_data(draft: &mut EditDraft<'_>) {
             Kind::ToolsUsed | Kind::AtisLatch => "metadata of the old session",
             Kind::LastPrompt => "last prompt of the old session",
             Kind::Summary => {
-                let leaf = entry.get("leafUuid").and_then(|leaf| session.find(&leaf.as_str()?));
+                let leaf = entry.get(key::LEAF_UUID).and_then(|leaf| session.find(&leaf.as_str()?));
                 if leaf.is_some() {
                     continue;
                 }

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::Lens;
 use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, key};
 use threadline_session::{Session, Thread};
 
 pub use self::segment::SummaryLevel;
@@ -130,7 +130,7 @@ impl<'s> Compression<'s> {
         }
         let mut rarity = WordFrequency::default();
         stretches.iter().for_each(|stretch| stretch.content.texts().for_each(|text| rarity.add(text)));
-        let root = session.entries().iter().find_map(|entry| Some(entry.get("cwd")?.as_str()?.into_owned()));
+        let root = session.entries().iter().find_map(|entry| Some(entry.cwd()?.into_owned()));
         let mut this = Self {
             session,
             segments: stretches,
@@ -365,7 +365,7 @@ impl<'s> Compression<'s> {
             }
             for (idx, entry) in entries.iter().enumerate() {
                 if entry.kind() == Kind::FileHistorySnapshot || entry.kind() == Kind::FileHistoryDelta {
-                    let about = entry.get("snapshotMessageId").or_else(|| entry.get("messageId"));
+                    let about = entry.get(key::SNAPSHOT_MESSAGE_ID).or_else(|| entry.get(key::MESSAGE_ID));
                     let about = about.and_then(|id| session.find(&id.as_str()?));
                     if about.is_some_and(|about| !kept[about]) && idx < first {
                         draft.remove(idx, "file history of summarised turns");
@@ -383,10 +383,10 @@ impl<'s> Compression<'s> {
         let Some(last) = lines.filter_map(|idx| session.reply_of(idx)).last() else { return };
         for &idx in &session.replies()[last].entries {
             let entry = &session.entries()[idx];
-            let Some(usage) = entry.message().and_then(|message| message.object().get("usage")) else {
+            let Some(usage) = entry.message().and_then(|message| message.object().get(key::USAGE)) else {
                 continue;
             };
-            for key in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
+            for key in [key::INPUT_TOKENS, key::CACHE_CREATION_INPUT_TOKENS, key::CACHE_READ_INPUT_TOKENS] {
                 if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > 0)) {
                     draft.splice(idx, Splice::replace(entry.text(), old.raw(), "0"), RESET_REASON);
                 }

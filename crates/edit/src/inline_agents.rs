@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::draft::{EditDraft, SideFileOp};
 use crate::seed::PlanSeed;
 use crate::splice::{self, Splice, quote, set};
+use threadline_entry::key;
 
 /// Moves the sub-agents inside the log to separate logs in `folder`. Lines that are to be removed are
 /// skipped.
@@ -24,12 +25,12 @@ pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, fresh: &P
         let mut content = Vec::new();
         for &idx in &kept {
             let entry = draft.entry(idx);
-            let mut splices: Vec<Splice> = set(&entry, "agentId", &quote(&id)).into_iter().collect();
+            let mut splices: Vec<Splice> = set(&entry, key::AGENT_ID, &quote(&id)).into_iter().collect();
             let above = session.ancestors(idx).skip(1).find(|above| kept.binary_search(above).is_ok());
             let parent = above.and_then(|above| session.entries()[above].uuid());
             if entry.parent_uuid() != parent {
                 let parent = parent.map_or_else(|| "null".to_owned(), |parent| quote(&parent));
-                splices.extend(set(&entry, "parentUuid", &parent));
+                splices.extend(set(&entry, key::PARENT_UUID, &parent));
             }
             content.extend(splice::apply(entry.text(), &mut splices).bytes());
             content.push(b'\n');

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
-use threadline_entry::{Ending, Entry, Finding};
+use threadline_entry::{Ending, Entry, Finding, key};
 use threadline_session::Session;
 
 use crate::arrange::{
@@ -423,18 +423,18 @@ impl<'s> EditPlan<'s> {
         if is_tree(&entry) {
             self.links(at, &entry, &mut splices);
             if let Some(time) = line.time {
-                splices.extend(splice::set(&entry, "timestamp", &quote(&moment(time))));
+                splices.extend(splice::set(&entry, key::TIMESTAMP, &quote(&moment(time))));
             }
             if (line.new_uuid || self.is_new() && matches!(line.from, ResultOrigin::Source(_)))
                 && let Some(uuid) = self.uuid_at(at as u32)
             {
-                splices.extend(splice::set(&entry, "uuid", &quote(&uuid)));
+                splices.extend(splice::set(&entry, key::UUID, &quote(&uuid)));
             }
         }
         match &self.options.target {
             PlanTarget::New(id) if matches!(line.from, ResultOrigin::Added(_)) => {
-                if entry.get("sessionId").is_some() {
-                    splices.extend(splice::set(&entry, "sessionId", &quote(id)));
+                if entry.get(key::SESSION_ID).is_some() {
+                    splices.extend(splice::set(&entry, key::SESSION_ID, &quote(id)));
                 }
             }
             _ if matches!(line.from, ResultOrigin::Added(_)) => {}
@@ -457,17 +457,17 @@ impl<'s> EditPlan<'s> {
             ResultParent::Root => None,
             ResultParent::To(above) => self.uuid_at(above),
         };
-        if entry.parent_uuid().as_deref() != parent.as_deref() || entry.get("parentUuid").is_none() {
+        if entry.parent_uuid().as_deref() != parent.as_deref() || entry.get(key::PARENT_UUID).is_none() {
             let value = parent.as_deref().map_or("null".to_owned(), quote);
-            out.extend(splice::set(entry, "parentUuid", &value));
+            out.extend(splice::set(entry, key::PARENT_UUID, &value));
         }
         if line.in_chain && arrange::is_boundary(entry) {
             let before = self.lines[..at].iter().rposition(|line| line.in_chain);
             let before = before.and_then(|before| self.uuid_at(before as u32));
-            if let Some(before) =
-                before.filter(|before| entry.get("logicalParentUuid").is_none_or(|json| !json.is_str(before)))
+            if let Some(before) = before
+                .filter(|before| entry.get(key::LOGICAL_PARENT_UUID).is_none_or(|json| !json.is_str(before)))
             {
-                out.extend(splice::set(entry, "logicalParentUuid", &quote(&before)));
+                out.extend(splice::set(entry, key::LOGICAL_PARENT_UUID, &quote(&before)));
             }
         }
     }

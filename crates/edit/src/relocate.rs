@@ -1,6 +1,6 @@
 //! Relocates the session of a project that was moved to another folder.
 
-use threadline_entry::Json;
+use threadline_entry::{Json, key};
 
 use crate::draft::EditDraft;
 use crate::splice::{Splice, quote};
@@ -10,7 +10,7 @@ use crate::splice::{Splice, quote};
 pub fn relocate(draft: &mut EditDraft<'_>, from: &str, to: &str) -> usize {
     let mut n = 0;
     for (idx, entry) in draft.session.entries().iter().enumerate() {
-        let Some(value) = entry.get("cwd") else { continue };
+        let Some(value) = entry.get(key::CWD) else { continue };
         let Some(cwd) = value.as_str() else { continue };
         let rest = cwd.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));
         if let Some(rest) = rest {

@@ -4,7 +4,7 @@ use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
 use threadline_entry::write::ForkOrigin;
-use threadline_entry::{Entry, Json, JsonKind, replace_lone_surrogates};
+use threadline_entry::{Entry, Json, JsonKind, key, replace_lone_surrogates};
 
 use crate::draft::EditDraft;
 use crate::plan::{EditPlan, PlanOptions, PlanTarget};
@@ -30,10 +30,10 @@ struct NewSessionIds {
 }
 
 /// Fields that belong to one session only. Claude Code's own fork removes them too.
-const SESSION_FIELDS: &[&str] = &["teamName", "agentName", "slug", "forkedFrom"];
+const SESSION_FIELDS: &[&str] = &[key::TEAM_NAME, key::AGENT_NAME, key::SLUG, key::FORKED_FROM];
 
 /// Fields that are not searched for references: message content, and fields that are set elsewhere.
-const SKIPPED_FIELDS: &[&str] = &["message", "toolUseResult", "uuid", "parentUuid"];
+const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID, key::PARENT_UUID];
 
 impl IdRenamer {
     pub(crate) fn new(draft: &EditDraft<'_>, shape: &PlanOptions) -> Self {
@@ -73,7 +73,7 @@ impl IdRenamer {
         let nowhere = |key: &str, value: Json<'_>| {
             let names =
                 |uuid: &str| plan.session().find(uuid).is_some() || self.replacements.contains_key(uuid);
-            key == "sourceToolAssistantUUID" && value.as_str().is_some_and(|uuid| !names(&uuid))
+            key == key::SOURCE_TOOL_ASSISTANT_UUID && value.as_str().is_some_and(|uuid| !names(&uuid))
         };
         let goes = |key: &str, value: Json<'_>| SESSION_FIELDS.contains(&key) || nowhere(key, value);
         if entry.members().any(|(key, value)| goes(&key.name(), value)) {
@@ -98,7 +98,7 @@ impl IdRenamer {
                 continue;
             }
             // The logical parent of a boundary is set together with its parent.
-            if key.is("logicalParentUuid") && crate::arrange::is_boundary(entry) && self.new.is_none() {
+            if key.is(key::LOGICAL_PARENT_UUID) && crate::arrange::is_boundary(entry) && self.new.is_none() {
                 continue;
             }
             self.value(plan, entry, &key.name(), value, out);
@@ -128,7 +128,7 @@ impl IdRenamer {
         if id.len() > 36 || id.is_empty() {
             return None;
         }
-        if key == "sessionId" || key == "session_id" {
+        if key == key::SESSION_ID || key == key::SESSION_ID_SNAKE {
             return self.new.as_ref().map(|new| new.id.clone());
         }
         if let Some(&place) = self.replacements.get(id) {
@@ -182,7 +182,7 @@ impl IdRenamer {
         }
         each_entry(log, |entry| {
             let mut splices = Vec::new();
-            for key in ["uuid", "parentUuid"] {
+            for key in [key::UUID, key::PARENT_UUID] {
                 let old = entry.get(key).and_then(|json| json.as_str());
                 let renamed = old.and_then(|old| match self.replacements.get(&*old) {
                     Some(&place) => plan.uuid_at(place),

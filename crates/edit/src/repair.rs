@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Finding, Json, Kind, Severity};
+use threadline_entry::{Code, Finding, Json, Kind, Severity, key};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -163,7 +163,7 @@ fn shorten_line(draft: &mut EditDraft<'_>, idx: usize) {
         return remove_line(draft, idx, "progress line too long");
     }
     let Some(result) =
-        entry.get("toolUseResult").map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
+        entry.get(key::TOOL_USE_RESULT).map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
     else {
         return;
     };
@@ -204,7 +204,7 @@ fn remove_error_tail(draft: &mut EditDraft<'_>, last: usize) {
         {
             continue;
         }
-        if !entry.flag("isApiErrorMessage") {
+        if !entry.is_api_error() {
             break;
         }
         draft.remove(idx, "API error at the end");

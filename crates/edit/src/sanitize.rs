@@ -4,7 +4,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
-use threadline_entry::{Entry, Kind, has_lone_surrogate};
+use threadline_entry::{Entry, Kind, has_lone_surrogate, key};
 
 use crate::arrange::{answered_reply, is_boundary};
 use crate::draft::{EditDraft, LineContent};
@@ -32,7 +32,7 @@ pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[usize]) -> Option<us
     for &idx in chain.iter().rev().filter(|&&idx| !draft.is_removed(idx)) {
         let entry = &session.entries()[idx];
         match entry.kind() {
-            Kind::Assistant if entry.flag("isApiErrorMessage") => {}
+            Kind::Assistant if entry.is_api_error() => {}
             Kind::Assistant => return session.reply_of(idx).filter(|reply| answered.contains(reply)),
             Kind::User => {
                 let text = entry.message()?.content()?.as_str().is_some();
@@ -122,7 +122,7 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[usize]) {
 /// Returns whether an entry is sent as a message.
 fn is_message(draft: &EditDraft<'_>, idx: usize) -> bool {
     let entry = &draft.session.entries()[idx];
-    matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.flag("isApiErrorMessage")
+    matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_api_error()
 }
 
 /// Removes replies and orphan results before the first user message, as in a log with a missing head.
@@ -152,7 +152,7 @@ fn remove_before_first_prompt(draft: &mut EditDraft<'_>, lines: &[usize]) {
 
 /// Returns whether an entry is the output of a local command, which is sent as a user message.
 pub(crate) fn is_local_command(entry: &Entry) -> bool {
-    entry.kind() == Kind::System && entry.get("subtype").is_some_and(|json| json.is_str("local_command"))
+    entry.kind() == Kind::System && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str("local_command"))
 }
 
 /// Removes messages and text blocks without content.

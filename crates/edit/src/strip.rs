@@ -6,8 +6,8 @@ mod shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadline_entry::Kind;
 use threadline_entry::lens::{AttachmentLine, Progress};
+use threadline_entry::{Kind, key};
 use threadline_session::{Session, ToolCall};
 
 use crate::arrange;
@@ -217,7 +217,7 @@ fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
         else {
             continue;
         };
-        for splice in delete_parts(entry.text(), members, |_, key, _| key == Some("toolUseResult")) {
+        for splice in delete_parts(entry.text(), members, |_, key, _| key == Some(key::TOOL_USE_RESULT)) {
             draft.splice(idx, splice, format!("result of {} removed", call.name));
         }
     }

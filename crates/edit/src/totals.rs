@@ -1,7 +1,7 @@
 //! The totals of a plan: tokens and bytes before and after, by turn, and the soundness check.
 
 use sha2::{Digest as _, Sha256};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, key};
 use threadline_session::{ClientVersion, RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule};
 
 use crate::arrange::{ResultOrigin, is_boundary, is_tree};
@@ -152,7 +152,7 @@ impl PlanTotals {
             return;
         }
         let source = &plan.session().entries()[idx];
-        for key in ["cwd", "version", "gitBranch"] {
+        for key in [key::CWD, key::VERSION, key::GIT_BRANCH] {
             let raw = |entry: &Entry| entry.get(key).map(|json| json.raw().to_owned());
             // Redaction may replace parts of a path.
             let named = raw(entry).is_some_and(|new| new.contains("[personal:") || new.contains("[secret:"));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::finding::{Code, Finding};
 use crate::index::LineIndex;
 use crate::json::{self, DEPTH_LIMIT, Json, JsonValidator};
+use crate::key;
 use crate::kind::Kind;
 use crate::lens::{Envelope, Lens, Message, Object, ToolUseResult};
 use crate::lines::LogLine;
@@ -362,6 +363,46 @@ impl Entry {
     /// Returns the `sessionId` of the line.
     pub fn session_id(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.get("sessionId")?.as_str()
+    }
+
+    /// Returns the working directory in which the line was written.
+    pub fn cwd(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.get(key::CWD)?.as_str()
+    }
+
+    /// Returns the git branch on which the line was written.
+    pub fn git_branch(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.get(key::GIT_BRANCH)?.as_str()
+    }
+
+    /// Returns the version of Claude Code that wrote the line.
+    pub fn version(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.get(key::VERSION)?.as_str()
+    }
+
+    /// Returns whether the line belongs to a sub-agent.
+    pub fn is_sidechain(&self) -> bool {
+        self.flag(key::IS_SIDECHAIN)
+    }
+
+    /// Returns whether Claude Code wrote the line for the model, and does not show it as a prompt or a reply.
+    pub fn is_meta(&self) -> bool {
+        self.flag(key::IS_META)
+    }
+
+    /// Returns whether the line is an error message of the API in place of a reply.
+    pub fn is_api_error(&self) -> bool {
+        self.flag(key::IS_API_ERROR_MESSAGE)
+    }
+
+    /// Returns whether the line is the summary of a compacted conversation.
+    pub fn is_compact_summary(&self) -> bool {
+        self.flag(key::IS_COMPACT_SUMMARY)
+    }
+
+    /// Returns whether the line is shown but not sent to the model.
+    pub fn is_display_only(&self) -> bool {
+        self.flag(key::IS_DISPLAY_ONLY)
     }
 
     /// Returns the timestamp of the line.

@@ -23,6 +23,7 @@ mod entry;
 mod finding;
 mod index;
 mod json;
+pub mod key;
 mod kind;
 pub mod lens;
 mod line_layout;

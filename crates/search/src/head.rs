@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use memchr::memmem;
-use threadline_entry::decode;
+use threadline_entry::{decode, key};
 
 use crate::query::Query;
 use crate::scan::{OpenLog, SearchedSession, parallel_map};
@@ -52,7 +52,7 @@ pub(crate) fn first_uuids(sessions: &[SearchedSession], open: &OpenLog) -> Vec<O
 /// Returns the directory in which each session began.
 pub fn directories(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<String>> {
     parallel_map(sessions, |session| {
-        read_head(session.logs.first()?, open, |head| string_of(head, "\"cwd\":\""))
+        read_head(session.logs.first()?, open, |head| string_of(head, key::string_member::CWD))
     })
 }
 

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, u8x64};
 use memchr::{memchr, memchr_iter, memmem, memrchr};
+use threadline_entry::key::FREQUENT_WORDS;
 use threadline_entry::{Ending, LineBlock, LogLine, Position};
 
 use crate::fold::Case;
@@ -199,11 +200,8 @@ fn has_one_spelling(ch: char) -> bool {
 
 /// Estimates how rare a text is: longer is rarer, and text that is part of the usual JSON keys is common.
 fn rarity(run: &str) -> usize {
-    const KEYS: &str = "parentUuid isSidechain userType external sessionId version gitBranch type message role user \
-                        assistant content text timestamp model usage input_tokens output_tokens requestId entrypoint \
-                        tool_use tool_result tool_use_id toolUseResult stop_reason cache_creation_input_tokens";
     let weight: usize = run.bytes().map(byte_rarity).sum();
-    if KEYS.to_ascii_lowercase().contains(&run.to_ascii_lowercase()) { weight / 8 } else { weight }
+    if FREQUENT_WORDS.to_ascii_lowercase().contains(&run.to_ascii_lowercase()) { weight / 8 } else { weight }
 }
 
 /// Estimates how rare a byte is.

@@ -226,7 +226,7 @@ fn kind_of_input(entry: &Entry, content: Content<'_>, text: &str) -> TextKind {
 
 fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     let Some(content) = entry.message().and_then(|message| message.content()) else { return };
-    let is_error = entry.flag("isApiErrorMessage");
+    let is_error = entry.is_api_error();
     let reply = |kind, text| TextPiece { is_error, ..TextPiece::new(kind, PieceRole::Assistant, text) };
     // Other programs may write the text of a reply as a string instead of blocks.
     if let Some(text) = content.as_str() {

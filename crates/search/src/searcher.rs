@@ -6,7 +6,9 @@ use std::ops::{ControlFlow, Range};
 
 use memchr::memmem;
 use threadline_entry::lens::Envelope;
-use threadline_entry::{Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, parse_line};
+use threadline_entry::{
+    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, key, parse_line,
+};
 
 use crate::call::{CallInfo, CallLookup, command_of, path_of};
 use crate::needle::count_lines;
@@ -441,7 +443,7 @@ fn anchor(line_no: u64, block_idx: usize) -> String {
 ///
 /// A forked session begins with the lines of its origin, so both have the same first uuid.
 pub fn first_uuid(head: &[u8]) -> Option<&[u8]> {
-    const KEY: &[u8] = b"\"uuid\":\"";
+    const KEY: &[u8] = key::string_member::UUID.as_bytes();
     let at = memmem::find(head, KEY)? + KEY.len();
     let uuid = head.get(at..at + 36)?;
     uuid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-').then_some(uuid)

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
-use threadline_entry::{Code, Entry, Finding, Kind};
+use threadline_entry::{Code, Entry, Finding, Kind, key};
 
 use crate::secret::secret_in;
 use crate::session::{ParentLink, Session};
@@ -306,13 +306,13 @@ impl Session {
     fn check_fields(&self, findings: &mut Vec<Finding>) {
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
         for (idx, entry) in self.entries().iter().enumerate() {
-            if let Some(cwd) = entry.get("cwd").and_then(|cwd| cwd.as_str()) {
+            if let Some(cwd) = entry.cwd() {
                 places.entry(cwd.into_owned()).or_insert(idx);
             }
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
-            for key in ["uuid", "timestamp"] {
+            for key in [key::UUID, key::TIMESTAMP] {
                 if entry.get(key).and_then(|value| value.as_str()).is_none() {
                     findings.push(self.finding(Code::MissingField, idx, format!("the line has no `{key}`")));
                 }
@@ -350,7 +350,7 @@ impl Session {
         let last = (0..self.entries().len())
             .rev()
             .find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
-        if let Some(last) = last.filter(|&idx| self.entries()[idx].flag("isApiErrorMessage")) {
+        if let Some(last) = last.filter(|&idx| self.entries()[idx].is_api_error()) {
             findings.push(self.finding(Code::ErrorTail, last, "the session ends in an API error"));
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::Kind;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
+use threadline_entry::{Kind, key};
 
 use crate::session::{ParentLink, Session};
 
@@ -53,7 +53,7 @@ impl Session {
     fn compaction_at(&self, boundary: usize) -> Compaction {
         let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
-        let named = entry.get("logicalParentUuid").and_then(|uuid| self.find(&uuid.as_str()?));
+        let named = entry.get(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.find(&uuid.as_str()?));
         // The named line was often never written.
         let before = || self.previous_line(boundary, false);
         let mut compaction =
@@ -67,7 +67,7 @@ impl Session {
         let mut below: VecDeque<usize> = self.children(boundary).collect();
         while let Some(idx) = below.pop_front() {
             let entry = &self.entries()[idx];
-            if entry.flag("isCompactSummary") {
+            if entry.is_compact_summary() {
                 return Some(idx);
             }
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {

@@ -308,7 +308,7 @@ fn backups_in(entry: &Entry) -> Option<(String, Vec<(String, FileBackup)>)> {
 fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
     let mut dirs: Vec<String> = Vec::new();
     for entry in session.entries() {
-        if let Some(cwd) = entry.get("cwd").and_then(|cwd| cwd.as_str())
+        if let Some(cwd) = entry.cwd()
             && !dirs.iter().any(|dir| **dir == *cwd)
         {
             dirs.push(cwd.into_owned());

@@ -78,7 +78,7 @@ impl InputKind {
     /// If the line records its source, that decides whether it was typed. Otherwise the tags in its text
     /// do.
     pub fn of_user(entry: &Entry) -> Self {
-        if entry.flag("isCompactSummary") {
+        if entry.is_compact_summary() {
             return Self::CompactSummary;
         }
         let input = Self::of_content(entry);
@@ -87,7 +87,7 @@ impl InputKind {
             Self::Meta | Self::Interrupt | Self::HookStop | Self::TaskNotification | Self::HostEvent
         );
         match PromptSource::of(entry) {
-            Some(PromptSource::Person) if is_machine_text && !entry.flag("isMeta") => Self::Prompt,
+            Some(PromptSource::Person) if is_machine_text && !entry.is_meta() => Self::Prompt,
             Some(PromptSource::Program) if input.is_prompt() => Self::HostEvent,
             _ => input,
         }
@@ -96,11 +96,11 @@ impl InputKind {
     /// Returns the kind of a `user` entry, determined from its content and its `isMeta` flag.
     fn of_content(entry: &Entry) -> Self {
         let Some(content) = entry.message().and_then(|message| message.content()) else {
-            return if entry.flag("isMeta") { Self::Meta } else { Self::Prompt };
+            return if entry.is_meta() { Self::Meta } else { Self::Prompt };
         };
         if let Some(text) = content.as_str() {
             let input = Self::of_tag(&text).unwrap_or_else(|| Self::of_text(&text));
-            return if input == Self::Prompt && entry.flag("isMeta") { Self::Meta } else { input };
+            return if input == Self::Prompt && entry.is_meta() { Self::Meta } else { input };
         }
         let mut ide = None;
         let mut first = None;
@@ -112,7 +112,7 @@ impl InputKind {
                 (None, context) => ide = ide.or(Some(context)),
             }
         }
-        if entry.flag("isMeta") && first != Some(Self::HookStop) {
+        if entry.is_meta() && first != Some(Self::HookStop) {
             return Self::Meta;
         }
         match (typed, ide, first) {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
-use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, parse_line};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, key, parse_line};
 
 use crate::input::InputKind;
 use crate::prompt_queue::{PromptQueue, typed};
@@ -139,7 +139,7 @@ impl Session {
             input: None,
             timestamp: entry.timestamp(),
             in_tree: (name.is_some() && !is_copy) || nameless,
-            sidechain: entry.flag("isSidechain"),
+            sidechain: entry.is_sidechain(),
         };
         match kind {
             Kind::User => node.input = Some(self.add_user(idx, &entry)),
@@ -574,12 +574,14 @@ impl Session {
             // Old versions wrote the titles of other sessions into a new log. Only one with a leaf in this
             // log counts.
             lines
-                .find(|entry| entry.get("leafUuid").and_then(|leaf| self.find(&leaf.as_str()?)).is_some())?
+                .find(|entry| {
+                    entry.get(key::LEAF_UUID).and_then(|leaf| self.find(&leaf.as_str()?)).is_some()
+                })?
                 .get("summary")?
                 .as_str()
         };
-        self.last_value(Kind::CustomTitle, "customTitle")
-            .or_else(|| self.last_value(Kind::AiTitle, "aiTitle"))
+        self.last_value(Kind::CustomTitle, key::CUSTOM_TITLE)
+            .or_else(|| self.last_value(Kind::AiTitle, key::AI_TITLE))
             .or_else(summary)
     }
 }
@@ -605,7 +607,7 @@ fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
 fn has_same_content(first: &Entry, again: &Entry) -> bool {
     fn content_of(entry: &Entry) -> Option<Json<'_>> {
         match entry.kind() {
-            Kind::Attachment => entry.get("attachment"),
+            Kind::Attachment => entry.get(key::ATTACHMENT),
             _ => entry.message()?.content().map(|content| content.json()),
         }
     }
@@ -620,7 +622,7 @@ fn is_tree_kind(kind: Kind, entry: &Entry) -> bool {
     match kind {
         Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
         // A kind that is unknown today can be in the tree if it names a parent.
-        Kind::Unknown | Kind::Untyped => entry.get("parentUuid").is_some(),
+        Kind::Unknown | Kind::Untyped => entry.get(key::PARENT_UUID).is_some(),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::Kind;
+use threadline_entry::{Kind, key};
 
 use crate::input::{InputKind, is_command_caveat};
 use crate::session::{ParentLink, Session};
@@ -232,9 +232,9 @@ impl Session {
                     && !copies.is_duplicate(self, idx)
                     && (self.has_parent_in(idx, members) || !copies.has_duplicates(self, idx))
             }
-            Kind::User if self.entries()[idx].flag("isCompactSummary") => self.has_parent_in(idx, members),
+            Kind::User if self.entries()[idx].is_compact_summary() => self.has_parent_in(idx, members),
             // Text injected by a call, such as a skill, is below the result of the call.
-            Kind::User if self.entries()[idx].get("sourceToolUseID").is_some() => {
+            Kind::User if self.entries()[idx].get(key::SOURCE_TOOL_USE_ID).is_some() => {
                 self.has_parent_in(idx, members)
             }
             // A command that Claude Code executed locally is not a branch.
@@ -261,7 +261,7 @@ impl Session {
         let mut below: Vec<usize> = self.children(boundary).collect();
         while let Some(idx) = below.pop() {
             let entry = &self.entries()[idx];
-            if matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.flag("isCompactSummary") {
+            if matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_compact_summary() {
                 return true;
             }
             below.extend(self.children(idx));

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use threadline_entry::{AgentKind, Entry, Json, walk};
+use threadline_entry::{AgentKind, Entry, Json, key, walk};
 
 use crate::listing::Listing;
 use crate::regular_file::{self, check_regular};
@@ -56,7 +56,7 @@ impl AgentMeta {
 
     /// Returns the name of the agent's definition.
     pub fn agent_type(&self) -> Option<String> {
-        self.text("agentType")
+        self.text(key::AGENT_TYPE)
     }
 
     /// Returns the short description of its task.
@@ -66,7 +66,7 @@ impl AgentMeta {
 
     /// Returns the tool call that started it.
     pub fn tool_use_id(&self) -> Option<String> {
-        self.text("toolUseId")
+        self.text(key::TOOL_USE_ID_CAMEL)
     }
 
     /// Returns the agent that started it, unless it was the session itself.
@@ -218,7 +218,7 @@ pub(crate) fn read_owner(path: &Path) -> io::Result<Option<String>> {
         if reader.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let owner = walk::pick(&line, ["sessionId"]).and_then(|[id]| id.and_then(Json::as_str));
+        let owner = walk::pick(&line, [key::SESSION_ID]).and_then(|[id]| id.and_then(Json::as_str));
         if let Some(owner) = owner {
             return Ok(Some(owner.into_owned()));
         }

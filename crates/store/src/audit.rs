@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use memchr::memmem::Finder;
 use threadline_entry::lens::{FileHistoryDelta, FileHistorySnapshot};
-use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, LogLine, Position, walk};
+use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, LogLine, Position, key, walk};
 
 use crate::home::{Home, Store};
 use crate::id::is_plain_name;
@@ -47,7 +47,7 @@ impl SessionFile {
         let mut places = WorkingDirCheck::default();
         let mut backups = BackupCheck { dir: home.file_history_dir(&self.id), missing: Vec::new() };
         let mut lines = LineReader::new(regular_file::open(&self.path)?);
-        let (cwd, history) = (Finder::new("\"cwd\""), Finder::new("\"backupFileName\""));
+        let (cwd, history) = (Finder::new(key::quoted::CWD), Finder::new(key::quoted::BACKUP_FILE_NAME));
         while let Some(line) = lines.next()? {
             if !places.matches && cwd.find(line.bytes).is_some() {
                 places.check_line(&line, folder);
@@ -71,7 +71,7 @@ struct WorkingDirCheck {
 
 impl WorkingDirCheck {
     fn check_line(&mut self, line: &LogLine<'_>, folder: &str) {
-        let Some(cwd) = walk::pick(line.bytes, ["cwd"]).and_then(|[cwd]| cwd?.as_str()) else { return };
+        let Some(cwd) = walk::pick(line.bytes, [key::CWD]).and_then(|[cwd]| cwd?.as_str()) else { return };
         // Redaction replaced a name in the path, which the folder name still contains.
         self.matches |= folder_matches(folder, &cwd) || cwd.contains("[personal:");
         self.first.get_or_insert_with(|| (line.at, cwd.into_owned()));
@@ -99,10 +99,9 @@ impl BackupCheck {
                 let snapshot = entry.lens::<FileHistorySnapshot<'_>>().and_then(|line| line.snapshot());
                 let files = snapshot.and_then(|snapshot| snapshot.tracked_file_backups());
                 let backups = files.into_iter().flat_map(Json::members);
-                names
-                    .extend(backups.filter_map(|(_, backup)| {
-                        Some(backup.get("backupFileName")?.as_str()?.into_owned())
-                    }));
+                names.extend(backups.filter_map(|(_, backup)| {
+                    Some(backup.get(key::BACKUP_FILE_NAME)?.as_str()?.into_owned())
+                }));
             }
             Kind::FileHistoryDelta => {
                 let backup = entry.lens::<FileHistoryDelta<'_>>().and_then(|line| line.backup());
@@ -184,7 +183,7 @@ fn stale_index(bytes: &[u8], ids: &HashSet<&OsStr>) -> Option<String> {
     };
     let listed = json.get("entries").into_iter().flat_map(Json::items);
     let listed: HashSet<String> =
-        listed.filter_map(|entry| Some(entry.get("sessionId")?.as_str()?.into_owned())).collect();
+        listed.filter_map(|entry| Some(entry.get(key::SESSION_ID)?.as_str()?.into_owned())).collect();
     let gone = listed.iter().filter(|id| !ids.contains(OsStr::new(id))).count();
     let is_session = |id: &&&OsStr| !id.to_string_lossy().starts_with("agent-");
     let unlisted =

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use threadline_entry::{Entry, Json};
+use threadline_entry::{Entry, Json, key};
 
 use crate::file_window::{FileWindow, lines_back};
 use crate::regular_file;
@@ -54,7 +54,7 @@ fn process(file: &SessionFile) -> Option<u64> {
     let found = entries.flatten().filter_map(|entry| {
         let path = entry.path();
         let (entry, _) = Entry::parse(regular_file::read(&path).ok()?.trim_ascii());
-        let named = entry.get("sessionId").is_some_and(|id| id.is_str(&file.id));
+        let named = entry.get(key::SESSION_ID).is_some_and(|id| id.is_str(&file.id));
         let by_name = || path.file_stem()?.to_str()?.parse().ok();
         named.then(|| entry.get("pid").and_then(Json::as_u64).or_else(by_name)).flatten()
     });

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use memchr::{memchr, memmem};
 use rayon::prelude::*;
+use threadline_entry::key::{self, quoted};
 use threadline_entry::{Json, walk};
 
 use crate::agent_file::AgentCounts;
@@ -159,7 +160,8 @@ impl<'w> TailValues<'w> {
         for line in lines_back(bytes) {
             let kind = LineKind::of(line);
             tail.names.read_line(line, kind);
-            let wanted = [("gitBranch", tail.git_branch.is_none()), ("version", tail.version.is_none())];
+            let wanted =
+                [(key::GIT_BRANCH, tail.git_branch.is_none()), (key::VERSION, tail.version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
                 let [branch, version] = leading_members::members(line, wanted);
                 keep(&mut tail.git_branch, branch);
@@ -225,9 +227,9 @@ impl<'w> HeadValues<'w> {
     /// Reads the next line; returns `true` once all values are known.
     fn read_line(&mut self, line: &'w [u8], known: &SessionPreview) -> bool {
         let wanted = [
-            ("cwd", self.cwd.is_none()),
-            ("version", self.version.is_none() && known.version.is_none()),
-            ("gitBranch", self.git_branch.is_none() && known.git_branch.is_none()),
+            (key::CWD, self.cwd.is_none()),
+            (key::VERSION, self.version.is_none() && known.version.is_none()),
+            (key::GIT_BRANCH, self.git_branch.is_none() && known.git_branch.is_none()),
         ];
         let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
         if !is_done {
@@ -272,7 +274,7 @@ impl<'w> SessionTitles<'w> {
             return;
         }
         const NEEDLES: [&str; 5] =
-            ["\"customTitle\"", "\"aiTitle\"", "\"lastPrompt\"", "\"summary\"", "\"tag\""];
+            [quoted::CUSTOM_TITLE, quoted::AI_TITLE, quoted::LAST_PROMPT, quoted::SUMMARY, quoted::TAG];
         // The type of a record is its first member, so it can be compared directly; other lines are searched.
         let wanted = match kind {
             LineKind::Record => {
@@ -280,7 +282,7 @@ impl<'w> SessionTitles<'w> {
             }
             _ => NEEDLES.iter().any(|needle| has(line, needle)),
         };
-        let keys = ["type", "customTitle", "aiTitle", "lastPrompt", "summary", "tag"];
+        let keys = [key::TYPE, key::CUSTOM_TITLE, key::AI_TITLE, key::LAST_PROMPT, key::SUMMARY, key::TAG];
         let Some([kind, custom, ai, prompt, summary, tag]) = wanted.then(|| walk::pick(line, keys)).flatten()
         else {
             return;
@@ -295,7 +297,7 @@ impl<'w> SessionTitles<'w> {
 }
 
 /// The prefixes of lines, as Claude Code writes them.
-const CONVERSATION_PREFIX: &[u8] = b"{\"parentUuid\":";
+const CONVERSATION_PREFIX: &[u8] = key::first::PARENT_UUID.as_bytes();
 const RECORD_PREFIX: &[u8] = b"{\"type\":\"";
 
 /// The types of records that contain a title.
@@ -344,9 +346,9 @@ fn has(line: &[u8], needle: &str) -> bool {
 
 /// Returns the first timestamp at any depth: the first line is often a snapshot with a nested timestamp.
 fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    const KEY: &[u8] = b"\"timestamp\":";
+    const KEY: &[u8] = quoted::TIMESTAMP.as_bytes();
     memmem::find_iter(bytes, KEY).find_map(|at| {
-        let text = bytes[at + KEY.len()..].trim_ascii_start().strip_prefix(b"\"")?;
+        let text = bytes[at + KEY.len()..].strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
         let text = &text[..memchr(b'"', text)?];
         std::str::from_utf8(text).ok().map(Cow::Borrowed)
     })

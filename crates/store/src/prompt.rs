@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 use threadline_entry::lens::Message;
-use threadline_entry::{Json, walk};
+use threadline_entry::{Json, key, walk};
 
 /// The maximum length of a prompt, in characters.
 const MAX_CHARS: usize = 200;
@@ -24,7 +24,7 @@ impl PromptSearch {
         if self.found.is_some() || !may_be_prompt(line) {
             return;
         }
-        let keys = ["type", "isMeta", "isCompactSummary", "message"];
+        let keys = [key::TYPE, key::IS_META, key::IS_COMPACT_SUMMARY, key::MESSAGE];
         let Some([Some(kind), meta, summary, Some(message)]) = walk::pick(line, keys) else { return };
         let is = |flag: Option<Json<'_>>| flag.and_then(Json::as_bool).unwrap_or(false);
         if !kind.is_str("user") || is(meta) || is(summary) || !message.is_object() {
@@ -68,7 +68,7 @@ impl PromptSearch {
 ///
 /// The names searched for cannot occur inside a text, where quotes are escaped.
 fn may_be_prompt(line: &[u8]) -> bool {
-    const NEVER: [&str; 3] = [r#""tool_result""#, r#""isMeta":true"#, r#""isCompactSummary":true"#];
+    const NEVER: [&str; 3] = [r#""tool_result""#, key::set_true::IS_META, key::set_true::IS_COMPACT_SUMMARY];
     let has = |text: &str| memmem::find(line, text.as_bytes()).is_some();
     has(r#""user""#) && !NEVER.into_iter().any(has)
 }

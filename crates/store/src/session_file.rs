@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memmem};
 use rayon::prelude::*;
-use threadline_entry::{Json, walk};
+use threadline_entry::{Json, key, walk};
 
 use crate::agent_file::{self, AgentFile};
 use crate::file_window;
@@ -111,12 +111,16 @@ fn is_unlinked_dir(path: &Path) -> bool {
 pub(crate) fn starts_sidechain(head: &[u8]) -> bool {
     let end = memchr(b'\n', head);
     let line = &head[..end.unwrap_or(head.len())];
-    let named = [r#""isSidechain":true"#, r#""isSidechain": true"#];
-    if !named.iter().any(|text| memmem::find(line, text.as_bytes()).is_some()) {
+    const KEY: &[u8] = key::quoted::IS_SIDECHAIN.as_bytes();
+    let is_true = |at: usize| {
+        let value = line[at + KEY.len()..].strip_prefix(b":");
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"true"))
+    };
+    if !memmem::find_iter(line, KEY).any(is_true) {
         return false;
     }
     // A line that is cut off by the end of `head` cannot be parsed.
-    match walk::pick(line, ["isSidechain"]) {
+    match walk::pick(line, [key::IS_SIDECHAIN]) {
         Some([flag]) => flag.and_then(Json::as_bool).unwrap_or(false),
         None => true,
     }

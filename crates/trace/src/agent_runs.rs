@@ -4,7 +4,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use threadline_entry::lens::{FromJson, Moment};
-use threadline_entry::{AgentKind, Ending, Json, LineReader, Millis, Position, parse_line, walk};
+use threadline_entry::{AgentKind, Ending, Json, LineReader, Millis, Position, key, parse_line, walk};
 use threadline_session::Agent;
 use threadline_store::AgentFile;
 
@@ -150,7 +150,7 @@ fn first_timestamp(path: &Path, from: u64) -> io::Result<Option<Millis>> {
     let mut found = None;
     for _ in 0..8 {
         let Some(line) = lines.next()? else { break };
-        let moment = walk::pick(line.bytes, ["timestamp"]).and_then(|[at]| Moment::from_json(at?));
+        let moment = walk::pick(line.bytes, [key::TIMESTAMP]).and_then(|[at]| Moment::from_json(at?));
         found = found.or(Some(Millis::MIN));
         if let Some(moment) = moment {
             return Ok(Some(moment.0));

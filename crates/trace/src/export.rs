@@ -443,7 +443,7 @@ fn log_owner(path: &Path) -> Result<LogOwner, ExportError> {
     {
         parse_line(&line, |entry, _| {
             if matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System | Kind::Attachment) {
-                let is_agents = entry.flag("isSidechain");
+                let is_agents = entry.is_sidechain();
                 whose.get_or_insert(if is_agents { LogOwner::Agent } else { LogOwner::Session });
             }
         });

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use threadline_entry::lens::Assistant;
-use threadline_entry::{Entry, Millis};
+use threadline_entry::{Entry, Millis, key};
 use threadline_session::{Reply, Session};
 use threadline_usage::{LineUsage, Money, TokenCounts};
 
@@ -50,7 +50,7 @@ impl<'s> Generation<'s> {
         match reply.id.as_deref() {
             Some(id) if id.starts_with("msg_") => id.to_owned(),
             id => {
-                let request = first.and_then(|entry| entry.get("requestId")?.as_str());
+                let request = first.and_then(|entry| entry.get(key::REQUEST_ID)?.as_str());
                 let own = request.or_else(|| first.and_then(Entry::uuid)).unwrap_or_default();
                 let place = first.filter(|_| own.is_empty()).map_or(0, |entry| entry.at().byte_offset);
                 format!("{} {own} {place}", id.unwrap_or_default())

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
 use serde::Deserialize;
-use threadline_entry::{Json, Millis, walk};
+use threadline_entry::{Json, Millis, key, walk};
 use threadline_store::{AgentFile, FolderAgents, SessionFile, SessionId, open_regular};
 
 use crate::export::{ExportError, ExportSummary, Exporter};
@@ -139,7 +139,7 @@ fn previous_session(input: &HookInput) -> Option<SessionFile> {
     let mut head = Vec::new();
     open_regular(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     let line = head.split(|byte| *byte == b'\n').next()?;
-    let id = walk::pick(line, ["sessionId"]).and_then(|[id]| id.and_then(Json::as_str))?;
+    let id = walk::pick(line, [key::SESSION_ID]).and_then(|[id]| id.and_then(Json::as_str))?;
     let id = SessionId::new(&id).filter(|id| *id != *input.session_id)?;
     let path = id.log_in(input.transcript_path.parent()?);
     path.exists().then(|| SessionFile::at(path))

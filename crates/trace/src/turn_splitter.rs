@@ -125,7 +125,7 @@ impl TurnSplitter {
             return None;
         }
         // Scaffolding that Claude Code writes in place of a reply.
-        if kind == Kind::Assistant && entry.flag("isMeta") {
+        if kind == Kind::Assistant && entry.is_meta() {
             return None;
         }
         let at = entry.at();
@@ -162,7 +162,7 @@ impl TurnSplitter {
 
     /// Whether this user line begins a turn.
     fn opens_turn(&self, entry: &Entry) -> bool {
-        if self.owner == LogOwner::Session && entry.flag("isSidechain") {
+        if self.owner == LogOwner::Session && entry.is_sidechain() {
             return false;
         }
         let has_result =
@@ -201,7 +201,7 @@ impl TurnSplitter {
     fn should_split(&self, at: Position, entry: &Entry) -> bool {
         let Some(piece) = &self.current else { return false };
         if at.byte_offset - piece.from.byte_offset < self.limit
-            || entry.flag("isSidechain") != (self.owner == LogOwner::Agent)
+            || entry.is_sidechain() != (self.owner == LogOwner::Agent)
         {
             return false;
         }
@@ -248,7 +248,7 @@ impl TurnPart {
 
     /// Whether a line belongs to the owner of the log rather than to a sub-agent inside it.
     fn is_own(&self, entry: &Entry) -> bool {
-        self.owner == LogOwner::Agent || !entry.flag("isSidechain")
+        self.owner == LogOwner::Agent || !entry.is_sidechain()
     }
 
     /// Returns the trace id of the turn.

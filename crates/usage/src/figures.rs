@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use threadline_entry::lens::{FromJson, Iteration};
-use threadline_entry::{Json, LayoutValues};
+use threadline_entry::{Json, LayoutValues, key};
 
 /// The tokens of a call, by price class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,17 +66,17 @@ impl<'a> UsageFigures<'a> {
         let mut writes = CacheWrites::default();
         for (key, value) in usage.members() {
             match &*key.name() {
-                "input_tokens" => figures.tokens.input = number(value),
-                "output_tokens" => figures.tokens.output = number(value),
-                "cache_read_input_tokens" => figures.tokens.cache_read = number(value),
-                "cache_creation_input_tokens" => writes.all = number(value),
-                "cache_creation" => writes.read_parts(value),
-                "server_tool_use" => {
-                    figures.web_searches = value.get("web_search_requests").map_or(0, number);
+                key::INPUT_TOKENS => figures.tokens.input = number(value),
+                key::OUTPUT_TOKENS => figures.tokens.output = number(value),
+                key::CACHE_READ_INPUT_TOKENS => figures.tokens.cache_read = number(value),
+                key::CACHE_CREATION_INPUT_TOKENS => writes.all = number(value),
+                key::CACHE_CREATION => writes.read_parts(value),
+                key::SERVER_TOOL_USE => {
+                    figures.web_searches = value.get(key::WEB_SEARCH_REQUESTS).map_or(0, number);
                 }
-                "inference_geo" => figures.us = value.is_str("us"),
-                "speed" => figures.fast = value.is_str("fast"),
-                "iterations" => figures.advisors = advisors(value),
+                key::INFERENCE_GEO => figures.us = value.is_str("us"),
+                key::SPEED => figures.fast = value.is_str("fast"),
+                key::ITERATIONS => figures.advisors = advisors(value),
                 _ => {}
             }
         }
@@ -125,16 +125,16 @@ impl UsageCounts {
 
 /// The paths of the figures in a line: first the numbers, then the others.
 pub(crate) const PATHS: [&[&str]; 10] = [
-    &["message", "usage", "input_tokens"],
-    &["message", "usage", "output_tokens"],
-    &["message", "usage", "cache_read_input_tokens"],
-    &["message", "usage", "cache_creation_input_tokens"],
-    &["message", "usage", "cache_creation", "ephemeral_5m_input_tokens"],
-    &["message", "usage", "cache_creation", "ephemeral_1h_input_tokens"],
-    &["message", "usage", "server_tool_use", "web_search_requests"],
-    &["message", "usage", "inference_geo"],
-    &["message", "usage", "speed"],
-    &["message", "usage", "iterations"],
+    &[key::MESSAGE, key::USAGE, key::INPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::OUTPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::CACHE_READ_INPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::CACHE_CREATION_INPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::CACHE_CREATION, key::EPHEMERAL_5M_INPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::CACHE_CREATION, key::EPHEMERAL_1H_INPUT_TOKENS],
+    &[key::MESSAGE, key::USAGE, key::SERVER_TOOL_USE, key::WEB_SEARCH_REQUESTS],
+    &[key::MESSAGE, key::USAGE, key::INFERENCE_GEO],
+    &[key::MESSAGE, key::USAGE, key::SPEED],
+    &[key::MESSAGE, key::USAGE, key::ITERATIONS],
 ];
 
 /// How many of the paths lead to numbers.
@@ -186,8 +186,8 @@ impl CacheWrites {
     fn read_parts(&mut self, json: Json<'_>) {
         for (key, value) in json.members() {
             match &*key.name() {
-                "ephemeral_5m_input_tokens" => self.short = number(value),
-                "ephemeral_1h_input_tokens" => self.long = number(value),
+                key::EPHEMERAL_5M_INPUT_TOKENS => self.short = number(value),
+                key::EPHEMERAL_1H_INPUT_TOKENS => self.long = number(value),
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, LayoutValues, LineLayoutCache, Millis, walk};
+use threadline_entry::{Entry, Json, LayoutValues, LineLayoutCache, Millis, key, walk};
 
 use crate::explain::RejectReason;
 use crate::figures::{self, UsageFigures};
@@ -53,7 +53,9 @@ pub(crate) struct RareValues<'a> {
 impl<'a> RareValues<'a> {
     /// Reads these values from a line that was skimmed before.
     pub(crate) fn skim(line: &'a [u8]) -> Self {
-        let Some((ids, [content])) = walk::skim(line, ["requestId", "sessionId", "uuid"], ["content"]) else {
+        let Some((ids, [content])) =
+            walk::skim(line, [key::REQUEST_ID, key::SESSION_ID, key::UUID], [key::CONTENT])
+        else {
             return Self::default();
         };
         let [request_id, session_id, uuid] = ids.map(text);
@@ -63,10 +65,10 @@ impl<'a> RareValues<'a> {
     /// Reads these values from a parsed object.
     fn of(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
         Self {
-            content: get("message").and_then(|message| message.get("content")),
-            request_id: text(get("requestId")),
-            session_id: text(get("sessionId")),
-            uuid: text(get("uuid")),
+            content: get(key::MESSAGE).and_then(|message| message.get(key::CONTENT)),
+            request_id: text(get(key::REQUEST_ID)),
+            session_id: text(get(key::SESSION_ID)),
+            uuid: text(get(key::UUID)),
         }
     }
 }
@@ -102,10 +104,17 @@ enum UsageValue<'a> {
 
 /// The keys to read from each line. This runs for every reply of a home, so rarely needed keys are read on
 /// demand.
-const LINE_KEYS: [&str; N_LINE_KEYS] =
-    ["type", "timestamp", "isSidechain", "gitBranch", "version", "isApiErrorMessage", "forkedFrom"];
+const LINE_KEYS: [&str; N_LINE_KEYS] = [
+    key::TYPE,
+    key::TIMESTAMP,
+    key::IS_SIDECHAIN,
+    key::GIT_BRANCH,
+    key::VERSION,
+    key::IS_API_ERROR_MESSAGE,
+    key::FORKED_FROM,
+];
 const N_LINE_KEYS: usize = 7;
-const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = ["id", "model", "stop_reason"];
+const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = [key::ID, key::MODEL, key::STOP_REASON];
 const N_MESSAGE_KEYS: usize = 3;
 
 /// The number of paths before those of the figures, and the indices of some of them.
@@ -124,9 +133,9 @@ const PATHS: [&[&str]; N_KEYS + figures::PATHS.len()] = {
         &[LINE_KEYS[4]],
         &[LINE_KEYS[5]],
         &[LINE_KEYS[6]],
-        &["message", MESSAGE_KEYS[0]],
-        &["message", MESSAGE_KEYS[1]],
-        &["message", MESSAGE_KEYS[2]],
+        &[key::MESSAGE, MESSAGE_KEYS[0]],
+        &[key::MESSAGE, MESSAGE_KEYS[1]],
+        &[key::MESSAGE, MESSAGE_KEYS[2]],
     ];
     let mut i = 0;
     while i < paths.len() {
@@ -159,9 +168,9 @@ impl<'a> LineValues<'a> {
     /// full.
     pub(crate) fn skim(line: &'a [u8], hit: usize) -> Option<Self> {
         let (values, [id, model, stop, usage]) =
-            walk::skim_around(line, hit, LINE_KEYS, ["id", "model", "stop_reason", "usage"])?;
+            walk::skim_around(line, hit, LINE_KEYS, [key::ID, key::MODEL, key::STOP_REASON, key::USAGE])?;
         let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
-        let data = is_progress.then(|| walk::skim(line, ["data"], [])).flatten();
+        let data = is_progress.then(|| walk::skim(line, [key::DATA], [])).flatten();
         let data = data.and_then(|([data], [])| data);
         Some(Self {
             line: values,
@@ -178,25 +187,25 @@ impl<'a> LineValues<'a> {
         Self {
             line: LINE_KEYS.map(|key| entry.get(key)),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
-            usage: UsageValue::Unparsed(message.and_then(|message| message.get("usage"))),
-            data: entry.get("data"),
+            usage: UsageValue::Unparsed(message.and_then(|message| message.get(key::USAGE))),
+            data: entry.get(key::DATA),
             rare: Some(RareValues {
-                content: message.and_then(|message| message.get("content")),
-                request_id: text(entry.get("requestId")),
-                session_id: text(entry.get("sessionId")),
-                uuid: text(entry.get("uuid")),
+                content: message.and_then(|message| message.get(key::CONTENT)),
+                request_id: text(entry.get(key::REQUEST_ID)),
+                session_id: text(entry.get(key::SESSION_ID)),
+                uuid: text(entry.get(key::UUID)),
             }),
         }
     }
 
     /// Reads the values of a parsed object.
     fn from_object(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
-        let message = get("message");
+        let message = get(key::MESSAGE);
         Self {
             line: LINE_KEYS.map(&get),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
-            usage: UsageValue::Unparsed(message.and_then(|message| message.get("usage"))),
-            data: get("data"),
+            usage: UsageValue::Unparsed(message.and_then(|message| message.get(key::USAGE))),
+            data: get(key::DATA),
             rare: Some(RareValues::of(get)),
         }
     }
@@ -208,9 +217,9 @@ impl<'a> LineValues<'a> {
             return self.classify_reply(None);
         }
         let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
-        let inner = data.and_then(|data| data.get("message")).filter(|inner| inner.is_object());
+        let inner = data.and_then(|data| data.get(key::MESSAGE)).filter(|inner| inner.is_object());
         // Progress lines also repeat the prompts of a sub-agent, which are long; only replies are read.
-        match inner.filter(|inner| inner.get("type").is_some_and(|kind| kind.is_str("assistant"))) {
+        match inner.filter(|inner| inner.get(key::TYPE).is_some_and(|kind| kind.is_str("assistant"))) {
             Some(inner) => Self::from_object(|key| inner.get(key)).classify_reply(Some(&self)),
             None => LineClass::Other,
         }

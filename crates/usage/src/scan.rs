@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
-    AgentKind, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, parse_line, walk,
+    AgentKind, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key, parse_line, walk,
 };
 
 use crate::call_key::CallKey;
@@ -247,7 +247,9 @@ impl UsageScan {
         while !rest.is_empty() && !self.head.done {
             let end = memchr(b'\n', rest).unwrap_or(rest.len());
             let (line, after) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
-            if let Some(([at, cwd, session], [])) = walk::skim(line, ["timestamp", "cwd", "sessionId"], []) {
+            if let Some(([at, cwd, session], [])) =
+                walk::skim(line, [key::TIMESTAMP, key::CWD, key::SESSION_ID], [])
+            {
                 let moment = at.and_then(Moment::from_json);
                 self.out.first_at = self.out.first_at.or(moment.map(|moment| moment.0));
                 let text = |json: Option<Json<'_>>| {

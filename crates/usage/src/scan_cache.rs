@@ -1,6 +1,7 @@
 //! A cache of line layouts that speeds up scanning replies.
 
 use memchr::memmem::Finder;
+use threadline_entry::key;
 
 use crate::plain_reply::PlainReplyCache;
 use crate::reply_line::{ReplyLayouts, new_reply_layouts};
@@ -20,7 +21,7 @@ pub struct ScanCache {
 impl Default for ScanCache {
     fn default() -> Self {
         Self {
-            usage: Finder::new("\"usage\""),
+            usage: Finder::new(key::quoted::USAGE),
             first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
             layouts: new_reply_layouts(),
             plain_replies: PlainReplyCache::default(),
@@ -52,7 +53,7 @@ pub(crate) struct StopReasonFinder {
 }
 
 impl StopReasonFinder {
-    const NAME: &str = "\"stop_reason\"";
+    const NAME: &str = key::quoted::STOP_REASON;
 
     /// Returns the offset of the key in a line with `"usage"` at offset `usage`; `usage` itself if it is not
     /// found.

@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES,
     System, drift,
 };
-use threadline_entry::{Entry, Json, Kind};
+use threadline_entry::{Entry, Json, Kind, key};
 use threadline_session::Session;
 
 /// Counts by name.
@@ -82,7 +82,7 @@ impl Inventory {
     }
 
     fn add_line(&mut self, entry: &Entry, version: &mut String) {
-        if let Some(own) = entry.get("version").and_then(Json::as_str) {
+        if let Some(own) = entry.version() {
             add(&mut self.versions, &own);
             *version = own.into_owned();
         }
@@ -129,8 +129,8 @@ impl Inventory {
     }
 
     fn add_message(&mut self, entry: &Entry, version: &str) {
-        if entry.flag("isSidechain") {
-            self.agents.extend(entry.get("agentId").and_then(Json::as_str).map(Into::into));
+        if entry.is_sidechain() {
+            self.agents.extend(entry.get(key::AGENT_ID).and_then(Json::as_str).map(Into::into));
         }
         let result = entry.tool_use_result().and_then(|result| result.of::<AgentResult<'_>>());
         self.agents.extend(result.and_then(|result| result.agent_id()).map(Into::into));

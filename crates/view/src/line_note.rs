@@ -147,7 +147,7 @@ impl LineNote {
             Kind::Progress | Kind::PrLink | Kind::FrameLink => {}
             Kind::System if session.is_boundary(idx) => marks.push((0, LineMark::Compaction)),
             // Calls are noted without building their cards, except for those that change files.
-            Kind::Assistant if session.calls_on(idx).next().is_some() && !entry.flag("isApiErrorMessage") => {
+            Kind::Assistant if session.calls_on(idx).next().is_some() && !entry.is_api_error() => {
                 let mut calls = Vec::new();
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
                 for (i, block) in blocks.enumerate() {

@@ -75,7 +75,7 @@ impl LogTally {
         let mut results = blocks().filter(|block| block.is("tool_result")).peekable();
         if results.peek().is_some() {
             self.errors += results.filter(|block| block.is_error() == Some(true)).count() as u64;
-        } else if !entry.flag("isSidechain") && InputKind::of_user(entry).opens_turn() {
+        } else if !entry.is_sidechain() && InputKind::of_user(entry).opens_turn() {
             self.turns += 1;
         }
     }
@@ -87,7 +87,7 @@ impl LogTally {
 }
 
 fn is_api_error(entry: &Entry) -> bool {
-    entry.kind() == Kind::Assistant && entry.flag("isApiErrorMessage")
+    entry.kind() == Kind::Assistant && entry.is_api_error()
 }
 
 #[cfg(test)]

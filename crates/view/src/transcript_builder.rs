@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
-use threadline_entry::{Finding, Severity};
+use threadline_entry::{Finding, Severity, key};
 use threadline_session::{Branch, InputKind, Session, SessionFamily, Thread, editor_context};
 
 use crate::card::tag_text;
@@ -198,8 +198,8 @@ pub(crate) fn session_facts(session: &Session) -> Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
         first_prompt: said.or_else(|| typed(&(0..session.entries().len()).collect::<Vec<_>>(), &prompt)),
-        cwd: session.entries().iter().find_map(|entry| entry.get("cwd")?.as_str()).map(Cow::into_owned),
-        git_branch: last("gitBranch"),
+        cwd: session.entries().iter().find_map(|entry| entry.cwd()).map(Cow::into_owned),
+        git_branch: last(key::GIT_BRANCH),
         version: last("version"),
         ..Transcript::default()
     }

@@ -139,7 +139,7 @@ impl<'f> TranscriptWriter<'f> {
                 if content.is_none() {
                     return one(Some(ItemBody::Unknown { kind: None, raw: entry.text().to_owned() }));
                 }
-                if entry.flag("isApiErrorMessage") {
+                if entry.is_api_error() {
                     let text = content.map(|content| content.text()).unwrap_or_default();
                     // The text repeats the label.
                     let text = text.trim().trim_start_matches("API Error:").trim().to_owned();

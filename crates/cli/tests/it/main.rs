@@ -10,6 +10,7 @@ mod edit;
 mod export;
 mod inspect;
 mod kill;
+mod layers;
 mod list;
 #[cfg(unix)]
 mod path_safety;

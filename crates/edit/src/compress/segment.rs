@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
-use threadline_entry::{Entry, Json, Kind};
+use threadline_entry::{Entry, Json, Kind, key};
 use threadline_session::{InputKind, Session, ToolCall, ToolOutcome};
 
 use super::extract::{WordFrequency, cut, extract};
@@ -69,8 +69,9 @@ impl<'s> SegmentContent<'s> {
                 Kind::Assistant => telling.add_reply(session, idx, entry),
                 Kind::User | Kind::Attachment => telling.add_input(session, idx, entry),
                 Kind::System => {
-                    let text = entry.get("content").and_then(|content| content.as_str());
-                    let command = entry.get("subtype").is_some_and(|subtype| subtype.is_str("local_command"));
+                    let text = entry.get(key::CONTENT).and_then(|content| content.as_str());
+                    let command =
+                        entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str("local_command"));
                     let told = text.filter(|_| command).and_then(|text| typed_command(&text));
                     telling.events.extend(told.map(|told| (told, "".into())));
                 }
@@ -83,7 +84,7 @@ impl<'s> SegmentContent<'s> {
     fn add_reply(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
         // Replies inserted by Claude Code are not answers.
         let model = entry.message().and_then(|message| message.model());
-        if entry.flag("isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
+        if entry.is_api_error() || model.as_deref() == Some("<synthetic>") {
             return;
         }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
+use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
 use threadline_session::{ParentLink, Session};
@@ -52,8 +53,11 @@ pub(super) fn readable(source: &Session, fresh: &PlanSeed) -> ReadableSession {
     let first = if untouched(&lines) { None } else { Some(built(&lines)) };
     let links = parent_fixes(first.as_ref().unwrap_or(source));
     for (idx, parent, why) in &links {
-        let text =
-            with_value(&lines[*idx].entry, "parentUuid", &parent.as_deref().map_or("null".to_owned(), quote));
+        let text = with_value(
+            &lines[*idx].entry,
+            key::PARENT_UUID,
+            &parent.as_deref().map_or("null".to_owned(), quote),
+        );
         lines[*idx].rewrite(&text, why.clone());
     }
     let session = if links.is_empty() { first } else { Some(built(&lines)) };
@@ -112,12 +116,12 @@ fn complete_tail(text: &str) -> Option<usize> {
     // A line of a log begins with one of these keys. Nested objects may too, but they do not extend to the
     // end of the line.
     let begins = |at: &usize| {
-        ["{\"parentUuid\"", "{\"type\"", "{\"uuid\"", "{\"isSidechain\"", "{\"sessionId\""]
+        [quoted::PARENT_UUID, quoted::TYPE, quoted::UUID, quoted::IS_SIDECHAIN, quoted::SESSION_ID]
             .iter()
-            .any(|start| text[*at..].starts_with(start))
+            .any(|key| text[at + 1..].starts_with(key))
     };
     starts.filter(begins).take(256).find(|at| {
-        Json::parse(&text[*at..]).is_some_and(|json| json.is_object() && json.get("type").is_some())
+        Json::parse(&text[*at..]).is_some_and(|json| json.is_object() && json.get(key::TYPE).is_some())
     })
 }
 
@@ -142,27 +146,27 @@ fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
         }
         let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant);
         let text_of = |key: &str| entry.get(key).and_then(Json::as_str);
-        let (has_uuid, has_time) = (text_of("uuid").is_some(), text_of("timestamp").is_some());
+        let (has_uuid, has_time) = (text_of(key::UUID).is_some(), text_of(key::TIMESTAMP).is_some());
         let own = entry.timestamp();
         if speaks && !has_uuid {
             let uuid = fresh.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
-            let text = with_value(entry, "uuid", &quote(&uuid));
+            let text = with_value(entry, key::UUID, &quote(&uuid));
             lines[at].rewrite(&text, "uuid added");
             let entry = &lines[at].entry;
             if let Some(before) = before.as_deref().filter(|_| entry.parent_uuid().is_none()) {
-                let text = with_value(entry, "parentUuid", &quote(before));
+                let text = with_value(entry, key::PARENT_UUID, &quote(before));
                 lines[at].rewrite(&text, "attached to the previous line");
             }
         }
         if speaks && !has_time {
             let next = || later[at..].iter().flatten().next().map(|next| next - 1);
             let made = time.map(|time| time + 1).or_else(next).unwrap_or(fresh.now);
-            let text = with_value(&lines[at].entry, "timestamp", &quote(&moment(made)));
+            let text = with_value(&lines[at].entry, key::TIMESTAMP, &quote(&moment(made)));
             lines[at].rewrite(&text, "timestamp added");
             time = Some(made);
         }
         time = own.or(time);
-        if !lines[at].entry.flag("isSidechain") {
+        if !lines[at].entry.is_sidechain() {
             before = lines[at].entry.uuid().map(Cow::into_owned).or(before);
         }
     }
@@ -180,7 +184,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
             continue;
         }
         if let Some(renamed) = entry.parent_uuid().and_then(|parent| now.get(&*parent)).cloned() {
-            let text = with_value(entry, "parentUuid", &quote(&renamed));
+            let text = with_value(entry, key::PARENT_UUID, &quote(&renamed));
             lines[at].rewrite(&text, "re-parented to the renamed line");
         }
         let entry = &lines[at].entry;
@@ -198,7 +202,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
             continue;
         }
         let own = fresh.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
-        let text = with_value(entry, "uuid", &quote(&own));
+        let text = with_value(entry, key::UUID, &quote(&own));
         now.insert(uuid, own);
         lines[at].rewrite(&text, "new uuid (duplicate)");
     }
@@ -211,7 +215,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
 
 fn has_same_content(one: &Entry, other: &Entry) -> bool {
     let said = |entry: &Entry| {
-        entry.get("message").or_else(|| entry.get("content")).map(|json| json.raw().to_owned())
+        entry.get(key::MESSAGE).or_else(|| entry.get(key::CONTENT)).map(|json| json.raw().to_owned())
     };
     one.kind() == other.kind()
         && said(one) == said(other)

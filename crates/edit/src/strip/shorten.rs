@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use threadline_entry::lens::Lens;
-use threadline_entry::{Entry, Json, JsonKind};
+use threadline_entry::{Entry, Json, JsonKind, key};
 use threadline_session::ToolCall;
 
 use crate::draft::EditDraft;
@@ -33,7 +33,7 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
         for result in
             call.results.iter().filter(|result| !draft.is_removed(result.entry_idx)).collect::<Vec<_>>()
         {
-            let content = result.block(session).and_then(|block| block.object().get("content"));
+            let content = result.block(session).and_then(|block| block.object().get(key::CONTENT));
             if let Some(content) = content {
                 shorten(draft, result.entry_idx, content, origin, why(call));
                 lines.insert(result.entry_idx, call);
@@ -41,7 +41,7 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
         }
     }
     for (idx, call) in lines {
-        if let Some(data) = session.entries()[idx].get("toolUseResult") {
+        if let Some(data) = session.entries()[idx].get(key::TOOL_USE_RESULT) {
             shorten(draft, idx, data, origin, why(call));
         }
     }

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::{Json, replace_lone_surrogates};
+use threadline_entry::key::quoted::{
+    CONTENT, DATA, ID, INPUT, IS_ERROR, MEDIA_TYPE, NAME, SOURCE, TEXT, TOOL_USE_ID, TYPE,
+};
+use threadline_entry::{Json, key, replace_lone_surrogates};
 
 use super::rule::{ReplayRule, VersionRules};
 
@@ -35,26 +38,26 @@ const RENAMED_TOOLS: &[(&str, &str)] = &[
 impl<'s> ReplayBlock<'s> {
     /// Converts a block of the log. Calls are reduced to the fields that the API accepts.
     pub(super) fn of(json: Json<'s>, rules: VersionRules) -> Self {
-        let kind = json.get("type").and_then(Json::as_str).unwrap_or_default();
+        let kind = json.get(key::TYPE).and_then(Json::as_str).unwrap_or_default();
         if kind != "tool_use" {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
-        let known = ["type", "id", "name", "input"];
-        let name = json.get("name").and_then(Json::as_str).unwrap_or_default();
+        let known = [key::TYPE, key::ID, key::NAME, key::INPUT];
+        let name = json.get(key::NAME).and_then(Json::as_str).unwrap_or_default();
         let renamed =
             RENAMED_TOOLS.iter().find(|(old, _)| *old == name && rules.has(ReplayRule::RenamedTools));
-        let input = json.get("input").and_then(|input| stripped_input(&name, input, rules));
+        let input = json.get(key::INPUT).and_then(|input| stripped_input(&name, input, rules));
         let has_more = || json.members().any(|(key, _)| !known.iter().any(|name| key.is(name)));
         if renamed.is_none() && input.is_none() && !has_more() {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
         let raw = |key: &str| json.get(key).map_or("null", Json::raw);
-        let name = renamed.map_or_else(|| raw("name").to_owned(), |(_, new)| quote(new));
-        let input = input.unwrap_or_else(|| raw("input").to_owned());
-        let id = raw("id");
+        let name = renamed.map_or_else(|| raw(key::NAME).to_owned(), |(_, new)| quote(new));
+        let input = input.unwrap_or_else(|| raw(key::INPUT).to_owned());
+        let id = raw(key::ID);
         Self::generated(
             "tool_use",
-            format!("{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}}}"),
+            format!("{{{TYPE}:\"tool_use\",{ID}:{id},{NAME}:{name},{INPUT}:{input}}}"),
         )
     }
 
@@ -65,14 +68,14 @@ impl<'s> ReplayBlock<'s> {
 
     /// Returns a text block.
     pub(super) fn text(text: &str) -> Self {
-        Self::generated("text", format!("{{\"type\":\"text\",\"text\":{}}}", quote(text)))
+        Self::generated("text", format!("{{{TYPE}:\"text\",{TEXT}:{}}}", quote(text)))
     }
 
     /// Returns an image block. `data` is base64.
     pub(super) fn image(media_type: &str, data: &str) -> Self {
         let (media_type, data) = (quote(media_type), quote(data));
-        let source = format!("{{\"type\":\"base64\",\"media_type\":{media_type},\"data\":{data}}}");
-        Self::generated("image", format!("{{\"type\":\"image\",\"source\":{source}}}"))
+        let source = format!("{{{TYPE}:\"base64\",{MEDIA_TYPE}:{media_type},{DATA}:{data}}}");
+        Self::generated("image", format!("{{{TYPE}:\"image\",{SOURCE}:{source}}}"))
     }
 
     /// Returns the error result for an unanswered call of the last reply.
@@ -87,8 +90,7 @@ impl<'s> ReplayBlock<'s> {
 
     fn error_result(id: &str, text: &str) -> Self {
         let (id, text) = (quote(id), quote(text));
-        let block =
-            format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}");
+        let block = format!("{{{TYPE}:\"tool_result\",{TOOL_USE_ID}:{id},{CONTENT}:{text},{IS_ERROR}:true}}");
         Self::generated("tool_result", block)
     }
 
@@ -101,24 +103,24 @@ impl<'s> ReplayBlock<'s> {
     /// Returns this result with a reminder appended to its content. `None` if it cannot contain one.
     pub(super) fn with_reminder(&self, reminder: &str, rules: VersionRules) -> Option<Self> {
         let json = self.json();
-        let content = json.get("content");
+        let content = json.get(key::CONTENT);
         if let Some(text) = content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
             let texts = [text.trim(), reminder].into_iter().filter(|text| !text.is_empty());
-            return Some(self.with_member("content", &quote(&texts.collect::<Vec<_>>().join("\n\n"))));
+            return Some(self.with_member(key::CONTENT, &quote(&texts.collect::<Vec<_>>().join("\n\n"))));
         }
-        let is = |item: Json<'_>, kind: &str| item.get("type").is_some_and(|json| json.is_str(kind));
+        let is = |item: Json<'_>, kind: &str| item.get(key::TYPE).is_some_and(|json| json.is_str(kind));
         let items: Vec<Json<'_>> = content?.items().collect();
         if !rules.has(ReplayRule::FoldIntoBlocks) || items.iter().any(|item| is(*item, "tool_reference")) {
             return None;
         }
         let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
         if let Some((last, block)) = items.last().zip(blocks.last_mut())
-            && let Some(text) = last.get("text").and_then(Json::as_str).filter(|_| is(*last, "text"))
+            && let Some(text) = last.get(key::TEXT).and_then(Json::as_str).filter(|_| is(*last, "text"))
         {
             *block = Self::text(&format!("{text}\n")).text.into_owned();
         }
         blocks.push(Self::text(reminder).text.into_owned());
-        Some(self.with_member("content", &format!("[{}]", blocks.join(","))))
+        Some(self.with_member(key::CONTENT, &format!("[{}]", blocks.join(","))))
     }
 
     /// Returns this block with a field replaced or added.
@@ -140,7 +142,7 @@ impl<'s> ReplayBlock<'s> {
     /// Returns this block with other content items.
     pub(super) fn with_content<'i>(&self, items: impl Iterator<Item = Json<'i>>) -> Self {
         let items: Vec<&str> = items.map(Json::raw).collect();
-        self.with_member("content", &format!("[{}]", items.join(",")))
+        self.with_member(key::CONTENT, &format!("[{}]", items.join(",")))
     }
 
     /// Returns the block as a JSON value.
@@ -161,7 +163,7 @@ impl<'s> ReplayBlock<'s> {
     pub(super) fn is_advisor(&self) -> bool {
         self.is("advisor_tool_result")
             || self.is("server_tool_use")
-                && self.json().get("name").is_some_and(|name| name.is_str("advisor"))
+                && self.json().get(key::NAME).is_some_and(|name| name.is_str("advisor"))
     }
 
     pub(super) fn is_thinking(&self) -> bool {
@@ -170,7 +172,7 @@ impl<'s> ReplayBlock<'s> {
 
     /// Returns whether the block is a text block that contains only white space.
     pub(super) fn is_blank(&self) -> bool {
-        self.is("text") && self.field("text").is_none_or(|text| text.trim().is_empty())
+        self.is("text") && self.field(key::TEXT).is_none_or(|text| text.trim().is_empty())
     }
 
     /// Returns a string field of the block.

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{Entry, Kind, Millis};
+use threadline_entry::{Entry, Kind, Millis, key};
 
 use super::rule::{ReplayRule, VersionRules};
 use crate::session::Session;
@@ -119,7 +119,7 @@ impl<'s> ResumeGraph<'s> {
                     }
                 }
                 Kind::LastPrompt => {
-                    if let Some(leaf) = entry.get("leafUuid").and_then(|leaf| leaf.as_str()) {
+                    if let Some(leaf) = entry.get(key::LEAF_UUID).and_then(|leaf| leaf.as_str()) {
                         self.last_prompt = session.uuid_table().get(&leaf);
                     }
                 }

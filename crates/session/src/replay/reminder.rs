@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::{Entry, Json};
+use threadline_entry::{Entry, Json, key};
 
 use super::MessageRole;
 use super::block::ReplayBlock;
@@ -63,14 +63,14 @@ struct Reminder {
 
 impl Reminder {
     fn of(entry: &Entry, rules: VersionRules) -> Self {
-        let rendered = entry.get("rendered").filter(|_| rules.has(ReplayRule::RenderedReminders));
+        let rendered = entry.get(key::RENDERED).filter(|_| rules.has(ReplayRule::RenderedReminders));
         if let Some(rendered) = rendered {
-            let text = |item: Json<'_>| item.get("content").and_then(Json::as_str).map(Cow::into_owned);
+            let text = |item: Json<'_>| item.get(key::CONTENT).and_then(Json::as_str).map(Cow::into_owned);
             let texts = rendered.items().filter_map(text).collect();
-            let is_systems = entry.get("renderedRole").is_some_and(|role| role.is_str("system"));
+            let is_systems = entry.get(key::RENDERED_ROLE).is_some_and(|role| role.is_str("system"));
             return Self { texts, is_system_role: is_systems };
         }
-        let text = entry.get("attachment").and_then(reminder_text);
+        let text = entry.get(key::ATTACHMENT).and_then(reminder_text);
         let texts = text.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));
         Self { texts: texts.into_iter().collect(), is_system_role: true }
     }
@@ -80,15 +80,15 @@ impl Reminder {
 fn reminder_text(attachment: Json<'_>) -> Option<String> {
     let text = |key: &str| attachment.get(key).and_then(Json::as_str);
     let number = |key: &str| attachment.get(key).map(Json::raw);
-    match &*text("type")? {
-        "total_tokens_reminder" => text("text").map(Cow::into_owned),
+    match &*text(key::TYPE)? {
+        "total_tokens_reminder" => text(key::TEXT).map(Cow::into_owned),
         "hook_additional_context" => {
-            let content = attachment.get("content")?;
+            let content = attachment.get(key::CONTENT)?;
             let lines: Vec<_> = content.items().filter_map(Json::as_str).collect();
-            Some(format!("{} hook additional context: {}", text("hookName")?, lines.join("\n")))
+            Some(format!("{} hook additional context: {}", text(key::HOOK_NAME)?, lines.join("\n")))
         }
         "hook_stopped_continuation" => {
-            Some(format!("{} hook stopped continuation: {}", text("hookName")?, text("message")?))
+            Some(format!("{} hook stopped continuation: {}", text(key::HOOK_NAME)?, text(key::MESSAGE)?))
         }
         "budget_usd" => {
             let (used, total, left) = (number("used")?, number("total")?, number("remaining")?);
@@ -100,9 +100,9 @@ fn reminder_text(attachment: Json<'_>) -> Option<String> {
 
 /// Returns whether an attachment is a prompt that the user typed while the model was working.
 fn is_queued_by_person(entry: &Entry) -> bool {
-    let Some(attachment) = entry.get("attachment") else { return false };
-    let origin = attachment.get("origin").and_then(|origin| origin.get("kind"));
-    attachment.get("type").is_some_and(|kind| kind.is_str("queued_command"))
+    let Some(attachment) = entry.get(key::ATTACHMENT) else { return false };
+    let origin = attachment.get(key::ORIGIN).and_then(|origin| origin.get(key::KIND));
+    attachment.get(key::TYPE).is_some_and(|kind| kind.is_str("queued_command"))
         && origin.is_some_and(|kind| kind.is_str("human"))
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, ReadFile, System};
-use threadline_entry::{Entry, Json, JsonKind, Kind};
+use threadline_entry::{Entry, Json, JsonKind, Kind, key};
 
 use super::block::ReplayBlock;
 use super::rule::{ReplayRule, VersionRules};
@@ -40,7 +40,7 @@ impl<'s> ReplayLine<'s> {
 
     /// Returns whether the line is a generated notification about a background task.
     fn is_task_notice(&self) -> bool {
-        let origin = self.entry.get("origin").and_then(|origin| origin.get("kind"));
+        let origin = self.entry.get(key::ORIGIN).and_then(|origin| origin.get(key::KIND));
         self.entry.kind() == Kind::User && origin.is_some_and(|kind| kind.is_str("task-notification"))
     }
 
@@ -213,7 +213,7 @@ pub(super) fn messages<'s>(
     let mut lines: Vec<ReplayLine<'s>> =
         path.iter().map(|&idx| ReplayLine::new(&session.entries()[idx], rules)).collect();
     if rules.has(ReplayRule::HideDisplayOnly) {
-        lines.retain(|line| !(line.entry.kind() == Kind::System && line.entry.flag("isDisplayOnly")));
+        lines.retain(|line| !(line.entry.kind() == Kind::System && line.entry.is_display_only()));
     }
     let interrupted = interrupted_calls(&lines, rules);
     drop_unanswered(&mut lines, &interrupted);
@@ -252,7 +252,7 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
 fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
-    results.filter_map(|block| block.field("tool_use_id")).collect()
+    results.filter_map(|block| block.field(key::TOOL_USE_ID)).collect()
 }
 
 /// Returns the unanswered calls of the last reply, if the version keeps them.
@@ -272,7 +272,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
     let answered = answered_calls(lines);
     let calls =
         lines.iter().filter(|line| line.is_reply() && line.reply_id() == id).flat_map(|line| &line.blocks);
-    let calls = calls.filter(|block| block.is("tool_use")).filter_map(|block| block.field("id"));
+    let calls = calls.filter(|block| block.is("tool_use")).filter_map(|block| block.field(key::ID));
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
@@ -284,7 +284,7 @@ fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &FxHashSet<Stri
         !line.is_reply()
             || calls.peek().is_none()
             || calls.any(|call| {
-                call.field("id").is_some_and(|id| answered.contains(&id) || interrupted.contains(&id))
+                call.field(key::ID).is_some_and(|id| answered.contains(&id) || interrupted.contains(&id))
             })
     });
 }
@@ -390,9 +390,9 @@ fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>
             || recorded.contains(tool)
     };
     let refers = |block: &ReplayBlock<'_>| {
-        let content = block.json().get("content");
+        let content = block.json().get(key::CONTENT);
         let mut names =
-            content.into_iter().flat_map(Json::items).filter_map(|item| item.get("tool_name")?.as_str());
+            content.into_iter().flat_map(Json::items).filter_map(|item| item.get(key::TOOL_NAME)?.as_str());
         block.is("tool_result") && names.any(|name| has(&name))
     };
     for draft in drafts {
@@ -406,11 +406,11 @@ fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>
 /// Returns the tools with schemas in `deferred_tools_record` attachments. They are available after a
 /// resume.
 fn recorded_tools(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
-    let records = lines.iter().filter_map(|line| line.entry.get("attachment"));
+    let records = lines.iter().filter_map(|line| line.entry.get(key::ATTACHMENT));
     let records =
-        records.filter(|json| json.get("type").is_some_and(|kind| kind.is_str("deferred_tools_record")));
+        records.filter(|json| json.get(key::TYPE).is_some_and(|kind| kind.is_str("deferred_tools_record")));
     let entries = records.filter_map(|json| json.get("entries")).flat_map(Json::items);
-    entries.filter_map(|entry| entry.get("name")?.as_str().map(Cow::into_owned)).collect()
+    entries.filter_map(|entry| entry.get(key::NAME)?.as_str().map(Cow::into_owned)).collect()
 }
 
 /// Reduces the content of a result to the items that are sent.
@@ -421,16 +421,16 @@ fn reduce_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
         return block;
     }
     let json = block.json();
-    let Some(content) = json.get("content").filter(|content| content.kind() == JsonKind::Array) else {
+    let Some(content) = json.get(key::CONTENT).filter(|content| content.kind() == JsonKind::Array) else {
         return block;
     };
-    let is = |item: &Json<'_>, kind: &str| item.get("type").is_some_and(|json| json.is_str(kind));
+    let is = |item: &Json<'_>, kind: &str| item.get(key::TYPE).is_some_and(|json| json.is_str(kind));
     let references = content.items().filter(|item| is(item, "tool_reference")).count();
     if references > 0 {
         let rest = || content.items().filter(|item| item.is_object() && !is(item, "tool_reference"));
         return if rest().next().is_some() { block.with_content(rest()) } else { block };
     }
-    let failed = json.get("is_error").and_then(Json::as_bool).unwrap_or(false);
+    let failed = json.get(key::IS_ERROR).and_then(Json::as_bool).unwrap_or(false);
     if failed && content.items().any(|item| !is(&item, "text")) {
         return block.with_content(content.items().filter(|item| is(item, "text")));
     }
@@ -446,14 +446,15 @@ fn attached_images(entry: &Entry, rules: VersionRules) -> Vec<ReplayBlock<'_>> {
         Some("queued_command") => {
             let items = body.prompt().into_iter().flat_map(Json::items);
             items
-                .filter(|item| item.get("type").is_some_and(|kind| kind.is_str("image")))
+                .filter(|item| item.get(key::TYPE).is_some_and(|kind| kind.is_str("image")))
                 .map(|item| ReplayBlock::of(item, rules))
                 .collect()
         }
         Some("file") => {
-            let content =
-                body.content().filter(|content| content.get("type").is_some_and(|kind| kind.is_str("image")));
-            let file = content.and_then(|content| content.get("file"));
+            let content = body
+                .content()
+                .filter(|content| content.get(key::TYPE).is_some_and(|kind| kind.is_str("image")));
+            let file = content.and_then(|content| content.get(key::FILE));
             let image = file.and_then(<ReadFile<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
             let image = image.and_then(|image| Some(ReplayBlock::image(&image.kind()?, &image.base64()?)));
             image.into_iter().collect()
@@ -469,7 +470,7 @@ pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s
     };
     // Two texts in a row are set apart by a newline.
     if let (Some(last), Some(next)) = (draft.last_mut(), content.first())
-        && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field("text"))
+        && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field(key::TEXT))
     {
         *last = ReplayBlock::text(&(text + "\n"));
     }
@@ -479,7 +480,7 @@ pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s
 
 fn push_reply<'s>(drafts: &mut Drafts<'s>, line: ReplayLine<'s>, model: Option<&str>, rules: VersionRules) {
     let own = line.entry.message().and_then(|message| message.model());
-    if own.as_deref() == Some("<synthetic>") && line.entry.flag("isApiErrorMessage") {
+    if own.as_deref() == Some("<synthetic>") && line.entry.is_api_error() {
         return;
     }
     // Thinking is readable only for the model that produced it.
@@ -560,8 +561,9 @@ fn pair_calls<'s>(
 /// Removes repeated calls and returns the ids of the remaining ones, which need results.
 fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
     let had_blocks = !content.is_empty();
-    let answered: FxHashSet<String> = content.iter().filter_map(|block| block.field("tool_use_id")).collect();
-    content.retain(|block| match block.field("id") {
+    let answered: FxHashSet<String> =
+        content.iter().filter_map(|block| block.field(key::TOOL_USE_ID)).collect();
+    content.retain(|block| match block.field(key::ID) {
         Some(id) if block.is("tool_use") => seen.insert(id),
         Some(id) if block.is("server_tool_use") || block.is("mcp_tool_use") => answered.contains(&id),
         _ => true,
@@ -569,7 +571,7 @@ fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<
     if had_blocks && content.is_empty() {
         content.push(ReplayBlock::text("[Tool use interrupted]"));
     }
-    content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field("id")).collect()
+    content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field(key::ID)).collect()
 }
 
 /// Keeps one result for each of the `open` calls and adds error results for those without one.
@@ -587,7 +589,7 @@ fn fill_results(
         if !block.is("tool_result") {
             return true;
         }
-        let id = block.field("tool_use_id").unwrap_or_default();
+        let id = block.field(key::TOOL_USE_ID).unwrap_or_default();
         unanswered.remove(&id) || !rules.has(ReplayRule::DropOrphanResults)
     });
     open.retain(|call| unanswered.contains(call));
@@ -600,10 +602,11 @@ fn fill_results(
 
 /// Removes the oldest images if there are too many.
 fn drop_old_images(drafts: &mut [DraftMessage<'_>]) {
-    let is_image =
-        |json: Json<'_>| json.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"));
+    let is_image = |json: Json<'_>| {
+        json.get(key::TYPE).is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
+    };
     let nested = |block: &ReplayBlock<'_>| {
-        let content = block.json().get("content");
+        let content = block.json().get(key::CONTENT);
         content.map_or(0, |content| content.items().filter(|item| is_image(*item)).count())
     };
     let count = |block: &ReplayBlock<'_>| usize::from(is_image(block.json())) + nested(block);

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 use threadline_entry::lens::{Block, Lens, System};
-use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate};
+use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate, key};
 
 use super::{RuleViolation, SoundnessChecker, SoundnessRule};
 
@@ -60,20 +60,20 @@ impl LineFact {
         let kind = entry.kind();
         let is_tree = match kind {
             Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
-            Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get("parentUuid").is_some(),
+            Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get(key::PARENT_UUID).is_some(),
             _ => false,
         };
         let subtype = (kind == Kind::System).then(|| entry.lens::<System<'_>>()?.subtype()).flatten();
         let role = match kind {
             Kind::User => RequestRole::User,
-            Kind::Assistant if entry.flag("isApiErrorMessage") => RequestRole::NotSent,
+            Kind::Assistant if entry.is_api_error() => RequestRole::NotSent,
             Kind::Assistant => RequestRole::Assistant,
             Kind::System if subtype.as_deref() == Some("local_command") => RequestRole::User,
             _ => RequestRole::NotSent,
         };
         let mut fact = Self {
             in_tree: is_tree,
-            sidechain: entry.flag("isSidechain"),
+            sidechain: entry.is_sidechain(),
             boundary: subtype.as_deref() == Some("compact_boundary"),
             progress: kind == Kind::Progress,
             role,
@@ -173,11 +173,11 @@ impl SoundnessChecker {
         let named = |key: &str| entry.get(key).and_then(Json::as_str);
         if fact.boundary {
             fact.logical_parent =
-                named("logicalParentUuid").and_then(|uuid| self.by_uuid.get(&*uuid).copied());
+                named(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.by_uuid.get(&*uuid).copied());
         }
         let keys: &[&str] = match entry.kind() {
-            Kind::LastPrompt | Kind::Summary => &["leafUuid"],
-            Kind::User => &["sourceToolAssistantUUID"],
+            Kind::LastPrompt | Kind::Summary => &[key::LEAF_UUID],
+            Kind::User => &[key::SOURCE_TOOL_ASSISTANT_UUID],
             _ => &[],
         };
         for uuid in keys.iter().filter_map(|key| named(key)) {

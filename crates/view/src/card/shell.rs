@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use threadline_entry::key;
 use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
@@ -150,7 +151,7 @@ impl CardInput<'_> {
 
     /// Returns the id of the background task that a call refers to.
     fn task_id(&self) -> String {
-        const KEYS: &[&str] = &["task_id", "shell_id", "bash_id", "agentId"];
+        const KEYS: &[&str] = &["task_id", "shell_id", "bash_id", key::AGENT_ID];
         KEYS.iter().map(|key| self.string(key)).find(|id| !id.is_empty()).unwrap_or_default()
     }
 

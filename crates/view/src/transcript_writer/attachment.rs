@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson, Lens};
-use threadline_entry::{Json, JsonKey, JsonKind};
+use threadline_entry::{Json, JsonKey, JsonKind, key};
 use threadline_session::{InputKind, Session};
 
 use super::line::{file_of, strip_tags};
@@ -27,7 +27,7 @@ pub(super) fn attachment_body(session: &Session, entry_idx: usize) -> Option<Ite
     if let Some(event) = hook(body, &kind) {
         return Some(event);
     }
-    let cwd = entry.get("cwd").and_then(|cwd| cwd.as_str()).unwrap_or_default();
+    let cwd = entry.cwd().unwrap_or_default();
     let path = body.filename().or_else(|| body.path()).or_else(|| body.display_path()).unwrap_or_default();
     let path = relative_to(&path, &cwd).unwrap_or_else(|| path.into_owned());
     let (label, text) = match &*kind {
@@ -120,7 +120,7 @@ fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
 fn hook(body: AttachmentBody<'_>, kind: &str) -> Option<ItemBody> {
     let name = body.hook_name().or_else(|| body.hook_event())?;
     let blocked = body.blocking_error().and_then(|error| {
-        error.as_str().or_else(|| error.get("blockingError")?.as_str()).map(|text| text.into_owned())
+        error.as_str().or_else(|| error.get(key::BLOCKING_ERROR)?.as_str()).map(|text| text.into_owned())
     });
     let said = body.content().map(text_of).filter(|said| !said.is_empty());
     Some(match kind {
@@ -163,7 +163,7 @@ fn join(parts: [String; 2]) -> String {
 
 /// Returns the number of lines of an attached file.
 fn line_count(content: Option<Json<'_>>) -> String {
-    let lines = content.and_then(|content| content.get("file")?.get("numLines")?.as_u64());
+    let lines = content.and_then(|content| content.get("file")?.get(key::NUM_LINES)?.as_u64());
     lines.map(|lines| plural(lines, "line")).unwrap_or_default()
 }
 

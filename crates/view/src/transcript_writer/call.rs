@@ -22,7 +22,7 @@ impl<'f> TranscriptWriter<'f> {
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != ToolOutcome::Ok;
         let input = block.input();
-        let ran_in = |entry: &'f Entry| entry.get("cwd").and_then(|cwd| cwd.as_str());
+        let ran_in = |entry: &'f Entry| entry.cwd();
         let cwd = ran_in(&session.entries()[call.entry_idx]);
         let cwd = cwd.or_else(|| self.builder.family.main.entries().iter().find_map(ran_in));
         let cwd = cwd.as_deref().unwrap_or_default();

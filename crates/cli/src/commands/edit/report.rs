@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, key};
 use threadline_term::{
     ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
 };
@@ -266,7 +266,15 @@ pub(super) fn describe(entry: &Entry) -> String {
         None => {
             let text =
                 message.and_then(|message| message.content()).map(|content| content.text().into_owned());
-            let keys = ["customTitle", "aiTitle", "tag", "summary", "subtype", "operation", "lastPrompt"];
+            let keys = [
+                key::CUSTOM_TITLE,
+                key::AI_TITLE,
+                key::TAG,
+                key::SUMMARY,
+                key::SUBTYPE,
+                key::OPERATION,
+                key::LAST_PROMPT,
+            ];
             let label = || keys.iter().find_map(|key| entry.get(key)?.as_str()).map(Into::into);
             (String::new(), text.or_else(label).unwrap_or_default())
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use serde_json::Value;
 use threadline_app::UsageLogs;
+use threadline_entry::key;
 use threadline_store::SessionFile;
 use threadline_usage::{CallGroups, GroupBy, ScanOptions};
 
@@ -77,7 +78,7 @@ fn context_usage(status: &Value, last: Option<u64>) -> Option<String> {
     let said = window.and_then(|window| window.get("used_percentage")).and_then(Value::as_f64);
     let usage = window.and_then(|window| window.get("current_usage")).filter(|usage| usage.is_object());
     let used = usage.map(|usage| {
-        let counts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        let counts = [key::INPUT_TOKENS, key::CACHE_CREATION_INPUT_TOKENS, key::CACHE_READ_INPUT_TOKENS];
         counts.iter().filter_map(|key| usage.get(key)?.as_u64()).sum::<u64>()
     });
     match (said, used.or(last), size) {

@@ -1,0 +1,154 @@
+//! The layers keep their borders: format keys are spelled in `entry` only.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Keys that are also something else, so that the word alone does not show a violation.
+///
+/// Keys without an underscore or an upper-case letter (`type`, `message`, `text`, `usage`, …) are not checked
+/// either: they are words that labels, CSS classes and our own JSON use too.
+const AMBIGUOUS_KEYS: &[&str] = &[
+    // Also a type of blocks.
+    "server_tool_use",
+    // Also inputs of tools. An input belongs to its tool, not to the log, and is read where that tool is.
+    "activeForm",
+    "blockedBy",
+    "cell_id",
+    "edit_mode",
+    "new_source",
+    "new_string",
+    "notebook_path",
+    "old_string",
+    "replace_all",
+    "shell_id",
+    "taskId",
+    "task_id",
+];
+
+/// Files that use the same word for something else.
+const OTHER_USES: &[(&str, &str, &str)] = &[
+    ("trace/src/generation.rs", "cache_read_input_tokens", "an attribute of a Langfuse span"),
+    ("view/src/card/search.rs", "filePath", "an input of the LSP tool"),
+    ("view/src/transcript_writer/notice.rs", "total_tokens", "a tag in the text of a notification"),
+    ("view/src/transcript_writer/notice.rs", "teammate_id", "an attribute in the text of a message"),
+];
+
+/// The source of one file: its path below `crates`, and its code without comments and inline tests.
+struct SourceFile {
+    path: String,
+    code: String,
+}
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap().replace("\r\n", "\n")
+}
+
+/// Returns the sources of all crates except `testkit`, without tests.
+fn sources() -> Vec<SourceFile> {
+    fn visit(dir: &Path, root: &Path, out: &mut Vec<SourceFile>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let is_test = path.file_stem().is_some_and(|name| name == "tests");
+            if path.is_dir() && !is_test {
+                visit(&path, root, out);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+                out.push(SourceFile { path: name, code: code_of(&read(&path)) });
+            }
+        }
+    }
+    let root = crates();
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("src").is_dir() && path.file_name().is_none_or(|name| name != "testkit") {
+            visit(&path.join("src"), &root, &mut out);
+        }
+    }
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(out.len() > 200, "only {} files found", out.len());
+    out
+}
+
+/// Returns the code before the inline tests, without lines that are comments.
+fn code_of(text: &str) -> String {
+    let end = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
+        let line = text[*at..].lines().nth(1).unwrap_or_default();
+        line.ends_with('{')
+    });
+    let code = &text[..end.map_or(text.len(), |(at, _)| at)];
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the keys that the lenses define: the literals of `name: Type = "key",` in their tables.
+fn lens_keys() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for entry in std::fs::read_dir(crates().join("entry/src/lens")).unwrap() {
+        for line in read(&entry.unwrap().path()).lines() {
+            let field = line.trim().strip_suffix("\",").and_then(|line| line.rsplit_once(" = \""));
+            if let Some((_, key)) = field.filter(|(field, _)| field.contains(": ")) {
+                keys.insert(key.to_owned());
+            }
+        }
+    }
+    assert!(keys.len() > 500, "only {} keys found", keys.len());
+    keys
+}
+
+/// Returns every word of `code` that is in quotes, escaped or not: `"word"` or `\"word\"`.
+fn quoted_words(code: &str) -> impl Iterator<Item = &str> {
+    code.match_indices('"').filter_map(|(at, _)| {
+        let rest = &code[at + 1..];
+        let is_word = |ch: char| ch.is_ascii_alphanumeric() || ch == '_';
+        let end = rest.find(|ch| !is_word(ch))?;
+        let closes = rest[end..].starts_with('"') || rest[end..].starts_with("\\\"");
+        (end > 0 && closes).then_some(&rest[..end])
+    })
+}
+
+#[test]
+fn quoted_words_are_found_in_any_quotes() {
+    let found: Vec<_> =
+        quoted_words(r##"get("isMeta"), "\"cwd\":", r#""a_b":true"#, "two words""##).collect();
+    assert!(["isMeta", "cwd", "a_b"].iter().all(|word| found.contains(word)), "{found:?}");
+    assert!(!found.contains(&"two"), "{found:?}");
+}
+
+#[test]
+fn format_keys_are_spelled_in_entry_only() {
+    let mut keys = lens_keys();
+    keys.retain(|key| key.contains(|ch: char| ch == '_' || ch.is_ascii_uppercase()));
+    for ambiguous in AMBIGUOUS_KEYS {
+        assert!(keys.remove(*ambiguous), "`{ambiguous}` is not a key of the lenses any more");
+    }
+    let mut unused: Vec<_> = OTHER_USES.iter().map(|(path, key, _)| (*path, *key)).collect();
+    let mut found = Vec::new();
+    for file in sources().iter().filter(|file| !file.path.starts_with("entry/")) {
+        for word in quoted_words(&file.code).filter(|word| keys.contains(*word)) {
+            let is_other = |use_: &(&str, &str)| use_.0 == file.path && use_.1 == word;
+            unused.retain(|use_| !is_other(use_));
+            if !OTHER_USES.iter().any(|(path, key, _)| is_other(&(path, key))) {
+                found.push(format!("{}: \"{word}\"", file.path));
+            }
+        }
+    }
+    assert!(found.is_empty(), "use a lens or a constant of entry::key:\n{}", found.join("\n"));
+    assert!(unused.is_empty(), "remove from OTHER_USES: {unused:?}");
+}
+
+#[test]
+fn key_constants_are_keys_of_a_lens() {
+    let keys = lens_keys();
+    let text = read(&crates().join("entry/src/key.rs"));
+    let (_, table) = text.split_once("\nkeys! {\n").unwrap();
+    let named: Vec<_> = table.lines().filter_map(|line| line.split('"').nth(1)).collect();
+    assert!(named.len() > 50, "{named:?}");
+    let unknown: Vec<_> = named.iter().filter(|key| !keys.contains(**key)).collect();
+    assert!(unknown.is_empty(), "no lens defines {unknown:?}");
+    assert!(table.lines().is_sorted_by(|a, b| a == &"}" || b == &"}" || a < b), "the table is not sorted");
+}
