@@ -2,20 +2,28 @@
 
 mod card;
 mod inventory;
+mod operation;
 mod show;
+mod trace;
 mod usage;
+mod web;
 
 use serde::Serialize;
 use threadline_entry::{Finding, Millis};
 use threadline_session::{ClientVersion, ReplayMessage};
 
-pub use card::{CardObject, HitObject};
+pub use card::{CardObject, HitObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
+pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use show::{
     BodyObject, ShowObject, SpentObject, TimingObject, TokensObject, show, show_agent, show_session,
     show_turns,
 };
-pub use usage::{FiguresObject, GroupObject, KeyObject, RecordObject, WindowObject, exact};
+pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
+pub use usage::{
+    AccountObject, FiguresObject, GroupObject, KeyObject, ReconciledObject, RecordObject, WindowObject, exact,
+};
+pub use web::{ChangeObject, ErrorObject};
 
 /// The version of the types below.
 pub const SCHEMA: u32 = 2;

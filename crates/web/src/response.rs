@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadline_app::AppError;
 use threadline_html::{Markup, PageFrame, ViewerTab};
+use threadline_view::wire::ErrorObject;
 
 use crate::request::ResponseFormat;
 
@@ -52,6 +53,13 @@ impl BodyChunks {
             next.map(|next| (Ok::<_, std::convert::Infallible>(next), Some(pieces)))
         }))
     }
+}
+
+/// Serialises an object as one line.
+pub(crate) fn json_line(object: &impl serde::Serialize) -> Vec<u8> {
+    let mut out = serde_json::to_vec(object).unwrap_or_default();
+    out.push(b'\n');
+    out
 }
 
 impl PageResponse {
@@ -127,13 +135,15 @@ impl PageError {
     pub(crate) fn to_response(&self, form: ResponseFormat) -> Response {
         let answer = match form {
             ResponseFormat::Html => PageResponse::Html(self.page()),
-            ResponseFormat::Json => {
-                let object = serde_json::json!({"type": "error", "message": self.message, "hint": self.hint});
-                PageResponse::JsonLines(format!("{object}\n").into_bytes())
-            }
+            ResponseFormat::Json => PageResponse::JsonLines(json_line(&self.object())),
             ResponseFormat::Markdown => PageResponse::Text(format!("{}\n", self.message)),
         };
         (self.status, answer).into_response()
+    }
+
+    /// Returns the problem as a public JSON object.
+    pub(crate) fn object(&self) -> ErrorObject<'_> {
+        ErrorObject::new(&self.message, self.hint.as_deref())
     }
 
     fn page(&self) -> Markup {

@@ -1,8 +1,8 @@
-use serde::Serialize;
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
 use threadline_view::shell_word;
+use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -68,38 +68,6 @@ pub(crate) struct ForgetArgs {
     /// Delete all receipts
     #[arg(long)]
     all: bool,
-}
-
-/// A receipt in JSON.
-#[derive(Serialize)]
-struct ReceiptObject<'a> {
-    id: &'a str,
-    operation: &'a str,
-    state: &'a str,
-    created_at: &'a str,
-    source: &'a str,
-    target: &'a str,
-    summary: &'a str,
-    command: &'a [String],
-    files: Vec<FileObject<'a>>,
-    /// The files that an undo or a redo skipped.
-    skipped: Vec<LeftObject>,
-}
-
-#[derive(Serialize)]
-struct LeftObject {
-    path: String,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct FileObject<'a> {
-    path: String,
-    target: Option<String>,
-    action: &'a str,
-    backup: Option<String>,
-    bytes_before: Option<u64>,
-    bytes_after: Option<u64>,
 }
 
 pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<CommandOutcome, CommandError> {
@@ -227,7 +195,7 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
 fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutcome, CommandError> {
     let receipt = &reversal.receipt;
     if cx.json {
-        let skipped = reversal.skipped.iter().map(|file| LeftObject {
+        let skipped = reversal.skipped.iter().map(|file| SkippedFileObject {
             path: file.path.to_string_lossy().into_owned(),
             reason: file.what.clone(),
         });
@@ -279,7 +247,7 @@ fn forget(cx: &Context, args: &ForgetArgs) -> Result<CommandOutcome, CommandErro
 
 fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, CommandError> {
     let folder = cx.app.operations()?.folder(&receipt.id);
-    let files = receipt.files.iter().map(|file| FileObject {
+    let files = receipt.files.iter().map(|file| ReceiptFileObject {
         path: file.path.to_string_lossy().into_owned(),
         target: file.target.as_ref().map(|target| target.to_string_lossy().into_owned()),
         action: file.action.name(),

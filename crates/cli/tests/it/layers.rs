@@ -1,4 +1,4 @@
-//! The layers keep their borders: format keys are spelled in `entry` only.
+//! The layers keep their borders: format keys are spelled in `entry` only, public JSON in `view::wire` only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,18 @@ const OTHER_USES: &[(&str, &str, &str)] = &[
     ("view/src/card/search.rs", "filePath", "an input of the LSP tool"),
     ("view/src/transcript_writer/notice.rs", "total_tokens", "a tag in the text of a notification"),
     ("view/src/transcript_writer/notice.rs", "teammate_id", "an attribute in the text of a message"),
+];
+
+/// Files outside of `view::wire` that serialise JSON, and why it is not our public output.
+const OTHER_JSON: &[(&str, &str)] = &[
+    ("cli/src/commands/export/all.rs", "the manifest in an export folder, which only the next export reads"),
+    ("cli/src/ui.rs", "prints any value of view::wire"),
+    ("store/src/op/operation.rs", "receipts on disk"),
+    ("store/src/op/receipt.rs", "receipts on disk"),
+    ("trace/src/state.rs", "the state of an export on disk"),
+    ("web/src/pages/live.rs", "events for the page's own script"),
+    ("web/src/pages/session.rs", "answers to the page's own script"),
+    ("web/src/response.rs", "writes any value of view::wire"),
 ];
 
 /// The source of one file: its path below `crates`, and its code without comments and inline tests.
@@ -151,4 +163,21 @@ fn key_constants_are_keys_of_a_lens() {
     let unknown: Vec<_> = named.iter().filter(|key| !keys.contains(**key)).collect();
     assert!(unknown.is_empty(), "no lens defines {unknown:?}");
     assert!(table.lines().is_sorted_by(|a, b| a == &"}" || b == &"}" || a < b), "the table is not sorted");
+}
+
+#[test]
+fn public_json_is_defined_in_view_wire_only() {
+    let mut unused: BTreeSet<&str> = OTHER_JSON.iter().map(|(path, _)| *path).collect();
+    let mut found = Vec::new();
+    for file in sources() {
+        let is_wire = file.path.starts_with("view/src/wire");
+        if is_wire || !(file.code.contains("Serialize") || file.code.contains("json!")) {
+            continue;
+        }
+        if !unused.remove(&*file.path) {
+            found.push(file.path);
+        }
+    }
+    assert!(found.is_empty(), "move these types to view::wire:\n{}", found.join("\n"));
+    assert!(unused.is_empty(), "remove from OTHER_JSON: {unused:?}");
 }

@@ -87,3 +87,12 @@ pub struct HitObject<'a> {
     pub matches: usize,
     pub copies: usize,
 }
+
+/// The number of matches in a session, of `search --count`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SessionCountObject<'a> {
+    pub session: &'a str,
+    pub path: String,
+    pub count: usize,
+}

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
 use threadline_usage::{
-    CallGroup, CallGroupKey, GroupBy, LimitWindow, Money, RecordExplanation, RecordVerdict, UsageTotals,
+    CallGroup, CallGroupKey, CostAccountModel, GroupBy, LimitWindow, Money, Reconciliation,
+    RecordExplanation, RecordVerdict, UsageTotals,
 };
 
 use super::moment;
@@ -209,6 +210,60 @@ impl<'a> From<&'a RecordExplanation> for RecordObject<'a> {
             cache_write_5m_tokens: record.tokens.cache_write_5m,
             cache_write_1h_tokens: record.tokens.cache_write_1h,
             cost_usd: record.cost.and_then(exact),
+        }
+    }
+}
+
+/// A session's cost compared with Claude Code's own figure, of `usage --reconcile`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ReconciledObject<'a> {
+    pub session: &'a str,
+    pub cost_usd: Option<Box<RawValue>>,
+    pub claude_code_cost_usd: Option<Box<RawValue>>,
+    pub difference_usd: Option<Box<RawValue>>,
+    pub reasons: &'a [String],
+    pub models: Vec<AccountObject<'a>>,
+}
+
+/// The usage of a model according to Claude Code.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct AccountObject<'a> {
+    pub model: &'a str,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_5m_tokens: u64,
+    pub cache_write_1h_tokens: u64,
+    pub web_searches: u64,
+    pub cost_usd: Option<Box<RawValue>>,
+}
+
+impl<'a> From<&'a Reconciliation> for ReconciledObject<'a> {
+    fn from(session: &'a Reconciliation) -> Self {
+        Self {
+            session: &session.session,
+            cost_usd: exact(session.ours.cost),
+            claude_code_cost_usd: exact(session.theirs.cost),
+            difference_usd: exact(session.theirs.cost - session.ours.cost),
+            reasons: &session.reasons,
+            models: session.theirs.models.iter().map(AccountObject::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a CostAccountModel> for AccountObject<'a> {
+    fn from(model: &'a CostAccountModel) -> Self {
+        Self {
+            model: &model.name,
+            input_tokens: model.tokens.input,
+            output_tokens: model.tokens.output,
+            cache_read_tokens: model.tokens.cache_read,
+            cache_write_5m_tokens: model.tokens.cache_write_5m,
+            cache_write_1h_tokens: model.tokens.cache_write_1h,
+            web_searches: model.web_searches,
+            cost_usd: exact(model.cost),
         }
     }
 }

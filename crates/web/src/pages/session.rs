@@ -3,6 +3,7 @@
 use threadline_app::{LiveError, ReadSpans, SessionSelector, TurnSpan};
 use threadline_html::{Markup, PageTurn, RenderOptions, SessionPage, render_session_page};
 use threadline_store::SessionFile;
+use threadline_view::wire::ChangeObject;
 use threadline_view::{TurnView, anchor_line};
 
 use crate::held::Held;
@@ -325,12 +326,7 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
             )))
         }
         ResponseFormat::Markdown => Ok(PageResponse::Text(threadline_view::patch(&changes, cwd.as_deref()))),
-        ResponseFormat::Json => PageResponse::json_lines(changes.iter().map(|file| {
-            let patch =
-                (!file.parts.is_empty()).then(|| threadline_view::patch(std::slice::from_ref(file), None));
-            serde_json::json!({"type": "change", "path": file.path, "edits": file.edits, "notes": file.notes,
-                "before": file.before, "after": file.after, "patch": patch})
-        })),
+        ResponseFormat::Json => PageResponse::json_lines(changes.iter().map(ChangeObject::from)),
     }
 }
 

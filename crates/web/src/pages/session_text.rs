@@ -5,7 +5,7 @@ use threadline_view::{DetailLevel, Transcript, TurnView, markdown, markdown_turn
 
 use crate::plan::Plan;
 use crate::request::{PageRequest, ResponseFormat};
-use crate::response::{BodyChunks, PageError, PageResponse};
+use crate::response::{BodyChunks, PageError, PageResponse, json_line};
 use crate::state::ServerState;
 
 pub(crate) fn page(
@@ -64,17 +64,9 @@ fn turn_chunk(turn: &TurnView, plan: &Plan, form: ResponseFormat) -> Vec<u8> {
     }
 }
 
-fn json_line(object: &impl serde::Serialize) -> Vec<u8> {
-    let mut out = serde_json::to_vec(object).unwrap_or_default();
-    out.push(b'\n');
-    out
-}
-
 fn error_chunk(problem: &PageError, form: ResponseFormat) -> Vec<u8> {
     match form {
-        ResponseFormat::Json => {
-            json_line(&serde_json::json!({"type": "error", "message": problem.message, "hint": problem.hint}))
-        }
+        ResponseFormat::Json => json_line(&problem.object()),
         _ => format!("\n{}\n", problem.message).into_bytes(),
     }
 }

@@ -4,26 +4,18 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
 use threadline_term::{TermPage, TermText, TextLabel, text, truncate, without_colours};
 use threadline_view::humanize::{count, plural};
+use threadline_view::wire::SessionCountObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 use crate::ui::{OutputStream, ProgressLine};
 
 use super::SearchArgs;
-
-/// The number of matches in a session, as JSON.
-#[derive(Serialize)]
-struct SessionCountObject<'a> {
-    session: &'a str,
-    path: String,
-    count: usize,
-}
 
 /// Default number of matches shown per session.
 const DEFAULT_MAX_COUNT: usize = 10;

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use similar::TextDiff;
 use threadline_trace::{SettingsChange, install, uninstall};
 use threadline_view::shell_word;
+use threadline_view::wire::InstallObject;
 
 use super::config::{ContentName, PresetName, ProtocolName, TraceVariables, key_file};
 use crate::context::Context;
@@ -65,15 +65,6 @@ enum SettingsScope {
     Project,
     /// Your settings for this project: .claude/settings.local.json
     Local,
-}
-
-/// The result of `install` or `uninstall`, as JSON.
-#[derive(Serialize)]
-struct InstallObject<'a> {
-    path: &'a Path,
-    changed: bool,
-    applied: bool,
-    settings: Option<&'a str>,
 }
 
 pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, CommandError> {

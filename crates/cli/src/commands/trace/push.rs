@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use rayon::prelude::*;
-use serde::Serialize;
 use threadline_app::time::start_of;
 use threadline_store::{FolderAgents, SessionFile};
 use threadline_trace::{
     DeliverySummary, Dialect, ExportError, ExportSummary, Exporter, HttpSender, SpanCollector, StateDir,
 };
 use threadline_view::humanize::plural;
+use threadline_view::wire::PushObject;
 
 use super::config::{PresetName, ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
 use super::tree;
@@ -144,7 +144,7 @@ fn show_spans(
         let spans = collector.take();
         if cx.json {
             for span in &spans {
-                answer.json(&tree::SpanObject::of(&file.id, span))?;
+                answer.json(&tree::span_object(&file.id, span))?;
             }
         } else {
             answer.text(&tree::render(&file.id, &spans))?;
@@ -152,19 +152,6 @@ fn show_spans(
     }
     answer.finish()?;
     Ok(CommandOutcome::Done)
-}
-
-/// The result of one session, as JSON.
-#[derive(Serialize)]
-struct PushObject<'a> {
-    session: &'a str,
-    path: &'a PathBuf,
-    turns: usize,
-    spans: u64,
-    requests: u64,
-    refused: u64,
-    unfinished: bool,
-    error: Option<String>,
 }
 
 fn send_sessions(

@@ -1,12 +1,10 @@
 //! `trace status`: spans sent, pending and failed.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
-use serde::Serialize;
 use threadline_term::{ColumnAlign, TableColumn, TermText, table};
 use threadline_trace::{ExportState, HookLog, StateDir};
 use threadline_view::humanize::{bytes, plural};
+use threadline_view::wire::SessionStatusObject;
 
 use super::config::state_root;
 use crate::context::Context;
@@ -20,53 +18,33 @@ pub(crate) struct StatusArgs {
     all: bool,
 }
 
-/// The state of a session for one receiver, as JSON.
-#[derive(Serialize)]
-struct SessionStatusObject {
-    receiver: String,
-    session: String,
-    path: PathBuf,
-    turns: usize,
-    spans: u64,
-    pending_bytes: u64,
-    pending_spans: u64,
-    pending_agents: usize,
-    refused: u64,
-    error: Option<String>,
-    sent_at: Option<String>,
+/// Returns the state of a session for one receiver.
+fn session_status(receiver: &str, state: ExportState) -> SessionStatusObject {
+    let size = std::fs::metadata(&state.path).map_or(0, |metadata| metadata.len());
+    let read = state.mark().map_or(0, |mark| mark.at.byte_offset);
+    SessionStatusObject {
+        receiver: receiver.to_owned(),
+        turns: state.turns,
+        spans: state.spans,
+        pending_bytes: size.saturating_sub(read),
+        pending_spans: state.spool.iter().map(|spooled| spooled.spans).sum(),
+        pending_agents: state.pending.len(),
+        refused: state.refused,
+        sent_at: state.sent_at.and_then(|at| Timestamp::from_millisecond(at).ok()).map(|at| at.to_string()),
+        session: state.session,
+        path: state.path,
+        error: state.error,
+    }
 }
 
-impl SessionStatusObject {
-    fn of(receiver: &str, state: ExportState) -> Self {
-        let size = std::fs::metadata(&state.path).map_or(0, |metadata| metadata.len());
-        let read = state.mark().map_or(0, |mark| mark.at.byte_offset);
-        Self {
-            receiver: receiver.to_owned(),
-            turns: state.turns,
-            spans: state.spans,
-            pending_bytes: size.saturating_sub(read),
-            pending_spans: state.spool.iter().map(|spooled| spooled.spans).sum(),
-            pending_agents: state.pending.len(),
-            refused: state.refused,
-            sent_at: state
-                .sent_at
-                .and_then(|at| Timestamp::from_millisecond(at).ok())
-                .map(|at| at.to_string()),
-            session: state.session,
-            path: state.path,
-            error: state.error,
-        }
-    }
-
-    /// Returns whether the session has errors or pending data. A few bytes after the last turn are normal and
-    /// do not count.
-    fn is_notable(&self) -> bool {
-        self.error.is_some()
-            || self.pending_spans > 0
-            || self.pending_agents > 0
-            || self.refused > 0
-            || self.pending_bytes > 16 << 10
-    }
+/// Returns whether the session has errors or pending data. A few bytes after the last turn are normal and do
+/// not count.
+fn is_notable(session: &SessionStatusObject) -> bool {
+    session.error.is_some()
+        || session.pending_spans > 0
+        || session.pending_agents > 0
+        || session.refused > 0
+        || session.pending_bytes > 16 << 10
 }
 
 pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, CommandError> {
@@ -76,7 +54,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
     for states in StateDir::all(&root) {
         let receiver = states.receiver().unwrap_or_default();
         let lines: Vec<SessionStatusObject> =
-            states.sessions().into_iter().map(|state| SessionStatusObject::of(&receiver, state)).collect();
+            states.sessions().into_iter().map(|state| session_status(&receiver, state)).collect();
         has_errors |= lines.iter().any(|line| line.error.is_some());
         if cx.json {
             for line in &lines {
@@ -110,7 +88,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
 }
 
 fn render(cx: &Context, lines: &[SessionStatusObject], all: bool) -> TermText {
-    let shown: Vec<&SessionStatusObject> = lines.iter().filter(|line| all || line.is_notable()).collect();
+    let shown: Vec<&SessionStatusObject> = lines.iter().filter(|line| all || is_notable(line)).collect();
     if shown.is_empty() {
         return TermText::new();
     }

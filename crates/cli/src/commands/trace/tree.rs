@@ -4,59 +4,33 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use threadline_term::{TermText, text};
 use threadline_trace::{SpanId, SpanKind, TraceSpan};
 use threadline_usage::Money;
 use threadline_view::humanize::plural;
+use threadline_view::wire::{SpanObject, TokensObject};
 
-/// A span, as JSON.
-#[derive(Serialize)]
-pub(super) struct SpanObject<'a> {
-    session: &'a str,
-    trace: String,
-    span: String,
-    parent: Option<String>,
-    kind: &'static str,
-    name: &'a str,
-    started_at: Option<String>,
-    ended_at: Option<String>,
-    error: Option<&'a str>,
-    events: Vec<&'static str>,
-    tokens: Option<SpanTokens>,
-    cost: Option<String>,
-}
-
-#[derive(Serialize)]
-struct SpanTokens {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-}
-
-impl<'a> SpanObject<'a> {
-    pub(super) fn of(session: &'a str, span: &'a TraceSpan) -> Self {
-        let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
-        Self {
-            session,
-            trace: span.trace.to_string(),
-            span: span.id.to_string(),
-            parent: span.parent.map(|id| id.to_string()),
-            kind: span.kind.name(),
-            name: &span.name,
-            started_at: at(span.start),
-            ended_at: at(span.end),
-            error: span.error.as_deref(),
-            events: span.events.iter().map(|event| event.name).collect(),
-            tokens: span.usage.map(|(used, _)| SpanTokens {
-                input: used.input,
-                output: used.output,
-                cache_read: used.cache_read,
-                cache_write: used.cache_write(),
-            }),
-            cost: span.usage.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
-        }
+/// Returns a span as JSON.
+pub(super) fn span_object<'a>(session: &'a str, span: &'a TraceSpan) -> SpanObject<'a> {
+    let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
+    SpanObject {
+        session,
+        trace: span.trace.to_string(),
+        span: span.id.to_string(),
+        parent: span.parent.map(|id| id.to_string()),
+        kind: span.kind.name(),
+        name: &span.name,
+        started_at: at(span.start),
+        ended_at: at(span.end),
+        error: span.error.as_deref(),
+        events: span.events.iter().map(|event| event.name).collect(),
+        tokens: span.usage.map(|(used, _)| TokensObject {
+            input: used.input,
+            output: used.output,
+            cache_read: used.cache_read,
+            cache_write: used.cache_write(),
+        }),
+        cost: span.usage.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
     }
 }
 

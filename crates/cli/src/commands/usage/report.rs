@@ -2,8 +2,6 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
-use serde_json::value::RawValue;
 use threadline_app::{UsageRead, prices_note, usage_notes, window_resets};
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_usage::{
@@ -11,7 +9,7 @@ use threadline_usage::{
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
 };
 use threadline_view::humanize::{count, plural};
-use threadline_view::wire::{GroupObject, RecordObject, WindowObject, exact};
+use threadline_view::wire::{GroupObject, ReconciledObject, RecordObject, WindowObject};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -24,30 +22,6 @@ pub(super) struct UsageReport<'a> {
     /// The current time, in milliseconds since 1970.
     pub(super) now: i64,
     pub(super) csv: bool,
-}
-
-/// A session's cost compared with Claude Code's own figure, as JSON.
-#[derive(Serialize)]
-struct ReconciledObject<'a> {
-    session: &'a str,
-    cost_usd: Option<Box<RawValue>>,
-    claude_code_cost_usd: Option<Box<RawValue>>,
-    difference_usd: Option<Box<RawValue>>,
-    reasons: &'a [String],
-    models: Vec<AccountObject<'a>>,
-}
-
-/// The usage of a model according to Claude Code, as JSON.
-#[derive(Serialize)]
-struct AccountObject<'a> {
-    model: &'a str,
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_5m_tokens: u64,
-    cache_write_1h_tokens: u64,
-    web_searches: u64,
-    cost_usd: Option<Box<RawValue>>,
 }
 
 impl UsageReport<'_> {
@@ -209,24 +183,7 @@ impl UsageReport<'_> {
         for session in &sessions {
             let difference = session.theirs.cost - session.ours.cost;
             if self.cx.json {
-                let models = session.theirs.models.iter().map(|model| AccountObject {
-                    model: &model.name,
-                    input_tokens: model.tokens.input,
-                    output_tokens: model.tokens.output,
-                    cache_read_tokens: model.tokens.cache_read,
-                    cache_write_5m_tokens: model.tokens.cache_write_5m,
-                    cache_write_1h_tokens: model.tokens.cache_write_1h,
-                    web_searches: model.web_searches,
-                    cost_usd: exact(model.cost),
-                });
-                answer.json(&ReconciledObject {
-                    session: &session.session,
-                    cost_usd: exact(session.ours.cost),
-                    claude_code_cost_usd: exact(session.theirs.cost),
-                    difference_usd: exact(difference),
-                    reasons: &session.reasons,
-                    models: models.collect(),
-                })?;
+                answer.json(&ReconciledObject::from(session))?;
                 continue;
             }
             let page = self.cx.ui.page();

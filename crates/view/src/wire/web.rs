@@ -1,0 +1,73 @@
+//! JSON that only the viewer returns.
+
+use serde::Serialize;
+
+use crate::changes::{FileChange, patch};
+
+/// An error, in place of the requested objects or after some of them.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ErrorObject<'a> {
+    pub hint: Option<&'a str>,
+    pub message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl<'a> ErrorObject<'a> {
+    /// Returns the object for an error with this message, and a hint what to do about it.
+    pub fn new(message: &'a str, hint: Option<&'a str>) -> Self {
+        Self { hint, message, kind: "error" }
+    }
+}
+
+/// The net change of one file.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ChangeObject<'a> {
+    pub after: Option<&'a str>,
+    pub before: Option<&'a str>,
+    pub edits: usize,
+    pub notes: &'a [String],
+    pub patch: Option<String>,
+    pub path: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl<'a> From<&'a FileChange> for ChangeObject<'a> {
+    fn from(file: &'a FileChange) -> Self {
+        Self {
+            after: file.after.as_deref(),
+            before: file.before.as_deref(),
+            edits: file.edits,
+            notes: &file.notes,
+            patch: (!file.parts.is_empty()).then(|| patch(std::slice::from_ref(file), None)),
+            path: &file.path,
+            kind: "change",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChangeObject, ErrorObject};
+    use crate::changes::FileChange;
+
+    #[test]
+    fn members_are_in_alphabetical_order() {
+        let error = serde_json::to_string(&ErrorObject::new("Session not found", None)).unwrap();
+        assert_eq!(error, r#"{"hint":null,"message":"Session not found","type":"error"}"#);
+        let file = FileChange {
+            path: "/loom/a".to_owned(),
+            after: Some("new".to_owned()),
+            edits: 2,
+            notes: vec!["more".to_owned()],
+            ..FileChange::default()
+        };
+        assert_eq!(
+            serde_json::to_string(&ChangeObject::from(&file)).unwrap(),
+            r#"{"after":"new","before":null,"edits":2,"notes":["more"],"patch":null,"path":"/loom/a","type":"change"}"#
+        );
+    }
+}
