@@ -60,8 +60,10 @@ impl<'a> Json<'a> {
         Some(Self(text.trim_matches(WHITE_SPACE)))
     }
 
-    /// Wraps a slice of text that was validated before.
-    pub(crate) fn from_valid(text: &'a str) -> Self {
+    /// Wraps the text of one value, without surrounding white space.
+    ///
+    /// Nothing is validated: what the accessors return for text that is not valid JSON is unspecified.
+    pub fn from_valid(text: &'a str) -> Self {
         Self(text)
     }
 
@@ -257,7 +259,7 @@ pub(crate) fn skip_white(bytes: &[u8], mut pos: usize) -> usize {
 }
 
 /// Returns the end of the value that starts at `pos` of valid text. The result is always greater than `pos`.
-pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
+pub fn skip_value(bytes: &[u8], pos: usize) -> usize {
     match bytes.get(pos) {
         Some(b'"') => skip_string(bytes, pos),
         Some(b'{' | b'[') => masks::end_of_container(bytes, pos),
@@ -279,7 +281,7 @@ pub(crate) fn skip_value(bytes: &[u8], pos: usize) -> usize {
 /// `member` receives each key and the offset of its value, and returns the end of the value. Returns `None`
 /// if the value is not an object, if a key contains escapes, or if `member` returns `None`.
 #[inline(always)]
-pub(crate) fn visit_members<'a>(
+pub fn visit_members<'a>(
     bytes: &'a [u8],
     start: usize,
     mut member: impl FnMut(&'a [u8], usize) -> Option<usize>,

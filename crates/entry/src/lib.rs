@@ -26,7 +26,6 @@ mod json;
 pub mod key;
 mod kind;
 pub mod lens;
-mod line_layout;
 mod lines;
 mod text;
 mod timestamp;
@@ -43,7 +42,6 @@ pub use json::{
     replace_lone_surrogates,
 };
 pub use kind::Kind;
-pub use line_layout::{LayoutValues, LineLayoutCache};
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::Millis;

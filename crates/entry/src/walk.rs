@@ -3,6 +3,7 @@
 use memchr::memchr_iter;
 
 use crate::json::{self, Json, JsonValidator};
+pub use crate::json::{skip_value, visit_members};
 
 /// Returns the values of `keys` at the top level of `line`; `None` if the line is not a JSON object.
 ///
@@ -151,7 +152,7 @@ impl<'a> CheckedText<'a> {
 /// ended before the hit, and the hit is inside the value of a later key of the line. In that case some brace
 /// is followed by a comma and a key, and the members from there on lead to a value that contains the hit.
 /// Braces in strings may be mistaken for such an end, but no end is missed.
-pub(crate) fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
+pub fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;
     if line[comma] != b',' {

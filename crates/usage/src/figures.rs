@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use threadline_entry::lens::{FromJson, Iteration};
-use threadline_entry::{Json, LayoutValues, key};
+use threadline_entry::{Json, key};
+
+use crate::scan_cache::line_layout::LayoutValues;
 
 /// The tokens of a call, by price class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -213,7 +215,9 @@ fn number(json: Json<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use threadline_entry::{Json, LineLayoutCache};
+    use threadline_entry::Json;
+
+    use crate::scan_cache::line_layout::LineLayoutCache;
 
     use super::{PATHS, TokenCounts, UsageFigures};
 

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, LayoutValues, LineLayoutCache, Millis, key, walk};
+use threadline_entry::{Entry, Json, Millis, key, walk};
 
 use crate::explain::RejectReason;
 use crate::figures::{self, UsageFigures};
+use crate::scan_cache::line_layout::{LayoutValues, LineLayoutCache};
 
 /// How close a line is to the call that it records. Figures of the nearest line are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,11 +5,11 @@
 //! that a scan from key to key would find. Values that rarely change from line to line, such as the session
 //! id, are compared as part of that text.
 
-use crate::json::{self, Json};
-use crate::walk::jump_to_hit;
+use threadline_entry::walk::{jump_to_hit, skip_value, visit_members};
+use threadline_entry::{Json, key};
 
 /// Reads values at given paths, at any depth, from one line after another.
-pub struct LineLayoutCache<const N: usize> {
+pub(crate) struct LineLayoutCache<const N: usize> {
     paths: [&'static [&'static str]; N],
     required: &'static [usize],
     /// The cached layouts. The one that matched last is first.
@@ -98,7 +98,7 @@ fn to_u32(at: usize) -> u32 {
 }
 
 /// The requested values of a line.
-pub struct LayoutValues<'a, const N: usize> {
+pub(crate) struct LayoutValues<'a, const N: usize> {
     spans: [CompactSpan; N],
     /// The text of the line before the content of its message, and the text after it.
     before: &'a str,
@@ -112,7 +112,7 @@ type StableValues = (u64, u32);
 
 impl<'a, const N: usize> LayoutValues<'a, N> {
     /// Returns the value of the path with this number, if the line has one.
-    pub fn get(&self, path: usize) -> Option<Json<'a>> {
+    pub(crate) fn get(&self, path: usize) -> Option<Json<'a>> {
         let span = self.spans.get(path).filter(|span| **span != NO_SPAN)?;
         let (start, end) = (span.0 as usize, span.1 as usize);
         let text = match start.checked_sub(self.after_start) {
@@ -126,7 +126,7 @@ impl<'a, const N: usize> LayoutValues<'a, N> {
     ///
     /// Lines read through the same `LineLayoutCache` with the same number have the same values there, or
     /// lack the same ones. Returns `None` if it is not known whether the values equal those of other lines.
-    pub fn stable_values_id(&self, paths: u64) -> Option<u32> {
+    pub(crate) fn stable_values_id(&self, paths: u64) -> Option<u32> {
         (self.same.0 & paths == paths).then_some(self.same.1)
     }
 }
@@ -135,12 +135,12 @@ impl<const N: usize> LineLayoutCache<N> {
     /// Creates a cache that reads the values at `paths`, each a list of keys from the top level inwards.
     ///
     /// A line without the values of the paths in `required` is not read.
-    pub fn new(paths: [&'static [&'static str]; N], required: &'static [usize]) -> Self {
+    pub(crate) fn new(paths: [&'static [&'static str]; N], required: &'static [usize]) -> Self {
         Self { paths, required, layouts: Vec::new(), n_fast_paths: 0 }
     }
 
     /// Starts another log, in which other values may be stable.
-    pub fn begin_log(&mut self) {
+    pub(crate) fn begin_log(&mut self) {
         for way in &mut self.layouts {
             way.changes = [0; 64];
         }
@@ -153,7 +153,7 @@ impl<const N: usize> LineLayoutCache<N> {
     /// way: if there is no content before the hit, if a requested key occurs twice or has escapes, if a
     /// required value is missing, or if the syntax is not the plain form of Claude Code. Skipped values are
     /// not validated.
-    pub fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<LayoutValues<'a, N>> {
+    pub(crate) fn read<'a>(&mut self, line: &'a [u8], hit: usize) -> Option<LayoutValues<'a, N>> {
         u32::try_from(line.len()).ok()?;
         let mut spans = [NO_SPAN; N];
         for i in 0..self.layouts.len() {
@@ -362,7 +362,7 @@ impl LineTemplate {
                     jumped = Some((to_u32(start), to_u32(end)));
                     end
                 }
-                _ => json::skip_value(line, start),
+                _ => skip_value(line, start),
             };
             let span = (to_u32(start), to_u32(at));
             if let ValueAction::Requested(path) = step.value {
@@ -419,7 +419,8 @@ impl<const N: usize> LayoutRecorder<'_, '_, N> {
     fn record(&mut self) -> Option<CompactSpan> {
         const { assert!(N <= 64, "each path needs a bit of the mask") };
         let end = self.object(0, 0, u64::MAX >> (64 - N), false)?;
-        if json::skip_white(self.line, end) != self.line.len() {
+        let is_white = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        if !self.line.get(end..)?.iter().all(is_white) {
             return None;
         }
         self.step(self.line.len(), ValueAction::End)?;
@@ -429,7 +430,7 @@ impl<const N: usize> LayoutRecorder<'_, '_, N> {
     /// Scans an object that is `depth` keys deep and on the way of `paths`; returns its end.
     fn object(&mut self, start: usize, depth: usize, paths: u64, is_message: bool) -> Option<usize> {
         let line = self.line;
-        json::visit_members(line, start, |key, at| self.member(key, at, depth, paths, is_message))
+        visit_members(line, start, |key, at| self.member(key, at, depth, paths, is_message))
     }
 
     fn member(
@@ -452,16 +453,16 @@ impl<const N: usize> LayoutRecorder<'_, '_, N> {
             Some(path) => ValueAction::Requested(path),
             None if own != 0 && self.line.get(start) == Some(&b'{') => {
                 self.keys_found[depth] |= own;
-                return self.object(start, depth + 1, own, depth == 0 && key == b"message");
+                return self.object(start, depth + 1, own, depth == 0 && key == key::MESSAGE.as_bytes());
             }
             None if own != 0 => ValueAction::NotObject,
-            None if in_message && key == b"content" && start < self.hit => ValueAction::Content,
+            None if in_message && key == key::CONTENT.as_bytes() && start < self.hit => ValueAction::Content,
             None => ValueAction::Skipped,
         };
         let end = match value {
             ValueAction::Content if self.jumped.is_some() => return None,
             ValueAction::Content => jump_to_hit(self.line, start, self.hit)?,
-            _ => json::skip_value(self.line, start),
+            _ => skip_value(self.line, start),
         };
         let span = (to_u32(start), to_u32(end));
         match value {
