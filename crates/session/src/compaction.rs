@@ -50,7 +50,8 @@ impl Session {
         self.is_boundary(entry_idx).then(|| self.compaction_at(entry_idx))
     }
 
-    fn compaction_at(&self, boundary: usize) -> Compaction {
+    /// Returns the compaction of an entry that [is a boundary](Self::is_boundary).
+    pub fn compaction_at(&self, boundary: usize) -> Compaction {
         let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
         let named = entry.get(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.find(&uuid.as_str()?));

@@ -14,7 +14,7 @@ use crate::diff::Hunk;
 use crate::outline::{TitleSource, item_title};
 use crate::transcript::{ItemBody, TurnTokens};
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{TranscriptWriter, cut_off_reason};
+use crate::transcript_writer::{BlockContent, TranscriptWriter};
 
 /// The notes of a session and of its sub-agents.
 #[derive(Clone, Debug, Default)]
@@ -130,40 +130,21 @@ impl LineNote {
     fn of(teller: &TranscriptWriter<'_>, session: &Session, idx: usize) -> Self {
         let entry = &session.entries()[idx];
         let (mut title, mut marks) = (None, Vec::new());
-        let mut take = |block_idx: usize, body: ItemBody| {
-            let mark = match &body {
-                ItemBody::Error { .. } => LineMark::Error,
-                ItemBody::Unknown { .. } => LineMark::Unknown,
-                ItemBody::Compaction { .. } => LineMark::Compaction,
-                body => {
-                    let found = item_title(body).map(|(source, title)| (source, Box::from(&*title)));
-                    return title = title.take().or(found);
+        // Nothing in these kinds is counted.
+        let is_counted = !matches!(entry.kind(), Kind::Progress | Kind::PrLink | Kind::FrameLink);
+        for (block_idx, content) in is_counted.then(|| teller.contents(idx)).into_iter().flatten() {
+            let mark = match content {
+                BlockContent::Call { call, block } => LineMark::Call(CallNote::of(session, call, block)),
+                BlockContent::Compaction => LineMark::Compaction,
+                BlockContent::Body(ItemBody::Error { .. }) => LineMark::Error,
+                BlockContent::Body(ItemBody::Unknown { .. }) => LineMark::Unknown,
+                BlockContent::Body(body) => {
+                    let found = || item_title(&body).map(|(source, title)| (source, Box::from(&*title)));
+                    title = title.or_else(found);
+                    continue;
                 }
             };
             marks.push((block_idx as u32, mark));
-        };
-        match entry.kind() {
-            // Nothing in these is counted.
-            Kind::Progress | Kind::PrLink | Kind::FrameLink => {}
-            Kind::System if session.is_boundary(idx) => marks.push((0, LineMark::Compaction)),
-            // Calls are noted without building their cards, except for those that change files.
-            Kind::Assistant if session.calls_on(idx).next().is_some() && !entry.is_api_error() => {
-                let mut calls = Vec::new();
-                let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-                for (i, block) in blocks.enumerate() {
-                    match CallNote::of(session, idx, block) {
-                        Some(call) => calls.push((i as u32, LineMark::Call(call))),
-                        None => teller.reply_block(idx, block).into_iter().for_each(|body| take(i, body)),
-                    }
-                }
-                let n_blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-                if let Some((last, _)) = n_blocks.enumerate().last().filter(|(_, block)| block.is("text")) {
-                    cut_off_reason(entry).into_iter().for_each(|body| take(last + 1, body));
-                }
-                marks.append(&mut calls);
-                marks.sort_by_key(|(block_idx, _)| *block_idx);
-            }
-            _ => teller.bodies(idx).into_iter().for_each(|(i, body)| take(i, body)),
         }
         let usage = (entry.kind() == Kind::Assistant).then(|| entry.message()?.usage()).flatten();
         let used = usage.map(|usage| LineTokens {
@@ -187,9 +168,7 @@ impl LineNote {
 }
 
 impl CallNote {
-    fn of(session: &Session, idx: usize, block: Block<'_>) -> Option<Self> {
-        let id = block.id().filter(|_| block.is("tool_use"))?;
-        let place = session.call_place_on(idx, &id)?;
+    fn of(session: &Session, place: usize, block: Block<'_>) -> Self {
         let call = &session.tool_calls()[place];
         let (outcome, result) = (call.outcome(session), call.results.first().copied());
         let told = || {
@@ -203,6 +182,6 @@ impl CallNote {
             Some(ToolCard::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
             _ => None,
         };
-        Some(Self { call: place as u32, outcome, result, changed_lines: changed })
+        Self { call: place as u32, outcome, result, changed_lines: changed }
     }
 }

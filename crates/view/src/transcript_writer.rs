@@ -36,6 +36,17 @@ const NO_RESPONSE_TEXT: &str = "No response requested.";
 /// The sentence that ends every context message of the editor.
 const EDITOR_SUFFIX: &str = "This may or may not be related to the current task.";
 
+/// The content of a block that becomes an item. Calls and compactions are not built yet, because that takes
+/// longest and the notes of a line need not do it.
+pub(crate) enum BlockContent<'f> {
+    /// A finished body.
+    Body(ItemBody),
+    /// A tool call: its index in [`Session::tool_calls`] and its block.
+    Call { call: usize, block: Block<'f> },
+    /// The boundary of a compaction.
+    Compaction,
+}
+
 /// Builds the items of one session of a family.
 #[derive(Clone, Copy)]
 pub(crate) struct TranscriptWriter<'f> {
@@ -114,25 +125,39 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn items(&self, entry_idx: usize) -> Vec<TranscriptItem> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
-        let item = |(block_idx, body): (usize, ItemBody)| TranscriptItem {
+        let item = |(block_idx, content): (usize, BlockContent<'f>)| TranscriptItem {
             anchor: anchor(entry.at().line_no, block_idx),
             line_no: entry.at().line_no,
             at: session.timestamp(entry_idx),
             spent: None,
-            body,
+            body: self.body(entry_idx, content),
         };
-        let mut items: Vec<TranscriptItem> = self.bodies(entry_idx).into_iter().map(item).collect();
+        let mut items: Vec<TranscriptItem> = self.contents(entry_idx).into_iter().map(item).collect();
         if let Some(item) = items.first_mut() {
             item.spent = self.cost_on(entry).map(|spent| Box::new(spent.clone()));
         }
         items
     }
 
-    /// Returns the bodies of the items of a line, with their block index.
-    pub(crate) fn bodies(&self, entry_idx: usize) -> Vec<(usize, ItemBody)> {
+    /// Builds the body of an item from its content.
+    fn body(&self, entry_idx: usize, content: BlockContent<'f>) -> ItemBody {
+        let session = self.session();
+        match content {
+            BlockContent::Body(body) => body,
+            BlockContent::Call { call, block } => {
+                ItemBody::Call(Box::new(self.call(&session.tool_calls()[call], block)))
+            }
+            BlockContent::Compaction => compaction_body(session, &session.compaction_at(entry_idx)),
+        }
+    }
+
+    /// Returns the contents of a line that become items, with their block index. Every item of a line and
+    /// every count of a [`LineNotes`](crate::LineNotes) is based on it.
+    pub(crate) fn contents(&self, entry_idx: usize) -> Vec<(usize, BlockContent<'f>)> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
-        let one = |body: Option<ItemBody>| body.map(|body| (0, body)).into_iter().collect();
+        let one =
+            |body: Option<ItemBody>| body.map(|body| (0, BlockContent::Body(body))).into_iter().collect();
         match entry.kind() {
             Kind::Assistant => {
                 let content = entry.message().and_then(|message| message.content());
@@ -150,22 +175,18 @@ impl<'f> TranscriptWriter<'f> {
                     return one(Some(ItemBody::Text(text.into_owned())));
                 }
                 let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
-                let mut told: Vec<(usize, ItemBody)> =
+                let mut contents: Vec<(usize, BlockContent<'f>)> =
                     blocks.filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?))).collect();
-                if let Some((last, ItemBody::Text(_))) = told.last() {
+                if let Some((last, BlockContent::Body(ItemBody::Text(_)))) = contents.last() {
                     let next = last + 1;
-                    told.extend(cut_off_reason(entry).map(|cut| (next, cut)));
+                    contents.extend(cut_off_reason(entry).map(|cut| (next, BlockContent::Body(cut))));
                 }
-                told
+                contents
             }
             Kind::User => one(self.user_line(entry_idx)),
             Kind::Attachment => one(attachment_body(session, entry_idx)),
-            Kind::System => {
-                let compaction = session.compaction(entry_idx);
-                one(compaction
-                    .map(|compaction| compaction_body(session, &compaction))
-                    .or_else(|| system_body(entry)))
-            }
+            Kind::System if session.is_boundary(entry_idx) => vec![(0, BlockContent::Compaction)],
+            Kind::System => one(system_body(entry)),
             Kind::Progress => one(progress(entry)),
             Kind::QueueOperation => one(queue_body(session, entry_idx)),
             Kind::PrLink => one(entry.lens().and_then(|link: PrLink<'_>| {
@@ -201,9 +222,9 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the content of a block of a reply.
-    pub(crate) fn reply_block(&self, entry_idx: usize, block: Block<'f>) -> Option<ItemBody> {
+    fn reply_block(&self, entry_idx: usize, block: Block<'f>) -> Option<BlockContent<'f>> {
         let session = self.session();
-        Some(match &*block.kind()? {
+        let body = match &*block.kind()? {
             "text" => {
                 let text = block.text()?;
                 let reply = session.reply_of(entry_idx).map(|reply| &session.replies()[reply]);
@@ -216,8 +237,8 @@ impl<'f> TranscriptWriter<'f> {
             "thinking" => ItemBody::Thinking(block.thinking().unwrap_or_default().into_owned()),
             "redacted_thinking" => ItemBody::Thinking(String::new()),
             "tool_use" => {
-                let call = session.tool_call_on(entry_idx, &block.id()?)?;
-                ItemBody::Call(Box::new(self.call(call, block)))
+                let call = session.call_place_on(entry_idx, &block.id()?)?;
+                return Some(BlockContent::Call { call, block });
             }
             "fallback" => {
                 let model = |json: Option<Json<'_>>| {
@@ -250,7 +271,8 @@ impl<'f> TranscriptWriter<'f> {
                 let more = if start.len() < raw.len() { " …" } else { "" };
                 ItemBody::Event { label: kind.to_owned(), text: format!("{start}{more}") }
             }
-        })
+        };
+        Some(BlockContent::Body(body))
     }
 
     pub(crate) fn agent(&self, idx: usize) -> AgentView {
@@ -338,7 +360,7 @@ impl<'f> TranscriptWriter<'f> {
 }
 
 /// Returns the reason why a reply was cut off, if it was.
-pub(crate) fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
+fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
     let why = match &*entry.message()?.stop_reason()? {
         "max_tokens" => "output limit reached",
         "model_context_window_exceeded" => "context window full",

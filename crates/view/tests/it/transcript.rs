@@ -2,7 +2,10 @@
 
 use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
-use threadline_view::{DetailLevel, ItemBody, Transcript, TranscriptFilter, outline, transcript};
+use threadline_view::{
+    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptFilter, layout, outline,
+    transcript,
+};
 
 fn of(notation: &str) -> Transcript {
     transcript(&SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
@@ -347,4 +350,19 @@ r1 <- a1  result t1 "<tool_use_error>File not read.</tool_use_error>\n\n<system-
         _ => None,
     });
     assert_eq!(call.unwrap().result, "File not read.\n\n<system-reminder>now</system-reminder>");
+}
+
+#[test]
+fn layouts_count_the_same_as_outlines() {
+    // The last block of the reply is not shown, so its text was truncated.
+    let truncated = r#"
+u1        user   "go"
+raw {"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","message":{"id":"m1","role":"assistant","model":"x","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}},{"type":"text","text":"It is"},{}]}}
+"#;
+    for notation in [ALL, truncated] {
+        let family = SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new());
+        let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None);
+        let lines: Vec<_> = layout.turns.into_iter().map(|turn| turn.line).collect();
+        assert_eq!(lines, outline(&transcript(&family, &|_| None).turns));
+    }
 }
