@@ -85,7 +85,7 @@ pub fn layout(
 ) -> Layout {
     let session = telling.family.session(agent);
     let met = RefCell::default();
-    let teller = TranscriptWriter { builder: telling, agent, depth: 0, visited: &met };
+    let teller = TranscriptWriter::new(telling, agent, &met);
     let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
     let mut layout = Layout { facts: session_facts(session), ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
@@ -115,7 +115,7 @@ pub fn layout_turns(
     wanted: &mut dyn FnMut(&Turn) -> bool,
 ) -> Layout {
     let met = RefCell::default();
-    let teller = TranscriptWriter { builder: telling, agent: None, depth: 0, visited: &met };
+    let teller = TranscriptWriter::new(telling, None, &met);
     let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
     let mut layout = Layout::default();
     let mut thread = telling.family.main.thread();
@@ -406,12 +406,7 @@ impl Layout {
 pub fn items(telling: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
     let met = RefCell::default();
     let spending = telling.spending;
-    let teller = TranscriptWriter {
-        builder: TranscriptBuilder { spending: None, ..telling },
-        agent: None,
-        depth: 0,
-        visited: &met,
-    };
+    let teller = TranscriptWriter::new(TranscriptBuilder { spending: None, ..telling }, None, &met);
     let entries = telling.family.main.entries();
     let on = |line: u64| {
         let first = entries.partition_point(|entry| entry.at().line_no < line);

@@ -28,6 +28,7 @@ mod shell;
 mod spending;
 mod transcript;
 mod transcript_builder;
+mod transcript_parts;
 mod transcript_writer;
 mod usage_board;
 mod visible;
@@ -56,6 +57,7 @@ pub use transcript::{
     AgentView, AttachedFile, BranchView, CallView, ItemBody, Transcript, TranscriptItem, TurnTiming,
     TurnTokens, TurnView, anchor, anchor_line,
 };
-pub use transcript_builder::{OutputReader, TranscriptBuilder, TranscriptPart, findings, transcript};
+pub use transcript_builder::{OutputReader, TranscriptBuilder, findings, transcript};
+pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
 pub use usage_board::{DayUsage, UsageBoard};
 pub use visible::{is_hidden, visible};

@@ -1,16 +1,16 @@
-//! Builds transcripts: a whole conversation at once, turn by turn, or part by part.
+//! Builds transcripts: as a whole, part by part, or only the turns.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::ops::ControlFlow;
+use std::cell::RefCell;
 
-use threadline_entry::{Finding, Severity, key};
-use threadline_session::{Branch, InputKind, Session, SessionFamily, Thread, editor_context};
+use threadline_entry::{Finding, Severity};
+use threadline_session::{InputKind, Session, SessionFamily, editor_context};
 
 use crate::card::tag_text;
 use crate::outline::text_title;
 use crate::spending::Spending;
-use crate::transcript::{BranchView, Transcript, TranscriptItem, TurnView, anchor};
+use crate::transcript::Transcript;
+use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
 use crate::transcript_writer::{TranscriptWriter, strip_tags};
 
 /// Reads output that Claude Code saved to a separate file, given the path in the log.
@@ -34,37 +34,6 @@ pub fn transcript(family: &SessionFamily, kept: OutputReader<'_>) -> Transcript 
     TranscriptBuilder { family, read_output: kept, spending: None }.transcript()
 }
 
-/// A part of a conversation, as [`TranscriptBuilder::each_part`] emits it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TranscriptPart {
-    /// Consecutive items of the turn that is emitted next.
-    Items(Vec<TranscriptItem>),
-    /// The turn that contains the preceding items; its own `items` are empty.
-    Turn(Box<TurnView>),
-}
-
-/// Collects the items of a turn until the turn itself arrives.
-#[derive(Default)]
-pub(crate) struct TurnCollector(Vec<TranscriptItem>);
-
-impl TurnCollector {
-    /// Adds the next part. Returns the completed turn, with its items, when `part` ends one.
-    pub(crate) fn add(&mut self, part: TranscriptPart) -> Option<TurnView> {
-        match part {
-            TranscriptPart::Items(items) => {
-                self.0.extend(items);
-                None
-            }
-            TranscriptPart::Turn(turn) => {
-                // Most branches are short, and a log may have very many of them.
-                let mut items = std::mem::take(&mut self.0);
-                items.shrink_to_fit();
-                Some(TurnView { items, ..*turn })
-            }
-        }
-    }
-}
-
 impl<'a> TranscriptBuilder<'a> {
     /// Creates a builder that reads no files and reports no cost.
     pub fn new(family: &'a SessionFamily) -> Self {
@@ -73,98 +42,41 @@ impl<'a> TranscriptBuilder<'a> {
 
     /// Returns the transcript of the session, with each sub-agent nested in the call that started it.
     pub fn transcript(self) -> Transcript {
-        let (mut turns, mut gathered) = (Vec::new(), TurnCollector::default());
-        let told = self.each_part(&mut |part| turns.extend(gathered.add(part)));
-        Transcript { turns, ..told }
+        self.parts().collect()
     }
 
-    /// Returns the facts about the session and its total cost, without any turns.
-    pub fn header(self) -> Transcript {
-        let session = &self.family.main;
-        Transcript {
-            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
-            ..session_facts(session)
-        }
+    /// Builds the transcript part by part.
+    pub fn parts(self) -> TranscriptParts<'a> {
+        TranscriptParts::new(self, None)
     }
 
-    /// Emits a conversation part by part, so that a large one is not in memory twice and the first parts
-    /// can be rendered while the rest are built.
-    ///
-    /// Returns the transcript without its turns.
-    pub fn each_part(self, sink: &mut dyn FnMut(TranscriptPart)) -> Transcript {
-        let told = self.each_wanted_part(&|_, _| true, &mut |_, part| {
-            sink(part);
-            ControlFlow::Continue(())
-        });
-        Transcript { findings: findings(&self.family.main), ..told }
+    /// Builds the turns that `wanted` accepts, after the header and before the findings. Branches and
+    /// unattached sub-agents are left out.
+    pub fn parts_of_turns(self, wanted: TurnPredicate<'a>) -> TranscriptParts<'a> {
+        TranscriptParts::new(self, Some(wanted))
+    }
+
+    /// Builds the turns that `wanted` accepts, and nothing else.
+    pub fn turns(self, wanted: TurnPredicate<'a>) -> TurnViews<'a> {
+        TurnViews::new(self, wanted)
     }
 
     /// Returns the number of the turn that contains a line of the log, or `None` if the line is not part of
     /// the active conversation.
     pub fn turn_of_line(self, line_no: u64) -> Option<usize> {
         let session = &self.family.main;
-        let met = RefCell::default();
-        let teller = TranscriptWriter { builder: self, agent: None, depth: 0, visited: &met };
+        let visited = RefCell::default();
         let is_there = |&idx: &usize| session.entries()[idx].at().line_no == line_no;
-        let turns = session.turns_of(&teller.thread());
-        turns.iter().find(|turn| turn.entries.iter().any(&is_there)).map(|turn| turn.number)
+        let turns = session.turns_of(&TranscriptWriter::new(self, None, &visited).thread());
+        turns.iter().find(|turn| turn.entries.iter().any(is_there)).map(|turn| turn.number)
     }
 
-    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns, until `sink`
-    /// breaks.
-    ///
-    /// After a break, branches and unattached sub-agents are not built either. The findings, which take the
-    /// longest to compute, are left empty: call [`findings`].
-    pub fn each_wanted_turn(
-        self,
-        wanted: &dyn Fn(usize, usize) -> bool,
-        sink: &mut dyn FnMut(&Transcript, TurnView) -> ControlFlow<()>,
-    ) -> Transcript {
-        let mut gathered = TurnCollector::default();
-        self.each_wanted_part(wanted, &mut |told, part| match gathered.add(part) {
-            Some(turn) => sink(told, turn),
-            None => ControlFlow::Continue(()),
-        })
-    }
-
-    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns. Builds nothing
-    /// else.
-    pub fn each_turn(self, wanted: &dyn Fn(usize, usize) -> bool, sink: &mut dyn FnMut(TurnView)) {
-        let met = RefCell::default();
-        let teller = TranscriptWriter { builder: self, agent: None, depth: 0, visited: &met };
-        let turns = self.family.main.turns_of(&teller.thread());
-        let mut gathered = TurnCollector::default();
-        teller.each_part_of(&turns, wanted, &mut |part| gathered.add(part).into_iter().for_each(&mut *sink));
-    }
-
-    fn each_wanted_part(
-        self,
-        wanted: &dyn Fn(usize, usize) -> bool,
-        sink: &mut dyn FnMut(&Transcript, TranscriptPart) -> ControlFlow<()>,
-    ) -> Transcript {
-        let session = &self.family.main;
-        let met = RefCell::default();
-        let teller = TranscriptWriter { builder: self, agent: None, depth: 0, visited: &met };
-        let thread = teller.thread();
-        let turns = session.turns_of(&thread);
-        let branches = session.branches_outside(&thread);
-        let mut told = self.header();
-        (told.n_turns, told.n_branches) = (turns.len(), branches.len());
-        let mut spans = turns.iter().filter_map(|turn| turn.span(session));
-        told.span = spans.next().map(|(start, end)| (start, spans.next_back().map_or(end, |(_, end)| end)));
-        let ended = Cell::new(false);
-        let wanted = |number: usize, count: usize| !ended.get() && wanted(number, count);
-        teller.each_part_of(&turns, &wanted, &mut |part| ended.set(sink(&told, part).is_break()));
-        if ended.get() {
-            return told;
+    /// Returns the facts about the session and its total cost, without any turns.
+    pub(crate) fn session_facts(self) -> Transcript {
+        Transcript {
+            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+            ..session_facts(&self.family.main)
         }
-        let branch = |branch: Branch| BranchView {
-            fork: branch.fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
-            turns: teller.turns_of(&Thread { leaf: branch.entries.last().copied(), entries: branch.entries }),
-        };
-        told.branches = branches.into_iter().map(branch).collect();
-        told.agents = teller.unattached_agents(&|agent| teller.agent(agent));
-        told
     }
 }
 

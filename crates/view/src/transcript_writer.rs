@@ -58,6 +58,15 @@ pub(crate) struct TranscriptWriter<'f> {
 }
 
 impl<'f> TranscriptWriter<'f> {
+    /// Creates a writer for the session or for one of its sub-agents.
+    pub(crate) fn new(
+        builder: TranscriptBuilder<'f>,
+        agent: Option<usize>,
+        visited: &'f RefCell<FxHashSet<usize>>,
+    ) -> Self {
+        Self { builder, agent, depth: 0, visited }
+    }
+
     /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn without_agents(
         telling: TranscriptBuilder<'f>,

@@ -11,7 +11,7 @@ use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, 
 use threadline_store::SessionFile;
 use threadline_view::{DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, markdown, wire};
 
-use self::page_renderer::PageRenderer;
+use self::page_renderer::{PageRenderer, split_turns};
 use super::show::LevelChoice;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -175,24 +175,26 @@ fn write_html(
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let (family, spending) = (&loaded.family, loaded.spending.as_ref());
     let kept = |path: &str| threadline_app::kept_output(file, path);
-    let telling = TranscriptBuilder { family, read_output: &kept, spending };
-    let page = PageBuilder::new(&options, telling.header().cwd.as_deref(), raw, spool());
-    let drawing = PageRenderer::new(page, &filter);
-    let mut told = rayon::in_place_scope(|scope| {
+    let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts();
+    // The header is the first part.
+    let mut transcript: Transcript = parts.by_ref().take(1).collect();
+    let page = PageBuilder::new(&options, transcript.cwd.as_deref(), raw, spool());
+    let renderer = PageRenderer::new(page, &filter);
+    rayon::in_place_scope(|scope| {
         // The findings are needed last; this computes and caches them meanwhile.
         scope.spawn(|_| drop(family.main.faults()));
-        telling.each_part(&mut |part| {
-            drawing.push(part);
-            scope.spawn(|_| drawing.render());
-        })
+        split_turns(parts, &mut transcript, |piece| {
+            renderer.push(piece);
+            scope.spawn(|_| renderer.render());
+        });
     });
-    filter.apply(&mut told);
-    drawing.finish().finish(&told, out)?;
+    filter.apply(&mut transcript);
+    renderer.finish().finish(&transcript, out)?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);
     }
-    Ok((told, outcome))
+    Ok((transcript, outcome))
 }
 
 /// Adds the lines of the log to the page while they are read.

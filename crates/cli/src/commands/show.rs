@@ -2,7 +2,6 @@ mod follow;
 
 use std::collections::HashSet;
 use std::io;
-use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use threadline_app::LoadedSession;
@@ -10,8 +9,8 @@ use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, TurnView, anchor_line, changes, findings,
-    outline, patch, wire,
+    DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptPart, TranscriptParts,
+    TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -104,15 +103,15 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     }
     let loaded = cx.app.load(&file)?;
     let kept = |path: &str| threadline_app::kept_output(&file, path);
-    let telling =
+    let builder =
         TranscriptBuilder { family: &loaded.family, read_output: &kept, spending: loaded.spending.as_ref() };
     let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
     let shown = if args.outline && !cx.json && anchor.is_none() {
-        show_outline(cx, args, telling)
+        show_outline(cx, args, builder)
     } else if whole {
-        show_whole(cx, args, telling, anchor.as_deref())
+        show_whole(cx, args, builder, anchor.as_deref())
     } else {
-        show_told(cx, args, telling)
+        show_by_turn(cx, args, builder)
     };
     let shown = shown.map(|outcome| cx.warn_unread(&loaded.unread, outcome));
     // Freeing a large session takes longer than the rest of the program.
@@ -120,45 +119,48 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     shown
 }
 
+/// Returns the parts of a transcript to show: all, or those of the turns of `--turns`.
+fn parts<'a>(
+    args: &ShowArgs,
+    builder: TranscriptBuilder<'a>,
+    wanted: TurnPredicate<'a>,
+) -> TranscriptParts<'a> {
+    if args.turns.is_some() { builder.parts_of_turns(wanted) } else { builder.parts() }
+}
+
 /// Writes the conversation turn by turn while it is built, so that the first screen appears at once.
-fn show_told(
+fn show_by_turn(
     cx: &Context,
     args: &ShowArgs,
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
     let (filter, style) = (filter(args), style(args));
-    let mut telegraph = TranscriptRenderer::new(cx.ui.page(), &style);
+    let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style);
     let mut answer = cx.ui.paged_output();
-    let mut result = Ok(());
     let mut written = 0;
     let mut write = |text: TermText, answer: &mut OutputStream| -> io::Result<()> {
         answer.text(&text)?;
-        // Flush the first screens at once, and the rest in larger pieces.
+        // The first screens are flushed at once; the rest is written in larger pieces.
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
-    let mut begun = false;
-    let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
-    let mut told = telling.each_wanted_turn(&wanted, &mut |told, mut turn| {
-        if !std::mem::replace(&mut begun, true) {
-            result = write(telegraph.header(told), &mut answer);
+    let mut rest = Transcript::default();
+    for part in parts(args, builder, &|number, count| args.is_wanted(number, count)) {
+        match part {
+            TranscriptPart::Header(header) => {
+                write(renderer.header(&header), &mut answer)?;
+                rest = *header;
+            }
+            TranscriptPart::Turn(mut turn) => {
+                if filter.keep_turn(&mut turn) {
+                    write(renderer.turn(&turn), &mut answer)?;
+                }
+            }
+            part => rest.add(part),
         }
-        if result.is_ok() && filter.keep_turn(&mut turn) {
-            result = write(telegraph.turn(&turn), &mut answer);
-        }
-        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    result?;
-    told.findings = findings(&telling.family.main);
-    filter.apply(&mut told);
-    if args.turns.is_some() {
-        told.branches.clear();
-        told.agents.clear();
     }
-    if !begun {
-        write(telegraph.header(&told), &mut answer)?;
-    }
-    telegraph.footer(&told, |text| write(text, &mut answer))?;
+    filter.apply(&mut rest);
+    renderer.footer(&rest, |text| write(text, &mut answer))?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }
@@ -167,37 +169,34 @@ fn show_told(
 fn show_outline(
     cx: &Context,
     args: &ShowArgs,
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args);
     let mut lines = Vec::new();
-    let wanted = |number: usize, count: usize| args.turns.is_none_or(|range| range.contains(number, count));
-    telling.each_turn(&wanted, &mut |mut turn| {
+    for mut turn in builder.turns(&|number, count| args.is_wanted(number, count)) {
         if filter.keep_turn(&mut turn) {
             lines.extend(outline(&[turn]));
         }
-    });
+    }
     let mut answer = cx.ui.paged_output();
     answer.text(&render_outline(&lines, cx.ui.page()))?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }
 
-/// Output up to this many bytes is flushed after every turn.
+/// Output up to this many bytes is flushed after each turn.
 const FIRST_SCREENS: usize = 1 << 16;
 
-/// Writes the forms that need the whole transcript: JSON, a single item, and the lines of the log.
+/// Writes the formats that need the whole transcript.
 fn show_whole(
     cx: &Context,
     args: &ShowArgs,
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
     anchor: Option<&str>,
 ) -> Result<CommandOutcome, CommandError> {
     let transcript = match anchor {
-        Some(anchor) => transcript_of(args, telling, anchor)?,
-        None => transcript(args, telling, &|number, count| {
-            args.turns.is_none_or(|range| range.contains(number, count))
-        }),
+        Some(anchor) => transcript_of(args, builder, anchor)?,
+        None => transcript(args, builder, &|number, count| args.is_wanted(number, count)),
     };
     if cx.json {
         let mut answer = cx.ui.output();
@@ -216,7 +215,7 @@ fn show_whole(
         render_outline(&outline(&transcript.turns), cx.ui.page())
     } else if matches!(args.level, LevelChoice::Raw) {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
-        raw(telling.family, (some || !args.tool.is_empty()).then_some(&transcript))
+        raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript))
     } else {
         render_transcript(&transcript, cx.ui.page(), &style(args))
     };
@@ -225,50 +224,40 @@ fn show_whole(
     Ok(CommandOutcome::Done)
 }
 
-/// Returns the transcript with the selected turns, filtered.
-fn transcript(
-    args: &ShowArgs,
-    telling: TranscriptBuilder<'_>,
-    wanted: &dyn Fn(usize, usize) -> bool,
-) -> Transcript {
-    let mut turns = Vec::new();
-    let told = telling.each_wanted_turn(wanted, &mut |_, turn| {
-        turns.push(turn);
-        ControlFlow::Continue(())
-    });
-    let mut transcript = Transcript { turns, ..told };
+/// Returns the filtered transcript. No format of [`show_whole`] includes the findings.
+fn transcript<'a>(args: &ShowArgs, builder: TranscriptBuilder<'a>, wanted: TurnPredicate<'a>) -> Transcript {
+    let mut transcript: Transcript = parts(args, builder, wanted).without_findings().collect();
     filter(args).apply(&mut transcript);
-    if args.turns.is_some() {
-        transcript.branches.clear();
-        transcript.agents.clear();
-    }
     transcript
 }
 
-/// Returns the transcript of the turn that contains the item with this anchor.
+/// Returns the transcript with only the turn that contains the item with this anchor.
 fn transcript_of(
     args: &ShowArgs,
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
     anchor: &str,
 ) -> Result<Transcript, CommandError> {
     let line = anchor_line(anchor);
-    // If it is in the conversation, only its turn is built.
-    if let Some(number) = line.and_then(|line| telling.turn_of_line(line)) {
-        let mut turns = Vec::new();
-        let told = telling.each_wanted_turn(&|other, _| other == number, &mut |_, turn| {
-            turns.push(turn);
-            ControlFlow::Break(())
-        });
-        let mut found = Transcript { turns, ..told };
+    // The item is usually part of the conversation; then no other turn is built.
+    if let Some(number) = line.and_then(|line| builder.turn_of_line(line)) {
+        let mut found: Transcript =
+            builder.parts_of_turns(&|other, _| other == number).without_findings().collect();
         filter(args).apply(&mut found);
         if !found.turns.is_empty() {
             return Ok(found);
         }
     }
-    let mut transcript = transcript(args, telling, &|_, _| true);
-    let last_line = telling.family.main.entries().last().map_or(0, |entry| entry.at().line_no);
+    let mut transcript = transcript(args, builder, &|_, _| true);
+    let last_line = builder.family.main.entries().last().map_or(0, |entry| entry.at().line_no);
     keep_turn_of(&mut transcript, anchor, line.filter(|line| (1..=last_line).contains(line)))?;
     Ok(transcript)
+}
+
+impl ShowArgs {
+    /// Returns whether a turn is in the range of `--turns`, given its number and the number of turns.
+    fn is_wanted(&self, number: usize, count: usize) -> bool {
+        self.turns.is_none_or(|range| range.contains(number, count))
+    }
 }
 
 fn filter(args: &ShowArgs) -> TranscriptFilter {

@@ -7,61 +7,41 @@ use threadline_usage::UsageTotals;
 use super::TranscriptWriter;
 use crate::card::asks_person;
 use crate::transcript::{ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView, anchor};
-use crate::transcript_builder::{TranscriptPart, TurnCollector};
-
-/// The number of items after which a part is emitted.
-const ITEMS_PER_PART: usize = 32;
+use crate::transcript_parts::TurnCursor;
 
 impl TranscriptWriter<'_> {
+    /// Builds all turns of a conversation.
     pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
-        let (mut turns, mut gathered) = (Vec::new(), TurnCollector::default());
-        let found = self.session().turns_of(thread);
-        self.each_part_of(&found, &|_, _| true, &mut |part| turns.extend(gathered.add(part)));
+        let mut cursor = TurnCursor::new(self.session().turns_of(thread), None);
+        let mut turns: Vec<TurnView> = std::iter::from_fn(|| cursor.next_turn(self)).collect();
         turns.shrink_to_fit();
         turns
     }
 
-    /// Emits the turns that `wanted` accepts, given a turn's number and the number of turns.
-    pub(crate) fn each_part_of(
-        &self,
-        turns: &[Turn],
-        wanted: &dyn Fn(usize, usize) -> bool,
-        sink: &mut dyn FnMut(TranscriptPart),
-    ) {
+    /// Returns a turn without its items and without the cost of its sub-agents, given the end of the previous
+    /// turn.
+    pub(crate) fn new_turn(&self, turn: &Turn, previous_end: Option<Millis>) -> TurnView {
         let session = self.session();
-        let mut before = None;
-        for turn in turns {
-            if wanted(turn.number, turns.len()) {
-                let told = self.turn(turn, before, sink);
-                sink(TranscriptPart::Turn(Box::new(told)));
-            }
-            before = turn.span(session).map(|(_, end)| end);
-        }
+        self.turn_header(turn, previous_end, &|reply| reply.usage(session).map(TurnTokens::of))
     }
 
-    fn turn(&self, turn: &Turn, before: Option<Millis>, sink: &mut dyn FnMut(TranscriptPart)) -> TurnView {
-        let session = self.session();
-        let used = |reply: &Reply| reply.usage(session).map(TurnTokens::of);
-        let mut told = self.turn_header(turn, before, &used);
-        let mut items = Vec::new();
-        for &idx in &turn.entries {
-            let mut more = self.items(idx);
-            if turn.number == 1 && turn.prompt.is_some_and(|prompt| idx < prompt) {
-                more.iter_mut().for_each(demote_early_command);
-            }
-            for item in &more {
-                if let ItemBody::Call(call) = &item.body {
-                    call.agents.iter().for_each(|agent| told.spent_by_agents += &agent.spent);
-                }
-            }
-            items.extend(more);
-            if items.len() >= ITEMS_PER_PART {
-                sink(TranscriptPart::Items(std::mem::take(&mut items)));
+    /// Builds the items of one line of a turn, and adds the cost of the sub-agents that it started.
+    pub(crate) fn turn_items(
+        &self,
+        turn: &Turn,
+        entry_idx: usize,
+        spent_by_agents: &mut UsageTotals,
+    ) -> Vec<TranscriptItem> {
+        let mut items = self.items(entry_idx);
+        if turn.number == 1 && turn.prompt.is_some_and(|prompt| entry_idx < prompt) {
+            items.iter_mut().for_each(demote_early_command);
+        }
+        for item in &items {
+            if let ItemBody::Call(call) = &item.body {
+                call.agents.iter().for_each(|agent| *spent_by_agents += &agent.spent);
             }
         }
-        sink(TranscriptPart::Items(items));
-        told.spent += &told.spent_by_agents;
-        told
+        items
     }
 
     /// Returns a turn without its items and without the cost of its sub-agents. `used` returns the tokens

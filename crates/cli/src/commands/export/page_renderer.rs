@@ -5,19 +5,57 @@ use std::sync::Mutex;
 
 use threadline_app::sync::{into_inner, lock};
 use threadline_html::PageBuilder;
-use threadline_view::{TranscriptFilter, TranscriptPart};
+use threadline_view::{
+    Transcript, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
+};
 
-/// Maximum number of queued parts. If there are more, the producing thread renders them itself.
-const MAX_QUEUED_PARTS: usize = 8;
+/// Maximum number of queued pieces. If there are more, the producing thread renders them itself.
+const MAX_QUEUED_PIECES: usize = 8;
+
+/// The number of items after which a piece ends.
+const ITEMS_PER_PIECE: usize = 32;
+
+/// A piece of the conversation. A turn may be large, so it is rendered in several pieces.
+pub(super) enum PagePiece {
+    /// Consecutive items of a turn.
+    Items(Vec<TranscriptItem>),
+    /// The end of that turn.
+    EndOfTurn(Box<TurnView>),
+}
+
+/// Splits the turns of a transcript into pieces while they are built. Adds the other parts to `rest`.
+pub(super) fn split_turns(
+    mut parts: TranscriptParts<'_>,
+    rest: &mut Transcript,
+    mut sink: impl FnMut(PagePiece),
+) {
+    let mut items = Vec::new();
+    loop {
+        while let Some(more) = parts.next_items() {
+            items.extend(more);
+            if items.len() >= ITEMS_PER_PIECE {
+                sink(PagePiece::Items(std::mem::take(&mut items)));
+            }
+        }
+        match parts.next() {
+            Some(TranscriptPart::Turn(turn)) => {
+                sink(PagePiece::Items(std::mem::take(&mut items)));
+                sink(PagePiece::EndOfTurn(turn));
+            }
+            Some(part) => rest.add(part),
+            None => return,
+        }
+    }
+}
 
 /// A page that any idle thread renders while its transcript is being built.
 pub(super) struct PageRenderer<'a> {
     filter: &'a TranscriptFilter,
     page: Mutex<PageBuilder<'a>>,
-    queue: Mutex<VecDeque<TranscriptPart>>,
-    /// Rendered parts, which the producing thread drops: memory is freed fastest on the thread that allocated
+    queue: Mutex<VecDeque<PagePiece>>,
+    /// Rendered pieces, which the producing thread drops: memory is freed fastest on the thread that allocated
     /// it.
-    rendered: Mutex<Vec<TranscriptPart>>,
+    rendered: Mutex<Vec<PagePiece>>,
 }
 
 impl<'a> PageRenderer<'a> {
@@ -26,19 +64,19 @@ impl<'a> PageRenderer<'a> {
         Self { filter, page: Mutex::new(page), queue: Mutex::default(), rendered: Mutex::default() }
     }
 
-    /// Queues the next part.
-    pub(super) fn push(&self, part: TranscriptPart) {
+    /// Queues the next piece.
+    pub(super) fn push(&self, piece: PagePiece) {
         drop(std::mem::take(&mut *lock(&self.rendered)));
-        let mut told = lock(&self.queue);
-        told.push_back(part);
-        let n_told = told.len();
-        drop(told);
-        if n_told > MAX_QUEUED_PARTS {
+        let mut queue = lock(&self.queue);
+        queue.push_back(piece);
+        let n_queued = queue.len();
+        drop(queue);
+        if n_queued > MAX_QUEUED_PIECES {
             self.render_queued(&mut lock(&self.page));
         }
     }
 
-    /// Renders the queued parts, unless another thread is doing so.
+    /// Renders the queued pieces, unless another thread is doing so.
     pub(super) fn render(&self) {
         if let Ok(mut page) = self.page.try_lock() {
             self.render_queued(&mut page);
@@ -47,19 +85,19 @@ impl<'a> PageRenderer<'a> {
 
     fn render_queued(&self, page: &mut PageBuilder<'_>) {
         loop {
-            let Some(mut part) = lock(&self.queue).pop_front() else { return };
-            match &mut part {
-                TranscriptPart::Items(items) => {
+            let Some(mut piece) = lock(&self.queue).pop_front() else { return };
+            match &mut piece {
+                PagePiece::Items(items) => {
                     self.filter.keep_items(items);
                     page.items(items);
                 }
-                TranscriptPart::Turn(turn) => page.end_turn(turn),
+                PagePiece::EndOfTurn(turn) => page.end_turn(turn),
             }
-            lock(&self.rendered).push(part);
+            lock(&self.rendered).push(piece);
         }
     }
 
-    /// Renders the remaining parts and returns the page.
+    /// Renders the remaining pieces and returns the page.
     pub(super) fn finish(self) -> PageBuilder<'a> {
         self.render_queued(&mut lock(&self.page));
         into_inner(self.page)

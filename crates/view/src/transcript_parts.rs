@@ -1,0 +1,236 @@
+//! The parts of a transcript, built one at a time.
+
+use std::cell::RefCell;
+use std::vec;
+
+use rustc_hash::FxHashSet;
+use threadline_entry::Finding;
+use threadline_session::{Branch, Session, Thread, Turn};
+
+use crate::transcript::{AgentView, BranchView, Transcript, TranscriptItem, TurnView, anchor};
+use crate::transcript_builder::{TranscriptBuilder, findings};
+use crate::transcript_writer::TranscriptWriter;
+
+/// A part of a transcript. Each part is complete; [`TranscriptParts`] yields them in the order of the variants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TranscriptPart {
+    /// The facts about the session, its total cost, and the numbers of its turns and branches.
+    Header(Box<Transcript>),
+    /// The next turn of the conversation.
+    Turn(Box<TurnView>),
+    /// The next abandoned branch.
+    Branch(BranchView),
+    /// The next sub-agent that was not started by a call of the conversation or of a branch.
+    Agent(Box<AgentView>),
+    /// The problems of the log.
+    Findings(Vec<Finding>),
+}
+
+impl Transcript {
+    /// Adds a part.
+    pub fn add(&mut self, part: TranscriptPart) {
+        match part {
+            TranscriptPart::Header(header) => *self = *header,
+            TranscriptPart::Turn(turn) => self.turns.push(*turn),
+            TranscriptPart::Branch(branch) => self.branches.push(branch),
+            TranscriptPart::Agent(agent) => self.agents.push(*agent),
+            TranscriptPart::Findings(findings) => self.findings = findings,
+        }
+    }
+}
+
+impl FromIterator<TranscriptPart> for Transcript {
+    fn from_iter<I: IntoIterator<Item = TranscriptPart>>(parts: I) -> Self {
+        let mut transcript = Self::default();
+        parts.into_iter().for_each(|part| transcript.add(part));
+        transcript
+    }
+}
+
+/// Selects turns, given the number of a turn and the number of turns.
+pub type TurnPredicate<'a> = &'a dyn Fn(usize, usize) -> bool;
+
+/// Builds a transcript part by part, so that a large one is never in memory as a whole, and its first parts
+/// can be rendered before the rest is built.
+///
+/// Collect the parts for a whole [`Transcript`].
+pub struct TranscriptParts<'a> {
+    /// The header, until it is yielded.
+    header: Option<Box<Transcript>>,
+    turns: TurnViews<'a>,
+    branches: vec::IntoIter<Branch>,
+    /// The unattached sub-agents. `None` until everything before them is built, which shows which they are.
+    agents: Option<vec::IntoIter<AgentView>>,
+    wants_findings: bool,
+}
+
+impl<'a> TranscriptParts<'a> {
+    pub(crate) fn new(builder: TranscriptBuilder<'a>, wanted: Option<TurnPredicate<'a>>) -> Self {
+        let session = &builder.family.main;
+        let visited = RefCell::default();
+        let thread = TranscriptWriter::new(builder, None, &visited).thread();
+        let turns = session.turns_of(&thread);
+        let branches = session.branches_outside(&thread);
+        let mut spans = turns.iter().filter_map(|turn| turn.span(session));
+        let span = spans.next().map(|(start, end)| (start, spans.next_back().map_or(end, |(_, end)| end)));
+        let header =
+            Transcript { span, n_turns: turns.len(), n_branches: branches.len(), ..builder.session_facts() };
+        let is_whole = wanted.is_none();
+        Self {
+            header: Some(Box::new(header)),
+            turns: TurnViews { builder, visited, cursor: TurnCursor::new(turns, wanted) },
+            branches: if is_whole { branches } else { Vec::new() }.into_iter(),
+            agents: (!is_whole).then(|| Vec::new().into_iter()),
+            wants_findings: true,
+        }
+    }
+
+    /// Leaves out the findings, which take the longest to compute.
+    #[must_use]
+    pub fn without_findings(self) -> Self {
+        Self { wants_findings: false, ..self }
+    }
+
+    /// Returns the items of the next line of a turn before the turn is complete. They are then missing in the
+    /// turn itself. `None` if the next part is not a turn, or all items of the turn were returned.
+    ///
+    /// This allows to render a very large turn while it is built.
+    pub fn next_items(&mut self) -> Option<Vec<TranscriptItem>> {
+        if self.header.is_some() {
+            return None;
+        }
+        let TurnViews { builder, visited, cursor } = &mut self.turns;
+        cursor.next_items(&TranscriptWriter::new(*builder, None, visited))
+    }
+
+    fn next_branch(&mut self) -> Option<BranchView> {
+        let TurnViews { builder, visited, .. } = &self.turns;
+        let Branch { fork, entries } = self.branches.next()?;
+        let session = &builder.family.main;
+        let writer = TranscriptWriter::new(*builder, None, visited);
+        Some(BranchView {
+            fork: fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
+            turns: writer.turns_of(&Thread { leaf: entries.last().copied(), entries }),
+        })
+    }
+
+    fn next_agent(&mut self) -> Option<AgentView> {
+        let TurnViews { builder, visited, .. } = &self.turns;
+        let agents = self.agents.get_or_insert_with(|| {
+            let writer = TranscriptWriter::new(*builder, None, visited);
+            writer.unattached_agents(&|agent| writer.agent(agent)).into_iter()
+        });
+        agents.next()
+    }
+}
+
+impl Iterator for TranscriptParts<'_> {
+    type Item = TranscriptPart;
+
+    fn next(&mut self) -> Option<TranscriptPart> {
+        if let Some(header) = self.header.take() {
+            return Some(TranscriptPart::Header(header));
+        }
+        if let Some(turn) = self.turns.next() {
+            return Some(TranscriptPart::Turn(Box::new(turn)));
+        }
+        if let Some(branch) = self.next_branch() {
+            return Some(TranscriptPart::Branch(branch));
+        }
+        if let Some(agent) = self.next_agent() {
+            return Some(TranscriptPart::Agent(Box::new(agent)));
+        }
+        let wants_findings = std::mem::take(&mut self.wants_findings);
+        wants_findings.then(|| TranscriptPart::Findings(findings(&self.turns.builder.family.main)))
+    }
+}
+
+/// Builds the turns of a conversation one at a time, and nothing else.
+pub struct TurnViews<'a> {
+    builder: TranscriptBuilder<'a>,
+    /// The sub-agents that were built.
+    visited: RefCell<FxHashSet<usize>>,
+    cursor: TurnCursor<'a>,
+}
+
+impl<'a> TurnViews<'a> {
+    pub(crate) fn new(builder: TranscriptBuilder<'a>, wanted: TurnPredicate<'a>) -> Self {
+        let visited = RefCell::default();
+        let turns = builder.family.main.turns_of(&TranscriptWriter::new(builder, None, &visited).thread());
+        Self { builder, visited, cursor: TurnCursor::new(turns, Some(wanted)) }
+    }
+}
+
+impl Iterator for TurnViews<'_> {
+    type Item = TurnView;
+
+    fn next(&mut self) -> Option<TurnView> {
+        self.cursor.next_turn(&TranscriptWriter::new(self.builder, None, &self.visited))
+    }
+}
+
+/// A position in the turns of a conversation, up to which they are built.
+pub(crate) struct TurnCursor<'a> {
+    turns: Vec<Turn>,
+    wanted: Option<TurnPredicate<'a>>,
+    /// The index of the turn to open next.
+    next_turn: usize,
+    open: Option<OpenTurn>,
+}
+
+/// A turn under construction.
+struct OpenTurn {
+    /// Its index.
+    turn: usize,
+    /// The position in its entries of the next one to build.
+    next_entry: usize,
+    /// The turn as far as it is built.
+    view: TurnView,
+}
+
+impl<'a> TurnCursor<'a> {
+    /// Starts before the first of the turns that `wanted` accepts; without it, of all turns.
+    pub(crate) fn new(turns: Vec<Turn>, wanted: Option<TurnPredicate<'a>>) -> Self {
+        Self { turns, wanted, next_turn: 0, open: None }
+    }
+
+    /// Builds the rest of the open turn, or else the next turn.
+    pub(crate) fn next_turn(&mut self, writer: &TranscriptWriter<'_>) -> Option<TurnView> {
+        while let Some(items) = self.next_items(writer) {
+            if let Some(open) = &mut self.open {
+                open.view.items.extend(items);
+            }
+        }
+        let mut view = self.open.take()?.view;
+        view.spent += &view.spent_by_agents;
+        // Most turns of branches are short, and a log may have very many of them.
+        view.items.shrink_to_fit();
+        Some(view)
+    }
+
+    /// Builds the items of the next line of the open turn, or else of the next turn. `None` if the turn has no
+    /// more lines.
+    fn next_items(&mut self, writer: &TranscriptWriter<'_>) -> Option<Vec<TranscriptItem>> {
+        if self.open.is_none() {
+            self.open = self.open_turn(writer);
+        }
+        let OpenTurn { turn, next_entry, view } = self.open.as_mut()?;
+        let turn = &self.turns[*turn];
+        let entry_idx = *turn.entries.get(*next_entry)?;
+        *next_entry += 1;
+        Some(writer.turn_items(turn, entry_idx, &mut view.spent_by_agents))
+    }
+
+    fn open_turn(&mut self, writer: &TranscriptWriter<'_>) -> Option<OpenTurn> {
+        let session: &Session = writer.session();
+        let count = self.turns.len();
+        let is_wanted =
+            |&turn: &usize| self.wanted.is_none_or(|wanted| wanted(self.turns[turn].number, count));
+        let found = (self.next_turn..count).find(is_wanted);
+        self.next_turn = found.map_or(count, |turn| turn + 1);
+        let turn = found?;
+        let previous = turn.checked_sub(1).and_then(|previous| self.turns[previous].span(session));
+        let view = writer.new_turn(&self.turns[turn], previous.map(|(_, end)| end));
+        Some(OpenTurn { turn, next_entry: 0, view })
+    }
+}
