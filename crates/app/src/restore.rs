@@ -23,7 +23,7 @@ use crate::operations::NewReceipt;
 #[non_exhaustive]
 pub enum RestoreError {
     /// The session has no turn of this number.
-    #[error("there is no turn {number}; the session has {count}")]
+    #[error("no turn {number}: the session has {count} turns")]
     NoTurn {
         /// The number.
         number: i64,

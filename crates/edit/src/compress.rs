@@ -335,7 +335,7 @@ impl<'s> Compression<'s> {
         let fresh = PlanSeed { seed, now: 0 };
         let (boundary_id, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
         let before: u64 = self.segments.iter().map(|stretch| stretch.tokens).sum();
-        let why = "told in short";
+        let why = "summarised";
         let boundary = CompactBoundaryLine {
             uuid: &boundary_id,
             logical_parent_uuid: None,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use threadline_entry::{Finding, Severity};
+use threadline_entry::{Finding, Severity, key};
 use threadline_session::{InputKind, Session, SessionFamily, editor_context};
 
 use crate::card::tag_text;

@@ -253,7 +253,7 @@ impl Past {
                 past(PastContent::Bytes(text.into_bytes()), ContentSource::Edits, None, None)
             }
             FileContent::Unknown => {
-                let note = "the log does not hold its text";
+                let note = "the log does not contain its text";
                 past(PastContent::Unknown, ContentSource::Nothing, Some(note), None)
             }
             FileContent::Backup { name, edits } => {
@@ -263,12 +263,12 @@ impl Past {
                         past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name))
                     }
                     (None, FileText::Text(text)) => {
-                        let note = "its backup is gone; the text is that of the edits in the log, with plain line ends";
+                        let note = "its backup is missing; restored from the edits in the log, with plain line ends";
                         let content = PastContent::Bytes(text.into_bytes());
                         past(content, ContentSource::Edits, Some(note), Some(name))
                     }
                     (None, _) => {
-                        let note = "its backup is gone, and the log does not hold its text";
+                        let note = "its backup is missing, and the log does not contain its text";
                         past(PastContent::Unknown, ContentSource::Nothing, Some(note), Some(name))
                     }
                 }

@@ -94,7 +94,7 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
             left("operation", false),
             left("state", false),
             left("session", false),
-            left("what", true),
+            left("summary", true),
         ];
         let rows: Vec<Vec<String>> = listing
             .found
@@ -141,12 +141,12 @@ fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
         page.paint(TextLabel::Title, &title),
         page.paint(TextLabel::Dim, receipt.state.name())
     )?;
-    writeln!(answer, "  at       {}", receipt.made_at)?;
+    writeln!(answer, "  time     {}", receipt.made_at)?;
     writeln!(answer, "  session  {}", receipt.source)?;
     if receipt.target != receipt.source {
-        writeln!(answer, "  made     {}", receipt.target)?;
+        writeln!(answer, "  created  {}", receipt.target)?;
     }
-    writeln!(answer, "  what     {}", visible(&receipt.summary))?;
+    writeln!(answer, "  summary  {}", visible(&receipt.summary))?;
     let command: Vec<_> = receipt.command.iter().map(|word| shell_word(word)).collect();
     writeln!(answer, "  command  {}", command.join(" "))?;
     let actions = receipt.files.iter().map(|file| file.action);

@@ -64,14 +64,14 @@ fn turns_and_files_are_listed() {
     sub/b.txt  4 B        not there  edits
     ----- stderr -----
     --diff shows the changes, --apply writes 2 files, --to DIR --apply writes elsewhere
-    sub/b.txt: its backup is gone; the text is that of the edits in the log, with plain line ends
+    sub/b.txt: its backup is missing; restored from the edits in the log, with plain line ends
     changes made by 1 shell command cannot be restored
     ");
     assert_snapshot!(restore(&home, dir.path(), &["--at", "9"]), @r"
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: there is no turn 9; the session has 3
+    error: no turn 9: the session has 3 turns
     hint: `threadline restore SESSION` lists the turns that changed files
     ");
 }
@@ -155,7 +155,7 @@ fn unknown_content_is_reported() {
     );
     let run = at_home(&home, &["restore", "last", "--at", "1", "--to", "/nonexistent/out", "--apply"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.err.contains("its backup is gone, and the log does not hold its text"), "{run}");
+    assert!(run.err.contains("its backup is missing, and the log does not contain its text"), "{run}");
     let nothing = TestHome::new();
     nothing.session("s", r#"u1 user "hi""#);
     assert_eq!(at_home(&nothing, &["restore", "last"]).code, 1);

@@ -25,9 +25,9 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
         .filter_map(|(idx, block_idx, call)| Some((idx, session.block(idx, block_idx)?.input()?, call)))
         .collect();
     for (idx, input, call) in given {
-        shorten(draft, idx, input, origin, format!("what {} was given, shortened", call.name));
+        shorten(draft, idx, input, origin, format!("input of {} truncated", call.name));
     }
-    let why = |call: &ToolCall| format!("what {} returned, shortened", call.name);
+    let why = |call: &ToolCall| format!("result of {} truncated", call.name);
     let mut lines: BTreeMap<usize, &ToolCall> = BTreeMap::new();
     for call in calls {
         for result in

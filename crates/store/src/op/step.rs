@@ -84,7 +84,7 @@ pub enum StepAction<'a> {
 fn check_path(path: &Path) -> Result<(), OpError> {
     let bad = |why| Err(OpError::BadPath { path: path.to_owned(), why });
     match path.to_str() {
-        None => bad("receipts hold names in UTF-8 only"),
+        None => bad("receipts support only names in UTF-8"),
         Some(text) if text.contains('\0') => bad("it has a NUL byte"),
         Some(_) if !path.is_absolute() => bad("it is not an absolute path"),
         Some(_) if path.file_name().is_none() => bad("it is a folder"),

@@ -107,7 +107,7 @@ fn write_head(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'_>) ->
     let (before, after) = (plan.bytes_before(), plan.digest().length);
     writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))?;
     if let [oldest, .., newest] = edit.claude_code_versions() {
-        let alike = format!("  resume  alike in Claude Code {oldest} to {newest}");
+        let alike = format!("  resume  same in Claude Code {oldest} to {newest}");
         writeln!(out, "{}", page.paint(TextLabel::Dim, &alike))?;
     }
     Ok(())
