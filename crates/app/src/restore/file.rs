@@ -263,7 +263,8 @@ impl Past {
                         past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name))
                     }
                     (None, FileText::Text(text)) => {
-                        let note = "its backup is missing; restored from the edits in the log, with plain line ends";
+                        let note =
+                            "its backup is missing; restored from the edits in the log, with plain line ends";
                         let content = PastContent::Bytes(text.into_bytes());
                         past(content, ContentSource::Edits, Some(note), Some(name))
                     }

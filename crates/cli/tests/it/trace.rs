@@ -244,7 +244,7 @@ fn a_missing_receiver_is_an_error_with_hints() {
     let run = crate::run::at_home(&home, &["trace", "push", "--all"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.err.contains("no receiver configured") && run.err.contains("hint: --endpoint URL"),
+        run.err.contains("no receiver configured") && run.err.contains("use --endpoint URL"),
         "{}",
         run.err
     );
