@@ -9,7 +9,7 @@ use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
     Finding, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder, TranscriptItem,
-    TurnView, findings, items, layout, layout_turns,
+    TurnView, findings, layout, layout_turns,
 };
 
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
@@ -325,11 +325,10 @@ impl LiveSession {
         let session = self.family.session(agent);
         let on_line = |line: u64| session.entries().iter().rposition(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
-        let telling =
+        let builder =
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
-        let mut layout = layout(telling, &self.notes, agent, leaf);
-        layout.facts.findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
-        Ok(layout)
+        let findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
+        Ok(layout(builder, &self.notes, agent, leaf, findings))
     }
 
     /// The structure of the turns of the active conversation that `wanted` accepts. It is called for every
@@ -476,10 +475,8 @@ impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
     pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
         let kept = |path: &str| kept_output(&self.file, path);
-        let telling =
+        let builder =
             TranscriptBuilder { family: &self.family, read_output: &kept, spending: Some(&self.spending) };
-        let mut found = items(telling, &self.lines[span], self.log);
-        layout.fill_in(&mut found);
-        found
+        layout.items(builder, &self.lines[span], self.log)
     }
 }

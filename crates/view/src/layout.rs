@@ -3,12 +3,12 @@
 //! A [`Layout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
 //! It contains everything that depends on the whole session (the lines of each turn, token counts, totals)
 //! and no text. To build a part, read the lines that [`Layout::required_entries`] returns, push them into a
-//! new session, and call [`items`].
+//! new session, and call [`Layout::items`].
 
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::{Kind, Millis};
+use threadline_entry::{Finding, Kind, Millis};
 use threadline_session::{Reply, Session, SessionFamily, Thread, ToolOutcome, Turn};
 use threadline_usage::UsageTotals;
 
@@ -76,22 +76,25 @@ pub struct BranchLayout {
 /// Computes the layout of a session's conversation, or of a sub-agent's.
 ///
 /// With `leaf`, lays out the conversation as if it had ended at that entry. `notes` must be up to date with
-/// the family. Findings are not computed, because they take longer than the rest: see [`crate::findings`].
+/// the family. `findings` are those of the log: see [`crate::findings`]. They take longer to compute than the
+/// rest, so a caller may cache them.
 pub fn layout(
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
     agent: Option<usize>,
     leaf: Option<usize>,
+    findings: Vec<Finding>,
 ) -> Layout {
-    let session = telling.family.session(agent);
+    let session = builder.family.session(agent);
     let met = RefCell::default();
-    let teller = TranscriptWriter::new(telling, agent, &met);
-    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
-    let mut layout = Layout { facts: session_facts(session), ..Layout::default() };
+    let teller = TranscriptWriter::new(builder, agent, &met);
+    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(builder.family) };
+    let facts = Transcript { findings, ..session_facts(session) };
+    let mut layout = Layout { facts, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_lines_outside_tree(&mut thread);
     surveyor.turns(&thread, &mut |_| true, &mut layout);
-    layout.facts.spent = match (agent, telling.spending) {
+    layout.facts.spent = match (agent, builder.spending) {
         (None, Some(spending)) => spending.total().clone(),
         _ => layout.turns.iter().fold(UsageTotals::default(), |mut sum, turn| {
             sum += &turn.turn.spent;
@@ -365,8 +368,27 @@ impl Layout {
         needed
     }
 
+    /// Builds the items of the given lines, in the given order.
+    ///
+    /// The session of `builder` need only contain these lines and the entries that they need: see
+    /// [`Layout::required_entries`]. `log` is the index of their log: see
+    /// [`Spending::log_index`](crate::Spending::log_index).
+    pub fn items(&self, builder: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
+        let visited = RefCell::default();
+        let writer = TranscriptWriter::of_log(builder, log, &visited);
+        let entries = builder.family.main.entries();
+        let on = |line: u64| {
+            let first = entries.partition_point(|entry| entry.at().line_no < line);
+            (first..entries.len()).take_while(move |&idx| entries[idx].at().line_no == line)
+        };
+        let mut items: Vec<TranscriptItem> =
+            lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.items(idx)).collect();
+        self.fill_in(&mut items);
+        items
+    }
+
     /// Fills in the fields of separately built items that depend on the whole session.
-    pub fn fill_in(&self, items: &mut [TranscriptItem]) {
+    fn fill_in(&self, items: &mut [TranscriptItem]) {
         let first = self.turns.first().and_then(|turn| turn.prompt_line).unwrap_or(0);
         for item in items {
             if item.line_no < first {
@@ -397,28 +419,4 @@ impl Layout {
     pub fn agents(&self) -> impl Iterator<Item = (&AgentView, &str)> {
         self.agents.iter().flat_map(|(call, agents)| agents.iter().map(move |agent| (agent, &**call)))
     }
-}
-
-/// Builds the items of the given lines, in the given order.
-///
-/// The session must contain these lines and the entries that they need: see [`Layout::required_entries`].
-/// Costs are those recorded for the given log: see [`crate::Spending::log`].
-pub fn items(telling: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
-    let met = RefCell::default();
-    let spending = telling.spending;
-    let teller = TranscriptWriter::new(TranscriptBuilder { spending: None, ..telling }, None, &met);
-    let entries = telling.family.main.entries();
-    let on = |line: u64| {
-        let first = entries.partition_point(|entry| entry.at().line_no < line);
-        (first..entries.len()).take_while(move |&idx| entries[idx].at().line_no == line)
-    };
-    let told = |idx: usize| {
-        let mut items = teller.items(idx);
-        if let Some(item) = items.first_mut().filter(|_| entries[idx].kind() == Kind::Assistant) {
-            let spent = spending.and_then(|spending| spending.at(log, item.line_no));
-            item.spent = spent.map(|spent| Box::new(spent.clone()));
-        }
-        items
-    };
-    lines.iter().flat_map(|&line| on(line)).flat_map(told).collect()
 }

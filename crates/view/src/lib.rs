@@ -1,10 +1,34 @@
 //! Plain data for display: a session's transcript, outline, file changes, cost and inventory, without
 //! width, colour or markup.
 //!
-//! A [`TranscriptBuilder`] builds the transcript of a session ([`TranscriptBuilder::transcript`]).
-//! [`outline()`] summarises each turn in one line, [`Spending`] contains the cost of the calls,
-//! [`changes()`] returns the net change of each file, [`Inventory`] counts the contents of the lines, and
-//! [`wire`] defines our public JSON.
+//! A [`TranscriptBuilder`] builds the transcript of a session, as a whole
+//! ([`TranscriptBuilder::transcript`]) or part by part ([`TranscriptBuilder::parts`]). [`outline()`]
+//! summarises each turn in one line, [`Spending`] contains the cost of the calls, [`changes()`] returns the
+//! net change of each file, [`Inventory`] counts the contents of the lines, and [`wire`] defines our public
+//! JSON.
+//!
+//! ```
+//! use threadline_session::{Session, SessionFamily};
+//! use threadline_view::{ItemBody, TranscriptBuilder, TranscriptPart};
+//!
+//! let log = r#"
+//! {"type":"user","uuid":"u1","parentUuid":null,"message":{"content":"Warp the loom"}}
+//! {"type":"assistant","uuid":"a1","parentUuid":"u1","message":{"content":"Done."}}
+//! "#;
+//! let family = SessionFamily::new(Session::from_bytes(log.trim().as_bytes()), Vec::new());
+//! let mut printed = Vec::new();
+//! for part in TranscriptBuilder::new(&family).parts() {
+//!     let TranscriptPart::Turn(turn) = part else { continue };
+//!     for item in turn.items {
+//!         match item.body {
+//!             ItemBody::Input { text, .. } => printed.push(format!("{}. {text}", turn.number)),
+//!             ItemBody::Text(text) => printed.push(text),
+//!             _ => {}
+//!         }
+//!     }
+//! }
+//! assert_eq!(printed, ["1. Warp the loom", "Done."]);
+//! ```
 
 #![warn(missing_docs)]
 
@@ -40,7 +64,7 @@ pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use filter::{DetailLevel, TranscriptFilter};
 pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts};
-pub use layout::{BranchLayout, Layout, TurnLayout, items, layout, layout_turns};
+pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
 pub use markdown::{markdown, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_tool};

@@ -45,16 +45,6 @@ impl Spending {
         &self.total
     }
 
-    /// Returns the cost of the calls that begin on a line of the session or of a sub-agent.
-    pub(crate) fn on(
-        &self,
-        family: &SessionFamily,
-        agent: Option<usize>,
-        line_no: u64,
-    ) -> Option<&UsageTotals> {
-        self.at(Self::log_index(family, agent), line_no)
-    }
-
     /// Returns the index of the log that contains the lines of a sub-agent, or of the session itself.
     pub fn log_index(family: &SessionFamily, agent: Option<usize>) -> usize {
         agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1)

@@ -11,7 +11,8 @@ use crate::transcript::{AgentView, BranchView, Transcript, TranscriptItem, TurnV
 use crate::transcript_builder::{TranscriptBuilder, findings};
 use crate::transcript_writer::TranscriptWriter;
 
-/// A part of a transcript. Each part is complete; [`TranscriptParts`] yields them in the order of the variants.
+/// A part of a transcript. Each part is complete. [`TranscriptParts`] yields them in the order of the
+/// variants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TranscriptPart {
     /// The facts about the session, its total cost, and the numbers of its turns and branches.
@@ -94,7 +95,7 @@ impl<'a> TranscriptParts<'a> {
     /// Returns the items of the next line of a turn before the turn is complete. They are then missing in the
     /// turn itself. `None` if the next part is not a turn, or all items of the turn were returned.
     ///
-    /// This allows to render a very large turn while it is built.
+    /// A large turn can thus be rendered while it is built.
     pub fn next_items(&mut self) -> Option<Vec<TranscriptItem>> {
         if self.header.is_some() {
             return None;
@@ -208,8 +209,8 @@ impl<'a> TurnCursor<'a> {
         Some(view)
     }
 
-    /// Builds the items of the next line of the open turn, or else of the next turn. `None` if the turn has no
-    /// more lines.
+    /// Builds the items of the next line of the open turn, or else of the next turn. `None` if the turn has
+    /// no more lines.
     fn next_items(&mut self, writer: &TranscriptWriter<'_>) -> Option<Vec<TranscriptItem>> {
         if self.open.is_none() {
             self.open = self.open_turn(writer);

@@ -21,6 +21,7 @@ pub(crate) use self::line::strip_tags;
 use self::line::{compaction_body, file_of, progress, queue_body, system_body};
 pub(crate) use self::turn::demote_early_command;
 use crate::name::short_model;
+use crate::spending::Spending;
 use crate::transcript::{AgentView, ItemBody, TranscriptItem, anchor};
 use crate::transcript_builder::TranscriptBuilder;
 
@@ -52,9 +53,11 @@ pub(crate) enum BlockContent<'f> {
 pub(crate) struct TranscriptWriter<'f> {
     pub(crate) builder: TranscriptBuilder<'f>,
     pub(crate) agent: Option<usize>,
-    pub(crate) depth: usize,
+    /// The index in [`Spending`] of the log that contains the session's lines.
+    log: usize,
+    depth: usize,
     /// The agents that were already built.
-    pub(crate) visited: &'f RefCell<FxHashSet<usize>>,
+    visited: &'f RefCell<FxHashSet<usize>>,
 }
 
 impl<'f> TranscriptWriter<'f> {
@@ -64,16 +67,26 @@ impl<'f> TranscriptWriter<'f> {
         agent: Option<usize>,
         visited: &'f RefCell<FxHashSet<usize>>,
     ) -> Self {
-        Self { builder, agent, depth: 0, visited }
+        Self { builder, agent, log: Spending::log_index(builder.family, agent), depth: 0, visited }
+    }
+
+    /// Creates a writer for a session that contains only some lines of a log, given the index of that log in
+    /// [`Spending`].
+    pub(crate) fn of_log(
+        builder: TranscriptBuilder<'f>,
+        log: usize,
+        visited: &'f RefCell<FxHashSet<usize>>,
+    ) -> Self {
+        Self { log, ..Self::new(builder, None, visited) }
     }
 
     /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn without_agents(
-        telling: TranscriptBuilder<'f>,
+        builder: TranscriptBuilder<'f>,
         agent: Option<usize>,
-        met: &'f RefCell<FxHashSet<usize>>,
+        visited: &'f RefCell<FxHashSet<usize>>,
     ) -> Self {
-        Self { builder: telling, agent, depth: MAX_DEPTH, visited: met }
+        Self { depth: MAX_DEPTH, ..Self::new(builder, agent, visited) }
     }
 
     /// Returns whether it descends into sub-agents.
@@ -84,7 +97,8 @@ impl<'f> TranscriptWriter<'f> {
     /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
     pub(crate) fn for_agent(&self, agent: usize) -> Self {
         self.visited.borrow_mut().insert(agent);
-        Self { agent: Some(agent), depth: self.depth + 1, ..*self }
+        let below = Self::new(self.builder, Some(agent), self.visited);
+        Self { depth: self.depth + 1, ..below }
     }
 
     pub(crate) fn session(&self) -> &'f Session {
@@ -94,7 +108,7 @@ impl<'f> TranscriptWriter<'f> {
     /// Returns the cost of the calls that begin on this line.
     fn cost_on(&self, entry: &Entry) -> Option<&'f UsageTotals> {
         let spending = self.builder.spending.filter(|_| entry.kind() == Kind::Assistant)?;
-        spending.on(self.builder.family, self.agent, entry.at().line_no)
+        spending.at(self.log, entry.at().line_no)
     }
 
     /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,

@@ -3,8 +3,8 @@
 use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 use threadline_view::{
-    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptFilter, layout, outline,
-    transcript,
+    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptPart,
+    layout, outline, transcript,
 };
 
 fn of(notation: &str) -> Transcript {
@@ -361,8 +361,49 @@ raw {"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","message"
 "#;
     for notation in [ALL, truncated] {
         let family = SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new());
-        let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None);
+        let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None, Vec::new());
         let lines: Vec<_> = layout.turns.into_iter().map(|turn| turn.line).collect();
         assert_eq!(lines, outline(&transcript(&family, &|_| None).turns));
     }
+}
+
+#[test]
+fn items_can_be_taken_before_their_turn_is_complete() {
+    let family = SessionFamily::new(Session::from_bytes(&log(ALL)), Vec::new());
+    let mut parts = TranscriptBuilder::new(&family).parts();
+    let (mut found, mut items) = (Transcript::default(), Vec::new());
+    loop {
+        // The other items stay in the turn.
+        items.extend((0..3).map_while(|_| parts.next_items()).flatten());
+        match parts.next() {
+            Some(TranscriptPart::Turn(mut turn)) => {
+                assert!(!items.is_empty());
+                turn.items.splice(..0, items.drain(..));
+                found.add(TranscriptPart::Turn(turn));
+            }
+            Some(part) => found.add(part),
+            None => break,
+        }
+    }
+    assert_eq!(found, transcript(&family, &|_| None));
+}
+
+#[test]
+fn parts_of_some_turns_are_those_of_the_whole() {
+    const BRANCHED: &str = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 text "One."
+u2 <- a1  user   "left"
+a2 <- u2  reply  m2 text "Two."
+u3 <- a1  user   "right"
+a3 <- u3  reply  m3 text "Three."
+"#;
+    let family = SessionFamily::new(Session::from_bytes(&log(BRANCHED)), Vec::new());
+    let builder = TranscriptBuilder::new(&family);
+    let whole = builder.transcript();
+    assert_eq!((whole.turns.len(), whole.branches.len()), (2, 1));
+    let last = |number: usize, count: usize| number == count;
+    let found: Transcript = builder.parts_of_turns(&last).collect();
+    assert_eq!(builder.turns(&last).collect::<Vec<_>>(), whole.turns[1..]);
+    assert_eq!(found, Transcript { turns: whole.turns[1..].to_vec(), branches: Vec::new(), ..whole });
 }

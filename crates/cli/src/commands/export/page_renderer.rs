@@ -53,8 +53,8 @@ pub(super) struct PageRenderer<'a> {
     filter: &'a TranscriptFilter,
     page: Mutex<PageBuilder<'a>>,
     queue: Mutex<VecDeque<PagePiece>>,
-    /// Rendered pieces, which the producing thread drops: memory is freed fastest on the thread that allocated
-    /// it.
+    /// Rendered pieces, which the producing thread drops: memory is freed fastest on the thread that
+    /// allocated it.
     rendered: Mutex<Vec<PagePiece>>,
 }
 
