@@ -4,6 +4,26 @@
 //! from a running client. It maintains the tree, the replies and the tool calls incrementally. Results that
 //! depend on the whole log (the active conversation, its turns, the other branches, the messages Claude
 //! Code would send) are computed on demand. A [`SessionFamily`] is a session with its sub-agents.
+//!
+//! ```
+//! use threadline_session::{Session, ToolOutcome};
+//!
+//! let log = concat!(
+//!     r#"{"type":"user","uuid":"u1","parentUuid":null,"message":{"content":"List the files"}}"#,
+//!     "\n",
+//!     r#"{"type":"assistant","uuid":"a1","parentUuid":"u1","message":{"id":"m1","content":["#,
+//!     r#"{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]}}"#,
+//!     "\n",
+//!     r#"{"type":"user","uuid":"u2","parentUuid":"a1","message":{"content":["#,
+//!     r#"{"type":"tool_result","tool_use_id":"t1","content":"loom.rs"}]}}"#,
+//! );
+//! let session = Session::from_bytes(log.as_bytes());
+//! let turns = session.turns_of(&session.thread());
+//! assert_eq!(turns.len(), 1);
+//! let calls = turns[0].tool_calls(&session).into_iter().map(|call| &session.tool_calls()[call]);
+//! let outcomes: Vec<_> = calls.map(|call| (&*call.name, call.outcome(&session))).collect();
+//! assert_eq!(outcomes, [("Bash", ToolOutcome::Ok)]);
+//! ```
 
 #![warn(missing_docs)]
 
