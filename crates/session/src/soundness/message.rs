@@ -55,7 +55,7 @@ impl SoundnessChecker {
                             Some(_) => drop(stretch.open_calls.remove(result)),
                             None => breach(
                                 SoundnessRule::PairedCalls,
-                                "the result answers no call of the message before",
+                                "the result answers no call of the previous message",
                             ),
                         }
                     }
