@@ -1,7 +1,7 @@
 //! Estimates the number of tokens of a line.
 
 use threadline_entry::lens::{Block, Lens, System};
-use threadline_entry::{Entry, Json, JsonKind, Kind};
+use threadline_entry::{Entry, Json, JsonKind, Kind, key};
 
 /// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -38,10 +38,10 @@ fn block_size(block: Block<'_>) -> (u64, u64) {
     let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len() as u64);
     match block.kind().as_deref() {
         Some("image" | "document") => (0, 1),
-        Some("tool_result") => match object.get("content") {
+        Some("tool_result") => match object.get(key::CONTENT) {
             Some(content) if content.kind() == JsonKind::Array => {
                 let is_image = |item: &Json<'_>| {
-                    item.get("type").is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
+                    item.get(key::TYPE).is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
                 };
                 content.items().fold((0, 0), |sum, item| {
                     add(sum, if is_image(&item) { (0, 1) } else { (item.raw().len() as u64, 0) })

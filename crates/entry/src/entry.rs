@@ -411,7 +411,7 @@ impl Entry {
     }
 
     /// Returns whether a top-level key is `true`.
-    pub fn flag(&self, key: &str) -> bool {
+    fn flag(&self, key: &str) -> bool {
         self.get(key).and_then(Json::as_bool).unwrap_or(false)
     }
 

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
-use threadline_entry::{Entry, Json, Kind};
+use threadline_entry::{Entry, Json, Kind, key};
 use threadline_session::{Agent, InputKind, Reply, Session, Thread, editor_context, is_command_caveat};
 use threadline_usage::UsageTotals;
 
@@ -279,7 +279,7 @@ impl<'f> TranscriptWriter<'f> {
                 ItemBody::Event { label, text: asked.unwrap_or_default().into_owned() }
             }
             "web_search_tool_result" => {
-                let found = block.object().json().get("content").into_iter().flat_map(Json::items);
+                let found = block.object().json().get(key::CONTENT).into_iter().flat_map(Json::items);
                 let part = |page: Json<'_>, key: &str| Some(page.get(key)?.as_str()?.into_owned());
                 let pages =
                     found.filter_map(|page| Some(format!("{} {}", part(page, "title")?, part(page, "url")?)));

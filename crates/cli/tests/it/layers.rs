@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// Keys that are also something else, so that the word alone does not show a violation.
 ///
-/// Keys without an underscore or an upper-case letter (`type`, `message`, `text`, `usage`, …) are not checked
-/// either: they are words that labels, CSS classes and our own JSON use too.
+/// Keys without an underscore or an upper-case letter (`type`, `message`, `text`, `usage`, …) are words that
+/// labels, CSS classes and our own JSON use too. Of those, only [`LOOKED_UP_KEYS`] are checked, and only where
+/// they are looked up.
 const AMBIGUOUS_KEYS: &[&str] = &[
     // Also a type of blocks.
     "server_tool_use",
@@ -24,6 +25,10 @@ const AMBIGUOUS_KEYS: &[&str] = &[
     "taskId",
     "task_id",
 ];
+
+/// Words that are looked up with `get("…")` in nothing but lines, messages and blocks.
+const LOOKED_UP_KEYS: &[&str] =
+    &["attachment", "cwd", "rendered", "subtype", "timestamp", "type", "usage", "uuid"];
 
 /// Files that use the same word for something else.
 const OTHER_USES: &[(&str, &str, &str)] = &[
@@ -148,6 +153,9 @@ fn format_keys_are_spelled_in_entry_only() {
                 found.push(format!("{}: \"{word}\"", file.path));
             }
         }
+        let lookups = LOOKED_UP_KEYS.iter().map(|word| format!("get(\"{word}\")"));
+        let lookups = lookups.filter(|lookup| file.code.contains(lookup));
+        found.extend(lookups.map(|lookup| format!("{}: {lookup}", file.path)));
     }
     assert!(found.is_empty(), "use a lens or a constant of entry::key:\n{}", found.join("\n"));
     assert!(unused.is_empty(), "remove from OTHER_USES: {unused:?}");

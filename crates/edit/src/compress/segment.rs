@@ -407,8 +407,8 @@ fn text_of(content: Json<'_>) -> Cow<'_, str> {
     }
     let mut out = String::new();
     for block in content.items() {
-        let text = match block.get("type").and_then(|kind| kind.as_str()).as_deref() {
-            Some("text") => block.get("text").and_then(|text| text.as_str()).unwrap_or_default(),
+        let text = match block.get(key::TYPE).and_then(|kind| kind.as_str()).as_deref() {
+            Some("text") => block.get(key::TEXT).and_then(|text| text.as_str()).unwrap_or_default(),
             Some("image") => "[image]".into(),
             Some("document") => "[document]".into(),
             _ => continue,

@@ -1,6 +1,6 @@
 //! Replaces images and documents with placeholders, anywhere in a line.
 
-use threadline_entry::{Entry, Json, JsonKind, Kind};
+use threadline_entry::{Entry, Json, JsonKind, Kind, key};
 
 use crate::draft::EditDraft;
 use crate::splice::Splice;
@@ -39,8 +39,8 @@ fn find(entry: &Entry, json: Json<'_>, out: &mut Vec<Splice>) {
     match json.kind() {
         JsonKind::Array => json.items().for_each(|item| find(entry, item, out)),
         JsonKind::Object => {
-            let is = |kind: &str| json.get("type").is_some_and(|json| json.is_str(kind));
-            if (is("image") || is("document")) && json.get("source").is_some_and(Json::is_object) {
+            let is = |kind: &str| json.get(key::TYPE).is_some_and(|json| json.is_str(kind));
+            if (is("image") || is("document")) && json.get(key::SOURCE).is_some_and(Json::is_object) {
                 let word = if is("image") { IMAGE_PLACEHOLDER } else { DOCUMENT_PLACEHOLDER };
                 out.push(Splice::replace(entry.text(), json.raw(), word));
                 return;

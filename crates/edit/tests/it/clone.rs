@@ -136,7 +136,7 @@ fn an_inline_sub_agent_is_extracted_to_a_log() {
     };
     let (moved, main, agent) = made(false);
     assert_eq!((moved, agent.entries().len()), (4, 4));
-    assert!(agent.entries().iter().all(|entry| entry.get("agentId").is_some() && entry.flag("isSidechain")));
+    assert!(agent.entries().iter().all(|entry| entry.get("agentId").is_some() && entry.is_sidechain()));
     assert!(agent.findings().is_empty(), "{:?}", agent.findings());
     let call = agent.entries()[2].get("sourceToolAssistantUUID").and_then(|json| json.as_str());
     assert_eq!(call, agent.entries()[1].uuid());

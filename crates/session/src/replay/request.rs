@@ -627,7 +627,7 @@ fn drop_old_images(drafts: &mut [DraftMessage<'_>]) {
             if nested(block) > 0 {
                 let keep: Vec<String> = block
                     .json()
-                    .get("content")
+                    .get(key::CONTENT)
                     .into_iter()
                     .flat_map(Json::items)
                     .filter(|item| {
