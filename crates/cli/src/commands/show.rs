@@ -273,7 +273,7 @@ fn style(args: &ShowArgs) -> TranscriptStyle {
     TranscriptStyle { level: args.level.into(), zone: crate::env::time_zone() }
 }
 
-/// Returns the lines of the log: all, or those of the chosen items and of the results of their calls.
+/// Returns the raw lines of the log: all, or those of the chosen items and of the results of their calls.
 fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
     let entries = family.main.entries();
     let lines: Option<HashSet<u64>> = chosen.map(|chosen| {
@@ -324,8 +324,8 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     Ok(cx.warn_unread(&loaded.unread, outcome))
 }
 
-/// Keeps the turn that contains the item with this anchor. A line that is shown with another one (a result
-/// with its call, a summary with its compaction) selects the turn of that line.
+/// Removes all turns except the one that contains the item with this anchor. A line without an item of its
+/// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
     let left = transcript.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
