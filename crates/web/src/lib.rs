@@ -9,13 +9,13 @@
 mod change_notifier;
 mod connection;
 mod guard;
-mod held;
+mod open_session;
+mod page_layout;
 mod pages;
-mod plan;
 mod request;
 mod response;
 mod server;
-mod shelf;
+mod session_cache;
 mod state;
 mod watch;
 

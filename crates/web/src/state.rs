@@ -9,8 +9,8 @@ use threadline_app::{App, AppError, CardList, ListedCards, SessionCounter};
 use threadline_usage::PriceBook;
 
 use crate::change_notifier::ChangeNotifier;
-use crate::shelf::Shelf;
-use crate::watch::Watches;
+use crate::session_cache::SessionCache;
+use crate::watch::SessionWatches;
 
 /// The state of the server. Cheap to clone.
 #[derive(Clone)]
@@ -22,9 +22,9 @@ pub(crate) struct ServerStateInner {
     /// The time zone in which times are shown.
     pub(crate) zone: TimeZone,
     /// A cache of the sessions that were used last.
-    pub(crate) session_cache: Shelf,
+    pub(crate) session_cache: SessionCache,
     /// The followed sessions.
-    pub(crate) watches: Watches,
+    pub(crate) watches: SessionWatches,
     /// Whether shutdown has started.
     pub(crate) shutdown: tokio::sync::watch::Sender<bool>,
     /// The price list.
@@ -43,8 +43,8 @@ impl ServerState {
         let news = ChangeNotifier::new();
         let heard = news.clone();
         Ok(Self(Arc::new(ServerStateInner {
-            session_cache: Shelf::new(Arc::clone(&prices)),
-            watches: Watches::default(),
+            session_cache: SessionCache::new(Arc::clone(&prices)),
+            watches: SessionWatches::default(),
             shutdown: tokio::sync::watch::Sender::new(false),
             cards: CardList::default(),
             counter: SessionCounter::new(Arc::clone(&prices), zone.clone(), move || heard.notify()),

@@ -14,35 +14,35 @@ use threadline_app::sync::lock;
 use threadline_store::SessionFile;
 use tokio::sync::{Notify, watch};
 
-use crate::shelf::Slot;
+use crate::session_cache::SessionSlot;
 use crate::state::ServerState;
 
 /// Polling interval, in case the system reports no changes.
-const EVERY: Duration = Duration::from_millis(1000);
+const POLL_INTERVAL: Duration = Duration::from_millis(1000);
 
 /// Changes within this time are reported together.
-const TOGETHER: Duration = Duration::from_millis(25);
+const DEBOUNCE: Duration = Duration::from_millis(25);
 
 /// Number of changes without a pause after which deferred costs and findings are computed.
-const SETTLED: u32 = 50;
+const SETTLE_POLLS: u32 = 50;
 
 /// The followed sessions.
 #[derive(Default)]
-pub(crate) struct Watches(Mutex<HashMap<String, Weak<Watch>>>);
+pub(crate) struct SessionWatches(Mutex<HashMap<String, Weak<SessionWatch>>>);
 
 /// A followed session.
-pub(crate) struct Watch {
+pub(crate) struct SessionWatch {
     /// The version of the session; `u64::MAX` if it cannot be read.
     pub(crate) version: watch::Receiver<u64>,
     /// Keeps the session in the cache while it is followed.
-    _slot: Slot,
+    _slot: SessionSlot,
     /// Stops the task when dropped.
     _alive: Arc<()>,
 }
 
-impl Watches {
+impl SessionWatches {
     /// Follows a session. Clients of the same session share one watch.
-    pub(crate) fn follow(&self, state: &ServerState, id: &str) -> Arc<Watch> {
+    pub(crate) fn follow(&self, state: &ServerState, id: &str) -> Arc<SessionWatch> {
         let mut watches = lock(&self.0);
         watches.retain(|_, watch| watch.strong_count() > 0);
         if let Some(watch) = watches.get(id).and_then(Weak::upgrade) {
@@ -50,16 +50,19 @@ impl Watches {
         }
         let alive = Arc::new(());
         let (tell, version) = watch::channel(0);
-        let watch =
-            Arc::new(Watch { version, _slot: state.session_cache.slot(id), _alive: Arc::clone(&alive) });
+        let watch = Arc::new(SessionWatch {
+            version,
+            _slot: state.session_cache.slot(id),
+            _alive: Arc::clone(&alive),
+        });
         watches.insert(id.to_owned(), Arc::downgrade(&watch));
-        tokio::spawn(look(state.clone(), id.to_owned(), tell, Arc::downgrade(&alive)));
+        tokio::spawn(watch_session(state.clone(), id.to_owned(), tell, Arc::downgrade(&alive)));
         watch
     }
 }
 
 /// Refreshes a session when its files change, until no client follows it.
-async fn look(state: ServerState, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
+async fn watch_session(state: ServerState, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
     let poke = Arc::new(Notify::new());
     let mut watcher = None;
     let (mut busy, mut quiet) = (0, false);
@@ -88,12 +91,12 @@ async fn look(state: ServerState, id: String, tell: watch::Sender<u64>, alive: W
         tokio::select! {
             () = poke.notified() => {
                 busy += 1;
-                tokio::time::sleep(TOGETHER).await;
+                tokio::time::sleep(DEBOUNCE).await;
             }
-            () = tokio::time::sleep(EVERY) => busy = 0,
+            () = tokio::time::sleep(POLL_INTERVAL) => busy = 0,
         }
         // Costs and findings are computed during a pause, and periodically if there is none.
-        quiet = busy % SETTLED == 0;
+        quiet = busy % SETTLE_POLLS == 0;
     }
 }
 

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use threadline_app::SessionSelector;
 
 use super::session::parse_selector;
-use crate::plan::Plan;
+use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::PageError;
 use crate::server::shutdown_started;
 use crate::state::ServerState;
-use crate::watch::Watch;
+use crate::watch::SessionWatch;
 
 /// Sends the differences since the page was rendered, and then every change.
 pub(crate) async fn live(
@@ -65,7 +65,7 @@ fn parse_stamp(text: &str) -> (String, String) {
 /// A client that follows a session.
 struct LiveUpdates {
     state: ServerState,
-    watch: Arc<Watch>,
+    watch: Arc<SessionWatch>,
     id: String,
     selector: SessionSelector,
     client: ClientPageState,
@@ -98,7 +98,7 @@ impl LiveUpdates {
             version.mark_unchanged();
             let (state, id, look) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.session_cache.with(&state.app, &id, |held| Ok(held.plan(&look)?))
+                state.session_cache.with(&state.app, &id, |held| Ok(held.page_layout(&look)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {
@@ -121,10 +121,10 @@ fn gone_event(problem: &PageError) -> Event {
 
 impl ClientPageState {
     /// Returns the update that brings a page to this plan, or `None` if it is up to date.
-    fn update_to(&mut self, plan: &Plan) -> Option<Value> {
+    fn update_to(&mut self, plan: &PageLayout) -> Option<Value> {
         let parts: Vec<_> =
             plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
-        let rail: Vec<_> = plan.rail.iter().map(|rail| rail.stamp.clone()).collect();
+        let rail: Vec<_> = plan.outline_parts.iter().map(|rail| rail.stamp.clone()).collect();
         let turns: Vec<_> = plan.layout.turns.iter().map(|turn| turn.turn.anchor.clone()).collect();
         let mut change = json!({});
         if let Some(from) = first_difference(&self.parts, &parts) {

@@ -6,11 +6,11 @@ use threadline_store::SessionFile;
 use threadline_view::wire::ChangeObject;
 use threadline_view::{TurnView, anchor_line};
 
-use crate::held::Held;
-use crate::plan::Plan;
+use crate::open_session::OpenSession;
+use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
-use crate::shelf::no_such_session;
+use crate::session_cache::session_not_found;
 use crate::state::ServerState;
 
 /// Tool output longer than this is truncated on pages; the raw line has all of it.
@@ -66,7 +66,7 @@ fn html_page(
     let at = ask.query_param("at").and_then(anchor_line);
     let (plan, told, drawn, facts) = state.session_cache.with(&state.app, id, |held| {
         held.live.count();
-        let plan = held.plan(look)?;
+        let plan = held.page_layout(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
         let drawn = initial_parts(held, look, &plan, from)?;
         let spans: Vec<TurnSpan> =
@@ -94,7 +94,7 @@ pub(crate) struct SessionPageInfo {
 }
 
 impl SessionPageInfo {
-    pub(crate) fn of(held: &Held, look: &SessionSelector) -> Result<Self, PageError> {
+    pub(crate) fn of(held: &OpenSession, look: &SessionSelector) -> Result<Self, PageError> {
         let agent = held.live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
         Ok(Self {
             file: held.live.file().clone(),
@@ -107,7 +107,7 @@ impl SessionPageInfo {
 
     pub(crate) fn session_page<'a>(
         &self,
-        plan: &'a Plan,
+        plan: &'a PageLayout,
         options: &'a RenderOptions,
         query: &'a str,
         parts: Vec<(&'a threadline_html::PagePart, Option<Markup>)>,
@@ -135,7 +135,7 @@ impl SessionPageInfo {
             options,
             query,
             parts,
-            outline: &plan.rail,
+            outline: &plan.outline_parts,
             resume: instead
                 .is_none()
                 .then(|| threadline_view::resume_command(&self.file.id, self.cwd.as_deref())),
@@ -150,9 +150,9 @@ impl SessionPageInfo {
 
 /// Returns the range of parts that are sent with the page.
 fn initial_parts(
-    held: &Held,
+    held: &OpenSession,
     look: &SessionSelector,
-    plan: &Plan,
+    plan: &PageLayout,
     from: usize,
 ) -> Result<std::ops::Range<usize>, PageError> {
     let log = held.live.log(look)?.0;
@@ -174,7 +174,7 @@ fn initial_parts(
 /// Renders parts from their lines.
 fn render_parts(
     told: &ReadSpans,
-    plan: &Plan,
+    plan: &PageLayout,
     parts: &[(threadline_html::PagePart, Vec<TurnSpan>)],
     options: &RenderOptions,
 ) -> Vec<Markup> {
@@ -200,8 +200,8 @@ pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let name = ask.query_param("name").unwrap_or_default();
     let (plan, told, at) = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.plan(&look)?;
-        let at = plan.part_named(name).ok_or_else(|| PageError::not_found("Part not found"))?;
+        let plan = held.page_layout(&look)?;
+        let at = plan.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
         let told = held.read(&look, &plan, &plan.parts[at].1)?;
         Ok((plan, told, at))
     })?;
@@ -213,10 +213,10 @@ pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 /// Returns a section of the outline.
 pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let plan = state.session_cache.with(&state.app, id, |held| Ok(held.plan(&look)?))?;
+    let plan = state.session_cache.with(&state.app, id, |held| Ok(held.page_layout(&look)?))?;
     let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
-        .and_then(|number| plan.rail.get(number))
+        .and_then(|number| plan.outline_parts.get(number))
         .ok_or_else(|| PageError::not_found("Part not found"))?;
     Ok(PageResponse::Fragment(
         threadline_html::render_outline_part(&plan.layout, rail.number),
@@ -229,7 +229,7 @@ pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageR
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let (plan, facts) = state
         .session_cache
-        .with(&state.app, id, |held| Ok((held.plan(&look)?, SessionPageInfo::of(held, &look)?)))?;
+        .with(&state.app, id, |held| Ok((held.page_layout(&look)?, SessionPageInfo::of(held, &look)?)))?;
     let (options, query) = (render_options(state, id), query_string(&look));
     let served = facts.session_page(&plan, &options, &query, Vec::new());
     let (opening, ending) = threadline_html::header_and_footer(&served);
@@ -246,7 +246,7 @@ pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<Pag
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let agent = look.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
     let read = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.plan(&look)?;
+        let plan = held.page_layout(&look)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
         if held.live.log(&look)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
             return Ok(None);
@@ -270,7 +270,7 @@ pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<Pag
 }
 
 /// Whole turns out of stretches.
-pub(crate) fn join_turns(plan: &Plan, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
+pub(crate) fn join_turns(plan: &PageLayout, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
         let items = told.items(&plan.layout, i);
@@ -307,7 +307,7 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
     let (edits, title, cwd) = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.plan(&SessionSelector::default())?;
+        let plan = held.page_layout(&SessionSelector::default())?;
         Ok((held.live.edits()?, plan.layout.facts.title.clone(), held.live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
@@ -335,7 +335,7 @@ pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let (path, plan) = state
         .session_cache
-        .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.plan(&look)?)))?;
+        .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.page_layout(&look)?)))?;
     let query = ask.query_param("q").unwrap_or_default();
     let query = threadline_search::Query::parse(query, &state.now_here())
         .map_err(|error| PageError::bad_request(error.to_string()))?;
@@ -354,7 +354,7 @@ pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     searched
         .map_err(|error| PageError::failed("The log could not be searched").with_hint(error.to_string()))?;
     // Abandoned branches are only in the results of the search over all sessions.
-    names.retain(|name| anchor_line(name).is_some_and(|line| plan.holds(line)));
+    names.retain(|name| anchor_line(name).is_some_and(|line| plan.contains_line(line)));
     names.dedup();
     Ok(PageResponse::JsonObject(serde_json::json!({"hits": names})))
 }
@@ -367,7 +367,7 @@ impl From<LiveError> for PageError {
             LiveError::NoAgent => Self::not_found("The session has no such sub-agent"),
             LiveError::NoLine => Self::not_found("The session has no such line"),
             LiveError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                no_such_session().with_hint("Its log was cut short while this page was made. Ask again.")
+                session_not_found().with_hint("Its log was cut short while this page was made. Ask again.")
             }
             LiveError::Io(error) => error.into(),
         }

@@ -3,7 +3,7 @@
 use threadline_app::SessionSelector;
 use threadline_view::{DetailLevel, Transcript, TurnView, markdown, markdown_turns, wire};
 
-use crate::plan::Plan;
+use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{BodyChunks, PageError, PageResponse, json_line};
 use crate::state::ServerState;
@@ -16,7 +16,7 @@ pub(crate) fn page(
     let (id, look, form) = (ask.path_param(0).to_owned(), look.clone(), ask.format);
     let plan = state.session_cache.with(&state.app, &id, |held| {
         held.live.settle();
-        Ok(held.plan(&look)?)
+        Ok(held.page_layout(&look)?)
     })?;
     let state = state.clone();
     let turns = plan.layout.turns.len();
@@ -41,7 +41,7 @@ pub(crate) fn page(
     Ok(PageResponse::Streamed(kind, BodyChunks(Box::new(pieces))))
 }
 
-fn head_chunk(plan: &Plan, form: ResponseFormat) -> Vec<u8> {
+fn head_chunk(plan: &PageLayout, form: ResponseFormat) -> Vec<u8> {
     let told = &plan.layout.facts;
     match form {
         ResponseFormat::Json => {
@@ -51,7 +51,7 @@ fn head_chunk(plan: &Plan, form: ResponseFormat) -> Vec<u8> {
     }
 }
 
-fn turn_chunk(turn: &TurnView, plan: &Plan, form: ResponseFormat) -> Vec<u8> {
+fn turn_chunk(turn: &TurnView, plan: &PageLayout, form: ResponseFormat) -> Vec<u8> {
     let turns = std::slice::from_ref(turn);
     match form {
         ResponseFormat::Json => {

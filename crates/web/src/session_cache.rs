@@ -7,23 +7,23 @@ use threadline_app::sync::lock;
 use threadline_app::{App, AppError};
 use threadline_usage::PriceBook;
 
-use crate::held::Held;
+use crate::open_session::OpenSession;
 use crate::response::PageError;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
-const BUDGET: usize = 96 << 20;
+const MAX_CACHED_BYTES: usize = 96 << 20;
 
 /// Logs larger than this are read one at a time.
-const LARGE: u64 = 8 << 20;
+const LARGE_LOG: u64 = 8 << 20;
 
 /// A session, or `None` until it has been read.
-pub(crate) type Slot = Arc<Mutex<Option<Held>>>;
+pub(crate) type SessionSlot = Arc<Mutex<Option<OpenSession>>>;
 
 /// A cache of the sessions that were used last.
-pub(crate) struct Shelf {
+pub(crate) struct SessionCache {
     book: Arc<PriceBook>,
     /// The sessions by id with their memory use, most recently used last.
-    slots: Mutex<VecDeque<(String, Slot, usize)>>,
+    slots: Mutex<VecDeque<(String, SessionSlot, usize)>>,
     /// Locked while a large log is read.
     reading: Mutex<()>,
     /// The threads that read and lay out sessions. They are few, because an allocator reserves much of the
@@ -32,7 +32,7 @@ pub(crate) struct Shelf {
     pool: Option<rayon::ThreadPool>,
 }
 
-impl Shelf {
+impl SessionCache {
     pub(crate) fn new(book: Arc<PriceBook>) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
         // Without a pool, jobs run on the calling thread.
@@ -52,7 +52,7 @@ impl Shelf {
         &self,
         app: &App,
         id: &str,
-        look: impl FnOnce(&mut Held) -> Result<T, PageError> + Send,
+        look: impl FnOnce(&mut OpenSession) -> Result<T, PageError> + Send,
     ) -> Result<T, PageError> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
@@ -63,7 +63,7 @@ impl Shelf {
                     *guard = None;
                     drop(guard);
                     self.forget(id);
-                    return Err(no_such_session());
+                    return Err(session_not_found());
                 }
             }
             None => match self.open(app, id) {
@@ -75,29 +75,33 @@ impl Shelf {
                 }
             },
         }
-        let Some(held) = &mut *guard else { return Err(no_such_session()) };
+        let Some(held) = &mut *guard else { return Err(session_not_found()) };
         let answer = self.run(|| look(held));
-        let weight = held.weight();
+        let weight = held.memory_size();
         drop(guard);
-        self.weigh(id, weight);
+        self.record_size(id, weight);
         answer
     }
 
-    fn open(&self, app: &App, id: &str) -> Result<Held, PageError> {
+    fn open(&self, app: &App, id: &str) -> Result<OpenSession, PageError> {
         let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
-        let _reading = (length > LARGE).then(|| lock(&self.reading));
+        let _reading = (length > LARGE_LOG).then(|| lock(&self.reading));
         // Evicts other sessions before this one is read.
-        self.weigh(id, usize::try_from(length).map_or(BUDGET, |length| length.min(BUDGET)));
-        Ok(self.run(|| Held::open(file, Arc::clone(&self.book)))?)
+        self.record_size(
+            id,
+            usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
+        );
+        Ok(self.run(|| OpenSession::open(file, Arc::clone(&self.book)))?)
     }
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not
     /// exist.
-    pub(crate) fn slot(&self, id: &str) -> Slot {
+    pub(crate) fn slot(&self, id: &str) -> SessionSlot {
         let mut slots = lock(&self.slots);
         let at = slots.iter().position(|(known, ..)| known == id);
-        let found = at.and_then(|at| slots.remove(at)).unwrap_or_else(|| (id.to_owned(), Slot::default(), 0));
+        let found =
+            at.and_then(|at| slots.remove(at)).unwrap_or_else(|| (id.to_owned(), SessionSlot::default(), 0));
         let slot = Arc::clone(&found.1);
         slots.push_back(found);
         slot
@@ -108,7 +112,7 @@ impl Shelf {
     }
 
     /// Records the memory use of a session, and evicts the least recently used ones.
-    fn weigh(&self, id: &str, weight: usize) {
+    fn record_size(&self, id: &str, weight: usize) {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.iter_mut().find(|(known, ..)| known == id) {
             slot.2 = weight;
@@ -116,7 +120,7 @@ impl Shelf {
         let mut total: usize = slots.iter().map(|(_, _, weight)| weight).sum();
         let mut let_go = Vec::new();
         let mut at = 0;
-        while total > BUDGET && at + 1 < slots.len() {
+        while total > MAX_CACHED_BYTES && at + 1 < slots.len() {
             // A session that is followed or in use is not evicted.
             if Arc::strong_count(&slots[at].1) > 1 {
                 at += 1;
@@ -131,6 +135,6 @@ impl Shelf {
 }
 
 /// Returns the error for a session that does not exist, or no longer.
-pub(crate) fn no_such_session() -> PageError {
+pub(crate) fn session_not_found() -> PageError {
     AppError::NoSession { id: String::new() }.into()
 }

@@ -8,31 +8,31 @@ use threadline_html::{OutlinePart, PagePart};
 use threadline_session::Session;
 use threadline_view::{Layout, TurnView};
 
-use crate::held::stamp;
+use crate::open_session::stamp;
 
 /// A part ends when its lines have about this many bytes,
-const PART: u64 = 64 << 10;
+const PART_BYTES: u64 = 64 << 10;
 
 /// or this many turns,
-const TURNS: usize = 40;
+const PART_TURNS: usize = 40;
 
 /// or this many lines.
-const ENTRIES: usize = 120;
+const PART_ENTRIES: usize = 120;
 
 /// Longer turns, in bytes, are split.
 const LONG_TURN: u64 = 96 << 10;
 
 /// Number of turns in one part of the outline.
-const RAIL: usize = 100;
+const OUTLINE_PART_TURNS: usize = 100;
 
 /// The parts of a conversation as shown on a page.
-pub(crate) struct Plan {
+pub(crate) struct PageLayout {
     /// The structure of the conversation.
     pub(crate) layout: Layout,
     /// The parts, in order, each with its ranges of turns.
     pub(crate) parts: Vec<(PagePart, Vec<TurnSpan>)>,
     /// The parts of the outline.
-    pub(crate) rail: Vec<OutlinePart>,
+    pub(crate) outline_parts: Vec<OutlinePart>,
     /// Number of lines in the log.
     pub(crate) lines: u64,
     /// Number of lines at the start of a very long log that are not shown.
@@ -43,11 +43,11 @@ pub(crate) struct Plan {
     pub(crate) stamp: String,
 }
 
-impl Plan {
+impl PageLayout {
     pub(crate) fn new(layout: Layout, session: &Session, log: &LiveLog) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
-            rail: Vec::new(),
+            outline_parts: Vec::new(),
             lines: log.n_lines(),
             skipped: log.skipped,
             torn: log.torn > 0,
@@ -66,14 +66,14 @@ impl Plan {
                 bytes += size(idx);
                 rows += 1;
                 let last = i + 1 == turn.entries.len();
-                let cut = long && (bytes >= PART || rows >= ENTRIES);
+                let cut = long && (bytes >= PART_BYTES || rows >= PART_ENTRIES);
                 if !cut && !last {
                     continue;
                 }
                 spans.push(TurnSpan { turn: number, entries: from..i + 1 });
                 from = i + 1;
                 // A part that ends in the middle of a turn ends there; turns that fit are kept together.
-                if cut || bytes >= PART || rows >= ENTRIES || spans.len() >= TURNS {
+                if cut || bytes >= PART_BYTES || rows >= PART_ENTRIES || spans.len() >= PART_TURNS {
                     plan.parts.push((PagePart::default(), std::mem::take(&mut spans)));
                     (bytes, rows) = (0, 0);
                 }
@@ -86,8 +86,8 @@ impl Plan {
             plan.parts[i].0 = plan.part(&plan.parts[i].1, session, &line);
         }
         let turns = &plan.layout.turns;
-        plan.rail = turns
-            .chunks(RAIL)
+        plan.outline_parts = turns
+            .chunks(OUTLINE_PART_TURNS)
             .enumerate()
             .map(|(number, turns)| OutlinePart {
                 number,
@@ -106,7 +106,7 @@ impl Plan {
                 log.torn > 0,
             ),
             plan.layout.branches.iter().map(|branch| (&branch.anchor, branch.turns)).collect::<Vec<_>>(),
-            plan.rail.iter().map(|rail| &rail.stamp).collect::<Vec<_>>(),
+            plan.outline_parts.iter().map(|rail| &rail.stamp).collect::<Vec<_>>(),
         ));
         plan
     }
@@ -119,7 +119,7 @@ impl Plan {
         let heads: Vec<String> = spans
             .iter()
             .filter(|span| span.entries.start == 0)
-            .map(|span| head(&self.layout.turns[span.turn].turn))
+            .map(|span| heading_key(&self.layout.turns[span.turn].turn))
             .collect();
         let needed: Vec<u64> = Layout::required_entries(session, &entries).into_iter().map(line).collect();
         let agents = entries.iter().map(|&idx| self.layout.agents_on(line(idx))).sum::<usize>();
@@ -139,17 +139,17 @@ impl Plan {
     }
 
     /// Returns whether a line is in the range of any part.
-    pub(crate) fn holds(&self, line: u64) -> bool {
+    pub(crate) fn contains_line(&self, line: u64) -> bool {
         self.parts.iter().any(|(part, _)| part.lines.0 <= line && line <= part.lines.1)
     }
 
     /// Returns the part with this name.
-    pub(crate) fn part_named(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find_part(&self, name: &str) -> Option<usize> {
         self.parts.iter().position(|(part, _)| part.name == name)
     }
 
     /// Estimates the memory it uses.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory_size(&self) -> usize {
         let entries: usize = self.layout.turns.iter().map(|turn| turn.entries.capacity() * 8).sum();
         entries
             + self.layout.turns.len() * 900
@@ -159,7 +159,7 @@ impl Plan {
 }
 
 /// Returns a text that changes whenever the heading of a turn is rendered differently.
-fn head(turn: &TurnView) -> String {
+fn heading_key(turn: &TurnView) -> String {
     let TurnView {
         number,
         anchor,

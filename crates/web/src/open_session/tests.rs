@@ -11,18 +11,22 @@ use threadline_view::{ItemBody, Transcript, TranscriptItem, TurnView, outline};
 use super::*;
 
 /// Opens a session with limits that small logs exceed.
-fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<Held> {
-    Held::within(file, prices, LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 })
+fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<OpenSession> {
+    OpenSession::open_with_limits(
+        file,
+        prices,
+        LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 },
+    )
 }
 
 /// A session with its sub-agents, read whole.
-fn told(file: &SessionFile) -> Transcript {
+fn whole_transcript(file: &SessionFile) -> Transcript {
     App::new(AppConfig::default()).load(file).unwrap().transcript()
 }
 
 /// Returns the turns, assembled from the parts.
-fn by_parts(held: &mut Held, look: &SessionSelector) -> Vec<TurnView> {
-    let plan = held.plan(look).unwrap();
+fn by_parts(held: &mut OpenSession, look: &SessionSelector) -> Vec<TurnView> {
+    let plan = held.page_layout(look).unwrap();
     let mut turns: Vec<TurnView> = Vec::new();
     for (_, spans) in &plan.parts {
         let told = held.read(look, &plan, spans).unwrap();
@@ -56,9 +60,9 @@ fn without_agents(turns: &[TurnView]) -> Vec<TurnView> {
 fn assert_same(path: &Path) {
     let book = Arc::new(PriceBook::embedded());
     let file = SessionFile::at(path);
-    let expected = told(&file);
+    let expected = whole_transcript(&file);
     let mut held = open(file, book).unwrap();
-    let plan = held.plan(&SessionSelector::default()).unwrap();
+    let plan = held.page_layout(&SessionSelector::default()).unwrap();
     let lines: Vec<_> = plan.layout.turns.iter().map(|turn| turn.line.clone()).collect();
     for (line, expected) in lines.iter().zip(outline(&expected.turns)) {
         // Long titles are truncated.
@@ -90,7 +94,7 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.facts.title, expected.title, "{path:?}");
     assert_eq!(plan.layout.facts.agents.len(), expected.agents.len(), "{path:?}");
     held.live.settle();
-    let plan = held.plan(&SessionSelector::default()).unwrap();
+    let plan = held.page_layout(&SessionSelector::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
@@ -99,7 +103,7 @@ fn assert_same(path: &Path) {
 }
 
 #[test]
-fn real_sessions_are_told_by_parts_as_they_are_told_whole() {
+fn real_sessions_by_parts_equal_whole_ones() {
     let mut logs: Vec<PathBuf> = threadline_testkit::shared_logs();
     logs.retain(|log| {
         !log.to_string_lossy().contains("agent-")
@@ -109,7 +113,7 @@ fn real_sessions_are_told_by_parts_as_they_are_told_whole() {
 }
 
 #[test]
-fn odd_and_sample_sessions_are_told_by_parts_as_they_are_told_whole() {
+fn corpus_and_sample_sessions_by_parts_equal_whole_ones() {
     for folder in [threadline_testkit::corpus(), threadline_testkit::demo()] {
         let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {
@@ -128,13 +132,13 @@ fn odd_and_sample_sessions_are_told_by_parts_as_they_are_told_whole() {
 }
 
 /// Returns the names and stamps of the parts of a page.
-fn shown(held: &mut Held) -> Vec<(String, String)> {
-    let plan = held.plan(&SessionSelector::default()).unwrap();
+fn part_stamps(held: &mut OpenSession) -> Vec<(String, String)> {
+    let plan = held.page_layout(&SessionSelector::default()).unwrap();
     plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect()
 }
 
 #[test]
-fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
+fn a_session_followed_line_by_line_equals_one_read_at_once() {
     let home = TestHome::new();
     let source = std::fs::read(demo_log()).unwrap();
     let path = home.file("projects/-p/live.jsonl", "");
@@ -150,10 +154,10 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
             held.live.settle();
             let mut fresh = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
             fresh.live.settle();
-            assert_eq!(shown(&mut held), shown(&mut fresh), "line {}", i + 1);
+            assert_eq!(part_stamps(&mut held), part_stamps(&mut fresh), "line {}", i + 1);
             let (plan, other) = (
-                held.plan(&SessionSelector::default()).unwrap(),
-                fresh.plan(&SessionSelector::default()).unwrap(),
+                held.page_layout(&SessionSelector::default()).unwrap(),
+                fresh.page_layout(&SessionSelector::default()).unwrap(),
             );
             assert_eq!(
                 (&plan.stamp, plan.torn, plan.lines),
@@ -165,12 +169,12 @@ fn a_session_that_grows_line_by_line_ends_as_one_that_was_read_whole() {
     }
     assert_eq!(
         by_parts(&mut held, &SessionSelector::default()),
-        without_agents(&told(&SessionFile::at(&path)).turns)
+        without_agents(&whole_transcript(&SessionFile::at(&path)).turns)
     );
 }
 
 #[test]
-fn of_a_log_that_is_too_long_the_end_is_held() {
+fn only_the_end_of_a_very_long_log_is_kept() {
     let home = TestHome::new();
     let long = "x".repeat(60_000);
     let mut notation = "u0 user \"begin\"\n".to_owned();
@@ -182,7 +186,7 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
     }
     let path = home.session("huge", &notation);
     let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let plan = held.plan(&SessionSelector::default()).unwrap();
+    let plan = held.page_layout(&SessionSelector::default()).unwrap();
     assert_eq!(plan.lines, 999);
     assert!(plan.skipped > 900, "{}", plan.skipped);
     let turns = by_parts(&mut held, &SessionSelector::default());
@@ -192,7 +196,7 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
     File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
     held.refresh().unwrap();
     assert_eq!(
-        held.plan(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
+        held.page_layout(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
         "m1000"
     );
     assert!(held.live.log(&SessionSelector::default()).unwrap().0.raw(1000, 100).unwrap().is_some());
@@ -200,7 +204,7 @@ fn of_a_log_that_is_too_long_the_end_is_held() {
 }
 
 #[test]
-fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
+fn findings_and_costs_of_a_large_log_are_computed_later() {
     let home = TestHome::new();
     let long = "x".repeat(40_000);
     let call = |n: usize| {
@@ -213,8 +217,8 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
         &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
     );
     let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let told = |held: &mut Held| {
-        let told = &held.plan(&SessionSelector::default()).unwrap().layout.facts;
+    let told = |held: &mut OpenSession| {
+        let told = &held.page_layout(&SessionSelector::default()).unwrap().layout.facts;
         (told.findings.len(), told.spent.clone())
     };
     let (found, first) = told(&mut held);
@@ -227,7 +231,7 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
     let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
     File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
     held.refresh().unwrap();
-    assert_eq!(held.plan(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
+    assert_eq!(held.page_layout(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
     assert_eq!(told(&mut held), (found, first.clone()));
     let version = held.live.version();
     held.live.settle();
@@ -239,12 +243,13 @@ fn nobody_waits_for_what_takes_long_in_a_large_log_and_it_is_made_up_for() {
 }
 
 #[test]
-fn a_file_that_is_replaced_is_read_anew() {
+fn a_replaced_file_is_read_again() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
     let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let title =
-        |held: &mut Held| held.plan(&SessionSelector::default()).unwrap().layout.turns[0].line.title.clone();
+    let title = |held: &mut OpenSession| {
+        held.page_layout(&SessionSelector::default()).unwrap().layout.turns[0].line.title.clone()
+    };
     assert_eq!(title(&mut held), "first");
     let other = home.session("two", "u1 user \"second\"");
     std::fs::rename(other, &path).unwrap();

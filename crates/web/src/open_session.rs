@@ -9,24 +9,28 @@ use threadline_app::{LiveChange, LiveError, LiveLimits, LiveSession, ReadSpans, 
 use threadline_store::SessionFile;
 use threadline_usage::PriceBook;
 
-use crate::plan::Plan;
+use crate::page_layout::PageLayout;
 
 /// An open session.
-pub(crate) struct Held {
+pub(crate) struct OpenSession {
     pub(crate) live: LiveSession,
     /// The layouts of the pages that were shown, of this version of the session.
-    plans: HashMap<SessionSelector, Arc<Plan>>,
+    plans: HashMap<SessionSelector, Arc<PageLayout>>,
     planned: u64,
 }
 
-impl Held {
+impl OpenSession {
     /// Reads a session and its sub-agents.
     pub(crate) fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<Self> {
-        Self::within(file, prices, LiveLimits::default())
+        Self::open_with_limits(file, prices, LiveLimits::default())
     }
 
     /// Reads a session within other limits.
-    pub(crate) fn within(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
+    pub(crate) fn open_with_limits(
+        file: SessionFile,
+        prices: Arc<PriceBook>,
+        limits: LiveLimits,
+    ) -> io::Result<Self> {
         let live = LiveSession::open(file, prices, limits)?;
         Ok(Self { live, plans: HashMap::new(), planned: 0 })
     }
@@ -44,12 +48,12 @@ impl Held {
     }
 
     /// Approximate memory in bytes.
-    pub(crate) fn weight(&self) -> usize {
-        self.live.weight() + self.plans.values().map(|plan| plan.weight()).sum::<usize>()
+    pub(crate) fn memory_size(&self) -> usize {
+        self.live.weight() + self.plans.values().map(|plan| plan.memory_size()).sum::<usize>()
     }
 
     /// How a conversation is divided into parts.
-    pub(crate) fn plan(&mut self, selector: &SessionSelector) -> Result<Arc<Plan>, LiveError> {
+    pub(crate) fn page_layout(&mut self, selector: &SessionSelector) -> Result<Arc<PageLayout>, LiveError> {
         if std::mem::replace(&mut self.planned, self.live.version()) != self.live.version() {
             self.plans.clear();
         }
@@ -58,7 +62,7 @@ impl Held {
         }
         let layout = self.live.layout(selector)?;
         let (log, session) = self.live.log(selector)?;
-        let plan = Arc::new(Plan::new(layout, session, log));
+        let plan = Arc::new(PageLayout::new(layout, session, log));
         self.plans.insert(selector.clone(), Arc::clone(&plan));
         Ok(plan)
     }
@@ -67,7 +71,7 @@ impl Held {
     pub(crate) fn read(
         &self,
         selector: &SessionSelector,
-        plan: &Plan,
+        plan: &PageLayout,
         spans: &[TurnSpan],
     ) -> Result<ReadSpans, LiveError> {
         self.live.read(selector, &plan.layout, spans)
