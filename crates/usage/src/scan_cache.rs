@@ -1,12 +1,12 @@
 //! The cache of a scan, and the methods by which a scan reads a line, from the fastest to the slowest.
 //!
-//! Usage is counted over all logs of a home, gigabytes of which few bytes matter. So a line is read by the first
-//! of these methods that can, and all of them return the same values for it:
+//! Usage is counted over all logs of a home, gigabytes of which few bytes matter. So a line is read by the
+//! first of these methods that can, and all of them return the same values for it:
 //!
 //! 1. Blocks of lines are searched for `"usage"`. Lines without it are not looked at (`UsageScan::block`).
 //! 2. A line with the keys of an earlier one is compared with that one's text, and the values in between are
-//!    taken from their offsets ([`line_layout`]). If only its id, time and counts differ from an earlier reply,
-//!    everything else is copied from that reply's row ([`plain_reply`](crate::plain_reply)).
+//!    taken from their offsets ([`line_layout`]). If only its id, time and counts differ from an earlier
+//!    reply, everything else is copied from that reply's row ([`plain_reply`](crate::plain_reply)).
 //! 3. Any other line is skimmed from key to key, without its content (`LineValues::skim`).
 //! 4. A line that cannot be skimmed is parsed as an entry (`LineValues::of`), as are logs in memory.
 //!

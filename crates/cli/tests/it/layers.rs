@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// Keys that are also something else, so that the word alone does not show a violation.
 ///
 /// Keys without an underscore or an upper-case letter (`type`, `message`, `text`, `usage`, …) are words that
-/// labels, CSS classes and our own JSON use too. Of those, only [`LOOKED_UP_KEYS`] are checked, and only where
-/// they are looked up.
+/// labels, CSS classes and our own JSON use too. Of those, only [`LOOKED_UP_KEYS`] are checked, and only
+/// where they are looked up.
 const AMBIGUOUS_KEYS: &[&str] = &[
     // Also a type of blocks.
     "server_tool_use",

@@ -124,8 +124,8 @@ impl<'a, const N: usize> LayoutValues<'a, N> {
 
     /// Returns a number that identifies the values of `paths`, given as a bitmask.
     ///
-    /// Lines read through the same `LineLayoutCache` with the same number have the same values there, or
-    /// lack the same ones. Returns `None` if it is not known whether the values equal those of other lines.
+    /// Lines read through the same `LineLayoutCache` with the same number have the same values there, or lack
+    /// the same ones. Returns `None` if it is not known whether the values equal those of other lines.
     pub(crate) fn stable_values_id(&self, paths: u64) -> Option<u32> {
         (self.same.0 & paths == paths).then_some(self.same.1)
     }
