@@ -1,6 +1,6 @@
 //! Development tasks of the repository.
 //!
-//! - `cargo xtask bench` runs all benchmarks; `query_bench` (`usage` and `search`), `viewer`, `export` and
+//! - `cargo xtask bench` runs all benchmarks; `answers` (`usage` and `search`), `viewer`, `export` and
 //!   `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.

@@ -83,7 +83,7 @@ impl Context {
     }
 }
 
-/// Returns the folders with sessions: those given with `--unpack_home`, else those that Claude Code uses.
+/// Returns the folders with sessions: those given with `--home`, else those that Claude Code uses.
 fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
         return Err(CommandError::new(format!("folder not found: `{}`", missing.display()))

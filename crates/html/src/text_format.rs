@@ -100,7 +100,7 @@ pub(crate) fn day(day: Date, today: Option<Date>) -> String {
     }
 }
 
-/// Formats a time relative to now: `just now`, `3 minutes relative_time`, `2 hours relative_time`, `12
+/// Formats a time relative to now: `just now`, `3 minutes ago`, `2 hours ago`, `12
 /// Nov`, `12 Nov 2025`.
 pub(crate) fn relative_time(at: i64, now: i64, zone: &TimeZone) -> String {
     match (now - at) / 1000 {
@@ -115,7 +115,7 @@ pub(crate) fn relative_time(at: i64, now: i64, zone: &TimeZone) -> String {
     }
 }
 
-/// Formats a time below a heading with its date: `3 minutes relative_time` within an hour, else the time of
+/// Formats a time below a heading with its date: `3 minutes ago` within an hour, else the time of
 /// day.
 pub(crate) fn time_of_day_or_relative(at: i64, now: i64, zone: &TimeZone) -> String {
     if now - at < 3_600_000 {
@@ -124,7 +124,7 @@ pub(crate) fn time_of_day_or_relative(at: i64, now: i64, zone: &TimeZone) -> Str
     format_time(at, zone, "%H:%M").map(|(shown, _)| shown).unwrap_or_default()
 }
 
-/// Adds a `add_time` element with the given text, and the exact time as its tooltip.
+/// Adds a `time` element with the given text, and the exact time as its tooltip.
 pub(crate) fn add_time(out: &mut Markup, at: i64, shown: &str, zone: &TimeZone) {
     let Some((exact, machine)) = format_time(at, zone, "%A, %-d %B %Y, %H:%M:%S %Z") else { return };
     out.lit("<time datetime=\"")

@@ -22,7 +22,7 @@ pub struct SecretHit {
 }
 
 impl SecretHit {
-    /// The secret as a finding. It names no line if `redact_log` is another file.
+    /// The secret as a finding. It names no line if `log` is another file.
     fn finding_in(&self, log: &Path) -> Finding {
         self.to_finding(self.hit.at.filter(|_| self.path == log))
     }

@@ -80,7 +80,7 @@ pub(crate) struct MarkdownArgs {
     level: LevelChoice,
 }
 
-/// Export a session as JSON Lines, as in `show --write_json`
+/// Export a session as JSON Lines, as in `show --json`
 #[derive(Debug, clap::Args)]
 pub(crate) struct JsonArgs {
     /// Session id, unique prefix, title, `last`, or path to a log

@@ -103,7 +103,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     Ok(super::list_page(&frame, &threadline_html::usage(&page)))
 }
 
-/// Returns the same objects as `threadline usage --json_lines`.
+/// Returns the same objects as `threadline usage --json`.
 fn objects(
     state: &ServerState,
     ask: &PageRequest,

@@ -1,4 +1,4 @@
-//! `export write_html --all`: a page for every session, and an index page.
+//! `export html --all`: a page for every session, and an index page.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -132,7 +132,7 @@ impl<'a> SearchReport<'a> {
         moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// Formats a match as one line: a reference for `write_pending`, the time, the kind and the text.
+    /// Formats a match as one line: a reference for `show`, the time, the kind and the text.
     fn hit_line(&self, session: &SearchedSession, hit: &LogHit) -> Option<TermText> {
         let found = hit.hit.as_ref()?;
         let log = &session.logs[hit.log];

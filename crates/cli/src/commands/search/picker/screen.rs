@@ -117,7 +117,7 @@ fn copy_to_clipboard(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Opens the match with `open_match`, or the whole session if the anchor cannot be shown.
+/// Opens the match with `show`, or the whole session if the anchor cannot be shown.
 fn open_match(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<CommandOutcome, CommandError> {
     let place = match anchor {
         Some(anchor) => format!("{}#{anchor}", path.display()),
