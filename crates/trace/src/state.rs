@@ -138,7 +138,7 @@ pub struct StateLock(
 const LOCK_FILES: u8 = 128;
 
 impl StateDir {
-    /// Returns the state directory for `receiver_config` below `root`. Touches no files.
+    /// Returns the state directory for `target` below `root`. Touches no files.
     pub fn open(root: &Path, target: &ReceiverConfig) -> Self {
         let account = target.account.as_deref().unwrap_or_default();
         Self { dir: root.join(short_hash(&[&target.url, account])) }
