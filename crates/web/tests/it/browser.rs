@@ -328,13 +328,23 @@ fn screenshots() {
     let served = TestServer::with_root(&threadline_testkit::demo());
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     browser.resize(1440, 900);
+    let pages = [
+        ("session", "/s/a4d5d01a-99d6-4326-8497-3fed5e693dcc"),
+        ("home", "/"),
+        ("search", "/search?q=drawdown"),
+        ("usage", "/usage"),
+    ];
     for theme in ["light", "dark"] {
         browser.set_color_scheme(theme);
-        browser.open(&served.url("/s/a4d5d01a-99d6-4326-8497-3fed5e693dcc"));
-        browser.wait_for("return document.documentElement.classList.contains('js')");
-        std::thread::sleep(Duration::from_millis(300));
-        let bytes =
-            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, browser.screenshot()).unwrap();
-        std::fs::write(docs.join(format!("session-{theme}.png")), bytes).unwrap();
+        for (name, path) in pages {
+            browser.open(&served.url(path));
+            browser.wait_for("return document.readyState === 'complete'");
+            // The figures of the home page come from a background thread.
+            std::thread::sleep(Duration::from_millis(1500));
+            let screenshot = browser.screenshot();
+            let bytes =
+                base64::Engine::decode(&base64::engine::general_purpose::STANDARD, screenshot).unwrap();
+            std::fs::write(docs.join(format!("{name}-{theme}.png")), bytes).unwrap();
+        }
     }
 }
