@@ -199,12 +199,13 @@ pub(crate) fn render_diff(sheet: &RenderContext<'_>, out: &mut Markup, path: &st
     language(out, path);
     out.lit("><pre tabindex=\"0\">");
     for (i, hunk) in hunks.iter().enumerate() {
-        if i > 0 {
+        if i > 0 && left == 0 {
             out.lit("<span class=\"gap\">⋯</span>");
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
         for line in &hunk.lines {
-            if shown + line.text.len() > limit {
+            // Once a line does not fit, the rest of the diff is omitted.
+            if left > 0 || shown + line.text.len() > limit {
                 left += line.text.len();
                 continue;
             }

@@ -266,3 +266,20 @@ fn output_is_truncated() {
     <p class="note">4 B more omitted</p></div></details><a class="at" href="#m2">m2</a>
     "##);
 }
+
+#[test]
+fn a_truncated_diff_ends_at_the_first_line_that_does_not_fit() {
+    let options = RenderOptions { max_output: Some(5), ..options() };
+    let log = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a.rs","old_string":"x","new_string":"y"}
+r1 <- a1  result t1 "ok" {"filePath":"/a.rs","structuredPatch":[{"oldStart":3,"oldLines":3,"newStart":3,"newLines":3,"lines":[" ab"," a long line"," c"]},{"oldStart":9,"oldLines":1,"newStart":9,"newLines":1,"lines":[" d"]}]}
+"#;
+    let page = rendered_with(log, &options);
+    let diff = page.split_once("<div class=\"code diff\"").unwrap().1;
+    assert!(
+        diff.contains("<span class=\"same\" data-o=\"3\" data-n=\"3\"> ab\n</span></pre></div>"),
+        "{diff}"
+    );
+    assert!(diff.contains("13 B more omitted"), "{diff}");
+}
