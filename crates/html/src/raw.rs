@@ -37,7 +37,6 @@ pub struct RawLines {
     pub(crate) attachments: Attachments,
     /// The name of each log, with the number and first line of each of its sections.
     logs: Vec<(String, Vec<(usize, u64)>)>,
-    last: u64,
 }
 
 impl RawLines {
@@ -54,11 +53,15 @@ impl RawLines {
 
     /// Adds the next line of the current log.
     pub fn add(&mut self, line: RawLine) {
+        // Several objects on one line stay in one section: a lookup reads only one.
+        let is_same_line = self.lines.last().is_some_and(|last| last.line.line_no == line.line_no);
+        if self.n_bytes >= SECTION_SIZE && !is_same_line {
+            self.close();
+        }
         let Some((_, starts)) = self.logs.last_mut().filter(|_| self.queue.is_some()) else { return };
-        if self.lines.is_empty() && (line.line_no != self.last || starts.is_empty()) {
+        if self.lines.is_empty() {
             starts.push((self.n_packs, line.line_no));
         }
-        self.last = line.line_no;
         let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
         let found = find_attachments(&line.source, line.range.clone());
         let lumps: Vec<_> = found
@@ -68,9 +71,6 @@ impl RawLines {
         let n_apart: usize = lumps.iter().map(|(range, _)| range.len()).sum();
         self.n_bytes += digits + line.range.len() - n_apart + 2;
         self.lines.push(SectionLine { line, attachments: lumps });
-        if self.n_bytes >= SECTION_SIZE {
-            self.close();
-        }
     }
 
     /// Ends the current section and queues it for compression.
@@ -132,5 +132,22 @@ pub(crate) fn join_lines(lines: &[SectionLine], out: &mut String) {
         }
         out.push_str(&line.source[from..line.range.end]);
         out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_one_line_share_a_section() {
+        let mut raw = RawLines::new(Box::new(io::Cursor::new(Vec::new())));
+        raw.begin("");
+        for (line_no, n_bytes) in [(1, SECTION_SIZE), (1, 1), (2, 1)] {
+            raw.add(RawLine { line_no, source: Arc::new(" ".repeat(n_bytes)), range: 0..n_bytes });
+        }
+        let mut index = Markup::new();
+        raw.write_index(&mut index);
+        assert_eq!(index.as_str(), r#"{"":[[0,1],[1,2]]}"#);
     }
 }
