@@ -91,13 +91,6 @@ impl TranscriptFilter {
             body @ ItemBody::Event { .. } if body.is_attachment() => DetailLevel::Tools,
             ItemBody::Event { .. } => DetailLevel::Full,
         };
-        let failed = match &item.body {
-            ItemBody::Call(call) => {
-                call.is_error() || call.agents.iter().any(|agent| agent.turns.iter().any(has_error))
-            }
-            ItemBody::Error { .. } | ItemBody::Unknown { .. } => true,
-            _ => false,
-        };
         let of_tool = match &item.body {
             ItemBody::Call(call) => self.tools.contains(&call.name),
             _ => false,
@@ -107,14 +100,9 @@ impl TranscriptFilter {
             ItemBody::Text(_) | ItemBody::Thinking(_) | ItemBody::Call(_) => role == "assistant",
             _ => false,
         });
-        level <= self.level && (!self.errors_only || failed) && (self.tools.is_empty() || of_tool) && of_role
+        level <= self.level
+            && (!self.errors_only || item.is_error())
+            && (self.tools.is_empty() || of_tool)
+            && of_role
     }
-}
-
-fn has_error(turn: &TurnView) -> bool {
-    turn.items.iter().any(|item| match &item.body {
-        ItemBody::Call(call) => call.is_error(),
-        ItemBody::Error { .. } => true,
-        _ => false,
-    })
 }

@@ -226,6 +226,30 @@ fn levels_and_filters_select_items() {
 }
 
 #[test]
+fn a_call_with_an_error_in_a_nested_agent_is_an_error() {
+    let spawn = |id: &str| {
+        log(&format!(
+            r#"
+u1        user   "go"
+a1 <- u1  reply  m-{id} tool t-{id} Agent {{"description":"look","prompt":"Look."}}
+r1 <- a1  result t-{id} [text "Done."] {{"status":"completed","agentId":"{id}"}}
+"#
+        ))
+    };
+    let failed = r#"
+u1        user   "Look."
+a1 <- u1  reply  m1 tool t1 Bash {"command":"false"}
+r1 <- a1  result t1 "Exit code 1" error
+"#;
+    let agents = [("k1".to_owned(), spawn("k2")), ("k2".to_owned(), log(failed))];
+    let mut transcript = transcript(&SessionFamily::from_bytes(&spawn("k1"), agents), &|_| None);
+    assert!(transcript.agents.is_empty(), "{transcript:?}");
+    TranscriptFilter { errors_only: true, ..TranscriptFilter::up_to_level(DetailLevel::Full) }
+        .apply(&mut transcript);
+    assert!(rendered(&transcript).contains("call Agent"), "{transcript:?}");
+}
+
+#[test]
 fn a_rewind_becomes_a_branch() {
     let transcript = of(r#"
 u1        user   "first"
