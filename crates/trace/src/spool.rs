@@ -70,12 +70,15 @@ pub(crate) fn drain(
         let read = fs::read(&path).ok().and_then(|packed| unpack(&packed));
         match read {
             Some(wires) => {
+                // Turns are the only spans without a parent.
+                let turns = wires.iter().filter(|wire| wire.parent_span_id.is_empty()).count();
                 let received = exporter.receiver.receive_encoded(wires, exporter.tries, exporter.until)?;
                 let taken = spooled.spans.saturating_sub(received.refused);
                 state.spans += taken;
                 state.refused += received.refused;
                 if taken > 0 {
                     state.sent_at = Some(exporter.now);
+                    exported.turns += turns;
                 }
                 exported.spans += taken;
                 exported.received.add(received);

@@ -275,6 +275,17 @@ fn undelivered_spans_survive_deletion_of_the_log() {
 }
 
 #[test]
+fn turns_delivered_from_the_spool_are_counted() {
+    let world = TraceFixture::new();
+    let path = world.home.session("s", ONE);
+    world.receiver.set_faults(|| Fault::Status(503));
+    world.send(&path).unwrap_err();
+    world.receiver.set_faults(|| Fault::None);
+    let exported = world.send(&path).unwrap();
+    assert_eq!((exported.turns, exported.spans), (1, 2));
+}
+
+#[test]
 fn a_lost_or_broken_spool_is_rebuilt_from_the_log() {
     for broken in [true, false] {
         let world = TraceFixture::new();
