@@ -188,7 +188,12 @@ pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
                 if part.end == wrapped {
                     break;
                 }
-                from = part.end - OVERLAP;
+                // The next window begins with a whole group of four digits. Line breaks are not digits.
+                let mut next = part.end - OVERLAP;
+                for _ in 0..bytes[from..next].iter().filter(|byte| is_digit(byte)).count() % 4 {
+                    next = bytes[..next].iter().rposition(is_digit).unwrap_or(from);
+                }
+                from = next;
             }
         }
     }
@@ -317,5 +322,21 @@ mod tests {
             "a-rather-long-name_of_something/that/is/no/base64 and 3f786850e387550fdab836ed7e6dc881de23001b",
             |range, _| panic!("{range:?}"),
         );
+    }
+
+    #[test]
+    fn every_window_of_wrapped_base64_is_decoded() {
+        let long = "user: ada, pass: loom-and-shuttle\n".repeat(4_000);
+        let run = STANDARD.encode(&long);
+        for width in [60, 61, 64, 76] {
+            let lines = run.as_bytes().chunks(width).map(String::from_utf8_lossy);
+            let text = lines.collect::<Vec<_>>().join("\n");
+            let mut at = 0;
+            encoded(&text, |range, decoded| {
+                assert!(range.start <= at && long.contains(decoded), "width {width}: {range:?}");
+                at = range.end;
+            });
+            assert_eq!(at, text.len(), "width {width}");
+        }
     }
 }
