@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
@@ -177,7 +177,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
     let mut first: FxHashMap<String, usize> = FxHashMap::default();
     // The current replacement of each uuid that was used more than once.
     let mut now: FxHashMap<String, String> = FxHashMap::default();
-    let mut copies: Vec<usize> = Vec::new();
+    let mut copies: FxHashSet<usize> = FxHashSet::default();
     for at in 0..lines.len() {
         let entry = &lines[at].entry;
         if !is_tree(entry) {
@@ -198,7 +198,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
                 entry.at().line_no,
                 Cow::Owned(format!("duplicate of line {}", lines[other].entry.at().line_no)),
             ));
-            copies.push(at);
+            copies.insert(at);
             continue;
         }
         let own = fresh.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
