@@ -1,6 +1,6 @@
 //! Spans as a tree for people, and as JSON lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -43,8 +43,8 @@ pub(super) fn render(session: &str, spans: &[TraceSpan]) -> TermText {
             below.entry(parent).or_default().push(span);
         }
     }
-    let is_known = |id: SpanId| spans.iter().any(|span| span.id == id);
-    let roots = spans.iter().filter(|span| span.parent.is_none_or(|parent| !is_known(parent)));
+    let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
+    let roots = spans.iter().filter(|span| span.parent.is_none_or(|parent| !ids.contains(&parent)));
     for root in roots {
         render_span(root, &below, "  ", "  ", &mut out);
     }
