@@ -118,7 +118,7 @@ struct QueueState {
     n_memory_bytes: usize,
     is_spooled: bool,
     spool: Box<dyn Spool>,
-    /// The first write error of the spool.
+    /// The first write error of the spool, or a panic while compressing.
     failed: Option<io::Error>,
 }
 
@@ -180,14 +180,12 @@ impl CompressionQueue {
         state.n_started += 1;
         state.n_running += 1;
         drop(state);
+        let _running = RunningGuard(self);
         let (element, spare) = self.element(number, full);
         let mut state = self.state();
-        state.n_running -= 1;
         state.put(turn, element);
         state.spare_buffers.extend(spare);
-        if state.n_running == 0 {
-            self.idle.notify_all();
-        }
+        drop(state);
         true
     }
 
@@ -244,6 +242,23 @@ impl CompressionQueue {
             io::copy(&mut io::BufReader::with_capacity(SECTION_SIZE, &mut state.spool), to)?;
         }
         Ok(())
+    }
+}
+
+/// Counts a compression as finished when dropped, also after a panic.
+struct RunningGuard<'a>(&'a CompressionQueue);
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.n_running -= 1;
+        if std::thread::panicking() {
+            // The pieces after this one are never stored, so the page would be incomplete.
+            state.failed.get_or_insert_with(|| io::Error::other("compressing a section failed"));
+        }
+        if state.n_running == 0 {
+            self.0.idle.notify_all();
+        }
     }
 }
 
@@ -348,5 +363,16 @@ mod tests {
             assert_eq!(text.trim_end(), parts[i]);
         }
         assert_eq!(page.lines().count(), parts.len());
+    }
+
+    #[test]
+    fn a_panic_while_compressing_is_reported() {
+        let queue = CompressionQueue::new("q", Box::new(io::Cursor::new(Vec::new())));
+        // The offset is beyond the end of the text.
+        queue.state().queue.push_back((0, QueuedSection::Text(Arc::default(), 1)));
+        let compress = std::panic::AssertUnwindSafe(|| queue.compress_one());
+        assert!(std::panic::catch_unwind(compress).is_err());
+        assert_eq!(queue.state().n_running, 0);
+        assert!(queue.write(&mut Vec::new()).is_err());
     }
 }
