@@ -73,7 +73,7 @@ impl LineObserver for Unobserved {
 impl App {
     /// Loads a session with its sub-agents and costs.
     ///
-    /// A sub-agent that cannot be read is skipped; [`LoadedSession::errors`] contains the error.
+    /// A sub-agent that cannot be read is skipped; [`LoadedSession::unread`] contains the error.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl App {
 ///
 /// # Errors
 ///
-/// If the session's own log cannot be read. [`LoadedSession::errors`] contains the errors of sub-agents.
+/// If the session's own log cannot be read. [`LoadedSession::unread`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
     let ReadLogs { main, agents, unread } = ReadLogs::of(file, &mut Unobserved)?;
     // Both take a while for a large session. `thread` fills a cache that the caller needs next.

@@ -20,7 +20,7 @@ impl EditSession {
     ///
     /// # Errors
     ///
-    /// [`EditError::CutPoint`] if the session cannot be cut there, and errors of reading side files.
+    /// [`EditError::Cut`] if the session cannot be cut there, and errors of reading side files.
     pub fn clone_to_new(&mut self, options: &CloneOptions) -> Result<PlannedEdit<'_>, EditError> {
         let agents = if options.to.is_some() { self.agent_starts()? } else { Vec::new() };
         let this = &*self;

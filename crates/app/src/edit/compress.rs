@@ -22,7 +22,7 @@ impl EditSession {
     ///
     /// # Errors
     ///
-    /// [`EditError::CompressOptions`] if the session is too short, or no shorter for it.
+    /// [`EditError::Compress`] if the session is too short, or no shorter for it.
     pub fn choose_compression(
         &self,
         bands: Vec<SummaryBand>,

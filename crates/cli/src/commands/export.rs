@@ -37,7 +37,7 @@ pub(crate) struct HtmlArgs {
     #[arg(long, requires = "output")]
     all: bool,
 
-    /// Output file, or `-` for stdout; with --all, the folder [default: <session id>.html]
+    /// Output file, or `-` for stdout; with --all, the folder [default: SESSION_ID.html]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 

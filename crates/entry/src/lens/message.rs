@@ -107,7 +107,7 @@ lens! {
         cache_creation: CacheCreation<'a> = "cache_creation",
     }
 
-    /// A content block of any type. Which fields it has depends on [`LineBlock::kind`].
+    /// A content block of any type. Which fields it has depends on [`Block::kind`].
     Block {
         kind: Cow<'a, str> = "type",
         text: Cow<'a, str> = "text",
