@@ -22,7 +22,7 @@ pub struct PageFrame<'a> {
 
 /// The sections of the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it all")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum ViewerTab {
     Home,
     Search,

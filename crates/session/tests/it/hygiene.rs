@@ -87,7 +87,7 @@ fn h04_a_last_line_without_newline_is_read() {
 #[test]
 fn h04_an_object_appended_to_a_torn_line_is_lost() {
     // The writer died in mid-line and the next one appended, so both objects are on one line, which Claude
-    // Code skips. FIXME: the second object is complete and could be read.
+    // Code skips. We skip it too, although the second object is complete.
     let session = session(
         r#"
 u1        user   "hi"
