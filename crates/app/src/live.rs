@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn, Turn};
+use threadline_session::{Agent, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
@@ -58,7 +58,7 @@ pub struct TurnSpan {
 
 impl TurnSpan {
     /// The entries of the span, by their index in the session.
-    pub fn entries<'l>(&self, layout: &'l Layout) -> &'l [usize] {
+    pub fn entries<'l>(&self, layout: &'l Layout) -> &'l [EntryIndex] {
         &layout.turns[self.turn].entries[self.entries.clone()]
     }
 }
@@ -323,7 +323,7 @@ impl LiveSession {
         self.notes.update(&self.family);
         let agent = self.agent(selector)?;
         let session = self.family.session(agent);
-        let on_line = |line: u64| session.entries().iter().rposition(|entry| entry.at().line_no == line);
+        let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
         let builder =
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
@@ -355,8 +355,8 @@ impl LiveSession {
     ) -> Result<ReadSpans, LiveError> {
         let agent = self.agent(selector)?;
         let session = self.family.session(agent);
-        let line = |idx: usize| session.entries()[idx].at().line_no;
-        let mut all: Vec<usize> =
+        let line = |idx: EntryIndex| session.entries()[idx].at().line_no;
+        let mut all: Vec<EntryIndex> =
             spans.iter().flat_map(|span| span.entries(layout).iter().copied()).collect();
         all.sort_unstable();
         let mut needed: Vec<u64> = Layout::required_entries(session, &all).into_iter().map(line).collect();
@@ -438,7 +438,7 @@ impl LiveSession {
         for (agent, calls) in self.family.calls_with_edits() {
             let (session, log) = (self.family.session(agent), self.log_of(agent));
             let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
-            let entries: Vec<usize> = calls
+            let entries: Vec<EntryIndex> = calls
                 .flat_map(|call| call.lines().chain(call.results.iter().map(|at| at.entry_idx)))
                 .collect();
             let mut lines: Vec<u64> =

@@ -5,7 +5,7 @@ mod point;
 
 use std::path::{Path, PathBuf};
 
-use threadline_session::{FileHistory, HistoryPoint, SessionFamily};
+use threadline_session::{EntryIndex, FileHistory, HistoryPoint, SessionFamily};
 use threadline_store::{Operation, Receipt, SessionFile, UserContext, WriteRoot};
 use threadline_view::wire::{ChangedFileObject, RestoreTurn};
 use threadline_view::{outline, transcript, wire};
@@ -169,7 +169,7 @@ impl RestorePlan {
 pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<RestoreTurn> {
     let turns = family.main.turns();
     let titles = outline(&transcript(family, &|_| None).turns);
-    let starts: Vec<usize> =
+    let starts: Vec<EntryIndex> =
         turns.iter().filter_map(|turn| turn.prompt.or(turn.entries.first().copied())).collect();
     let mut listed = Vec::new();
     for (i, turn) in turns.iter().enumerate() {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis, key};
-use threadline_session::{InputKind, ParentLink, Session};
+use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, Session};
 
 use crate::draft::{EditDraft, LineContent};
 use crate::{sanitize, usage_reset};
@@ -35,7 +35,7 @@ pub(crate) struct ResultLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultOrigin {
     /// The index of an entry of the log.
-    Source(u32),
+    Source(EntryIndex),
     /// The index of an added line.
     Added(u32),
 }
@@ -67,7 +67,7 @@ pub(crate) const REMOVED: u32 = u32::MAX;
 /// The lines of the result, and the index in the result of each entry of the log ([`REMOVED`] if removed).
 pub(crate) struct Arrangement {
     pub(crate) lines: Vec<ResultLine>,
-    pub(crate) positions: Vec<u32>,
+    pub(crate) positions: IndexVec<EntryIndex, u32>,
 }
 
 pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) -> Arrangement {
@@ -100,12 +100,12 @@ pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) 
 }
 
 /// Returns the entries of the conversation in the order of a result.
-pub(crate) fn chain(session: &Session) -> Vec<usize> {
+pub(crate) fn chain(session: &Session) -> Vec<EntryIndex> {
     group_replies(session, conversation(session)).0
 }
 
 /// Returns the reply that contains the calls answered by an entry.
-pub(crate) fn answered_reply(session: &Session, idx: usize) -> Option<usize> {
+pub(crate) fn answered_reply(session: &Session, idx: EntryIndex) -> Option<usize> {
     let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
     let mut results = blocks.filter(|block| block.is("tool_result"));
     results.find_map(|block| session.tool_call(&block.tool_use_id()?)).map(|call| call.reply)
@@ -122,8 +122,8 @@ enum ChainRole {
     Other,
 }
 
-fn roles(session: &Session, chain: &[usize]) -> Vec<ChainRole> {
-    let mut parts = vec![ChainRole::Other; session.entries().len()];
+fn roles(session: &Session, chain: &[EntryIndex]) -> IndexVec<EntryIndex, ChainRole> {
+    let mut parts = IndexVec::filled(ChainRole::Other, session.entries().len());
     if chain.is_empty() {
         return parts;
     }
@@ -144,7 +144,12 @@ fn roles(session: &Session, chain: &[usize]) -> Vec<ChainRole> {
 }
 
 /// Removes lines that the result must not contain.
-fn remove_unwanted(draft: &mut EditDraft<'_>, parts: &[ChainRole], chain: &[usize], order: LineOrder) {
+fn remove_unwanted(
+    draft: &mut EditDraft<'_>,
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    chain: &[EntryIndex],
+    order: LineOrder,
+) {
     if order == LineOrder::Original {
         return;
     }
@@ -155,7 +160,7 @@ fn remove_unwanted(draft: &mut EditDraft<'_>, parts: &[ChainRole], chain: &[usiz
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
     let replies: FxHashSet<usize> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
-    for (idx, &part) in parts.iter().enumerate() {
+    for (idx, &part) in parts.enumerated() {
         if part == ChainRole::Chain || draft.line_edits[idx].removed {
             continue;
         }
@@ -192,19 +197,19 @@ fn remove_unwanted(draft: &mut EditDraft<'_>, parts: &[ChainRole], chain: &[usiz
 
 /// Removes compactions of branches without remaining messages: Claude Code would apply them to the
 /// conversation.
-fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &[ChainRole]) {
+fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &IndexVec<EntryIndex, ChainRole>) {
     let session = draft.session;
-    let left = |idx: &usize| {
+    let left = |idx: &EntryIndex| {
         parts[*idx] == ChainRole::Other && session.is_boundary(*idx) && !session.is_sidechain(*idx)
     };
-    for boundary in (0..parts.len()).filter(left) {
+    for boundary in parts.indices().filter(left) {
         let mut lines = vec![boundary];
         let mut at = 0;
         while at < lines.len() {
             lines.extend(session.children(lines[at]));
             at += 1;
         }
-        let says = |idx: &usize| {
+        let says = |idx: &EntryIndex| {
             let entry = &session.entries()[*idx];
             !draft.is_removed(*idx)
                 && matches!(entry.kind(), Kind::User | Kind::Assistant)
@@ -225,9 +230,9 @@ fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &[ChainRole]) {
 /// it as part of the conversation.
 fn removal_reason(
     session: &Session,
-    parts: &[ChainRole],
+    parts: &IndexVec<EntryIndex, ChainRole>,
     replies: &FxHashSet<usize>,
-    idx: usize,
+    idx: EntryIndex,
 ) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
     if reply.is_some_and(|reply| replies.contains(&reply)) {
@@ -244,10 +249,14 @@ fn removal_reason(
 
 /// Removes branches after the last line of the conversation. Versions that resume from the newest or the
 /// last line would resume such a branch instead.
-fn remove_trailing_branches(draft: &mut EditDraft<'_>, parts: &[ChainRole], sequence: &[usize]) {
+fn remove_trailing_branches(
+    draft: &mut EditDraft<'_>,
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    sequence: &[EntryIndex],
+) {
     let session = draft.session;
     // Newer versions ignore progress lines: for them the conversation ends before.
-    let is_end = |&idx: &usize| {
+    let is_end = |&idx: &EntryIndex| {
         parts[idx] == ChainRole::Chain
             && !draft.is_removed(idx)
             && session.entries()[idx].kind() != Kind::Progress
@@ -283,44 +292,46 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
 /// in the log.
 fn sequence(
     draft: &mut EditDraft<'_>,
-    parts: &[ChainRole],
-    chain: &[usize],
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    chain: &[EntryIndex],
     copies: &DuplicateLines,
     order: LineOrder,
-) -> Vec<usize> {
+) -> Vec<EntryIndex> {
     if order == LineOrder::Original {
-        return (0..parts.len()).collect();
+        return parts.indices().collect();
     }
     let session = draft.session;
-    let mut followers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    let mut followers: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
     let end = chain.last().copied();
     // If a line was written again at the end of the conversation, the person rewound to it: the lines
     // between the two copies are a branch.
-    let elsewhere: FxHashSet<usize> = copies.values().copied().filter(|&line| Some(line) != end).collect();
-    let mut rank = vec![0; parts.len()];
+    let elsewhere: FxHashSet<EntryIndex> =
+        copies.values().copied().filter(|&line| Some(line) != end).collect();
+    let mut rank = IndexVec::filled(0, parts.len());
     for (at, &idx) in chain.iter().enumerate() {
         rank[idx] = at;
     }
-    let mut last: Option<usize> = None;
-    let mut is_put: Vec<bool> = parts.iter().map(|&part| part == ChainRole::Chain).collect();
+    let mut last: Option<EntryIndex> = None;
+    let mut is_put: IndexVec<EntryIndex, bool> = parts.iter().map(|&part| part == ChainRole::Chain).collect();
     // The line of the chain that each other line descends from.
-    let mut fork: Vec<Option<usize>> = (0..parts.len()).map(|idx| is_put[idx].then_some(idx)).collect();
-    for idx in 0..parts.len() {
+    let mut fork: IndexVec<EntryIndex, Option<EntryIndex>> =
+        parts.indices().map(|idx| is_put[idx].then_some(idx)).collect();
+    for idx in parts.indices() {
         let is_here = parts[idx] == ChainRole::Chain && !elsewhere.contains(&idx);
         let copy = copies.get(&idx).copied().filter(|line| elsewhere.contains(line));
         last = is_here.then_some(idx).or(copy).or(last);
         // Ancestors may be written later than their descendants; they come first.
-        let mut lines: Vec<usize> = session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
+        let mut lines: Vec<EntryIndex> = session.ancestors(idx).take_while(|&above| !is_put[above]).collect();
         lines.reverse();
         for line in lines {
             is_put[line] = true;
             let above = session.ancestors(line).nth(1);
             fork[line] = above.and_then(|above| copies.get(&above).copied().or(fork[above]));
             // A branch after the end of the conversation would have to be removed.
-            let may_follow = |fork: usize| parts[line] == ChainRole::Leaf || Some(fork) != end;
+            let may_follow = |fork: EntryIndex| parts[line] == ChainRole::Leaf || Some(fork) != end;
             let is_later =
-                |&fork: &usize| may_follow(fork) && last.is_none_or(|last| rank[fork] > rank[last]);
+                |&fork: &EntryIndex| may_follow(fork) && last.is_none_or(|last| rank[fork] > rank[last]);
             match fork[line].filter(is_later).or(last) {
                 Some(last) => followers.entry(last).or_default().push(line),
                 None => sequence.push(line),
@@ -338,9 +349,13 @@ fn sequence(
 }
 
 /// Lines of the chain that were written more than once, by the index of their first copy.
-type DuplicateLines = FxHashMap<usize, usize>;
+type DuplicateLines = FxHashMap<EntryIndex, EntryIndex>;
 
-fn copies(session: &Session, parts: &[ChainRole], chain: &[usize]) -> DuplicateLines {
+fn copies(
+    session: &Session,
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    chain: &[EntryIndex],
+) -> DuplicateLines {
     let firsts = chain.iter().map(|&idx| (first_copy(session, idx), idx));
     firsts.filter(|&(first, _)| parts[first] != ChainRole::Chain).collect()
 }
@@ -348,15 +363,15 @@ fn copies(session: &Session, parts: &[ChainRole], chain: &[usize]) -> DuplicateL
 /// Moves branches that fork off above a new compaction boundary to a place above it.
 fn move_branches_above(
     draft: &mut EditDraft<'_>,
-    parts: &[ChainRole],
-    chain: &[usize],
-    followers: &mut FxHashMap<usize, Vec<usize>>,
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    chain: &[EntryIndex],
+    followers: &mut FxHashMap<EntryIndex, Vec<EntryIndex>>,
 ) {
     let session = draft.session;
-    let place_of = |idx: usize| chain.iter().position(|&line| line == idx);
+    let place_of = |idx: EntryIndex| chain.iter().position(|&line| line == idx);
     let comes = draft.added.iter().filter(|added| is_boundary(&added.entry));
     let Some(boundary) = comes.filter_map(|added| place_of(added.after?)).max() else { return };
-    let above: FxHashMap<usize, usize> =
+    let above: FxHashMap<EntryIndex, usize> =
         chain[..=boundary].iter().enumerate().map(|(at, &idx)| (idx, at)).collect();
     for &idx in &chain[boundary + 1..] {
         let behind = followers.remove(&idx).unwrap_or_default();
@@ -385,16 +400,16 @@ fn move_branches_above(
 /// Builds the list of lines, without links.
 fn place_lines(
     draft: &EditDraft<'_>,
-    parts: &[ChainRole],
-    sequence: Vec<usize>,
+    parts: &IndexVec<EntryIndex, ChainRole>,
+    sequence: Vec<EntryIndex>,
     order: LineOrder,
 ) -> Arrangement {
     let n = parts.len();
-    let mut added_behind: FxHashMap<Option<usize>, Vec<u32>> = FxHashMap::default();
+    let mut added_behind: FxHashMap<Option<EntryIndex>, Vec<u32>> = FxHashMap::default();
     for (i, added) in draft.added.iter().enumerate() {
         added_behind.entry(added.after).or_default().push(i as u32);
     }
-    let mut arranged = Arrangement { lines: Vec::with_capacity(n), positions: vec![REMOVED; n] };
+    let mut arranged = Arrangement { lines: Vec::with_capacity(n), positions: IndexVec::filled(REMOVED, n) };
     let put = |arranged: &mut Arrangement, from: ResultOrigin, chained: bool| {
         arranged.lines.push(ResultLine {
             from,
@@ -411,7 +426,7 @@ fn place_lines(
     for idx in sequence {
         if !draft.line_edits[idx].removed {
             arranged.positions[idx] = arranged.lines.len() as u32;
-            put(&mut arranged, ResultOrigin::Source(idx as u32), parts[idx] == ChainRole::Chain);
+            put(&mut arranged, ResultOrigin::Source(idx), parts[idx] == ChainRole::Chain);
         }
         for added in added_behind.remove(&Some(idx)).unwrap_or_default() {
             put(&mut arranged, ResultOrigin::Added(added), is_chained(added));
@@ -426,7 +441,7 @@ fn place_lines(
         let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
             if let ResultOrigin::Source(idx) = line.from
-                && parts[idx as usize] == ChainRole::Leaf
+                && parts[idx] == ChainRole::Leaf
             {
                 line.in_chain = true;
             }
@@ -444,7 +459,7 @@ fn move_pr_links(draft: &EditDraft<'_>, arranged: &mut Arrangement) {
     lines[..=first].rotate_left(links);
     for (at, line) in lines[..=first].iter().enumerate() {
         if let ResultOrigin::Source(idx) = line.from {
-            arranged.positions[idx as usize] = at as u32;
+            arranged.positions[idx] = at as u32;
         }
     }
 }
@@ -520,7 +535,6 @@ fn parent_outside_chain(
     let ResultOrigin::Source(idx) = arranged.lines[at].from else {
         return before.map_or(ResultParent::Root, ResultParent::To);
     };
-    let idx = idx as usize;
     let earlier = |place: u32| place != REMOVED && (place as usize) < at;
     let Some(parent) = session.ancestors(idx).nth(1) else {
         // A root, or a line with a missing parent.
@@ -534,7 +548,7 @@ fn parent_outside_chain(
     if order == LineOrder::Original && arranged.positions[parent] != REMOVED {
         return ResultParent::Keep;
     }
-    let place = |idx: usize| arranged.positions[copies.get(&idx).copied().unwrap_or(idx)];
+    let place = |idx: EntryIndex| arranged.positions[copies.get(&idx).copied().unwrap_or(idx)];
     if earlier(place(parent)) {
         return ResultParent::To(place(parent));
     }
@@ -543,14 +557,14 @@ fn parent_outside_chain(
 }
 
 fn first_time(session: &Session) -> Option<Millis> {
-    (0..session.entries().len()).find_map(|idx| session.timestamp(idx))
+    session.entries().indices().find_map(|idx| session.timestamp(idx))
 }
 
 pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d Entry {
     match from {
-        ResultOrigin::Source(idx) => match &draft.line_edits[idx as usize].content {
+        ResultOrigin::Source(idx) => match &draft.line_edits[idx].content {
             LineContent::Replaced(entry) => entry,
-            LineContent::Unchanged | LineContent::Spliced(_) => &draft.session.entries()[idx as usize],
+            LineContent::Unchanged | LineContent::Spliced(_) => &draft.session.entries()[idx],
         },
         ResultOrigin::Added(added) => &draft.added[added as usize].entry,
     }

@@ -1,7 +1,7 @@
 //! Clones the conversation into a new session.
 
 use threadline_entry::{Kind, key};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, IndexVec, Session};
 
 use crate::arrange;
 use crate::draft::EditDraft;
@@ -89,8 +89,8 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
             end_of_reply(session, &chain, at)
         }
     };
-    let last = chain[..=end].iter().copied().max().unwrap_or(0);
-    let mut kept = vec![false; session.entries().len()];
+    let last = chain[..=end].iter().copied().max().unwrap_or(EntryIndex::FIRST);
+    let mut kept = IndexVec::filled(false, session.entries().len());
     for &idx in &chain[..=end] {
         kept[idx] = true;
     }
@@ -98,11 +98,11 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
         draft.remove(idx, "after the cut");
     }
     // File snapshots for a prompt that is kept may be logged later.
-    let is_of_kept = |idx: usize| {
+    let is_of_kept = |idx: EntryIndex| {
         let of = session.entries()[idx].get(key::MESSAGE_ID).and_then(|json| session.find(&json.as_str()?));
         of.is_some_and(|of| kept[of])
     };
-    for (idx, &is_kept) in kept.iter().enumerate().skip(last + 1) {
+    for (idx, &is_kept) in kept.enumerated().skip(last.position() + 1) {
         if !is_kept && !draft.is_removed(idx) && !is_of_kept(idx) {
             draft.remove(idx, "after the cut");
         }
@@ -111,8 +111,8 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
 }
 
 /// Returns the position of the last line of the reply that a line belongs to or answers.
-fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
-    let reply = |idx: usize| session.reply_of(idx).or_else(|| arrange::answered_reply(session, idx));
+fn end_of_reply(session: &Session, chain: &[EntryIndex], at: usize) -> usize {
+    let reply = |idx: EntryIndex| session.reply_of(idx).or_else(|| arrange::answered_reply(session, idx));
     let Some(own) = reply(chain[at]) else { return at };
     let mut end = at;
     for (i, &idx) in chain.iter().enumerate().skip(at + 1) {
@@ -128,7 +128,7 @@ fn end_of_reply(session: &Session, chain: &[usize], at: usize) -> usize {
 /// Removes lines that apply to one session only.
 pub(crate) fn remove_session_data(draft: &mut EditDraft<'_>) {
     let session = draft.session;
-    for (idx, entry) in session.entries().iter().enumerate() {
+    for (idx, entry) in session.entries().enumerated() {
         let why = match entry.kind() {
             Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => {
                 "API request of the old session"

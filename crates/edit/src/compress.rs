@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::Lens;
 use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
 use threadline_entry::{Entry, Kind, key};
-use threadline_session::{Session, Thread};
+use threadline_session::{EntryIndex, IndexVec, Session, Thread};
 
 pub use self::segment::SummaryLevel;
 
@@ -82,7 +82,7 @@ struct TurnSegment<'s> {
     /// The number of the turn, and whether this is its first part.
     turn: usize,
     is_first: bool,
-    lines: Vec<usize>,
+    lines: Vec<EntryIndex>,
     content: SegmentContent<'s>,
     /// The number of tokens of the original lines.
     tokens: u64,
@@ -243,7 +243,8 @@ impl<'s> Compression<'s> {
         // Stretches of one turn with the same level are summarised together.
         for group in told.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
             let level = group[0].level.unwrap_or(SummaryLevel::Bare);
-            let lines: Vec<usize> = group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
+            let lines: Vec<EntryIndex> =
+                group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
             let told = match group {
                 [stretch] => self.summarise(stretch, &stretch.content, level),
                 _ => self.summarise(group[0], &SegmentContent::of(self.session, &lines), level),
@@ -352,7 +353,7 @@ impl<'s> Compression<'s> {
         };
         draft.insert(after, &summary.to_line(), "the summary");
         if !leave {
-            let mut kept = vec![false; entries.len()];
+            let mut kept = IndexVec::filled(false, entries.len());
             self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
             for &idx in
                 session.thread().entries.iter().chain(self.summarised().flat_map(|stretch| &stretch.lines))
@@ -363,7 +364,7 @@ impl<'s> Compression<'s> {
                     draft.remove(idx, why);
                 }
             }
-            for (idx, entry) in entries.iter().enumerate() {
+            for (idx, entry) in entries.enumerated() {
                 if entry.kind() == Kind::FileHistorySnapshot || entry.kind() == Kind::FileHistoryDelta {
                     let about = entry.get(key::SNAPSHOT_MESSAGE_ID).or_else(|| entry.get(key::MESSAGE_ID));
                     let about = about.and_then(|id| session.find(&id.as_str()?));
@@ -396,8 +397,8 @@ impl<'s> Compression<'s> {
 }
 
 /// Splits a long turn into stretches. Each starts at a reply and contains the results of its calls.
-fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
-    let mut out: Vec<Vec<usize>> = vec![Vec::new()];
+fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
+    let mut out: Vec<Vec<EntryIndex>> = vec![Vec::new()];
     let mut replies = 0;
     let mut last = None;
     // Calls without a result so far.
@@ -428,8 +429,8 @@ fn split(session: &Session, lines: Vec<usize>) -> Vec<Vec<usize>> {
 }
 
 /// The context of the lines that a compaction adds before a line: that of the nearest line above it.
-fn context_before(session: &Session, before: usize) -> LineContext<'_> {
-    let model = session.entries()[..=before].iter().rev().find(|entry: &&Entry| {
+fn context_before(session: &Session, before: EntryIndex) -> LineContext<'_> {
+    let model = session.entries()[EntryIndex::FIRST..before.next()].iter().rev().find(|entry: &&Entry| {
         matches!(entry.kind(), Kind::User | Kind::Assistant) && entry.session_id().is_some()
     });
     let context = model.map(LineContext::of).unwrap_or_default();

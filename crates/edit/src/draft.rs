@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, IndexVec, Session};
 
 use crate::plan::{ContentDigest, EditPlan, PlanOptions};
 use crate::splice::{self, Splice};
@@ -19,7 +19,7 @@ use crate::splice::{self, Splice};
 #[derive(Debug)]
 pub struct EditDraft<'s> {
     pub(crate) session: &'s Session,
-    pub(crate) line_edits: Vec<LineEdit>,
+    pub(crate) line_edits: IndexVec<EntryIndex, LineEdit>,
     pub(crate) added: Vec<AddedLine>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
     /// The places of `reasons`.
@@ -71,7 +71,7 @@ pub(crate) enum LineContent {
 #[derive(Debug)]
 pub(crate) struct AddedLine {
     /// The index of the entry that it follows; `None` for the start of the log.
-    pub(crate) after: Option<usize>,
+    pub(crate) after: Option<EntryIndex>,
     pub(crate) entry: Entry,
     pub(crate) reason: u16,
 }
@@ -157,7 +157,7 @@ impl<'s> EditDraft<'s> {
     }
 
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
-    pub fn remove(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
+    pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.line_edits[entry_idx];
         fate.removed = true;
@@ -167,7 +167,12 @@ impl<'s> EditDraft<'s> {
     /// Removes a block from a message. When all blocks are removed, so is the line.
     ///
     /// `block_idx` is the index among the blocks of the original line, as the lenses count them.
-    pub fn remove_block(&mut self, entry_idx: usize, block_idx: usize, why: impl Into<Cow<'static, str>>) {
+    pub fn remove_block(
+        &mut self,
+        entry_idx: EntryIndex,
+        block_idx: usize,
+        why: impl Into<Cow<'static, str>>,
+    ) {
         let why = self.reason(why);
         let message = self.session.entries()[entry_idx].message();
         let fate = &mut self.line_edits[entry_idx];
@@ -181,7 +186,7 @@ impl<'s> EditDraft<'s> {
     }
 
     /// Returns the remaining blocks of a line's message, with their original indices.
-    pub fn blocks(&self, entry_idx: usize) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
+    pub fn blocks(&self, entry_idx: EntryIndex) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
         let fate = &self.line_edits[entry_idx];
         let message = self.session.entries()[entry_idx].message().filter(|_| !fate.removed);
         let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
@@ -189,7 +194,7 @@ impl<'s> EditDraft<'s> {
     }
 
     /// Replaces a range of a line. The range refers to the original line.
-    pub fn splice(&mut self, entry_idx: usize, splice: Splice, why: impl Into<Cow<'static, str>>) {
+    pub fn splice(&mut self, entry_idx: EntryIndex, splice: Splice, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.line_edits[entry_idx];
         if !fate.reasons.contains(&why) {
@@ -202,7 +207,7 @@ impl<'s> EditDraft<'s> {
     }
 
     /// Replaces a whole line with `text`, which has no newline.
-    pub fn rewrite(&mut self, entry_idx: usize, text: &str, why: impl Into<Cow<'static, str>>) {
+    pub fn rewrite(&mut self, entry_idx: EntryIndex, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.line_edits[entry_idx];
         if !fate.reasons.contains(&why) {
@@ -216,19 +221,19 @@ impl<'s> EditDraft<'s> {
     ///
     /// A line of the conversation needs a uuid. Its parent is set to the preceding line of the
     /// conversation; a compaction boundary becomes a root.
-    pub fn insert(&mut self, after: Option<usize>, text: &str, why: impl Into<Cow<'static, str>>) {
+    pub fn insert(&mut self, after: Option<EntryIndex>, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         self.added.push(AddedLine { after, entry: Entry::parse(text.as_bytes()).0, reason: why });
     }
 
     /// Adds a line at the end.
     pub fn append(&mut self, text: &str, why: impl Into<Cow<'static, str>>) {
-        let last = self.session.entries().len().checked_sub(1);
+        let last = self.session.entries().last_index();
         self.insert(last, text, why);
     }
 
     /// Records the reason why a line of the session differs from the line in the file.
-    pub(crate) fn note(&mut self, entry_idx: usize, why: impl Into<Cow<'static, str>>) {
+    pub(crate) fn note(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
         let fate = &mut self.line_edits[entry_idx];
         if !fate.reasons.contains(&why) {
@@ -243,12 +248,12 @@ impl<'s> EditDraft<'s> {
     }
 
     /// Returns whether the line is to be removed.
-    pub fn is_removed(&self, entry_idx: usize) -> bool {
+    pub fn is_removed(&self, entry_idx: EntryIndex) -> bool {
         self.line_edits[entry_idx].removed
     }
 
     /// Returns whether the line is to be removed or changed.
-    pub fn is_touched(&self, entry_idx: usize) -> bool {
+    pub fn is_touched(&self, entry_idx: EntryIndex) -> bool {
         let fate = &self.line_edits[entry_idx];
         fate.removed || !fate.removed_blocks.is_empty() || !matches!(fate.content, LineContent::Unchanged)
     }
@@ -264,12 +269,14 @@ impl<'s> EditDraft<'s> {
         self.added.is_empty()
             && self.side_files.is_empty()
             && self.already_removed.is_empty()
-            && (0..self.line_edits.len())
+            && self
+                .line_edits
+                .indices()
                 .all(|idx| !self.is_touched(idx) && self.line_edits[idx].reasons.is_empty())
     }
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
-    pub fn entry(&self, entry_idx: usize) -> Cow<'_, Entry> {
+    pub fn entry(&self, entry_idx: EntryIndex) -> Cow<'_, Entry> {
         let fate = &self.line_edits[entry_idx];
         let source = &self.session.entries()[entry_idx];
         let mut splices = match &fate.content {

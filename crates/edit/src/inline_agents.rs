@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use threadline_session::EntryIndex;
+
 use crate::draft::{EditDraft, SideFileOp};
 use crate::seed::PlanSeed;
 use crate::splice::{self, Splice, quote, set};
@@ -18,7 +20,7 @@ pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, fresh: &P
     for lines in session.inline_agents() {
         let first = session.entries()[lines[0]].uuid().unwrap_or_default();
         let id = fresh.uuid(&format!("agent {first}"))[..8].to_owned();
-        let kept: Vec<usize> = lines.into_iter().filter(|&idx| !draft.is_removed(idx)).collect();
+        let kept: Vec<EntryIndex> = lines.into_iter().filter(|&idx| !draft.is_removed(idx)).collect();
         if kept.is_empty() {
             continue;
         }

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Ending, Entry, Finding, key};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, IndexVec, Session};
 
 use crate::arrange::{
     self, Arrangement, LineOrder, REMOVED, ResultLine, ResultOrigin, ResultParent, is_tree,
@@ -48,7 +48,7 @@ pub struct EditPlan<'s> {
     draft: EditDraft<'s>,
     options: PlanOptions,
     lines: Vec<ResultLine>,
-    positions: Vec<u32>,
+    positions: IndexVec<EntryIndex, u32>,
     rename: IdRenamer,
     totals: PlanTotals,
 }
@@ -122,20 +122,20 @@ impl<'s> EditPlan<'s> {
         let session = self.draft.session;
         let mut moved = FxHashMap::default();
         let mut before = None;
-        let is_kept = |idx: &usize| self.positions[*idx] != REMOVED && is_tree(&session.entries()[*idx]);
+        let is_kept = |idx: &EntryIndex| self.positions[*idx] != REMOVED && is_tree(&session.entries()[*idx]);
         // If a line was written twice, one of the copies is kept.
-        let lines = (0..session.entries().len()).filter(is_kept);
+        let lines = session.entries().indices().filter(is_kept);
         let named =
             lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx])));
         let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
         let first = lines.map(|idx| self.positions[idx]).min();
-        let stands = |idx: usize| match self.positions[idx] {
+        let stands = |idx: EntryIndex| match self.positions[idx] {
             REMOVED => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
         // A cache of the replacements found so far.
-        let mut known: FxHashMap<usize, Option<u32>> = FxHashMap::default();
-        for (idx, entry) in session.entries().iter().enumerate() {
+        let mut known: FxHashMap<EntryIndex, Option<u32>> = FxHashMap::default();
+        for (idx, entry) in session.entries().enumerated() {
             if self.positions[idx] != REMOVED {
                 if is_tree(entry) && !session.is_sidechain(idx) {
                     before = Some(self.positions[idx]);
@@ -256,7 +256,7 @@ impl<'s> EditPlan<'s> {
     /// Different ids and links in a new session do not count as changes.
     pub fn changes(&self) -> impl Iterator<Item = LineChange<'_>> {
         let gone =
-            (0..self.positions.len()).filter(|&idx| self.positions[idx] == REMOVED).map(|idx| LineChange {
+            self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED).map(|idx| LineChange {
                 line_no: Some(self.line_no(idx)),
                 kind: ChangeKind::Removed,
                 reasons: self.removal_reasons(idx),
@@ -298,7 +298,6 @@ impl<'s> EditPlan<'s> {
                 reasons: self.reason_texts(&[self.draft.added[added as usize].reason]),
             }),
             ResultOrigin::Source(idx) => {
-                let idx = idx as usize;
                 let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
                 if self.is_new() {
                     let nameless =
@@ -317,7 +316,7 @@ impl<'s> EditPlan<'s> {
     }
 
     /// Returns the reasons why the links, timestamp or ids of a line change in an edit of the same session.
-    fn structural_reasons(&self, at: usize, idx: usize) -> Vec<&'static str> {
+    fn structural_reasons(&self, at: usize, idx: EntryIndex) -> Vec<&'static str> {
         let line = &self.lines[at];
         let entry = &self.draft.session.entries()[idx];
         let mut reasons = Vec::new();
@@ -349,7 +348,7 @@ impl<'s> EditPlan<'s> {
     }
 
     /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
-    fn removal_reasons(&self, idx: usize) -> Vec<Cow<'_, str>> {
+    fn removal_reasons(&self, idx: EntryIndex) -> Vec<Cow<'_, str>> {
         let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
         if why.len() > 1 {
             why.retain(|why| why != usage_reset::RESET_REASON);
@@ -361,7 +360,7 @@ impl<'s> EditPlan<'s> {
         reasons.iter().map(|&reason| Cow::Borrowed(&*self.draft.reasons[usize::from(reason)])).collect()
     }
 
-    fn line_no(&self, idx: usize) -> u64 {
+    fn line_no(&self, idx: EntryIndex) -> u64 {
         self.draft.session.entries()[idx].at().line_no
     }
 
@@ -378,9 +377,9 @@ impl<'s> EditPlan<'s> {
     }
 
     /// Returns the index of the entry that a line of the result comes from, unless the line was added.
-    pub fn source_of(&self, at: usize) -> Option<usize> {
+    pub fn source_of(&self, at: usize) -> Option<EntryIndex> {
         match self.lines[at].from {
-            ResultOrigin::Source(idx) => Some(idx as usize),
+            ResultOrigin::Source(idx) => Some(idx),
             ResultOrigin::Added(_) => None,
         }
     }
@@ -393,7 +392,7 @@ impl<'s> EditPlan<'s> {
     /// Returns a line of the result, before ids, links and timestamps are set.
     pub fn draft_line(&self, at: usize) -> Cow<'_, Entry> {
         match self.lines[at].from {
-            ResultOrigin::Source(idx) => self.draft.entry(idx as usize),
+            ResultOrigin::Source(idx) => self.draft.entry(idx),
             ResultOrigin::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
         }
     }
@@ -478,10 +477,10 @@ impl<'s> EditPlan<'s> {
             // Objects on one line stay together if nothing is removed or inserted between them, and a log
             // without a final newline stays without one.
             ResultOrigin::Source(idx) if self.options.target == PlanTarget::KeepOrder => {
-                let entry = &self.draft.session.entries()[idx as usize];
+                let entry = &self.draft.session.entries()[idx];
                 let next = self.lines.get(at + 1).map(|next| next.from);
                 entry.ending() == Ending::Newline
-                    || next.is_some_and(|next| next != ResultOrigin::Source(idx + 1))
+                    || next.is_some_and(|next| next != ResultOrigin::Source(idx.next()))
             }
             _ => true,
         }

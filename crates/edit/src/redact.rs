@@ -156,7 +156,7 @@ impl<'r> Redactor<'r> {
         if self.has_learnt && self.replacer.is_empty() {
             return;
         }
-        for (idx, entry) in session.entries().iter().enumerate() {
+        for (idx, entry) in session.entries().enumerated() {
             let clean = self.redact_entry(entry);
             for splice in clean.splices {
                 draft.splice(idx, splice, "secrets replaced");

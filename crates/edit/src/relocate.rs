@@ -9,7 +9,7 @@ use crate::splice::{Splice, quote};
 /// number of lines changed.
 pub fn relocate(draft: &mut EditDraft<'_>, from: &str, to: &str) -> usize {
     let mut n = 0;
-    for (idx, entry) in draft.session.entries().iter().enumerate() {
+    for (idx, entry) in draft.session.entries().enumerated() {
         let Some(value) = entry.get(key::CWD) else { continue };
         let Some(cwd) = value.as_str() else { continue };
         let rest = cwd.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));

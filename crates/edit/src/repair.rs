@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Finding, Json, Kind, Severity, key};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, IndexRange, Session};
 
 use crate::draft::EditDraft;
 use crate::sanitize;
@@ -24,7 +24,7 @@ pub struct Repair<'s> {
     /// The session with readable lines, if any line had to be changed.
     readable: Option<Session>,
     /// The changes made to its lines, by entry index.
-    notes: Vec<(usize, Cow<'static, str>)>,
+    notes: Vec<(EntryIndex, Cow<'static, str>)>,
     /// The lines of the source that it does not contain, by line number.
     removed: Vec<(u64, Cow<'static, str>)>,
 }
@@ -77,9 +77,9 @@ impl<'s> Repair<'s> {
         for (line_no, why) in &self.removed {
             draft.note_removed(*line_no, why.clone());
         }
-        let places: FxHashMap<u64, usize> =
-            session.entries().iter().enumerate().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
-        let mut orphans: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        let places: FxHashMap<u64, EntryIndex> =
+            session.entries().enumerated().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
+        let mut orphans: FxHashMap<EntryIndex, Vec<usize>> = FxHashMap::default();
         for result in session.orphan_results().flat_map(|(_, results)| results) {
             orphans.entry(result.entry_idx).or_default().push(result.block_idx);
         }
@@ -98,8 +98,8 @@ impl<'s> Repair<'s> {
 fn repair_finding(
     draft: &mut EditDraft<'_>,
     finding: &Finding,
-    idx: usize,
-    orphans: &FxHashMap<usize, Vec<usize>>,
+    idx: EntryIndex,
+    orphans: &FxHashMap<EntryIndex, Vec<usize>>,
 ) {
     let session = draft.session();
     let is_harmless = finding.severity == Severity::Note;
@@ -135,14 +135,14 @@ fn repair_finding(
     }
 }
 
-fn remove_line(draft: &mut EditDraft<'_>, idx: usize, why: &'static str) {
+fn remove_line(draft: &mut EditDraft<'_>, idx: EntryIndex, why: &'static str) {
     if !draft.is_removed(idx) {
         draft.remove(idx, why);
     }
 }
 
 /// Replaces every image of a line with a text.
-fn replace_images(draft: &mut EditDraft<'_>, idx: usize) {
+fn replace_images(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     const PLACEHOLDER: &str = r#"{"type":"text","text":"[image removed: larger than the API accepts]"}"#;
     let entry = &draft.session().entries()[idx];
     let mut images: Vec<&str> = Vec::new();
@@ -157,7 +157,7 @@ fn replace_images(draft: &mut EditDraft<'_>, idx: usize) {
 }
 
 /// Shortens a line that is too long for readers.
-fn shorten_line(draft: &mut EditDraft<'_>, idx: usize) {
+fn shorten_line(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let entry = &draft.session().entries()[idx];
     if entry.kind() == Kind::Progress {
         return remove_line(draft, idx, "progress line too long");
@@ -177,16 +177,16 @@ fn move_pr_links(draft: &mut EditDraft<'_>) {
     let session = draft.session();
     let entries = session.entries();
     let Some(first) =
-        (0..entries.len()).find(|&idx| entries[idx].kind() != Kind::Blank && !draft.is_removed(idx))
+        entries.indices().find(|&idx| entries[idx].kind() != Kind::Blank && !draft.is_removed(idx))
     else {
         return;
     };
     let Some(prompt) =
-        (0..entries.len()).find(|&idx| matches!(entries[idx].kind(), Kind::User | Kind::Assistant))
+        entries.indices().find(|&idx| matches!(entries[idx].kind(), Kind::User | Kind::Assistant))
     else {
         return;
     };
-    let links = entries.iter().enumerate().take(prompt).skip(first);
+    let links = (first..prompt).indices().map(|idx| (idx, &entries[idx]));
     for (at, entry) in links.take_while(|(_, entry)| entry.kind() == Kind::PrLink) {
         draft.remove(at, "moved after the first prompt");
         draft.insert(Some(prompt), entry.text(), "moved after the first prompt");
@@ -194,9 +194,9 @@ fn move_pr_links(draft: &mut EditDraft<'_>) {
 }
 
 /// Removes the API errors at the end of a session.
-fn remove_error_tail(draft: &mut EditDraft<'_>, last: usize) {
+fn remove_error_tail(draft: &mut EditDraft<'_>, last: EntryIndex) {
     let session = draft.session();
-    for idx in (0..=last).rev() {
+    for idx in (EntryIndex::FIRST..last.next()).indices().rev() {
         let entry = &session.entries()[idx];
         if !matches!(entry.kind(), Kind::User | Kind::Assistant)
             || session.is_sidechain(idx)

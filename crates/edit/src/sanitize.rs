@@ -6,11 +6,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Entry, Kind, has_lone_surrogate, key};
 
+use threadline_session::EntryIndex;
+
 use crate::arrange::{answered_reply, is_boundary};
 use crate::draft::{EditDraft, LineContent};
 use crate::splice::{Splice, span};
 
-pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[usize]) {
+pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     for &idx in chain {
         replace_invalid_text(draft, idx);
         remove_empty(draft, idx);
@@ -26,7 +28,7 @@ pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[usize]) {
 }
 
 /// Returns the reply whose tool results end the conversation, so that the model has yet to continue it.
-pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[usize]) -> Option<usize> {
+pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Option<usize> {
     let session = draft.session;
     let mut answered: Vec<usize> = Vec::new();
     for &idx in chain.iter().rev().filter(|&&idx| !draft.is_removed(idx)) {
@@ -51,14 +53,14 @@ pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[usize]) -> Option<us
 
 /// Removes a pending reply that has lost its thinking, with its results. The API requires the thinking
 /// blocks of a reply that is continued after tool results.
-fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[usize]) {
+fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     let session = draft.session;
     while let Some(reply) = pending_reply(draft, chain) {
         let lines = &session.replies()[reply].entries;
-        let thinks = |idx: usize| {
+        let thinks = |idx: EntryIndex| {
             session.entries()[idx].message().is_some_and(|message| message.blocks().any(is_thinking))
         };
-        let still = |&idx: &usize| draft.blocks(idx).any(|(_, block)| is_thinking(block));
+        let still = |&idx: &EntryIndex| draft.blocks(idx).any(|(_, block)| is_thinking(block));
         if !lines.iter().any(|&idx| thinks(idx)) || lines.iter().any(still) {
             return;
         }
@@ -75,11 +77,11 @@ fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[usize]) {
 const PENDING_REPLY_REASON: &str = "pending reply without its thinking";
 
 /// Repairs the lines between two compaction boundaries.
-fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[usize]) {
+fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     remove_before_first_prompt(draft, lines);
-    let mut calls: FxHashMap<String, (usize, usize, bool)> = FxHashMap::default();
-    let mut again: Vec<(usize, usize)> = Vec::new();
-    let mut orphans: Vec<(usize, usize)> = Vec::new();
+    let mut calls: FxHashMap<String, (EntryIndex, usize, bool)> = FxHashMap::default();
+    let mut again: Vec<(EntryIndex, usize)> = Vec::new();
+    let mut orphans: Vec<(EntryIndex, usize)> = Vec::new();
     for &idx in lines.iter().filter(|&&idx| is_message(draft, idx)) {
         for (block_idx, block) in draft.blocks(idx) {
             if block.is("tool_use") {
@@ -103,7 +105,7 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[usize]) {
     for (idx, block_idx) in orphans {
         draft.remove_block(idx, block_idx, "tool result without a call");
     }
-    let mut unanswered: Vec<(usize, usize)> = calls
+    let mut unanswered: Vec<(EntryIndex, usize)> = calls
         .into_values()
         .filter(|(_, _, answered)| !answered)
         .map(|(idx, block_idx, _)| (idx, block_idx))
@@ -113,22 +115,22 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[usize]) {
         draft.remove_block(idx, block_idx, "tool call without a result");
     }
     let loses =
-        |idx: usize| draft.line_edits[idx].removed || !draft.line_edits[idx].removed_blocks.is_empty();
+        |idx: EntryIndex| draft.line_edits[idx].removed || !draft.line_edits[idx].removed_blocks.is_empty();
     let touched =
         lines.iter().filter(|&&idx| loses(idx)).filter_map(|&idx| draft.session.reply_of(idx)).collect();
     remove_lone_thinking(draft, lines, &touched);
 }
 
 /// Returns whether an entry is sent as a message.
-fn is_message(draft: &EditDraft<'_>, idx: usize) -> bool {
+fn is_message(draft: &EditDraft<'_>, idx: EntryIndex) -> bool {
     let entry = &draft.session.entries()[idx];
     matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_api_error()
 }
 
 /// Removes replies and orphan results before the first user message, as in a log with a missing head.
-fn remove_before_first_prompt(draft: &mut EditDraft<'_>, lines: &[usize]) {
+fn remove_before_first_prompt(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     let session = draft.session;
-    let asks = |draft: &EditDraft<'_>, idx: usize| {
+    let asks = |draft: &EditDraft<'_>, idx: EntryIndex| {
         let entry = &session.entries()[idx];
         let local = is_local_command(entry);
         let content = || entry.message().and_then(|message| message.content());
@@ -156,7 +158,7 @@ pub(crate) fn is_local_command(entry: &Entry) -> bool {
 }
 
 /// Removes messages and text blocks without content.
-pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: usize) {
+pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     if !is_message(draft, idx)
         || draft.is_removed(idx)
         || matches!(draft.line_edits[idx].content, LineContent::Replaced(_))
@@ -187,8 +189,8 @@ pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: usize) {
 }
 
 /// Removes the rest of replies that lost a block, if only thinking remains.
-fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[usize], replies: &FxHashSet<usize>) {
-    let of = |idx: usize| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
+fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies: &FxHashSet<usize>) {
+    let of = |idx: EntryIndex| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
     let mut speaking: FxHashSet<usize> = FxHashSet::default();
     for &idx in lines {
         if let Some(reply) = of(idx)
@@ -197,7 +199,7 @@ fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[usize], replies: &Fx
             speaking.insert(reply);
         }
     }
-    let silent: Vec<usize> = lines
+    let silent: Vec<EntryIndex> = lines
         .iter()
         .copied()
         .filter(|&idx| !draft.is_removed(idx) && of(idx).is_some_and(|reply| !speaking.contains(&reply)))
@@ -208,7 +210,7 @@ fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[usize], replies: &Fx
 }
 
 /// Replaces lone surrogates and invalid UTF-8.
-pub(crate) fn replace_invalid_text(draft: &mut EditDraft<'_>, idx: usize) {
+pub(crate) fn replace_invalid_text(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let entry = &draft.session.entries()[idx];
     if matches!(draft.line_edits[idx].content, LineContent::Replaced(_)) {
         return;
@@ -239,7 +241,7 @@ pub(crate) fn is_thinking(block: Block<'_>) -> bool {
 }
 
 /// Removes all thinking of the reply that an entry belongs to. Part of it would not match its signature.
-pub(crate) fn remove_thinking(draft: &mut EditDraft<'_>, idx: usize, why: &'static str) {
+pub(crate) fn remove_thinking(draft: &mut EditDraft<'_>, idx: EntryIndex, why: &'static str) {
     let Some(reply) = draft.session.reply_of(idx) else { return };
     for idx in draft.session.replies()[reply].entries.clone() {
         let thoughts: Vec<usize> = draft

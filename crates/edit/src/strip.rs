@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_entry::{Kind, key};
-use threadline_session::{Session, ToolCall};
+use threadline_session::{EntryIndex, Session, ToolCall};
 
 use crate::arrange;
 use crate::draft::EditDraft;
@@ -93,7 +93,7 @@ pub fn strip(draft: &mut EditDraft<'_>, what: &StripOptions, origin: &str) {
     if let Some(tools) = &what.tools {
         strip_tools(draft, tools, origin);
     }
-    for (idx, entry) in draft.session.entries().iter().enumerate() {
+    for (idx, entry) in draft.session.entries().enumerated() {
         let why = match entry.kind() {
             Kind::Progress if what.progress => "progress",
             Kind::FileHistorySnapshot | Kind::FileHistoryDelta if what.snapshots => "file snapshot",
@@ -135,7 +135,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
     }
     remove_calls(draft, &calls);
     let removed: FxHashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
-    for (idx, entry) in session.entries().iter().enumerate().filter(|_| !removed.is_empty()) {
+    for (idx, entry) in session.entries().enumerated().filter(|_| !removed.is_empty()) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
         if call.is_some_and(|call| removed.contains(&*call)) && !draft.is_removed(idx) {
@@ -147,7 +147,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
 /// Returns the indices of the calls in the selected turns.
 fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<usize> {
     let turns = session.turns();
-    let mut turn_of: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut turn_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
     for (number, turn) in turns.iter().enumerate() {
         turn_of.extend(turn.entries.iter().map(|&idx| (idx, number)));
     }
@@ -171,10 +171,10 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<usize> {
 /// Returns the blocks of the calls, with the index of the line and of the block, line by line.
 ///
 /// A line may have very many calls, so each line is read once instead of once per call.
-fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(usize, usize, &'s ToolCall)> {
-    let own: FxHashMap<(usize, usize), &ToolCall> =
+fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIndex, usize, &'s ToolCall)> {
+    let own: FxHashMap<(EntryIndex, usize), &ToolCall> =
         calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
-    let lines: BTreeSet<usize> = calls.iter().flat_map(|call| call.lines()).collect();
+    let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines()).collect();
     let mut found = Vec::new();
     for idx in lines {
         let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
@@ -191,7 +191,7 @@ fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(usize, 
 }
 
 /// The lines that have results of calls, each with one of the calls.
-fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<usize, &'s ToolCall> {
+fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<EntryIndex, &'s ToolCall> {
     let results = calls.iter().flat_map(|call| call.results.iter().map(|at| (at.entry_idx, *call)));
     results.collect()
 }

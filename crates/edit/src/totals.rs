@@ -2,7 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind, key};
-use threadline_session::{ClientVersion, RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule};
+use threadline_session::{
+    ClientVersion, EntryIndex, IndexVec, RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule,
+};
 
 use crate::arrange::{ResultOrigin, is_boundary, is_tree};
 use crate::draft::LineContent;
@@ -50,7 +52,7 @@ impl PlanTotals {
         let session = plan.session();
         let n = session.entries().len();
         let mut turns: Vec<TurnChange> = Vec::new();
-        let mut turn_of = vec![NO_TURN; n];
+        let mut turn_of = IndexVec::filled(NO_TURN, n);
         for turn in session.turns() {
             let prompt = turn.prompt.and_then(|idx| first_words(&plan.draft().entry(idx)));
             for &idx in &turn.entries {
@@ -61,11 +63,11 @@ impl PlanTotals {
         }
         let mut tally = Self::default();
         let mut before = SoundnessChecker::of_session(&session.id().unwrap_or_default());
-        let mut sent = vec![false; n];
+        let mut sent = IndexVec::filled(false, n);
         for idx in session.resumed_lines().unwrap_or_default() {
             sent[idx] = true;
         }
-        for (idx, entry) in session.entries().iter().enumerate() {
+        for (idx, entry) in session.entries().enumerated() {
             let bytes = entry.as_bytes().len() as u64
                 + u64::from(entry.ending() == threadline_entry::Ending::Newline);
             let worth = if sent[idx] { tokens(entry) } else { 0 };
@@ -89,8 +91,8 @@ impl PlanTotals {
     fn add_result(
         &mut self,
         plan: &EditPlan<'_>,
-        sent: &[bool],
-        turn_of: &[u32],
+        sent: &IndexVec<EntryIndex, bool>,
+        turn_of: &IndexVec<EntryIndex, u32>,
         turns: &mut [TurnChange],
     ) -> SoundnessChecker {
         let in_place = plan.options().target == PlanTarget::KeepOrder;
@@ -116,13 +118,13 @@ impl PlanTotals {
             hash.update(&buffer);
             length += buffer.len() as u64;
             let is_sent = match line.from {
-                ResultOrigin::Source(idx) if in_place => sent[idx as usize],
+                ResultOrigin::Source(idx) if in_place => sent[idx],
                 _ => line.in_chain && at >= start,
             };
             let worth = if is_sent { tokens(&entry) } else { 0 };
             self.tokens_after += worth;
             match line.from {
-                ResultOrigin::Source(idx) => turn = turn_of[idx as usize],
+                ResultOrigin::Source(idx) => turn = turn_of[idx],
                 // An added line counts for the turn that it follows, if it is part of the tree.
                 ResultOrigin::Added(_) if !is_tree(&entry) => continue,
                 ResultOrigin::Added(_) => {}

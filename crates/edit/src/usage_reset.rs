@@ -5,6 +5,8 @@
 
 use threadline_entry::{Entry, Json, JsonKind, Kind};
 
+use threadline_session::EntryIndex;
+
 use crate::arrange::is_boundary;
 use crate::draft::{EditDraft, LineContent};
 use crate::splice::Splice;
@@ -17,10 +19,11 @@ pub(crate) const RESET_REASON: &str = "token counts reset (content removed)";
 const MIN_LOST_TOKENS: u64 = 200;
 
 /// Sets the token counts of all replies to zero from the first line that lost content.
-pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[usize]) {
-    let spoken = |idx: usize| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
+pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
+    let spoken =
+        |idx: EntryIndex| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
     let mut fewer = 0;
-    let mut loses = |idx: usize| {
+    let mut loses = |idx: EntryIndex| {
         let fate = &draft.line_edits[idx];
         if !fate.removed && fate.removed_blocks.is_empty() && !matches!(fate.content, LineContent::Unchanged)
         {

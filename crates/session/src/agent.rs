@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// A session with its sub-agents.
@@ -100,7 +101,8 @@ impl SessionFamily {
     #[must_use]
     pub fn update(&mut self) -> bool {
         let is_side = |idx| self.main.in_tree(idx) && self.main.is_sidechain(idx);
-        if self.embedded.has_sidechains || (self.embedded.n_searched..self.main.entries().len()).any(is_side)
+        if self.embedded.has_sidechains
+            || self.main.entries().indices().skip(self.embedded.n_searched).any(is_side)
         {
             return false;
         }
@@ -249,8 +251,8 @@ fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (usize, Progress<'_>)> {
-    let entries = session.entries().iter().enumerate().skip(from);
+fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (EntryIndex, Progress<'_>)> {
+    let entries = session.entries().enumerated().skip(from);
     entries.filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
         let progress: Progress<'_> = entry.lens()?;
         (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
@@ -261,20 +263,20 @@ impl Session {
     /// Returns whether this is the log of a sub-agent: it has a conversation, and every line in it is a
     /// sidechain.
     pub fn is_agent_log(&self) -> bool {
-        let mut told = (0..self.entries().len()).filter(|&idx| self.in_tree(idx)).peekable();
+        let mut told = self.entries().indices().filter(|&idx| self.in_tree(idx)).peekable();
         told.peek().is_some() && told.all(|idx| self.is_sidechain(idx))
     }
 
     /// Returns the lines of each sub-agent that ran inside the log of the session (1.0.x): the root of a
     /// sidechain and its descendants.
-    pub fn inline_agents(&self) -> Vec<Vec<usize>> {
-        let mut agents: Vec<Vec<usize>> = Vec::new();
+    pub fn inline_agents(&self) -> Vec<Vec<EntryIndex>> {
+        let mut agents: Vec<Vec<EntryIndex>> = Vec::new();
         // The sidechain is then the conversation of the agent itself.
         if self.is_agent_log() {
             return agents;
         }
-        let mut agent_of: FxHashMap<usize, usize> = FxHashMap::default();
-        for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx) && self.is_sidechain(idx)) {
+        let mut agent_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
+        for idx in self.entries().indices().filter(|&idx| self.in_tree(idx) && self.is_sidechain(idx)) {
             let above = self.ancestors(idx).skip(1).find_map(|above| agent_of.get(&above).copied());
             let agent = above.unwrap_or_else(|| {
                 agents.push(Vec::new());
@@ -288,7 +290,7 @@ impl Session {
 }
 
 fn inline_agents(main: &Session) -> Vec<Agent> {
-    let agent = |lines: Vec<usize>| {
+    let agent = |lines: Vec<EntryIndex>| {
         let mut agent = Agent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
         for idx in lines {
             agent.session.push(main.entries()[idx].clone(), Vec::new());
@@ -317,7 +319,7 @@ impl EmbeddedAgents {
     /// Finds sidechains, and agents without a log file that progress lines repeat.
     pub fn find(main: &Session, logged: &[Agent]) -> Self {
         let mut agents = inline_agents(main);
-        let has_sides = (0..main.entries().len()).any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
+        let has_sides = main.entries().indices().any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
         let mut inside = Self { has_sidechains: has_sides, ..Self::default() };
         for agent in logged.iter().chain(&agents) {
             inside.positions.insert(agent.id.clone(), None);
@@ -351,7 +353,9 @@ impl EmbeddedAgents {
             let session = &mut agents[before + place].session;
             session.push(entry, Vec::new());
             // The repeated messages have no parents. Each continues the previous one.
-            session.link_to_previous_line(session.entries().len() - 1);
+            if let Some(last) = session.entries().last_index() {
+                session.link_to_previous_line(last);
+            }
         }
         self.n_searched = main.entries().len();
     }

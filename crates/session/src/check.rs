@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind, key};
 
+use crate::index::{EntryIndex, IndexRange};
 use crate::secret::secret_in;
 use crate::session::{ParentLink, Session};
 
@@ -58,7 +59,7 @@ impl Session {
         findings
     }
 
-    fn finding(&self, code: Code, entry_idx: usize, message: impl Into<Cow<'static, str>>) -> Finding {
+    fn finding(&self, code: Code, entry_idx: EntryIndex, message: impl Into<Cow<'static, str>>) -> Finding {
         Finding::new(code, self.entries()[entry_idx].at(), message)
     }
 
@@ -84,20 +85,21 @@ impl Session {
 
     /// Returns whether the model continued after a reply without a new prompt. Each call of the reply then
     /// had a result.
-    fn continues_after(&self, line: usize) -> bool {
+    fn continues_after(&self, line: EntryIndex) -> bool {
         let Some(reply) = self.reply_of(line) else { return false };
         let mut below = self.replies()[reply].entries.clone();
         // If the line with the result was removed, the next reply has lost its parent.
         let last = below.iter().copied().max().unwrap_or(line);
-        let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+        let spoken = |idx: &EntryIndex| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         let side = self.is_sidechain(line);
-        let mut later = (last + 1..self.entries().len()).filter(|&idx| self.is_sidechain(idx) == side);
+        let mut later =
+            (last.next()..self.entries().end()).indices().filter(|&idx| self.is_sidechain(idx) == side);
         let next = later.find(spoken);
         if next.is_some_and(|next| self.reply_of(next).is_some() && self.parent(next) == ParentLink::Dangling)
         {
             return true;
         }
-        let mut seen: FxHashSet<usize> = below.iter().copied().collect();
+        let mut seen: FxHashSet<EntryIndex> = below.iter().copied().collect();
         while let Some(idx) = below.pop() {
             for child in self.children(idx).filter(|child| seen.insert(*child)) {
                 let entry = &self.entries()[child];
@@ -118,8 +120,8 @@ impl Session {
     }
 
     fn check_parents(&self, findings: &mut Vec<Finding>) {
-        let first = (0..self.entries().len()).find(|&idx| self.in_tree(idx));
-        for idx in (0..self.entries().len()).filter(|&idx| self.parent(idx) == ParentLink::Dangling) {
+        let first = self.entries().indices().find(|&idx| self.in_tree(idx));
+        for idx in self.entries().indices().filter(|&idx| self.parent(idx) == ParentLink::Dangling) {
             let entry = &self.entries()[idx];
             let parent = entry.parent_uuid().unwrap_or_default();
             // A cycle was broken here. It is reported separately.
@@ -147,7 +149,7 @@ impl Session {
         if last.metadata(self).is_some_and(kept) {
             return;
         }
-        for idx in last.boundary + 1..self.entries().len() {
+        for idx in (last.boundary.next()..self.entries().end()).indices() {
             let ParentLink::Entry(parent) = self.parent(idx) else { continue };
             let asks = self.input(idx).is_some_and(|input| input.opens_turn());
             let says = self.entries()[idx].kind() == Kind::Assistant;
@@ -161,11 +163,11 @@ impl Session {
 
     /// Reports prompts below an API error, if the successful retry is a sibling of the error.
     fn check_retries(&self, findings: &mut Vec<Finding>) {
-        let subtype = |idx: usize| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
+        let subtype = |idx: EntryIndex| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
         for idx in
-            (0..self.entries().len()).filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn()))
+            self.entries().indices().filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn()))
         {
-            let errors: Vec<usize> = self
+            let errors: Vec<EntryIndex> = self
                 .ancestors(idx)
                 .skip(1)
                 .take(MAX_RETRY_LINES)
@@ -190,12 +192,12 @@ impl Session {
     /// Reports abandoned branches that kept growing, which means that two processes wrote to the log.
     fn check_writers(&self, findings: &mut Vec<Finding>) {
         let thread = self.thread();
-        let spoken = |idx: &usize| {
+        let spoken = |idx: &EntryIndex| {
             self.entries()[*idx].kind() == Kind::Assistant
                 || self.input(*idx).is_some_and(|input| input.opens_turn())
         };
         // The entries of the thread are sorted.
-        let talk: Vec<usize> = thread.entries.iter().copied().filter(spoken).collect();
+        let talk: Vec<EntryIndex> = thread.entries.iter().copied().filter(spoken).collect();
         for branch in self.branches() {
             let Some(fork) = branch.fork else { continue };
             let mut said = branch.entries.iter().copied().filter(spoken);
@@ -268,7 +270,7 @@ impl Session {
 
     /// Reports messages without content.
     fn check_contents(&self, findings: &mut Vec<Finding>) {
-        for (idx, entry) in self.entries().iter().enumerate() {
+        for (idx, entry) in self.entries().enumerated() {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
@@ -304,8 +306,8 @@ impl Session {
     }
 
     fn check_fields(&self, findings: &mut Vec<Finding>) {
-        let mut places: FxHashMap<String, usize> = FxHashMap::default();
-        for (idx, entry) in self.entries().iter().enumerate() {
+        let mut places: FxHashMap<String, EntryIndex> = FxHashMap::default();
+        for (idx, entry) in self.entries().enumerated() {
             if let Some(cwd) = entry.cwd() {
                 places.entry(cwd.into_owned()).or_insert(idx);
             }
@@ -318,7 +320,7 @@ impl Session {
                 }
             }
         }
-        let mut moves: Vec<(usize, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
+        let mut moves: Vec<(EntryIndex, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
         moves.sort_unstable();
         for (idx, cwd) in moves.into_iter().skip(1) {
             findings.push(self.finding(
@@ -330,7 +332,7 @@ impl Session {
     }
 
     fn check_secrets(&self, findings: &mut Vec<Finding>) {
-        for (idx, entry) in self.entries().iter().enumerate() {
+        for (idx, entry) in self.entries().enumerated() {
             if let Some(what) = secret_in(entry) {
                 findings.push(self.finding(Code::Secret, idx, format!("{what} in plain text")));
             }
@@ -338,7 +340,7 @@ impl Session {
     }
 
     fn check_start(&self, findings: &mut Vec<Finding>) {
-        let first = self.entries().iter().position(|entry| entry.kind() != Kind::Blank);
+        let first = self.entries().find_index(|entry| entry.kind() != Kind::Blank);
         if let Some(first) = first.filter(|&idx| self.entries()[idx].kind() == Kind::PrLink) {
             let message = "the first line is `pr-link`, which hides the session from the session picker";
             findings.push(self.finding(Code::HiddenFromPicker, first, message));
@@ -347,7 +349,9 @@ impl Session {
 
     fn check_end(&self, findings: &mut Vec<Finding>) {
         let spoken = |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
-        let last = (0..self.entries().len())
+        let last = self
+            .entries()
+            .indices()
             .rev()
             .find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
         if let Some(last) = last.filter(|&idx| self.entries()[idx].is_api_error()) {
@@ -356,8 +360,8 @@ impl Session {
     }
 
     /// Returns the blocks of all messages of a kind, with their entries.
-    fn message_blocks(&self, kind: Kind) -> impl Iterator<Item = (usize, &Entry, Block<'_>)> {
-        let lines = self.entries().iter().enumerate().filter(move |(_, entry)| entry.kind() == kind);
+    fn message_blocks(&self, kind: Kind) -> impl Iterator<Item = (EntryIndex, &Entry, Block<'_>)> {
+        let lines = self.entries().enumerated().filter(move |(_, entry)| entry.kind() == kind);
         lines.flat_map(|(idx, entry)| {
             let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
             blocks.map(move |block| (idx, entry, block))

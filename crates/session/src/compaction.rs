@@ -6,20 +6,21 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
 use threadline_entry::{Kind, key};
 
+use crate::index::{EntryIndex, IndexRange};
 use crate::session::{ParentLink, Session};
 
 /// A compaction boundary and its summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     /// The line of the boundary.
-    pub boundary: usize,
+    pub boundary: EntryIndex,
     /// The line of the summary. From 2.1.300 on, attachments may come between the boundary and the summary.
-    pub summary: Option<usize>,
+    pub summary: Option<EntryIndex>,
     /// The logical parent of the boundary: the line named by `logicalParentUuid`, else the previous line of
     /// the main conversation.
-    pub continues: Option<usize>,
+    pub continues: Option<EntryIndex>,
     /// The preserved tail, in order. Empty if none was preserved or it is not in the log.
-    pub preserved: Vec<usize>,
+    pub preserved: Vec<EntryIndex>,
 }
 
 /// No tail of more lines than this is kept: each of many boundaries may name one.
@@ -34,7 +35,7 @@ impl Compaction {
 
 impl Session {
     /// Returns whether the entry is a compaction boundary.
-    pub fn is_boundary(&self, entry_idx: usize) -> bool {
+    pub fn is_boundary(&self, entry_idx: EntryIndex) -> bool {
         let entry = &self.entries()[entry_idx];
         entry.kind() == Kind::System
             && entry.lens::<System<'_>>().and_then(System::subtype).as_deref() == Some("compact_boundary")
@@ -46,12 +47,12 @@ impl Session {
     }
 
     /// Returns the compaction of a boundary. `None` for any other entry.
-    pub fn compaction(&self, entry_idx: usize) -> Option<Compaction> {
+    pub fn compaction(&self, entry_idx: EntryIndex) -> Option<Compaction> {
         self.is_boundary(entry_idx).then(|| self.compaction_at(entry_idx))
     }
 
     /// Returns the compaction of an entry that [is a boundary](Self::is_boundary).
-    pub fn compaction_at(&self, boundary: usize) -> Compaction {
+    pub fn compaction_at(&self, boundary: EntryIndex) -> Compaction {
         let summary = self.summary_below(boundary);
         let entry = &self.entries()[boundary];
         let named = entry.get(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.find(&uuid.as_str()?));
@@ -64,8 +65,8 @@ impl Session {
     }
 
     /// Returns the first summary below a boundary that is not separated from it by another message.
-    fn summary_below(&self, boundary: usize) -> Option<usize> {
-        let mut below: VecDeque<usize> = self.children(boundary).collect();
+    fn summary_below(&self, boundary: EntryIndex) -> Option<EntryIndex> {
+        let mut below: VecDeque<EntryIndex> = self.children(boundary).collect();
         while let Some(idx) = below.pop_front() {
             let entry = &self.entries()[idx];
             if entry.is_compact_summary() {
@@ -79,11 +80,11 @@ impl Session {
     }
 
     /// Returns the preserved tail, from its head to its end. `None` if the log does not contain all of it.
-    fn preserved(&self, compaction: &Compaction) -> Option<Vec<usize>> {
+    fn preserved(&self, compaction: &Compaction) -> Option<Vec<EntryIndex>> {
         let segment = compaction.metadata(self)?.preserved_segment()?;
         let head = self.find(&segment.head_uuid()?)?;
         let tail = self.find(&segment.tail_uuid()?)?;
-        let mut kept: Vec<usize> = Vec::new();
+        let mut kept: Vec<EntryIndex> = Vec::new();
         for idx in self.ancestors(tail).take(MOST_PRESERVED) {
             kept.push(idx);
             if idx == head {
@@ -98,7 +99,7 @@ impl Session {
     ///
     /// Usually that is its parent. A boundary has no parent; it continues its logical parent, see
     /// [`Compaction::continues`]. An entry with a missing parent continues the previous line.
-    pub fn continues(&self, entry_idx: usize) -> Option<usize> {
+    pub fn continues(&self, entry_idx: EntryIndex) -> Option<EntryIndex> {
         match self.parent(entry_idx) {
             ParentLink::Entry(parent) => Some(parent),
             ParentLink::Root if self.is_boundary(entry_idx) => self.compaction_at(entry_idx).continues,
@@ -109,14 +110,15 @@ impl Session {
 
     /// Returns the previous line in the tree that is not a descendant of the entry. A descendant can
     /// precede it.
-    fn previous_line(&self, entry_idx: usize, sidechain: bool) -> Option<usize> {
+    fn previous_line(&self, entry_idx: EntryIndex, sidechain: bool) -> Option<EntryIndex> {
         // The descendants of the entry.
-        let mut below: FxHashSet<usize> = FxHashSet::default();
+        let mut below: FxHashSet<EntryIndex> = FxHashSet::default();
         let mut open = vec![entry_idx];
         while let Some(idx) = open.pop() {
             open.extend(self.children(idx).filter(|child| below.insert(*child)));
         }
-        (0..entry_idx)
+        (EntryIndex::FIRST..entry_idx)
+            .indices()
             .rev()
             .find(|idx| self.in_tree(*idx) && self.is_sidechain(*idx) == sidechain && !below.contains(idx))
     }

@@ -12,6 +12,7 @@ use threadline_entry::lens::{
 use threadline_entry::{Json, Millis};
 
 use crate::agent::SessionFamily;
+use crate::index::EntryIndex;
 use crate::session::Session;
 use crate::tool_call::{ToolCall, ToolOutcome};
 
@@ -43,7 +44,7 @@ pub struct FileEdit {
     /// session.
     pub agent: Option<usize>,
     /// The line with the result, in the log of that agent or session.
-    pub entry_idx: usize,
+    pub entry_idx: EntryIndex,
     /// The time of the result.
     pub at: Option<Millis>,
     /// The path, as it was passed to the tool.

@@ -9,6 +9,7 @@ use threadline_entry::{Entry, Kind};
 
 use crate::agent::SessionFamily;
 use crate::file_edit::{FileEdit, FileText};
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// The known states of all files that a session worked on.
@@ -23,7 +24,7 @@ pub struct FileHistory {
 #[derive(Clone, Debug)]
 struct FileObservation {
     /// The index of the prompt, or of the line at which an edit was made.
-    position: usize,
+    position: EntryIndex,
     kind: ObservationKind,
 }
 
@@ -41,7 +42,7 @@ enum ObservationKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryPoint {
     /// The time at which this line, a prompt, was written.
-    Prompt(usize),
+    Prompt(EntryIndex),
     /// The end of the session.
     End,
 }
@@ -81,9 +82,9 @@ pub enum ContentEvidence {
     /// A snapshot at exactly that point.
     Exact,
     /// An observation at this earlier line. Nothing in the log changed the file in between.
-    Earlier(usize),
+    Earlier(EntryIndex),
     /// An observation at this later line, the first one at or after that point.
-    Later(usize),
+    Later(EntryIndex),
 }
 
 /// A file that was changed in a range of a session.
@@ -114,9 +115,9 @@ impl FileHistory {
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let place = match agent {
                 None => entry_idx,
-                Some(_) => at.map_or(0, |at| {
-                    let not_later = |&idx: &usize| main.timestamp(idx).is_some_and(|then| then <= at);
-                    (0..main.entries().len()).rev().find(not_later).unwrap_or(0)
+                Some(_) => at.map_or(EntryIndex::FIRST, |at| {
+                    let not_later = |&idx: &EntryIndex| main.timestamp(idx).is_some_and(|then| then <= at);
+                    main.entries().indices().rev().find(not_later).unwrap_or(EntryIndex::FIRST)
                 }),
             };
             files
@@ -146,12 +147,13 @@ impl FileHistory {
     }
 
     /// Returns the files that changed from line `from` up to line `to`, exclusive, or to the end.
-    pub fn changed_files(&self, from: usize, to: Option<usize>) -> Vec<ModifiedFile> {
+    pub fn changed_files(&self, from: EntryIndex, to: Option<EntryIndex>) -> Vec<ModifiedFile> {
         let mut changed = Vec::new();
         for (path, known) in &self.files {
-            let inside = |place: usize| place >= from && to.is_none_or(|to| place < to);
+            let inside = |place: EntryIndex| place >= from && to.is_none_or(|to| place < to);
             let edits = known.iter().filter(|known| known.is_edit() && inside(known.position)).count();
-            let at = |place: usize| known.iter().find(|known| known.position == place && !known.is_edit());
+            let at =
+                |place: EntryIndex| known.iter().find(|known| known.position == place && !known.is_edit());
             let by_others = || {
                 let (Some(before), Some(after)) = (at(from), to.and_then(at)) else { return false };
                 !before.same_snapshot(after)
@@ -179,14 +181,14 @@ impl FileObservation {
 /// Uses the snapshot at that prompt, else the last observation before it, else the first one after it. An
 /// edit of unknown text is no evidence, and hides the observations beyond it.
 fn state_at(path: &str, known: &[FileObservation], at: HistoryPoint) -> FileState {
-    let place = match at {
-        HistoryPoint::Prompt(place) => place,
-        HistoryPoint::End => usize::MAX,
+    let prompt = match at {
+        HistoryPoint::Prompt(prompt) => Some(prompt),
+        HistoryPoint::End => None,
     };
-    let then = known.iter().find(|known| known.position == place && !known.is_edit());
-    let before =
-        || known.iter().rev().find(|known| known.position < place).filter(|known| known.has_text_after());
-    let after = || known.iter().find(|known| known.position >= place).filter(|known| known.has_text_before());
+    let is_before = |known: &FileObservation| prompt.is_none_or(|prompt| known.position < prompt);
+    let then = known.iter().find(|known| Some(known.position) == prompt && !known.is_edit());
+    let before = || known.iter().rev().find(|known| is_before(known)).filter(|known| known.has_text_after());
+    let after = || known.iter().find(|known| !is_before(known)).filter(|known| known.has_text_before());
     let found = then.map(|known| (known, ContentEvidence::Exact));
     let found = found.or_else(|| before().map(|known| (known, ContentEvidence::Earlier(known.position))));
     let found = found.or_else(|| after().map(|known| (known, ContentEvidence::Later(known.position))));
@@ -223,8 +225,8 @@ impl FileObservation {
 /// Derives the text at a snapshot from edits alone: the text before the next edit, or after the last one.
 ///
 /// `Unknown` if the snapshots in between show that something else changed the file.
-fn text_from_edits(known: &[FileObservation], place: usize) -> FileText {
-    let same = |from: usize, to: usize| {
+fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> FileText {
+    let same = |from: EntryIndex, to: EntryIndex| {
         let snapshots = || known.iter().filter(|known| !known.is_edit());
         let here = snapshots().find(|known| known.position == place);
         let mut between = snapshots().filter(|known| (from..=to).contains(&known.position));
@@ -246,7 +248,7 @@ fn text_from_edits(known: &[FileObservation], place: usize) -> FileText {
 /// The files at one prompt.
 struct PromptSnapshot {
     /// The index of the prompt. If that line is missing, the index of the snapshot.
-    position: usize,
+    position: EntryIndex,
     backups: BTreeMap<String, FileBackup>,
 }
 
@@ -260,7 +262,7 @@ struct FileBackup {
 fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
     let mut snapshots: Vec<PromptSnapshot> = Vec::new();
     let mut by_message: FxHashMap<String, usize> = FxHashMap::default();
-    for (idx, entry) in session.entries().iter().enumerate() {
+    for (idx, entry) in session.entries().enumerated() {
         let Some((message_id, backups)) = backups_in(entry) else { continue };
         let at = *by_message.entry(message_id).or_insert_with_key(|message_id| {
             let place = session.find(message_id).unwrap_or(idx);

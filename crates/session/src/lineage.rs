@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::Kind;
 
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// The common part of two logs, one of which was forked from the other.
@@ -11,7 +12,7 @@ pub struct ForkPoint {
     /// The number of entries in both logs.
     pub shared: usize,
     /// The last entry of the later log that is also in the earlier one.
-    pub last_shared: usize,
+    pub last_shared: EntryIndex,
 }
 
 /// Returns how `later` was forked from `earlier`, or `None` if they share no entry.
@@ -20,7 +21,7 @@ pub struct ForkPoint {
 /// session id.
 pub fn fork_point(earlier: &Session, later: &Session) -> Option<ForkPoint> {
     let known: FxHashSet<&str> = earlier.uuids().collect();
-    let shared: Vec<usize> =
+    let shared: Vec<EntryIndex> =
         later.uuids().filter(|uuid| known.contains(uuid)).filter_map(|uuid| later.find(uuid)).collect();
     Some(ForkPoint { shared: shared.len(), last_shared: shared.into_iter().max()? })
 }

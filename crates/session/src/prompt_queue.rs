@@ -10,23 +10,29 @@ use rustc_hash::FxHashMap;
 use threadline_entry::lens::{AttachmentLine, QueueOperation};
 use threadline_entry::{Entry, Kind};
 
+use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
 
 /// The state of the queue after the lines read so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptQueue {
     /// The `enqueue` lines of typed prompts that are still in the queue.
-    queued: Vec<u32>,
+    queued: Vec<EntryIndex>,
     /// Whether a `dequeue` line was read, so that the next prompt comes from the queue.
     expects_dequeued: bool,
     /// The `enqueue` line of each prompt that a `remove` line took out to steer a turn, by the `remove`
     /// line.
-    steered: FxHashMap<u32, u32>,
+    steered: FxHashMap<EntryIndex, EntryIndex>,
 }
 
 impl PromptQueue {
     /// Updates the queue with the next line. `before` contains the lines that precede it.
-    pub(crate) fn push(&mut self, before: &[Entry], entry: &Entry, input: Option<InputKind>) {
+    pub(crate) fn push(
+        &mut self,
+        before: &IndexVec<EntryIndex, Entry>,
+        entry: &Entry,
+        input: Option<InputKind>,
+    ) {
         if entry.kind() == Kind::QueueOperation {
             self.apply_operation(before, entry);
         } else if let Some(input) = input {
@@ -35,7 +41,7 @@ impl PromptQueue {
     }
 
     /// Removes a queued prompt that now has its own line in the conversation.
-    fn remove_delivered(&mut self, before: &[Entry], entry: &Entry, input: InputKind) {
+    fn remove_delivered(&mut self, before: &IndexVec<EntryIndex, Entry>, entry: &Entry, input: InputKind) {
         let found = match entry.kind() {
             Kind::User if input.is_typed() => {
                 self.remove_matching(before, &|text| contains_text(entry, text))
@@ -53,9 +59,9 @@ impl PromptQueue {
         self.expects_dequeued &= matches!(input, InputKind::ToolResult | InputKind::Meta);
     }
 
-    fn apply_operation(&mut self, before: &[Entry], entry: &Entry) {
+    fn apply_operation(&mut self, before: &IndexVec<EntryIndex, Entry>, entry: &Entry) {
         let Some(line) = entry.lens::<QueueOperation<'_>>() else { return };
-        let idx = before.len() as u32;
+        let idx = before.end();
         match line.operation().as_deref() {
             Some("enqueue") if typed(entry).is_some() => self.queued.push(idx),
             Some("dequeue") => self.expects_dequeued = true,
@@ -66,7 +72,7 @@ impl PromptQueue {
                 // Some versions name the removed prompt.
                 let taken = line.content().and_then(|content| content.as_str());
                 let is_it =
-                    |at: &u32| taken.is_none() || typed(&before[*at as usize]).as_deref() == taken.as_deref();
+                    |at: &EntryIndex| taken.is_none() || typed(&before[*at]).as_deref() == taken.as_deref();
                 if let Some(place) = self.queued.iter().position(is_it) {
                     self.steered.insert(idx, self.queued.remove(place));
                 }
@@ -76,28 +82,30 @@ impl PromptQueue {
     }
 
     /// Removes the first queued prompt that matches `found`. Returns whether there was one.
-    fn remove_matching(&mut self, before: &[Entry], found: &dyn Fn(&str) -> bool) -> bool {
-        let place = self
-            .queued
-            .iter()
-            .position(|&at| typed(&before[at as usize]).is_some_and(|text| found(text.trim())));
+    fn remove_matching(
+        &mut self,
+        before: &IndexVec<EntryIndex, Entry>,
+        found: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        let place =
+            self.queued.iter().position(|&at| typed(&before[at]).is_some_and(|text| found(text.trim())));
         place.map(|place| self.queued.remove(place)).is_some()
     }
 
     /// Removes a steering prompt that `attachment` repeats, which versions from 2.1.205 on write.
     ///
     /// If several have the same text, the last one is removed. Returns whether there was one.
-    fn remove_steered(&mut self, before: &[Entry], attachment: &Entry) -> bool {
-        let repeats = |put_in: u32| {
-            typed(&before[put_in as usize]).is_some_and(|text| is_prompt_attachment(attachment, text.trim()))
+    fn remove_steered(&mut self, before: &IndexVec<EntryIndex, Entry>, attachment: &Entry) -> bool {
+        let repeats = |put_in: EntryIndex| {
+            typed(&before[put_in]).is_some_and(|text| is_prompt_attachment(attachment, text.trim()))
         };
         let last = self.steered.iter().filter(|(_, put_in)| repeats(**put_in)).map(|(&taken, _)| taken).max();
         last.and_then(|taken| self.steered.remove(&taken)).is_some()
     }
 
     /// Returns the `enqueue` line of the prompt that the line at `idx` took out to steer a turn.
-    pub(crate) fn enqueue_line(&self, idx: usize) -> Option<usize> {
-        self.steered.get(&(idx as u32)).map(|&at| at as usize)
+    pub(crate) fn enqueue_line(&self, idx: EntryIndex) -> Option<EntryIndex> {
+        self.steered.get(&idx).copied()
     }
 }
 

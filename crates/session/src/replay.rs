@@ -23,6 +23,7 @@ pub use version::{ClientVersion, VersionError};
 
 use rule::VersionRules;
 
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// The role of a message.
@@ -86,14 +87,14 @@ impl Session {
     ///
     /// They reach from the root or the last compaction to the leaf, and include lines attached to that
     /// path. `None` if Claude Code would refuse to resume.
-    pub fn resumed_lines(&self) -> Option<Vec<usize>> {
+    pub fn resumed_lines(&self) -> Option<Vec<EntryIndex>> {
         let graph = path::ResumeGraph::new(self, VersionRules::of(ClientVersion::NEWEST));
         let leaf = graph.leaf().filter(|&leaf| graph.timestamp(leaf).is_some())?;
         graph.path(leaf)
     }
 
     /// Returns the entry from which the newest known version would continue in a resume.
-    pub fn active_leaf(&self) -> Option<usize> {
+    pub fn active_leaf(&self) -> Option<EntryIndex> {
         let graph = path::ResumeGraph::new(self, VersionRules::of(ClientVersion::NEWEST));
         graph.leaf().map(|leaf| graph.entry_idx(leaf))
     }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, Usage};
 
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// One message of the model.
@@ -16,7 +17,7 @@ pub struct Reply {
     /// The model. `<synthetic>` for messages that Claude Code generated itself.
     pub model: Option<String>,
     /// The lines of the reply, in file order.
-    pub entries: Vec<usize>,
+    pub entries: Vec<EntryIndex>,
     /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
     pub calls: Vec<usize>,
 }
@@ -31,10 +32,10 @@ impl Reply {
     ///
     /// Blocks that are repeated on another line are skipped, so a reply that was logged twice is returned
     /// once.
-    pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(usize, Block<'s>)> {
-        let mut blocks: Vec<(usize, Block<'s>)> = Vec::new();
+    pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(EntryIndex, Block<'s>)> {
+        let mut blocks: Vec<(EntryIndex, Block<'s>)> = Vec::new();
         // The first line that has a block.
-        let mut lines: FxHashMap<&'s str, usize> = FxHashMap::default();
+        let mut lines: FxHashMap<&'s str, EntryIndex> = FxHashMap::default();
         for &entry_idx in &self.entries {
             for block in
                 session.entries()[entry_idx].message().into_iter().flat_map(|message| message.blocks())
@@ -53,7 +54,7 @@ impl Reply {
     /// Lines repeat the figures, and those on early lines are too low. The line with the most output tokens
     /// counts.
     pub fn usage<'s>(&self, session: &'s Session) -> Option<Usage<'s>> {
-        let usage = |idx: usize| session.entries()[idx].message()?.usage();
+        let usage = |idx: EntryIndex| session.entries()[idx].message()?.usage();
         match self.entries[..] {
             [only] => usage(only),
             _ => self.entries.iter().filter_map(|&idx| usage(idx)).max_by_key(|usage| usage.output_tokens()),

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, key, parse_line};
 
+use crate::index::{EntryIndex, IndexRange, IndexVec};
 use crate::input::InputKind;
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
@@ -21,43 +22,43 @@ use crate::uuid_table::{UuidKey, UuidTable};
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     id: Option<String>,
-    entries: Vec<Entry>,
-    nodes: Vec<TreeNode>,
+    entries: IndexVec<EntryIndex, Entry>,
+    nodes: IndexVec<EntryIndex, TreeNode>,
     uuid_table: UuidTable,
     /// The first entry with each uuid, indexed by [`UuidKey::idx`].
-    first_by_uuid: Vec<Option<u32>>,
+    first_by_uuid: Vec<Option<EntryIndex>>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
-    pending_children: FxHashMap<UuidKey, Vec<u32>>,
+    pending_children: FxHashMap<UuidKey, Vec<EntryIndex>>,
     /// A union-find forest over the tree: an ancestor of each entry, or the entry itself for a root.
     /// Lookups halve the path.
-    root_links: Vec<u32>,
+    root_links: IndexVec<EntryIndex, EntryIndex>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
-    last_in_tree: [Option<u32>; 2],
+    last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: Vec<Reply>,
     reply_by_id: FxHashMap<Box<str>, u32>,
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
     /// Pairs of line and call, sorted by line.
-    calls_by_line: Vec<(u32, u32)>,
+    calls_by_line: Vec<(EntryIndex, u32)>,
     /// The calls of a line by id, for lines with very many calls.
-    calls_of_wide_lines: FxHashMap<usize, FxHashMap<Box<str>, u32>>,
+    calls_of_wide_lines: FxHashMap<EntryIndex, FxHashMap<Box<str>, u32>>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
     answers: Vec<(ResultPosition, u32)>,
     early_answers: FxHashMap<ResultPosition, u32>,
     /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
-    block_ranges_by_line: FxHashMap<usize, Vec<Range<usize>>>,
+    block_ranges_by_line: FxHashMap<EntryIndex, Vec<Range<usize>>>,
     /// Results without a call so far, by the id of the call.
     pub(crate) orphan_results_by_id: FxHashMap<Box<str>, Vec<ResultPosition>>,
     /// Indexes of the compaction boundaries, in file order.
-    boundaries: Vec<usize>,
+    boundaries: Vec<EntryIndex>,
     queue: PromptQueue,
     /// The line that records the interruption of each interrupted reply, by message id.
-    interrupted: FxHashMap<Box<str>, u32>,
+    interrupted: FxHashMap<Box<str>, EntryIndex>,
     findings: Vec<Finding>,
     /// Cache of [`Session::cached_thread`], cleared by `push`.
     pub(crate) cached_thread: OnceLock<Thread>,
     /// Cache of the counts of [`Session::spoken_up_to`].
-    spoken: OnceLock<Vec<u32>>,
+    spoken: OnceLock<IndexVec<EntryIndex, u32>>,
     /// Cache of the findings about the log as a whole.
     pub(crate) cached_faults: OnceLock<Vec<Finding>>,
 }
@@ -68,7 +69,7 @@ pub enum ParentLink {
     /// No parent: the entry is not in the tree, or its `parentUuid` is `null`.
     Root,
     /// The entry at this index.
-    Entry(usize),
+    Entry(EntryIndex),
     /// A uuid that no entry in the log has so far.
     Dangling,
 }
@@ -79,9 +80,9 @@ struct TreeNode {
     /// The entry's own uuid and its parent's uuid. `None` if the kind of entry cannot be in the tree.
     uuid: Option<UuidKey>,
     parent_uuid: Option<UuidKey>,
-    first_child: Option<u32>,
-    last_child: Option<u32>,
-    next_sibling: Option<u32>,
+    first_child: Option<EntryIndex>,
+    last_child: Option<EntryIndex>,
+    next_sibling: Option<EntryIndex>,
     reply: Option<u32>,
     input: Option<InputKind>,
     timestamp: Option<Millis>,
@@ -114,7 +115,7 @@ impl Session {
     ///
     /// Updates the tree, the replies and the tool calls, and clears the cached results.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) {
-        let idx = self.entries.len();
+        let idx = self.entries.end();
         self.cached_thread.take();
         self.spoken.take();
         self.cached_faults.take();
@@ -124,7 +125,7 @@ impl Session {
         let name = entry.uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
         let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
         let again = name.and_then(|name| self.first_with_uuid(name));
-        let is_copy = again.is_some_and(|first| has_same_content(&self.entries[first as usize], &entry));
+        let is_copy = again.is_some_and(|first| has_same_content(&self.entries[first], &entry));
         let queued = if kind == Kind::Attachment { InputKind::of_attachment(&entry) } else { None };
         let spoken = matches!(kind, Kind::User | Kind::Assistant) || queued.is_some();
         let nameless = name.is_none() && spoken;
@@ -158,12 +159,12 @@ impl Session {
         }
         self.entries.push(entry);
         self.nodes.push(node);
-        self.root_links.push(idx as u32);
+        self.root_links.push(idx);
         if self.is_boundary(idx) {
             self.boundaries.push(idx);
         }
         if let Some(first) = again {
-            let line = self.entries[first as usize].at().line_no;
+            let line = self.entries[first].at().line_no;
             let what = if is_copy { "copy of" } else { "same uuid as" };
             let finding = Finding::new(Code::DuplicateUuid, at, format!("{what} line {line}"));
             // Claude Code repeats lines before a compaction, sometimes with an additional field.
@@ -172,18 +173,18 @@ impl Session {
         if !in_tree {
             return;
         }
-        let before = self.last_in_tree[usize::from(self.nodes[idx].sidechain)].replace(idx as u32);
+        let before = self.last_in_tree[usize::from(self.nodes[idx].sidechain)].replace(idx);
         match parent_name {
             Some(parent) => match self.first_with_uuid(parent) {
-                Some(parent) => self.link(idx, parent as usize),
+                Some(parent) => self.link(idx, parent),
                 None => {
                     self.nodes[idx].parent = ParentLink::Dangling;
-                    self.pending_children.entry(parent).or_default().push(idx as u32);
+                    self.pending_children.entry(parent).or_default().push(idx);
                 }
             },
             None if nameless => {
                 if let Some(before) = before {
-                    self.link(idx, before as usize);
+                    self.link(idx, before);
                 }
             }
             None => {}
@@ -194,38 +195,38 @@ impl Session {
     }
 
     /// Returns the indexes of the compaction boundaries, in file order.
-    pub(crate) fn boundaries(&self) -> &[usize] {
+    pub(crate) fn boundaries(&self) -> &[EntryIndex] {
         &self.boundaries
     }
 
     /// Returns the first entry with a uuid.
-    fn first_with_uuid(&self, name: UuidKey) -> Option<u32> {
+    fn first_with_uuid(&self, name: UuidKey) -> Option<EntryIndex> {
         self.first_by_uuid.get(name.idx()).copied().flatten()
     }
 
     /// Links a root to the previous line in the tree with the same sidechain flag. Does nothing for other
     /// entries.
-    pub(crate) fn link_to_previous_line(&mut self, idx: usize) {
+    pub(crate) fn link_to_previous_line(&mut self, idx: EntryIndex) {
         if !self.nodes[idx].in_tree || self.nodes[idx].parent != ParentLink::Root {
             return;
         }
-        let before =
-            |&at: &usize| self.nodes[at].in_tree && self.nodes[at].sidechain == self.nodes[idx].sidechain;
-        if let Some(before) = (0..idx).rev().find(before) {
+        let before = |&at: &EntryIndex| {
+            self.nodes[at].in_tree && self.nodes[at].sidechain == self.nodes[idx].sidechain
+        };
+        if let Some(before) = (EntryIndex::FIRST..idx).indices().rev().find(before) {
             self.link(idx, before);
         }
     }
 
     /// Registers an entry under its uuid and links the entries that were pushed before this parent of
     /// theirs.
-    fn register(&mut self, idx: usize, name: UuidKey) {
+    fn register(&mut self, idx: EntryIndex, name: UuidKey) {
         let waiting = self.pending_children.remove(&name).unwrap_or_default();
         if self.first_by_uuid.len() <= name.idx() {
             self.first_by_uuid.resize(self.uuid_table.len(), None);
         }
-        self.first_by_uuid[name.idx()] = Some(idx as u32);
+        self.first_by_uuid[name.idx()] = Some(idx);
         for child in waiting {
-            let child = child as usize;
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
             if self.root_of(idx) == child {
                 let message = "the parents of the line form a cycle";
@@ -240,32 +241,31 @@ impl Session {
     }
 
     /// Returns the root of the tree that contains an entry.
-    fn root_of(&mut self, idx: usize) -> usize {
+    fn root_of(&mut self, idx: EntryIndex) -> EntryIndex {
         let mut root = idx;
-        while self.root_links[root] as usize != root {
+        while self.root_links[root] != root {
             // Path halving: shortens later lookups.
-            self.root_links[root] = self.root_links[self.root_links[root] as usize];
-            root = self.root_links[root] as usize;
+            self.root_links[root] = self.root_links[self.root_links[root]];
+            root = self.root_links[root];
         }
         root
     }
 
-    fn link(&mut self, child: usize, parent: usize) {
+    fn link(&mut self, child: EntryIndex, parent: EntryIndex) {
         self.cached_thread.take();
         self.spoken.take();
         self.cached_faults.take();
-        self.root_links[child] = parent as u32;
+        self.root_links[child] = parent;
         self.nodes[child].parent = ParentLink::Entry(parent);
-        let child = child as u32;
         match self.nodes[parent].last_child {
-            Some(last) => self.nodes[last as usize].next_sibling = Some(child),
+            Some(last) => self.nodes[last].next_sibling = Some(child),
             None => self.nodes[parent].first_child = Some(child),
         }
         self.nodes[parent].last_child = Some(child);
     }
 
     /// Records the tool results of a user entry and returns the kind of the entry.
-    fn add_user(&mut self, idx: usize, entry: &Entry) -> InputKind {
+    fn add_user(&mut self, idx: EntryIndex, entry: &Entry) -> InputKind {
         let mut is_result = false;
         for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate()
         {
@@ -290,13 +290,13 @@ impl Session {
         if input == InputKind::Interrupt
             && let Some(id) = entry.lens::<User<'_>>().and_then(|line| line.interrupted_message_id())
         {
-            self.interrupted.insert(id.into(), idx as u32);
+            self.interrupted.insert(id.into(), idx);
         }
         input
     }
 
     /// Adds an assistant entry to its reply and records its tool calls. Returns the index of the reply.
-    fn add_assistant(&mut self, idx: usize, entry: &Entry, is_copy: bool) -> u32 {
+    fn add_assistant(&mut self, idx: EntryIndex, entry: &Entry, is_copy: bool) -> u32 {
         let message = entry.message();
         let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
         let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
@@ -331,7 +331,7 @@ impl Session {
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
-                        self.calls_by_line.push((idx as u32, call as u32));
+                        self.calls_by_line.push((idx, call as u32));
                     }
                     known.add_copy(idx, block_idx, is_copy);
                     continue;
@@ -341,7 +341,7 @@ impl Session {
                 results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
-            self.calls_by_line.push((idx as u32, self.calls.len() as u32));
+            self.calls_by_line.push((idx, self.calls.len() as u32));
             self.replies[reply].calls.push(self.calls.len());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
@@ -353,7 +353,7 @@ impl Session {
                 copies: Vec::new(),
             });
         }
-        let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < idx);
+        let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
         if self.calls_by_line.len() - from > BLOCK_INDEX_THRESHOLD {
             let calls = self.calls_by_line[from..].iter().rev();
             let by_id = calls.map(|(_, call)| (self.calls[*call as usize].id.as_str().into(), *call));
@@ -372,7 +372,7 @@ impl Session {
     }
 
     /// Returns the entries, in file order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &IndexVec<EntryIndex, Entry> {
         &self.entries
     }
 
@@ -395,24 +395,24 @@ impl Session {
     /// queue.
     ///
     /// `None` if the conversation has a line of its own for that prompt.
-    pub fn steering_prompt(&self, entry_idx: usize) -> Option<Cow<'_, str>> {
+    pub fn steering_prompt(&self, entry_idx: EntryIndex) -> Option<Cow<'_, str>> {
         typed(&self.entries[self.steering_prompt_line(entry_idx)?])
     }
 
     /// Returns the line that contains the prompt of [`steering_prompt`](Self::steering_prompt).
-    pub fn steering_prompt_line(&self, entry_idx: usize) -> Option<usize> {
+    pub fn steering_prompt_line(&self, entry_idx: EntryIndex) -> Option<EntryIndex> {
         self.queue.enqueue_line(entry_idx)
     }
 
     /// Returns the line that records that the user interrupted a reply or one of its calls.
     ///
     /// Only newer versions of Claude Code record which reply was interrupted.
-    pub fn interrupted_at(&self, reply: usize) -> Option<usize> {
-        self.interrupted.get(self.replies[reply].id.as_deref()?).map(|&idx| idx as usize)
+    pub fn interrupted_at(&self, reply: usize) -> Option<EntryIndex> {
+        self.interrupted.get(self.replies[reply].id.as_deref()?).copied()
     }
 
     /// A block of a line, by its number.
-    pub fn block(&self, entry_idx: usize, block_idx: usize) -> Option<Block<'_>> {
+    pub fn block(&self, entry_idx: EntryIndex, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
         match self.block_ranges_by_line.get(&entry_idx) {
             Some(blocks) => Block::from_json(Json::parse(&entry.text()[blocks.get(block_idx)?.clone()])?),
@@ -421,20 +421,19 @@ impl Session {
     }
 
     /// Returns the calls on a line, as indexes into [`Session::tool_calls`].
-    pub fn calls_on(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
-        let from = self.calls_by_line.partition_point(|(line, _)| (*line as usize) < entry_idx);
-        let calls =
-            self.calls_by_line[from..].iter().take_while(move |(line, _)| *line as usize == entry_idx);
+    pub fn calls_on(&self, entry_idx: EntryIndex) -> impl Iterator<Item = usize> {
+        let from = self.calls_by_line.partition_point(|(line, _)| *line < entry_idx);
+        let calls = self.calls_by_line[from..].iter().take_while(move |(line, _)| *line == entry_idx);
         calls.map(|(_, call)| *call as usize)
     }
 
     /// Returns the call with this id on a line.
-    pub fn tool_call_on(&self, entry_idx: usize, id: &str) -> Option<&ToolCall> {
+    pub fn tool_call_on(&self, entry_idx: EntryIndex, id: &str) -> Option<&ToolCall> {
         self.call_place_on(entry_idx, id).map(|call| &self.calls[call])
     }
 
     /// The place of that call in [`Session::tool_calls`].
-    pub fn call_place_on(&self, entry_idx: usize, id: &str) -> Option<usize> {
+    pub fn call_place_on(&self, entry_idx: EntryIndex, id: &str) -> Option<usize> {
         match self.calls_of_wide_lines.get(&entry_idx) {
             Some(by_id) => by_id.get(id).map(|&call| call as usize),
             None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
@@ -455,8 +454,8 @@ impl Session {
     }
 
     /// Returns the first entry in the tree with this uuid.
-    pub fn find(&self, uuid: &str) -> Option<usize> {
-        self.uuid_table.get(uuid).and_then(|name| self.first_with_uuid(name)).map(|idx| idx as usize)
+    pub fn find(&self, uuid: &str) -> Option<EntryIndex> {
+        self.uuid_table.get(uuid).and_then(|name| self.first_with_uuid(name))
     }
 
     /// Returns every uuid in the tree, in no particular order.
@@ -470,22 +469,22 @@ impl Session {
     }
 
     /// Returns the uuid of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn uuid_key(&self, entry_idx: usize) -> Option<UuidKey> {
+    pub(crate) fn uuid_key(&self, entry_idx: EntryIndex) -> Option<UuidKey> {
         self.nodes[entry_idx].uuid
     }
 
     /// Returns the uuid in the `parentUuid` field of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn parent_uuid_key(&self, entry_idx: usize) -> Option<UuidKey> {
+    pub(crate) fn parent_uuid_key(&self, entry_idx: EntryIndex) -> Option<UuidKey> {
         self.nodes[entry_idx].parent_uuid
     }
 
     /// Returns whether the entry is in the tree. A copy of an earlier line is not.
-    pub fn in_tree(&self, entry_idx: usize) -> bool {
+    pub fn in_tree(&self, entry_idx: EntryIndex) -> bool {
         self.nodes[entry_idx].in_tree
     }
 
     /// Returns whether the entry belongs to a sub-agent.
-    pub fn is_sidechain(&self, entry_idx: usize) -> bool {
+    pub fn is_sidechain(&self, entry_idx: EntryIndex) -> bool {
         self.nodes[entry_idx].sidechain
     }
 
@@ -493,12 +492,12 @@ impl Session {
     ///
     /// A message without a uuid has the previous line as its parent, unless it names one. A link that would
     /// close a cycle is left out; the entry is then [`ParentLink::Dangling`].
-    pub fn parent(&self, entry_idx: usize) -> ParentLink {
+    pub fn parent(&self, entry_idx: EntryIndex) -> ParentLink {
         self.nodes[entry_idx].parent
     }
 
     /// Returns the entry itself, its parent, and so on up to the root.
-    pub fn ancestors(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
+    pub fn ancestors(&self, entry_idx: EntryIndex) -> impl Iterator<Item = EntryIndex> {
         std::iter::successors(Some(entry_idx), |&idx| match self.nodes[idx].parent {
             ParentLink::Entry(parent) => Some(parent),
             ParentLink::Root | ParentLink::Dangling => None,
@@ -506,13 +505,13 @@ impl Session {
     }
 
     /// Returns how many user and assistant lines an entry and its ancestors are.
-    pub fn spoken_up_to(&self, entry_idx: usize) -> usize {
+    pub fn spoken_up_to(&self, entry_idx: EntryIndex) -> usize {
         let count = || {
             // Parents may follow their children, so each chain is walked up to the first known count, and
             // back.
-            let mut counts: Vec<Option<u32>> = vec![None; self.entries.len()];
+            let mut counts: IndexVec<EntryIndex, Option<u32>> = IndexVec::filled(None, self.entries.len());
             let mut chain = Vec::new();
-            for idx in 0..counts.len() {
+            for idx in counts.indices() {
                 chain.extend(self.ancestors(idx).take_while(|&above| counts[above].is_none()));
                 while let Some(below) = chain.pop() {
                     let above = match self.nodes[below].parent {
@@ -529,30 +528,30 @@ impl Session {
     }
 
     /// The entries that continue this one.
-    pub fn children(&self, entry_idx: usize) -> impl Iterator<Item = usize> {
+    pub fn children(&self, entry_idx: EntryIndex) -> impl Iterator<Item = EntryIndex> {
         let first = self.nodes[entry_idx].first_child;
-        std::iter::successors(first, |&child| self.nodes[child as usize].next_sibling)
-            .map(|child| child as usize)
+        std::iter::successors(first, |&child| self.nodes[child].next_sibling)
     }
 
     /// Returns the entries in the tree without a linked parent: roots, and entries with a missing parent.
-    pub fn roots(&self) -> impl Iterator<Item = usize> {
-        (0..self.nodes.len())
+    pub fn roots(&self) -> impl Iterator<Item = EntryIndex> {
+        self.nodes
+            .indices()
             .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, ParentLink::Entry(_)))
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
-    pub fn reply_of(&self, entry_idx: usize) -> Option<usize> {
+    pub fn reply_of(&self, entry_idx: EntryIndex) -> Option<usize> {
         self.nodes[entry_idx].reply.map(|reply| reply as usize)
     }
 
     /// Returns the kind of input of an entry. `None` for an entry that is not input.
-    pub fn input(&self, entry_idx: usize) -> Option<InputKind> {
+    pub fn input(&self, entry_idx: EntryIndex) -> Option<InputKind> {
         self.nodes[entry_idx].input
     }
 
     /// Returns the time at which the entry was written.
-    pub fn timestamp(&self, entry_idx: usize) -> Option<Millis> {
+    pub fn timestamp(&self, entry_idx: EntryIndex) -> Option<Millis> {
         self.nodes[entry_idx].timestamp
     }
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use rustc_hash::FxHashMap;
 use threadline_entry::{Kind, key};
 
+use crate::index::{EntryIndex, IndexVec};
 use crate::input::{InputKind, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::tool_call::ResultPosition;
@@ -15,19 +16,22 @@ use crate::tool_call::ResultPosition;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     /// The entries, in file order.
-    pub entries: Vec<usize>,
+    pub entries: Vec<EntryIndex>,
     /// The newest entry of the conversation.
-    pub leaf: Option<usize>,
+    pub leaf: Option<EntryIndex>,
 }
 
 /// A path that is not part of the active conversation: a rewind, a retry, or a separate root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The last entry that the branch shares with the conversation. `None` if it is not connected to it.
-    pub fork: Option<usize>,
+    pub fork: Option<EntryIndex>,
     /// The entries of the branch, in file order.
-    pub entries: Vec<usize>,
+    pub entries: Vec<EntryIndex>,
 }
+
+/// A flag per entry of a session.
+type EntryFlags = IndexVec<EntryIndex, bool>;
 
 /// The maximum number of passes over all entries that look for entries attached to the conversation.
 const MAX_PASSES: usize = 16;
@@ -47,7 +51,7 @@ struct ReplyCopies<'s> {
 }
 
 impl<'s> ReplyCopies<'s> {
-    fn of(session: &'s Session, members: &[bool]) -> Self {
+    fn of(session: &'s Session, members: &EntryFlags) -> Self {
         let mut copies = Self { counts: FxHashMap::default(), duplicates: vec![0; session.replies().len()] };
         for (reply, found) in session.replies().iter().enumerate() {
             // Most replies are in the conversation with all of their lines.
@@ -60,14 +64,14 @@ impl<'s> ReplyCopies<'s> {
                 }
             }
         }
-        for idx in (0..members.len()).filter(|idx| members[*idx]) {
+        for idx in members.indices().filter(|idx| members[*idx]) {
             copies.add_member(session, idx);
         }
         copies
     }
 
     /// Records that a line became a member.
-    fn add_member(&mut self, session: &'s Session, idx: usize) {
+    fn add_member(&mut self, session: &'s Session, idx: EntryIndex) {
         let Some((reply, said)) = session.reply_of(idx).zip(raw_content(session, idx)) else { return };
         let Some((lines, joined)) = self.counts.get_mut(&(reply, said)) else { return };
         *joined += 1;
@@ -79,20 +83,20 @@ impl<'s> ReplyCopies<'s> {
     }
 
     /// Returns whether a member of the same reply has the same content.
-    fn is_duplicate(&self, session: &'s Session, idx: usize) -> bool {
+    fn is_duplicate(&self, session: &'s Session, idx: EntryIndex) -> bool {
         let key = session.reply_of(idx).zip(raw_content(session, idx));
         key.and_then(|key| self.counts.get(&key)).is_some_and(|(_, joined)| *joined > 0)
     }
 
     /// Returns whether the reply of a line was written twice. Its unconnected lines then belong to the
     /// other copy.
-    fn has_duplicates(&self, session: &Session, idx: usize) -> bool {
+    fn has_duplicates(&self, session: &Session, idx: EntryIndex) -> bool {
         session.reply_of(idx).is_some_and(|reply| self.duplicates[reply] > 0)
     }
 }
 
 /// Returns the raw content of the message of a line.
-fn raw_content(session: &Session, idx: usize) -> Option<&str> {
+fn raw_content(session: &Session, idx: EntryIndex) -> Option<&str> {
     session.entries()[idx].message()?.content().map(|content| content.json().raw())
 }
 
@@ -107,31 +111,31 @@ impl Session {
     }
 
     /// Returns the conversation as it would be if it ended at `leaf`.
-    pub fn thread_to(&self, leaf: usize) -> Thread {
+    pub fn thread_to(&self, leaf: EntryIndex) -> Thread {
         // Only the first copy of a line is in the tree.
         let first = || self.entries()[leaf].uuid().and_then(|uuid| self.find(&uuid));
         let leaf = if self.in_tree(leaf) { leaf } else { first().unwrap_or(leaf) };
         let members = self.thread_members(leaf);
-        let entries = (0..members.len()).filter(|&idx| members[idx]).collect();
+        let entries = members.indices().filter(|&idx| members[idx]).collect();
         Thread { entries, leaf: Some(leaf) }
     }
 
     /// Returns the last line of the log of a sub-agent, for which a resume finds no leaf.
-    fn last_message(&self) -> Option<usize> {
-        let spoken = |idx: &usize| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
-        (0..self.entries().len()).rev().filter(|&idx| self.in_tree(idx)).find(spoken)
+    fn last_message(&self) -> Option<EntryIndex> {
+        let spoken = |idx: &EntryIndex| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+        self.entries().indices().rev().filter(|&idx| self.in_tree(idx)).find(spoken)
     }
 
     /// Returns, for each entry, whether it belongs to the conversation that ends at `leaf`.
-    fn thread_members(&self, leaf: usize) -> Vec<bool> {
-        let mut members = vec![false; self.entries().len()];
+    fn thread_members(&self, leaf: EntryIndex) -> EntryFlags {
+        let mut members = EntryFlags::filled(false, self.entries().len());
         let mut at = Some(leaf);
         while let Some(idx) = at.filter(|&idx| !members[idx]) {
             members[idx] = true;
             at = self.continues(idx);
         }
         let mut replies = vec![false; self.replies().len()];
-        for (idx, _) in members.iter().enumerate().filter(|(_, member)| **member) {
+        for (idx, _) in members.enumerated().filter(|(_, member)| **member) {
             if let Some(reply) = self.reply_of(idx) {
                 replies[reply] = true;
             }
@@ -148,9 +152,9 @@ impl Session {
 
     /// Returns, for each entry, whether a prompt or reply is below it. Lines of local commands do not
     /// count.
-    fn continued_lines(&self) -> Vec<bool> {
-        let mut continued = vec![false; self.entries().len()];
-        for idx in (0..self.entries().len()).filter(|&idx| self.in_tree(idx)) {
+    fn continued_lines(&self) -> EntryFlags {
+        let mut continued = EntryFlags::filled(false, self.entries().len());
+        for idx in self.entries().indices().filter(|&idx| self.in_tree(idx)) {
             let speaks = match self.input(idx) {
                 Some(input) => !self.belongs_to_local_command(idx, input),
                 None => self.entries()[idx].kind() == Kind::Assistant,
@@ -169,7 +173,7 @@ impl Session {
     }
 
     /// Returns whether a line is a local command, its output, or the caveat that precedes it.
-    fn belongs_to_local_command(&self, idx: usize, input: InputKind) -> bool {
+    fn belongs_to_local_command(&self, idx: EntryIndex, input: InputKind) -> bool {
         let text = || self.entries()[idx].message()?.content()?.as_str();
         input.is_command_line()
             || input.is_command_output()
@@ -182,15 +186,15 @@ impl Session {
     /// Returns whether another pass is needed, because an added entry has children on earlier lines.
     fn add_attached<'s>(
         &'s self,
-        leaf: usize,
+        leaf: EntryIndex,
         replies: &[bool],
-        continued: &[bool],
-        members: &mut [bool],
+        continued: &EntryFlags,
+        members: &mut EntryFlags,
         copies: &mut ReplyCopies<'s>,
     ) -> bool {
         let mut again = false;
-        let mut behind: Vec<usize> = Vec::new();
-        for idx in 0..members.len() {
+        let mut behind: Vec<EntryIndex> = Vec::new();
+        for idx in members.indices() {
             if !self.is_attached(idx, leaf, replies, continued, members, copies) {
                 continue;
             }
@@ -216,11 +220,11 @@ impl Session {
     /// Returns whether an entry that is not a member is attached to the members.
     fn is_attached<'s>(
         &'s self,
-        idx: usize,
-        leaf: usize,
+        idx: EntryIndex,
+        leaf: EntryIndex,
         replies: &[bool],
-        continued: &[bool],
-        members: &[bool],
+        continued: &EntryFlags,
+        members: &EntryFlags,
         copies: &ReplyCopies<'s>,
     ) -> bool {
         if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != self.is_sidechain(leaf) {
@@ -252,13 +256,13 @@ impl Session {
         }
     }
 
-    fn has_parent_in(&self, idx: usize, members: &[bool]) -> bool {
+    fn has_parent_in(&self, idx: EntryIndex, members: &EntryFlags) -> bool {
         matches!(self.parent(idx), ParentLink::Entry(parent) if members[parent])
     }
 
     /// Returns whether the conversation continues below a boundary and its summary.
-    fn is_continued(&self, boundary: usize) -> bool {
-        let mut below: Vec<usize> = self.children(boundary).collect();
+    fn is_continued(&self, boundary: EntryIndex) -> bool {
+        let mut below: Vec<EntryIndex> = self.children(boundary).collect();
         while let Some(idx) = below.pop() {
             let entry = &self.entries()[idx];
             if matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_compact_summary() {
@@ -271,7 +275,7 @@ impl Session {
 
     /// Returns whether the entry contains the result of a call made by a member. Only one result per call
     /// qualifies.
-    fn answers_member(&self, idx: usize, members: &[bool]) -> bool {
+    fn answers_member(&self, idx: EntryIndex, members: &EntryFlags) -> bool {
         let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
         blocks.enumerate().any(|(block_idx, block)| {
             let at = ResultPosition { entry_idx: idx, block_idx };
@@ -297,17 +301,17 @@ impl Session {
 
     /// Returns the branches outside a conversation that was computed before.
     pub fn branches_outside(&self, thread: &Thread) -> Vec<Branch> {
-        let mut members = vec![false; self.entries().len()];
+        let mut members = EntryFlags::filled(false, self.entries().len());
         for &idx in &thread.entries {
             members[idx] = true;
         }
         let side = thread.leaf.is_some_and(|leaf| self.is_sidechain(leaf));
         let mut branches: Vec<Branch> = Vec::new();
         // The branch of each entry outside the conversation.
-        let mut branch_of: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut branch_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
         let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
         let steps = Cell::new(self.entries().len().saturating_mul(MAX_STEPS_PER_ENTRY));
-        for idx in 0..self.entries().len() {
+        for idx in self.entries().indices() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {
                 continue;
             }
@@ -315,11 +319,11 @@ impl Session {
             let spoken = is_boundary
                 || self.input(idx).is_some()
                 || matches!(self.entries()[idx].kind(), Kind::User | Kind::Assistant);
-            let placed = |above: &usize| {
+            let placed = |above: &EntryIndex| {
                 steps.set(steps.get().saturating_sub(1));
                 members[*above] || branch_of.contains_key(above)
             };
-            let has_steps = |_: &usize| steps.get() > 0;
+            let has_steps = |_: &EntryIndex| steps.get() > 0;
             // A boundary has no parent. Its logical parent is the fork.
             let before = if is_boundary { self.continues(idx) } else { None };
             let above =
@@ -337,7 +341,7 @@ impl Session {
                         .ancestors(idx)
                         .skip(1)
                         .take_while(|above| *above < idx && has_steps(above) && !placed(above));
-                    let mut entries: Vec<usize> = hooks.filter(|&idx| self.in_tree(idx)).collect();
+                    let mut entries: Vec<EntryIndex> = hooks.filter(|&idx| self.in_tree(idx)).collect();
                     entries.reverse();
                     branch_of.extend(entries.iter().map(|&idx| (idx, branches.len())));
                     branches.push(Branch { fork: above, entries });

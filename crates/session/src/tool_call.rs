@@ -3,6 +3,7 @@
 use threadline_entry::Millis;
 use threadline_entry::lens::{BashResult, Block, User};
 
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// A tool use joined to its result.
@@ -16,7 +17,7 @@ pub struct ToolCall {
     /// The name of the tool.
     pub name: String,
     /// The line with the call. If the session was logged twice, the later one.
-    pub entry_idx: usize,
+    pub entry_idx: EntryIndex,
     /// The index of the block on that line.
     pub block_idx: usize,
     /// The reply that made the call, as an index into [`Session::replies`].
@@ -24,14 +25,14 @@ pub struct ToolCall {
     /// The positions of the results. More than one if the session was logged twice.
     pub results: Vec<ResultPosition>,
     /// Other lines that contain the same call.
-    pub copies: Vec<usize>,
+    pub copies: Vec<EntryIndex>,
 }
 
 /// The position of a tool result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResultPosition {
     /// The index of the entry.
-    pub entry_idx: usize,
+    pub entry_idx: EntryIndex,
     /// The index of the block on that line.
     pub block_idx: usize,
 }
@@ -91,7 +92,7 @@ impl ToolCall {
     ///
     /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
     /// tree.
-    pub(crate) fn add_copy(&mut self, entry_idx: usize, block_idx: usize, is_copy: bool) {
+    pub(crate) fn add_copy(&mut self, entry_idx: EntryIndex, block_idx: usize, is_copy: bool) {
         if is_copy {
             self.copies.push(entry_idx);
         } else {
@@ -101,7 +102,7 @@ impl ToolCall {
     }
 
     /// Returns the lines with the call. More than one if the session was logged twice.
-    pub fn lines(&self) -> impl Iterator<Item = usize> {
+    pub fn lines(&self) -> impl Iterator<Item = EntryIndex> {
         std::iter::once(self.entry_idx).chain(self.copies.iter().copied())
     }
 

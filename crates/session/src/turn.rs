@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
+use crate::index::EntryIndex;
 use crate::input::{InputKind, editor_context, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::thread::Thread;
@@ -20,10 +21,10 @@ pub struct Turn {
     /// The number of the turn, counted from 1.
     pub number: usize,
     /// The entry that opened the turn. `None` for content that precedes the first prompt.
-    pub prompt: Option<usize>,
+    pub prompt: Option<EntryIndex>,
     /// All entries of the turn. The first one is the prompt, or editor context, an image or a notification
     /// that arrived on a separate line before the prompt.
-    pub entries: Vec<usize>,
+    pub entries: Vec<EntryIndex>,
     /// How the turn was started.
     pub round: Round,
     /// Whether the next turn was opened by input that was not typed, such as a task notification. The model
@@ -128,16 +129,16 @@ impl Session {
 
     /// Returns entries in file order, except that every entry follows its parent. 2.1.300 may write a reply
     /// before its prompt.
-    fn parents_first<'e>(&self, entries: &'e [usize]) -> Cow<'e, [usize]> {
-        let parent = |idx: usize| match self.parent(idx) {
+    fn parents_first<'e>(&self, entries: &'e [EntryIndex]) -> Cow<'e, [EntryIndex]> {
+        let parent = |idx: EntryIndex| match self.parent(idx) {
             ParentLink::Entry(parent) => Some(parent),
             ParentLink::Root | ParentLink::Dangling => None,
         };
         if entries.iter().all(|&idx| parent(idx).is_none_or(|parent| parent < idx)) {
             return Cow::Borrowed(entries);
         }
-        let mut pending: FxHashSet<usize> = entries.iter().copied().collect();
-        let mut waiting: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        let mut pending: FxHashSet<EntryIndex> = entries.iter().copied().collect();
+        let mut waiting: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
         let mut ordered = Vec::with_capacity(entries.len());
         for &idx in entries {
             if let Some(parent) = parent(idx).filter(|parent| pending.contains(parent)) {
@@ -156,7 +157,7 @@ impl Session {
 
     /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
     /// turn.
-    fn turn_index(&self, idx: usize) -> Option<u64> {
+    fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
         let can_open = |input: InputKind| {
             !input.is_command_output() && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
         };
@@ -168,7 +169,7 @@ impl Session {
     /// `/cost`.
     ///
     /// They open no turn. Claude Code does not count them either.
-    fn local_commands(&self, entries: &[usize]) -> FxHashSet<usize> {
+    fn local_commands(&self, entries: &[EntryIndex]) -> FxHashSet<EntryIndex> {
         let mut local = FxHashSet::default();
         let (mut answered, mut printed) = (false, false);
         for &idx in entries.iter().rev() {
@@ -193,13 +194,14 @@ impl Session {
     /// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
     /// been typed in the turn, or it was opened by a notification, and the model has not replied.
     fn accepts_prompt(&self, turn: &Turn, input: InputKind) -> bool {
-        let is_notification = |idx: usize| self.input(idx).is_some_and(InputKind::is_task_notification);
+        let is_notification = |idx: EntryIndex| self.input(idx).is_some_and(InputKind::is_task_notification);
         if turn.prompt.is_some_and(is_notification) {
-            let is_answer =
-                |idx: &usize| self.reply_of(*idx).is_some_and(|reply| !self.replies()[reply].is_synthetic());
+            let is_answer = |idx: &EntryIndex| {
+                self.reply_of(*idx).is_some_and(|reply| !self.replies()[reply].is_synthetic())
+            };
             return !turn.entries.iter().any(is_answer);
         }
-        let is_blank = |idx: &usize| match self.entries()[*idx].kind() {
+        let is_blank = |idx: &EntryIndex| match self.entries()[*idx].kind() {
             Kind::User => self.input(*idx).is_some_and(InputKind::is_typed) && self.has_no_typed_text(*idx),
             Kind::Assistant => false,
             _ => self.input(*idx).is_none(),
@@ -208,7 +210,7 @@ impl Session {
     }
 
     /// Returns whether an entry contains only editor context, images and documents, and no typed text.
-    fn has_no_typed_text(&self, idx: usize) -> bool {
+    fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
         let content = self.entries()[idx].message().and_then(|message| message.content());
         let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
         let is_wordless = |block: Block<'_>| is_context(block) || block.is("image") || block.is("document");
@@ -217,7 +219,7 @@ impl Session {
 
     /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
     /// hook.
-    fn belongs_to_next_turn(&self, idx: usize) -> bool {
+    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
         let entry = &self.entries()[idx];
         let hook = match entry.kind() {
             Kind::User => {
@@ -235,7 +237,7 @@ impl Session {
     }
 
     /// Returns how the entry that opens a turn continues the previous turn.
-    fn round_after(&self, before: Option<&Turn>, idx: usize) -> Round {
+    fn round_after(&self, before: Option<&Turn>, idx: EntryIndex) -> Round {
         let Some(before) = before else { return Round::NewSession };
         let last = before.entries.iter().filter_map(|&idx| self.timestamp(idx)).max();
         match (last, self.timestamp(idx)) {
@@ -245,7 +247,7 @@ impl Session {
     }
 
     /// Returns how an entry of a turn continues the conversation.
-    pub fn round(&self, turn: &Turn, entry_idx: usize) -> Round {
+    pub fn round(&self, turn: &Turn, entry_idx: EntryIndex) -> Round {
         if turn.prompt == Some(entry_idx) { turn.round } else { Round::Continue }
     }
 }
@@ -276,8 +278,8 @@ impl Turn {
     }
 
     /// Returns the entries without trailing local commands, which may have been typed hours after the turn.
-    fn entries_without_local_commands(&self, session: &Session) -> &[usize] {
-        let is_command = |&idx: &usize| {
+    fn entries_without_local_commands(&self, session: &Session) -> &[EntryIndex] {
+        let is_command = |&idx: &EntryIndex| {
             let is_command_line = session.input(idx).is_some_and(InputKind::is_command_line);
             Some(idx) != self.prompt && (is_command_line || session.belongs_to_next_turn(idx))
         };
@@ -295,7 +297,7 @@ impl Turn {
         let entries = self.entries_without_local_commands(session);
         // Entries outside the tree may be written long after the turn.
         let of_tree =
-            |idx: &&usize| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
+            |idx: &&EntryIndex| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
         let times = || entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
         let start = self.prompt.and_then(|idx| session.timestamp(idx)).or_else(|| times().min())?;
         Some((start, times().max()?.max(start)))

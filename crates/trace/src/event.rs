@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{ApiError, AttachmentLine, CompactBoundary, StopHookSummary, System};
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::{InputKind, Session};
+use threadline_session::{EntryIndex, InputKind, Session};
 
 use crate::attribute as name;
 use crate::generation::Generation;
@@ -22,7 +22,7 @@ pub(crate) fn subtype(entry: &Entry) -> Option<Cow<'_, str>> {
 /// Returns the event that a line records. A line without a timestamp gets the time `before`.
 pub(crate) fn of(
     session: &Session,
-    idx: usize,
+    idx: EntryIndex,
     before: Millis,
     shape: &SpanOptions<'_>,
 ) -> Option<SpanEvent> {

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
-use threadline_session::{Agent, InputKind, Session, SessionFamily, ToolCall};
+use threadline_session::{Agent, EntryIndex, IndexRange, InputKind, Session, SessionFamily, ToolCall};
 
 use crate::attribute as name;
 use crate::event;
@@ -391,7 +391,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             return;
         }
         let session = &found.session;
-        let own: Vec<usize> = own_entries(session, Some(found.kind)).collect();
+        let own: Vec<EntryIndex> = own_entries(session, Some(found.kind)).collect();
         let Some(&first) = own.first() else { return };
         let times = || own.iter().filter_map(|&idx| session.timestamp(idx));
         let start = times().next().unwrap_or(0);
@@ -429,18 +429,18 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
 ///
 /// An agent that replays the conversation, to compact it or to answer a side question, owns only the entries
 /// from the last prompt on.
-fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Item = usize> {
-    let entries = 0..session.entries().len();
+fn own_entries(session: &Session, agent: Option<AgentKind>) -> impl Iterator<Item = EntryIndex> {
+    let entries = session.entries();
     let from = match agent {
         Some(AgentKind::Compaction | AgentKind::SideQuestion) => {
-            let prompt = |idx: &usize| session.input(*idx).is_some_and(InputKind::opens_turn);
-            entries.clone().rev().find(prompt).unwrap_or(0)
+            let prompt = |idx: &EntryIndex| session.input(*idx).is_some_and(InputKind::opens_turn);
+            entries.indices().rev().find(prompt).unwrap_or(EntryIndex::FIRST)
         }
-        _ => 0,
+        _ => EntryIndex::FIRST,
     };
     // The log of a sub-agent may be stored in place of a session's.
     let all = agent.is_some() || session.is_agent_log();
-    entries.skip(from).filter(move |&idx| all || !session.is_sidechain(idx))
+    (from..entries.end()).indices().filter(move |&idx| all || !session.is_sidechain(idx))
 }
 
 /// Whether a line is part of the conversation, so that the turn lasts at least until it.

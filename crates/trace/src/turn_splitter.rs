@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::{Entry, Finding, Kind, Millis, Position};
-use threadline_session::{InputKind, Round, Session, Turn};
+use threadline_session::{EntryIndex, InputKind, Round, Session, Turn};
 
 use crate::id::TraceId;
 
@@ -232,15 +232,15 @@ impl TurnPart {
 
     /// Whether there is something to send: a reply or a compaction.
     pub fn is_exportable(&self) -> bool {
-        self.has_reply() || (0..self.session.entries().len()).any(|idx| self.session.is_boundary(idx))
+        self.has_reply() || self.session.entries().indices().any(|idx| self.session.is_boundary(idx))
     }
 
     /// Whether the model has finished its turn. Later lines may still continue it.
     pub fn is_complete(&self) -> bool {
         // All lines of the turn, on any branch.
-        let own = |idx: &usize| self.session.in_tree(*idx) && self.is_own(&self.session.entries()[*idx]);
-        let entries = (0..self.session.entries().len()).filter(own).collect();
-        let prompt = self.prompt_at.map(|_| 0);
+        let own = |idx: &EntryIndex| self.session.in_tree(*idx) && self.is_own(&self.session.entries()[*idx]);
+        let entries = self.session.entries().indices().filter(own).collect();
+        let prompt = self.prompt_at.map(|_| EntryIndex::FIRST);
         let turn =
             Turn { number: self.number, prompt, entries, round: Round::NewRound, continues_in_next: false };
         self.is_exportable() && !turn.is_open(&self.session)
@@ -289,8 +289,8 @@ impl TurnPart {
     /// Removes the lines written up to `at`, except the prompt.
     pub(crate) fn keep_after(&mut self, at: Millis) {
         let mut session = Session::new();
-        for (idx, entry) in self.session.entries().iter().enumerate() {
-            let is_prompt = idx == 0 && self.prompt_at.is_some();
+        for (idx, entry) in self.session.entries().enumerated() {
+            let is_prompt = idx == EntryIndex::FIRST && self.prompt_at.is_some();
             if is_prompt || self.session.timestamp(idx).is_some_and(|time| time > at) {
                 session.push(entry.clone(), Vec::new());
             }
@@ -300,13 +300,13 @@ impl TurnPart {
 
     /// Returns when the turn began: the time of its first line that has a timestamp.
     pub fn start(&self) -> Option<Millis> {
-        let first = || (0..self.session.entries().len()).find_map(|idx| self.session.timestamp(idx));
+        let first = || self.session.entries().indices().find_map(|idx| self.session.timestamp(idx));
         self.sent_part.map(|continued| continued.start).or_else(first)
     }
 
     /// Returns when its last line was written.
     pub fn last_at(&self) -> Option<Millis> {
-        let last = (0..self.session.entries().len()).filter_map(|idx| self.session.timestamp(idx)).max();
+        let last = self.session.entries().indices().filter_map(|idx| self.session.timestamp(idx)).max();
         self.sent_part.map(|continued| continued.last_at).max(last)
     }
 

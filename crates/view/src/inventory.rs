@@ -60,7 +60,7 @@ impl Inventory {
         let mut inventory = Self { files: 1, bytes, ..Self::default() };
         let mut version = String::new();
         let mut last_line = 0;
-        for (idx, entry) in session.entries().iter().enumerate() {
+        for (idx, entry) in session.entries().enumerated() {
             if entry.kind() == Kind::Blank {
                 continue;
             }
@@ -183,7 +183,7 @@ impl Inventory {
         self.branches += session.branches().len() as u64;
         self.compactions += session.compactions().len() as u64;
         // Sub-agents of 1.0.x have no id: each is a separate root next to the conversation.
-        let main = (0..session.entries().len()).any(|idx| session.in_tree(idx) && !session.is_sidechain(idx));
+        let main = session.entries().indices().any(|idx| session.in_tree(idx) && !session.is_sidechain(idx));
         let inline = session.roots().filter(|&idx| main && session.is_sidechain(idx));
         self.agents.extend(inline.filter_map(|idx| Some(session.entries()[idx].uuid()?.into_owned())));
     }

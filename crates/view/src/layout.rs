@@ -9,7 +9,9 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{Finding, Kind, Millis};
-use threadline_session::{Reply, Session, SessionFamily, Thread, ToolOutcome, Turn};
+use threadline_session::{
+    EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
+};
 use threadline_usage::UsageTotals;
 
 use crate::card::is_failure;
@@ -50,7 +52,7 @@ pub struct TurnLayout {
     /// Its line in the outline.
     pub line: OutlineLine,
     /// Its entries, as indices into [`Session::entries`].
-    pub entries: Vec<usize>,
+    pub entries: Vec<EntryIndex>,
     /// The input tokens of its last reply.
     pub context: u64,
     /// The line number of the prompt that opened it.
@@ -61,7 +63,7 @@ pub struct TurnLayout {
 #[derive(Clone, Debug)]
 pub struct BranchLayout {
     /// The index of its last message; pass it to [`layout`] for the layout of the branch.
-    pub leaf: usize,
+    pub leaf: EntryIndex,
     /// The anchor of its last message.
     pub anchor: String,
     /// The anchor of the line where it forked off; `None` if it has no line in common with the
@@ -82,7 +84,7 @@ pub fn layout(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
     agent: Option<usize>,
-    leaf: Option<usize>,
+    leaf: Option<EntryIndex>,
     findings: Vec<Finding>,
 ) -> Layout {
     let session = builder.family.session(agent);
@@ -175,7 +177,7 @@ impl LayoutTotals {
 }
 
 impl<'a> LayoutBuilder<'a> {
-    fn notes(&self) -> &'a [LineNote] {
+    fn notes(&self) -> &'a IndexVec<EntryIndex, LineNote> {
         self.notes.for_session(self.teller.agent)
     }
 
@@ -318,7 +320,7 @@ impl<'a> LayoutBuilder<'a> {
 
     fn branches(&self) -> Vec<BranchLayout> {
         let session = self.teller.session();
-        let spoken = |idx: usize| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
+        let spoken = |idx: EntryIndex| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
         let found = session.branches().into_iter().filter_map(|branch| {
             let leaf = branch.entries.iter().copied().rfind(|&idx| spoken(idx))?;
             let thread = Thread { leaf: Some(leaf), entries: branch.entries };
@@ -326,7 +328,7 @@ impl<'a> LayoutBuilder<'a> {
             let title = turns.iter().map(|turn| self.title(turn)).find(|title| !title.is_empty());
             // Marks the sub-agents of the branch as visited, so that they are not listed as unattached.
             self.sum(&thread);
-            let name = |idx: usize| anchor(session.entries()[idx].at().line_no, 0);
+            let name = |idx: EntryIndex| anchor(session.entries()[idx].at().line_no, 0);
             Some(BranchLayout {
                 leaf,
                 anchor: name(leaf),
@@ -350,7 +352,7 @@ impl Layout {
     /// Returns the entries that are needed to build the given ones: tool results, the summary after a
     /// compaction, and queued prompts. The given entries are included; the result is sorted and has no
     /// duplicates.
-    pub fn required_entries(session: &Session, entries: &[usize]) -> Vec<usize> {
+    pub fn required_entries(session: &Session, entries: &[EntryIndex]) -> Vec<EntryIndex> {
         let mut needed = entries.to_vec();
         for &idx in entries {
             for call in session.calls_on(idx) {
@@ -379,7 +381,7 @@ impl Layout {
         let entries = builder.family.main.entries();
         let on = |line: u64| {
             let first = entries.partition_point(|entry| entry.at().line_no < line);
-            (first..entries.len()).take_while(move |&idx| entries[idx].at().line_no == line)
+            (first..entries.end()).indices().take_while(move |&idx| entries[idx].at().line_no == line)
         };
         let mut items: Vec<TranscriptItem> =
             lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.items(idx)).collect();

@@ -7,7 +7,9 @@ use std::cell::RefCell;
 
 use threadline_entry::Kind;
 use threadline_entry::lens::Block;
-use threadline_session::{Reply, ResultPosition, Session, SessionFamily, ToolOutcome};
+use threadline_session::{
+    EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily, ToolOutcome,
+};
 
 use crate::card::{CardInput, ToolCard, changes_files};
 use crate::diff::Hunk;
@@ -19,8 +21,8 @@ use crate::transcript_writer::{BlockContent, TranscriptWriter};
 /// The notes of a session and of its sub-agents.
 #[derive(Clone, Debug, Default)]
 pub struct LineNotes {
-    main: Vec<LineNote>,
-    agents: Vec<Vec<LineNote>>,
+    main: IndexVec<EntryIndex, LineNote>,
+    agents: Vec<IndexVec<EntryIndex, LineNote>>,
 }
 
 impl LineNotes {
@@ -35,7 +37,7 @@ impl LineNotes {
     /// order, optionally followed by new ones.
     pub fn update(&mut self, family: &SessionFamily) {
         self.update_main(family);
-        self.agents.resize_with(family.agents.len(), Vec::new);
+        self.agents.resize_with(family.agents.len(), IndexVec::new);
         for (agent, notes) in self.agents.iter_mut().enumerate() {
             update_notes(notes, family, Some(agent));
         }
@@ -53,12 +55,12 @@ impl LineNotes {
 
     /// Returns the approximate memory use in bytes.
     pub fn memory_use(&self) -> usize {
-        let count = self.main.len() + self.agents.iter().map(Vec::len).sum::<usize>();
+        let count = self.main.len() + self.agents.iter().map(IndexVec::len).sum::<usize>();
         count * (size_of::<LineNote>() + 32)
     }
 
     /// Returns the notes of the main session or of one sub-agent, by entry index.
-    pub(crate) fn for_session(&self, agent: Option<usize>) -> &[LineNote] {
+    pub(crate) fn for_session(&self, agent: Option<usize>) -> &IndexVec<EntryIndex, LineNote> {
         agent.map_or(&self.main, |agent| &self.agents[agent])
     }
 }
@@ -84,7 +86,7 @@ pub(crate) struct LineTokens {
 
 /// Returns the token counts of a reply. Its lines repeat the figures and early ones are too low, so the
 /// largest is used.
-pub(crate) fn used(notes: &[LineNote], reply: &Reply) -> Option<TurnTokens> {
+pub(crate) fn used(notes: &IndexVec<EntryIndex, LineNote>, reply: &Reply) -> Option<TurnTokens> {
     let found = reply.entries.iter().filter_map(|&idx| notes[idx].reply_tokens);
     found.max_by_key(|used| (used.has_output, used.tokens.output)).map(|used| used.tokens)
 }
@@ -114,20 +116,22 @@ pub(crate) struct CallNote {
     pub(crate) changed_lines: Option<(usize, usize)>,
 }
 
-fn update_notes(notes: &mut Vec<LineNote>, family: &SessionFamily, agent: Option<usize>) {
+fn update_notes(notes: &mut IndexVec<EntryIndex, LineNote>, family: &SessionFamily, agent: Option<usize>) {
     let session = family.session(agent);
     let met = RefCell::default();
     let teller = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &met);
-    for (idx, note) in notes.iter_mut().enumerate() {
+    for (idx, note) in notes.enumerated_mut() {
         if note.is_stale(session) {
             *note = LineNote::of(&teller, session, idx);
         }
     }
-    notes.extend((notes.len()..session.entries().len()).map(|idx| LineNote::of(&teller, session, idx)));
+    notes.extend(
+        (notes.end()..session.entries().end()).indices().map(|idx| LineNote::of(&teller, session, idx)),
+    );
 }
 
 impl LineNote {
-    fn of(teller: &TranscriptWriter<'_>, session: &Session, idx: usize) -> Self {
+    fn of(teller: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) -> Self {
         let entry = &session.entries()[idx];
         let (mut title, mut marks) = (None, Vec::new());
         // Nothing in these kinds is counted.

@@ -93,7 +93,7 @@ impl SpendingCounter {
                 self.logs.push(CountedLog { scan, n_entries: 0 });
             }
             let log = &mut self.logs[i];
-            session.entries()[log.n_entries..].iter().for_each(|entry| log.scan.entry(entry));
+            session.entries().iter().skip(log.n_entries).for_each(|entry| log.scan.entry(entry));
             log.n_entries = session.entries().len();
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use threadline_entry::{Finding, Severity, key};
-use threadline_session::{InputKind, Session, SessionFamily, editor_context};
+use threadline_session::{EntryIndex, InputKind, Session, SessionFamily, editor_context};
 
 use crate::card::tag_text;
 use crate::outline::text_title;
@@ -66,7 +66,7 @@ impl<'a> TranscriptBuilder<'a> {
     pub fn turn_of_line(self, line_no: u64) -> Option<usize> {
         let session = &self.family.main;
         let visited = RefCell::default();
-        let is_there = |&idx: &usize| session.entries()[idx].at().line_no == line_no;
+        let is_there = |&idx: &EntryIndex| session.entries()[idx].at().line_no == line_no;
         let turns = session.turns_of(&TranscriptWriter::new(self, None, &visited).thread());
         turns.iter().find(|turn| turn.entries.iter().any(is_there)).map(|turn| turn.number)
     }
@@ -87,7 +87,7 @@ pub(crate) fn session_facts(session: &Session) -> Transcript {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
-    let typed = |entries: &[usize], wanted: &dyn Fn(InputKind) -> bool| {
+    let typed = |entries: &[EntryIndex], wanted: &dyn Fn(InputKind) -> bool| {
         entries.iter().find_map(|&idx| {
             let input = session.input(idx).filter(|input| wanted(*input))?;
             let content = session.entries()[idx].message()?.content()?;
@@ -109,7 +109,7 @@ pub(crate) fn session_facts(session: &Session) -> Transcript {
     Transcript {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
-        first_prompt: said.or_else(|| typed(&(0..session.entries().len()).collect::<Vec<_>>(), &prompt)),
+        first_prompt: said.or_else(|| typed(&session.entries().indices().collect::<Vec<_>>(), &prompt)),
         cwd: session.entries().iter().find_map(|entry| entry.cwd()).map(Cow::into_owned),
         git_branch: last(key::GIT_BRANCH),
         version: last("version"),
@@ -119,8 +119,8 @@ pub(crate) fn session_facts(session: &Session) -> Transcript {
 
 /// Returns the slash command that a conversation begins with, if it has arguments and the model replied to
 /// it before any prompt was typed.
-fn opening_command(session: &Session, thread: &[usize]) -> Option<usize> {
-    let has_words = |idx: usize| {
+fn opening_command(session: &Session, thread: &[EntryIndex]) -> Option<EntryIndex> {
+    let has_words = |idx: EntryIndex| {
         let text = || session.entries()[idx].message()?.content()?.as_str();
         text().is_some_and(|text| tag_text(&text, "command-args").is_some_and(|words| !words.is_empty()))
     };

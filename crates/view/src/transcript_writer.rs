@@ -12,7 +12,9 @@ use std::cell::RefCell;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key};
-use threadline_session::{Agent, InputKind, Reply, Session, Thread, editor_context, is_command_caveat};
+use threadline_session::{
+    Agent, EntryIndex, InputKind, Reply, Session, Thread, editor_context, is_command_caveat,
+};
 use threadline_usage::UsageTotals;
 
 use self::attachment::attachment_body;
@@ -139,13 +141,13 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn add_lines_outside_tree(&self, thread: &mut Thread) {
         let session = self.session();
         let beside =
-            (0..session.entries().len()).filter(|&idx| !session.in_tree(idx) && is_shown(session, idx));
+            session.entries().indices().filter(|&idx| !session.in_tree(idx) && is_shown(session, idx));
         thread.entries.extend(beside);
         thread.entries.sort_unstable();
     }
 
     /// Returns the items of a line. The first one has the cost of its model call.
-    pub(crate) fn items(&self, entry_idx: usize) -> Vec<TranscriptItem> {
+    pub(crate) fn items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let item = |(block_idx, content): (usize, BlockContent<'f>)| TranscriptItem {
@@ -163,7 +165,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Builds the body of an item from its content.
-    fn body(&self, entry_idx: usize, content: BlockContent<'f>) -> ItemBody {
+    fn body(&self, entry_idx: EntryIndex, content: BlockContent<'f>) -> ItemBody {
         let session = self.session();
         match content {
             BlockContent::Body(body) => body,
@@ -176,7 +178,7 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the contents of a line that become items, with their block index. Every item of a line and
     /// every count of a [`LineNotes`](crate::LineNotes) is based on it.
-    pub(crate) fn contents(&self, entry_idx: usize) -> Vec<(usize, BlockContent<'f>)> {
+    pub(crate) fn contents(&self, entry_idx: EntryIndex) -> Vec<(usize, BlockContent<'f>)> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let one =
@@ -236,7 +238,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the number of lines that a compaction removed from the conversation, given its boundary.
-    pub(crate) fn dropped(&self, boundary: usize) -> usize {
+    pub(crate) fn dropped(&self, boundary: EntryIndex) -> usize {
         let session = self.session();
         match session.compaction(boundary).map(|compaction| compaction_body(session, &compaction)) {
             Some(ItemBody::Compaction { dropped, .. }) => dropped,
@@ -245,7 +247,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the content of a block of a reply.
-    fn reply_block(&self, entry_idx: usize, block: Block<'f>) -> Option<BlockContent<'f>> {
+    fn reply_block(&self, entry_idx: EntryIndex, block: Block<'f>) -> Option<BlockContent<'f>> {
         let session = self.session();
         let body = match &*block.kind()? {
             "text" => {
@@ -325,7 +327,7 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the content of a user line. Tool results are shown with their calls, and summaries with
     /// their compaction.
-    fn user_line(&self, entry_idx: usize) -> Option<ItemBody> {
+    fn user_line(&self, entry_idx: EntryIndex) -> Option<ItemBody> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let input = session.input(entry_idx)?;
@@ -394,7 +396,7 @@ fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
 }
 
 /// Returns whether a line outside the tree is shown.
-fn is_shown(session: &Session, idx: usize) -> bool {
+fn is_shown(session: &Session, idx: EntryIndex) -> bool {
     let entry = &session.entries()[idx];
     match entry.kind() {
         Kind::PrLink | Kind::FrameLink | Kind::Unknown | Kind::Untyped | Kind::Bad => true,

@@ -5,7 +5,7 @@
 
 use threadline_app::{LiveLog, TurnSpan};
 use threadline_html::{OutlinePart, PagePart};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, Session};
 use threadline_view::{Layout, TurnView};
 
 use crate::open_session::stamp;
@@ -54,8 +54,8 @@ impl PageLayout {
             stamp: String::new(),
             layout,
         };
-        let line = |idx: usize| session.entries()[idx].at().line_no;
-        let size = |idx: usize| log.size(line(idx));
+        let line = |idx: EntryIndex| session.entries()[idx].at().line_no;
+        let size = |idx: EntryIndex| log.size(line(idx));
         let mut spans: Vec<TurnSpan> = Vec::new();
         let mut bytes = 0;
         let mut rows = 0;
@@ -111,8 +111,8 @@ impl PageLayout {
         plan
     }
 
-    fn part(&self, spans: &[TurnSpan], session: &Session, line: &dyn Fn(usize) -> u64) -> PagePart {
-        let mut entries: Vec<usize> =
+    fn part(&self, spans: &[TurnSpan], session: &Session, line: &dyn Fn(EntryIndex) -> u64) -> PagePart {
+        let mut entries: Vec<EntryIndex> =
             spans.iter().flat_map(|span| span.entries(&self.layout).iter().copied()).collect();
         let first = entries.first().map_or(0, |&idx| line(idx));
         entries.sort_unstable();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, PlanSeed, PlanTarget, SideFileOp, extract_inline_agents};
 use threadline_entry::Kind;
-use threadline_session::{SessionFamily, Spawn};
+use threadline_session::{EntryIndex, SessionFamily, Spawn};
 use threadline_store::{AgentFile, SessionFile, SessionId};
 
 use super::{EditError, EditSession};
@@ -32,7 +32,7 @@ impl EditSession {
         let agents = read_agents(&self.file)?;
         let times: Vec<_> = agents
             .iter()
-            .map(|agent| (0..agent.session.entries().len()).find_map(|idx| agent.session.timestamp(idx)))
+            .map(|agent| agent.session.entries().indices().find_map(|idx| agent.session.timestamp(idx)))
             .collect();
         let family = SessionFamily::new(std::mem::take(&mut self.session), agents);
         let spawns = family.agents.iter().map(|agent| agent.spawn.clone());
@@ -90,7 +90,8 @@ pub(super) struct AgentStart {
 /// output and backups that no remaining line names.
 pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &[AgentStart]) {
     let session = draft.session();
-    let remaining: Vec<usize> = (0..session.entries().len()).filter(|&idx| !draft.is_removed(idx)).collect();
+    let remaining: Vec<EntryIndex> =
+        session.entries().indices().filter(|&idx| !draft.is_removed(idx)).collect();
     let end = remaining.iter().filter_map(|&idx| session.timestamp(idx)).max();
     // A nested agent is kept with the one that started it.
     let is_kept = |mut agent: usize| {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use threadline_session::{HistoryPoint, SessionFamily, Turn};
+use threadline_session::{EntryIndex, HistoryPoint, SessionFamily, Turn};
 
 use super::RestoreError;
 
@@ -54,7 +54,7 @@ impl RestorePoint {
         };
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let turn = index.and_then(|index| turns.get(index)).ok_or(RestoreError::NoTurn { number, count })?;
-        let prompt = turn.prompt.or(turn.entries.first().copied()).unwrap_or(0);
+        let prompt = turn.prompt.or(turn.entries.first().copied()).unwrap_or(EntryIndex::FIRST);
         Ok((HistoryPoint::Prompt(prompt), index.map(|index| index + 1)))
     }
 }

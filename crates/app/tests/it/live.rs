@@ -76,7 +76,7 @@ fn lines_that_were_read_are_not_read_again() {
     file.write_all(b"PROMPT 100").unwrap();
     append(&path, &log_of("long", "n1 <- ?u199 user \"one more\""));
     assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
-    assert!(live.family().main.entries()[100].text().contains("prompt 100"));
+    assert!(live.family().main.entries().as_slice()[100].text().contains("prompt 100"));
     // Only the spans that are asked for are read.
     let selector = SessionSelector::default();
     let layout = live.layout(&selector).unwrap();

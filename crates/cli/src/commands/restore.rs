@@ -4,7 +4,7 @@ use threadline_app::restore::{
     ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint,
     count_shell_commands, relative_label, turns_with_changes,
 };
-use threadline_session::{ContentEvidence, FileHistory, SessionFamily, Turn};
+use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::SessionFile;
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
 use threadline_view::humanize::bytes;
@@ -163,7 +163,7 @@ fn report(
     let columns =
         [text("file", true), text("as it was", false), text("now", false), text("known from", false)];
     let turns = family.main.turns();
-    let turn_of = |idx: usize| {
+    let turn_of = |idx: EntryIndex| {
         let line = family.main.entries()[idx].at().line_no;
         let holds = |turn: &&Turn| {
             turn.entries.first().is_some_and(|&first| family.main.entries()[first].at().line_no <= line)

@@ -2,32 +2,32 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
-use threadline_session::{InputKind, ParentLink, Session};
+use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, Session};
 
 use super::answered_reply;
 
 /// Returns the entries of the conversation, across compactions. Entries that a resume sends are in the
 /// order in which it sends them.
-pub(super) fn conversation(session: &Session) -> Vec<usize> {
+pub(super) fn conversation(session: &Session) -> Vec<EntryIndex> {
     let thread = session.thread().entries;
     // Claude Code cannot distinguish lines without a uuid. We can, and in the result they get one.
     let is_nameless =
-        |&idx: &usize| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
+        |&idx: &EntryIndex| session.entries()[idx].uuid().is_none() && session.timestamp(idx).is_some();
     let resumed = session.resumed_lines().filter(|_| !thread.iter().any(is_nameless));
     let Some(resumed) = resumed else {
         return parents_first(session, thread.into_iter());
     };
-    let first = |idx: usize| first_copy(session, idx);
-    let mut in_resumed = vec![false; session.entries().len()];
+    let first = |idx: EntryIndex| first_copy(session, idx);
+    let mut in_resumed = IndexVec::filled(false, session.entries().len());
     for &idx in &resumed {
         in_resumed[idx] = true;
         in_resumed[first(idx)] = true;
     }
     let boundary = resumed.first().copied().filter(|&idx| session.is_boundary(idx)).map(first);
-    let start = boundary.unwrap_or(0);
+    let start = boundary.unwrap_or(EntryIndex::FIRST);
     // Entries before the last compaction are not sent any more and keep their order. Some of them may be
     // written after the boundary.
-    let mut is_above = vec![false; session.entries().len()];
+    let mut is_above = IndexVec::filled(false, session.entries().len());
     if let Some(before) = boundary.and_then(|boundary| session.continues(boundary)) {
         session.thread_to(before).entries.into_iter().for_each(|idx| is_above[idx] = true);
     }
@@ -40,8 +40,8 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
         .into_iter()
         .filter(|&idx| idx >= start && !is_above[idx] && !in_resumed[idx])
         .filter(|&idx| session.entries()[idx].kind() == Kind::Progress);
-    let mut behind: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-    let mut sorted: Vec<usize> = resumed;
+    let mut behind: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
+    let mut sorted: Vec<EntryIndex> = resumed;
     sorted.sort_unstable();
     let mut before_all = Vec::new();
     for idx in progress {
@@ -63,11 +63,11 @@ pub(super) fn conversation(session: &Session) -> Vec<usize> {
 }
 
 /// Sorts entries in the order of the log, except that parents precede their children.
-fn parents_first(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut waits = vec![false; session.entries().len()];
-    let lines: Vec<usize> = lines.filter(|&idx| !session.entries()[idx].follows_on_line()).collect();
+fn parents_first(session: &Session, lines: impl Iterator<Item = EntryIndex>) -> Vec<EntryIndex> {
+    let mut waits = IndexVec::filled(false, session.entries().len());
+    let lines: Vec<EntryIndex> = lines.filter(|&idx| !session.entries()[idx].follows_on_line()).collect();
     lines.iter().for_each(|&idx| waits[idx] = true);
-    let above = |idx: usize| match session.parent(idx) {
+    let above = |idx: EntryIndex| match session.parent(idx) {
         ParentLink::Entry(parent) => Some(parent),
         ParentLink::Root if session.is_boundary(idx) => session.continues(idx),
         ParentLink::Root | ParentLink::Dangling => None,
@@ -88,16 +88,16 @@ fn parents_first(session: &Session, lines: impl Iterator<Item = usize>) -> Vec<u
 
 /// Returns the index of the first copy of an entry. The last copy determines its content, the first one its
 /// position.
-pub(super) fn first_copy(session: &Session, idx: usize) -> usize {
+pub(super) fn first_copy(session: &Session, idx: EntryIndex) -> EntryIndex {
     session.entries()[idx].uuid().and_then(|uuid| session.find(&uuid)).unwrap_or(idx)
 }
 
 /// Moves the lines of a reply together, followed by the results of its calls. Also returns the results that
 /// came after another reply.
-pub(super) fn group_replies(session: &Session, chain: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn group_replies(session: &Session, chain: Vec<EntryIndex>) -> (Vec<EntryIndex>, Vec<EntryIndex>) {
     let mut brought_back = Vec::new();
     let mut last_reply: Option<usize> = None;
-    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<(Vec<EntryIndex>, Vec<EntryIndex>)> = Vec::new();
     // The replies that later lines may still belong to. A prompt closes them, but their results are still
     // assigned.
     let mut open: FxHashMap<usize, usize> = FxHashMap::default();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
 use threadline_entry::{Entry, Json, Kind, key};
-use threadline_session::{InputKind, Session, ToolCall, ToolOutcome};
+use threadline_session::{EntryIndex, InputKind, Session, ToolCall, ToolOutcome};
 
 use super::extract::{WordFrequency, cut, extract};
 use super::fact::{CallFact, FactLimits, call_fact, is_todo_tool, one_line, relative_to};
@@ -61,7 +61,7 @@ pub(crate) struct SegmentContent<'s> {
 
 impl<'s> SegmentContent<'s> {
     /// Collects the content of some lines.
-    pub(crate) fn of(session: &'s Session, lines: &[usize]) -> Self {
+    pub(crate) fn of(session: &'s Session, lines: &[EntryIndex]) -> Self {
         let mut telling = Self::default();
         for &idx in lines {
             let entry = &session.entries()[idx];
@@ -81,7 +81,7 @@ impl<'s> SegmentContent<'s> {
         telling
     }
 
-    fn add_reply(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
+    fn add_reply(&mut self, session: &'s Session, idx: EntryIndex, entry: &'s Entry) {
         // Replies inserted by Claude Code are not answers.
         let model = entry.message().and_then(|message| message.model());
         if entry.is_api_error() || model.as_deref() == Some("<synthetic>") {
@@ -98,7 +98,7 @@ impl<'s> SegmentContent<'s> {
         }
     }
 
-    fn add_input(&mut self, session: &'s Session, idx: usize, entry: &'s Entry) {
+    fn add_input(&mut self, session: &'s Session, idx: EntryIndex, entry: &'s Entry) {
         let Some(input) = session.input(idx) else { return };
         let said = || match entry.kind() {
             Kind::Attachment => {

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
-use threadline_session::{ParentLink, Session};
+use threadline_session::{EntryIndex, ParentLink, Session};
 
 use super::with_value;
 use crate::arrange::is_tree;
@@ -17,7 +17,7 @@ use crate::splice::{apply, delete_parts, quote};
 pub(super) struct ReadableSession {
     /// `None` if no line had to be changed.
     pub(super) session: Option<Session>,
-    pub(super) notes: Vec<(usize, Cow<'static, str>)>,
+    pub(super) notes: Vec<(EntryIndex, Cow<'static, str>)>,
     pub(super) removed: Vec<(u64, Cow<'static, str>)>,
 }
 
@@ -54,17 +54,19 @@ pub(super) fn readable(source: &Session, fresh: &PlanSeed) -> ReadableSession {
     let links = parent_fixes(first.as_ref().unwrap_or(source));
     for (idx, parent, why) in &links {
         let text = with_value(
-            &lines[*idx].entry,
+            &lines[idx.position()].entry,
             key::PARENT_UUID,
             &parent.as_deref().map_or("null".to_owned(), quote),
         );
-        lines[*idx].rewrite(&text, why.clone());
+        lines[idx.position()].rewrite(&text, why.clone());
     }
     let session = if links.is_empty() { first } else { Some(built(&lines)) };
     let notes = lines
         .into_iter()
         .enumerate()
-        .flat_map(|(idx, line)| line.reasons.into_iter().map(move |why| (idx, why)))
+        .flat_map(|(idx, line)| {
+            line.reasons.into_iter().map(move |why| (EntryIndex::from_position(idx), why))
+        })
         .collect();
     ReadableSession { session, notes, removed: gone }
 }
@@ -223,14 +225,15 @@ fn has_same_content(one: &Entry, other: &Entry) -> bool {
 }
 
 /// Returns the lines with a wrong parent, each with its new parent and the reason.
-fn parent_fixes(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, str>)> {
+fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<String>, Cow<'static, str>)> {
     let entries = session.entries();
-    let is_main = |idx: usize| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
+    let is_main =
+        |idx: EntryIndex| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
     let compaction = open_compaction(session);
     let mut links = Vec::new();
-    let mut before: Option<usize> = None;
-    for idx in (0..entries.len()).filter(|&idx| is_main(idx)) {
-        let hang = |above: Option<usize>, why: &'static str, links: &mut Vec<_>| {
+    let mut before: Option<EntryIndex> = None;
+    for idx in entries.indices().filter(|&idx| is_main(idx)) {
+        let hang = |above: Option<EntryIndex>, why: &'static str, links: &mut Vec<_>| {
             let Some(uuid) = above.and_then(|above| entries[above].uuid()) else { return };
             links.push((idx, Some(uuid.into_owned()), Cow::Borrowed(why)));
         };
@@ -270,7 +273,7 @@ fn parent_fixes(session: &Session) -> Vec<(usize, Option<String>, Cow<'static, s
 }
 
 /// Returns the last compaction, unless it preserved earlier messages.
-fn open_compaction(session: &Session) -> Option<usize> {
+fn open_compaction(session: &Session) -> Option<EntryIndex> {
     let compactions = session.compactions();
     let last = compactions.last()?;
     let kept = |metadata: CompactMetadata<'_>| {
@@ -280,19 +283,19 @@ fn open_compaction(session: &Session) -> Option<usize> {
 }
 
 /// Returns the end of the reply that a prompt below an API error skips.
-fn lost_retry(session: &Session, idx: usize) -> Option<usize> {
+fn lost_retry(session: &Session, idx: EntryIndex) -> Option<EntryIndex> {
     if !session.input(idx).is_some_and(|input| input.opens_turn()) {
         return None;
     }
-    let subtype = |idx: usize| session.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
-    let errors: Vec<usize> = session
+    let subtype = |idx: EntryIndex| session.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
+    let errors: Vec<EntryIndex> = session
         .ancestors(idx)
         .skip(1)
         .take_while(|&above| session.entries()[above].kind() == Kind::System)
         .filter(|&above| subtype(above).as_deref() == Some("api_error"))
         .collect();
     let ParentLink::Entry(fork) = session.parent(*errors.last()?) else { return None };
-    let is_reply = |child: &usize| {
+    let is_reply = |child: &EntryIndex| {
         *child < idx && !errors.contains(child) && session.entries()[*child].kind() == Kind::Assistant
     };
     let mut end = session.children(fork).find(is_reply)?;

@@ -13,7 +13,7 @@ const DOCUMENT_PLACEHOLDER: &str = r#"{"type":"text","text":"[document removed]"
 const SHORT_BASE64: usize = 256;
 
 pub(super) fn strip(draft: &mut EditDraft<'_>) {
-    for (idx, entry) in draft.session.entries().iter().enumerate() {
+    for (idx, entry) in draft.session.entries().enumerated() {
         if draft.is_removed(idx) || entry.kind() == Kind::Bad || !may_contain_image(entry) {
             continue;
         }

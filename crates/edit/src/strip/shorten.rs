@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadline_entry::lens::Lens;
 use threadline_entry::{Entry, Json, JsonKind, key};
-use threadline_session::ToolCall;
+use threadline_session::{EntryIndex, ToolCall};
 
 use crate::draft::EditDraft;
 use crate::splice::{Splice, quote};
@@ -19,7 +19,7 @@ const NOTE: &str = "[threadline: ";
 /// Shortens the long texts of calls and of their results.
 pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str) {
     let session = draft.session;
-    let given: Vec<(usize, Json<'_>, &ToolCall)> = super::call_blocks(session, calls)
+    let given: Vec<(EntryIndex, Json<'_>, &ToolCall)> = super::call_blocks(session, calls)
         .into_iter()
         .filter(|(idx, ..)| !draft.is_removed(*idx))
         .filter_map(|(idx, block_idx, call)| Some((idx, session.block(idx, block_idx)?.input()?, call)))
@@ -28,7 +28,7 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
         shorten(draft, idx, input, origin, format!("input of {} truncated", call.name));
     }
     let why = |call: &ToolCall| format!("result of {} truncated", call.name);
-    let mut lines: BTreeMap<usize, &ToolCall> = BTreeMap::new();
+    let mut lines: BTreeMap<EntryIndex, &ToolCall> = BTreeMap::new();
     for call in calls {
         for result in
             call.results.iter().filter(|result| !draft.is_removed(result.entry_idx)).collect::<Vec<_>>()
@@ -47,7 +47,7 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
     }
 }
 
-fn shorten(draft: &mut EditDraft<'_>, idx: usize, json: Json<'_>, origin: &str, why: String) {
+fn shorten(draft: &mut EditDraft<'_>, idx: EntryIndex, json: Json<'_>, origin: &str, why: String) {
     let entry = &draft.session.entries()[idx];
     let mut splices = Vec::new();
     find(entry, json, origin, &mut splices);

@@ -138,8 +138,8 @@ fn an_inline_sub_agent_is_extracted_to_a_log() {
     assert_eq!((moved, agent.entries().len()), (4, 4));
     assert!(agent.entries().iter().all(|entry| entry.get("agentId").is_some() && entry.is_sidechain()));
     assert!(agent.findings().is_empty(), "{:?}", agent.findings());
-    let call = agent.entries()[2].get("sourceToolAssistantUUID").and_then(|json| json.as_str());
-    assert_eq!(call, agent.entries()[1].uuid());
+    let call = agent.entries().as_slice()[2].get("sourceToolAssistantUUID").and_then(|json| json.as_str());
+    assert_eq!(call, agent.entries().as_slice()[1].uuid());
     let mut known = threadline_session::Agent::bare("a".into());
     known.session = agent;
     let family = SessionFamily::new(main, vec![known]);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_edit::{PlanTarget, StripOptions, StripPreset, strip};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, Session};
 use threadline_testkit::log;
 
 use crate::support::{new, plan, rendered, session};
@@ -301,7 +301,7 @@ u1        user   "why?"
 s1 <- u1  reply  m1 text "Because."
 "#);
     let source = session(&bytes);
-    let plan = plan(&source, new(), |draft| draft.remove(0, "not wanted"));
+    let plan = plan(&source, new(), |draft| draft.remove(EntryIndex::FIRST, "not wanted"));
     assert_snapshot!(rendered(&plan), @r"
     u1' @00:02 user
     - @00:01 pr-link

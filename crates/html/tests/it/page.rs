@@ -106,7 +106,7 @@ fn base64_data_is_stored_once_and_uncompressed() {
     let page = render_page(&family, &options());
     let lines = inflated_sections(&page, "r").concat();
     let (before, rest) = lines.lines().last().unwrap().split_once(' ').unwrap();
-    let line = family.main.entries()[2].text();
+    let line = family.main.entries().as_slice()[2].text();
     assert_eq!(rest, line.replace(&picture, ""));
     // Offsets are in UTF-16 code units.
     let units: Vec<usize> = {

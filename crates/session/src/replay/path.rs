@@ -8,6 +8,7 @@ use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, Millis, key};
 
 use super::rule::{ReplayRule, VersionRules};
+use crate::index::EntryIndex;
 use crate::session::Session;
 use crate::uuid_table::UuidKey;
 
@@ -29,7 +30,7 @@ pub(super) struct ResumeGraph<'s> {
 }
 
 struct GraphItem {
-    entry_idx: usize,
+    entry_idx: EntryIndex,
     parent: ItemParent,
     /// Whether a compaction removed the item.
     dropped: bool,
@@ -60,7 +61,7 @@ impl<'s> ResumeGraph<'s> {
         graph
     }
 
-    pub(super) fn entry_idx(&self, item: usize) -> usize {
+    pub(super) fn entry_idx(&self, item: usize) -> EntryIndex {
         self.items[item].entry_idx
     }
 
@@ -97,7 +98,7 @@ impl<'s> ResumeGraph<'s> {
         let session = self.session;
         // The parent of each `progress` line.
         let mut bridges: Vec<Option<Option<UuidKey>>> = vec![None; session.uuid_table().len()];
-        for (entry_idx, entry) in session.entries().iter().enumerate() {
+        for (entry_idx, entry) in session.entries().enumerated() {
             if entry.follows_on_line() {
                 continue;
             }
@@ -307,7 +308,7 @@ impl<'s> ResumeGraph<'s> {
     /// Returns the entries that a resume reads, oldest first.
     ///
     /// `None` if the version refuses to resume because a message has no content.
-    pub(super) fn path(&self, leaf: usize) -> Option<Vec<usize>> {
+    pub(super) fn path(&self, leaf: usize) -> Option<Vec<EntryIndex>> {
         let mut walk = self.walk(leaf);
         let is_message = |item: &usize| {
             let entry = self.entry(*item);

@@ -9,6 +9,7 @@ use threadline_entry::{Entry, Json, JsonKind, Kind, key};
 use super::block::ReplayBlock;
 use super::rule::{ReplayRule, VersionRules};
 use super::{MessageRole, ReplayMessage, reminder};
+use crate::index::EntryIndex;
 use crate::session::Session;
 
 /// The maximum number of images in a request. With more, only the newest [`IMAGES_KEPT`] are sent.
@@ -207,7 +208,7 @@ impl<'s> Drafts<'s> {
 /// Returns the messages of a request for the conversation on the lines of `path`.
 pub(super) fn messages<'s>(
     session: &'s Session,
-    path: &[usize],
+    path: &[EntryIndex],
     rules: VersionRules,
 ) -> Vec<ReplayMessage<'s>> {
     let mut lines: Vec<ReplayLine<'s>> =
@@ -235,7 +236,7 @@ pub(super) fn messages<'s>(
 
 /// Returns the model that answered last, or its successor if it was retired. A resume continues with it.
 fn last_model(session: &Session) -> Option<Cow<'_, str>> {
-    let lines = session.entries().iter().enumerate().rev();
+    let lines = session.entries().enumerated().rev();
     let mut replies = lines.filter(|(idx, entry)| {
         entry.kind() == Kind::Assistant && !entry.follows_on_line() && !session.is_sidechain(*idx)
     });

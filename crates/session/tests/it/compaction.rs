@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use insta::assert_snapshot;
+use threadline_session::EntryIndex;
 
 use crate::render::{findings, name, names, paths, replay, session, turns};
 
@@ -11,7 +12,7 @@ fn compactions(notation: &str) -> String {
     let session = session(notation);
     let mut out = String::new();
     for compaction in session.compactions() {
-        let named = |idx: Option<usize>| idx.map_or("nothing".into(), |idx| name(&session, idx));
+        let named = |idx: Option<EntryIndex>| idx.map_or("nothing".into(), |idx| name(&session, idx));
         let trigger = compaction.metadata(&session).and_then(|metadata| metadata.trigger());
         writeln!(
             out,

@@ -26,8 +26,8 @@ fn files(notation: &str) -> String {
             };
             let basis = match state.evidence {
                 ContentEvidence::Exact => String::new(),
-                ContentEvidence::Earlier(idx) => format!(" (before: line {})", idx + 1),
-                ContentEvidence::Later(idx) => format!(" (after: line {})", idx + 1),
+                ContentEvidence::Earlier(idx) => format!(" (before: line {})", idx.position() + 1),
+                ContentEvidence::Later(idx) => format!(" (after: line {})", idx.position() + 1),
             };
             out.push_str(&format!("{name}: {} = {content}{basis}\n", state.path));
         }

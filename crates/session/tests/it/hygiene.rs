@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::{Ending, Kind};
-use threadline_session::{ClientVersion, Session};
+use threadline_session::{ClientVersion, EntryIndex, Session};
 use threadline_testkit::log;
 
 use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
@@ -15,7 +15,7 @@ u1        user   "before \udcb2 after"
 a1 <- u1  reply  m1 text "I see \ud83d here."
 "#;
     let session = session(notation);
-    assert_eq!(text(&session, 0), "\"before \u{fffd} after\"");
+    assert_eq!(text(&session, EntryIndex::FIRST), "\"before \u{fffd} after\"");
     assert_snapshot!(replay(notation), @r"
     user: text before � after
     assistant: text I see � here.
@@ -66,7 +66,7 @@ fn h04_a_truncated_last_line_is_kept() {
         // The cut may be inside a multi-byte character.
         let session = Session::from_bytes(&[&whole[..], &last[..cut]].concat());
         assert_eq!(turns_of(&session), expected, "cut after {cut} bytes");
-        let torn = &session.entries()[2];
+        let torn = &session.entries().as_slice()[2];
         assert_eq!((torn.kind(), torn.ending(), torn.as_bytes()), (Kind::Bad, Ending::None, &last[..cut]));
     }
 }
@@ -133,7 +133,7 @@ u1        user "hi"               cwd="D:\\OneDrive - Comp\\Name"
 a1 <- u1  reply m1 text "Hi."     cwd="D:\\OneDrive - Comp\\Name"
 "#,
     );
-    let cwd = session.entries()[0].envelope().unwrap().cwd().unwrap().into_owned();
+    let cwd = session.entries().as_slice()[0].envelope().unwrap().cwd().unwrap().into_owned();
     assert_eq!(cwd, "D:\\OneDrive - Comp\\Name");
     assert!(session.findings().is_empty());
 }
@@ -212,8 +212,8 @@ fn h16_invalid_utf8_is_replaced() {
     ]
     .concat();
     let session = Session::from_bytes(&bytes);
-    assert_eq!(name(&session, 1), "u2");
-    assert_eq!(text(&session, 1), "\"\u{fffd}!\"");
+    assert_eq!(name(&session, EntryIndex::FIRST.next()), "u2");
+    assert_eq!(text(&session, EntryIndex::FIRST.next()), "\"\u{fffd}!\"");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of the classification of user entries, and of the turns that they open.
 
 use insta::assert_snapshot;
-use threadline_session::InputKind;
+use threadline_session::{EntryIndex, InputKind};
 
 use crate::render::{inputs, session, turns};
 
@@ -10,7 +10,7 @@ fn input(content: &str, more: &str) -> &'static str {
     let line = format!(
         "raw {{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{{\"role\":\"user\",\"content\":{content}}}{more}}}"
     );
-    session(&line).input(0).expect("a user line").name()
+    session(&line).input(EntryIndex::FIRST).expect("a user line").name()
 }
 
 /// Contents found in real logs. Add a row for each new case.
@@ -505,7 +505,7 @@ u5 <- a2  user   "thanks"
 /// Renders the lines that steer a turn, with their prompts.
 fn steering(notation: &str) -> String {
     let session = session(notation);
-    let lines = (0..session.entries().len()).filter_map(|idx| {
+    let lines = session.entries().indices().filter_map(|idx| {
         let line_no = session.entries()[idx].at().line_no;
         Some(format!("line {line_no}: {}", session.steering_prompt(idx)?))
     });

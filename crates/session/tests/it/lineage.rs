@@ -1,6 +1,6 @@
 //! Tests of the relations between sessions.
 
-use threadline_session::{ForkPoint, Session, fork_point};
+use threadline_session::{EntryIndex, ForkPoint, Session, fork_point};
 use threadline_testkit::log_of;
 
 use crate::render::session;
@@ -24,7 +24,10 @@ a1 <- u1  reply  m1 text "Hi."      cwd=/home/ada/elsewhere
 u3 <- a1  user   "right"
 "#,
     ));
-    assert_eq!(fork_point(&first, &later), Some(ForkPoint { shared: 2, last_shared: 2 }));
+    assert_eq!(
+        fork_point(&first, &later),
+        Some(ForkPoint { shared: 2, last_shared: EntryIndex::from_position(2) })
+    );
     assert_eq!(later.id().as_deref(), Some("s2"));
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use threadline_entry::{Kind, LineReader, parse_line};
-use threadline_session::{ClientVersion, Session, SessionFamily};
+use threadline_session::{ClientVersion, EntryIndex, IndexVec, Session, SessionFamily};
 
 use crate::render::{findings_of, paths_of, turns_of};
 
@@ -134,19 +134,19 @@ proptest! {
         let session = Session::from_bytes(log.as_bytes());
         let thread = session.thread();
         let side = thread.leaf.is_some_and(|leaf| session.is_sidechain(leaf));
-        let mut places = vec![0; session.entries().len()];
+        let mut places = IndexVec::filled(0, session.entries().len());
         for &idx in thread.entries.iter().chain(session.branches().iter().flat_map(|branch| &branch.entries)) {
-            prop_assert!(session.in_tree(idx) || Some(idx) == thread.leaf, "line {idx} is not in the tree");
+            prop_assert!(session.in_tree(idx) || Some(idx) == thread.leaf, "line {idx:?} is not in the tree");
             places[idx] += 1;
         }
-        for (idx, entry) in session.entries().iter().enumerate().filter(|(idx, _)| session.in_tree(*idx)) {
+        for (idx, entry) in session.entries().enumerated().filter(|(idx, _)| session.in_tree(*idx)) {
             let spoken = matches!(entry.kind(), Kind::User | Kind::Assistant) && session.is_sidechain(idx) == side;
-            prop_assert!(places[idx] <= 1, "line {idx} is in {} places", places[idx]);
-            prop_assert!(places[idx] == 1 || !spoken, "line {idx} is in no place");
+            prop_assert!(places[idx] <= 1, "line {idx:?} is in {} places", places[idx]);
+            prop_assert!(places[idx] == 1 || !spoken, "line {idx:?} is in no place");
         }
         prop_assert!(thread.entries.is_sorted());
-        let turns: Vec<usize> = session.turns().into_iter().flat_map(|turn| turn.entries).collect();
-        let spoken = |idx: &usize| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+        let turns: Vec<EntryIndex> = session.turns().into_iter().flat_map(|turn| turn.entries).collect();
+        let spoken = |idx: &EntryIndex| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
         prop_assert_eq!(turns.iter().collect::<HashSet<_>>().len(), turns.len(), "turns share no lines");
         prop_assert!(thread.entries.iter().filter(|idx| spoken(idx)).all(|idx| turns.contains(idx)), "turns contain every message");
     }
@@ -155,16 +155,16 @@ proptest! {
     fn parents_and_children_are_consistent(log in a_log()) {
         let session = Session::from_bytes(log.as_bytes());
         let n = session.entries().len();
-        for idx in 0..n {
+        for idx in session.entries().indices() {
             prop_assert!(session.ancestors(idx).take(n + 1).count() <= n);
-            let children: Vec<usize> = session.children(idx).take(n + 1).collect();
+            let children: Vec<EntryIndex> = session.children(idx).take(n + 1).collect();
             prop_assert!(children.len() <= n);
             for child in children {
                 prop_assert_eq!(session.ancestors(child).nth(1), Some(idx));
             }
         }
-        let below: usize = (0..n).map(|idx| session.children(idx).count()).sum();
-        prop_assert_eq!(below + session.roots().count(), (0..n).filter(|&idx| session.in_tree(idx)).count());
+        let below: usize = session.entries().indices().map(|idx| session.children(idx).count()).sum();
+        prop_assert_eq!(below + session.roots().count(), session.entries().indices().filter(|&idx| session.in_tree(idx)).count());
     }
 
     #[test]

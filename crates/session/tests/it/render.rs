@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
-use threadline_session::{Agent, ClientVersion, ParentLink, Session, SessionFamily, Spawn, Turn};
+use threadline_session::{Agent, ClientVersion, EntryIndex, ParentLink, Session, SessionFamily, Spawn, Turn};
 use threadline_testkit::log;
 
 pub(crate) fn session(notation: &str) -> Session {
@@ -12,13 +12,13 @@ pub(crate) fn session(notation: &str) -> Session {
 }
 
 /// Returns the label of an entry: its uuid, else its line number.
-pub(crate) fn name(session: &Session, idx: usize) -> String {
+pub(crate) fn name(session: &Session, idx: EntryIndex) -> String {
     let entry = &session.entries()[idx];
     let line = || format!("line{}", entry.at().line_no);
     entry.uuid().map_or_else(line, Into::into)
 }
 
-pub(crate) fn names(session: &Session, entries: &[usize]) -> String {
+pub(crate) fn names(session: &Session, entries: &[EntryIndex]) -> String {
     entries.iter().map(|&idx| name(session, idx)).collect::<Vec<_>>().join(" ")
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn turns_of(session: &Session) -> String {
 }
 
 /// Returns the first 40 characters of an entry's text.
-pub(crate) fn text(session: &Session, idx: usize) -> String {
+pub(crate) fn text(session: &Session, idx: EntryIndex) -> String {
     let content = session.entries()[idx].message().and_then(|message| message.content());
     let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
     format!("{:?}", text.chars().take(40).collect::<String>())
@@ -69,7 +69,7 @@ fn reply_text(session: &Session, turn: &Turn, reply: usize) -> String {
 
 /// Renders the tree, with each entry below its parent.
 pub(crate) fn tree(notation: &str) -> String {
-    fn below(session: &Session, idx: usize, depth: usize, out: &mut String) {
+    fn below(session: &Session, idx: EntryIndex, depth: usize, out: &mut String) {
         let mark = if session.parent(idx) == ParentLink::Dangling { "  (parent missing)" } else { "" };
         writeln!(out, "{}{}{mark}", "  ".repeat(depth), name(session, idx)).unwrap();
         for child in session.children(idx) {
@@ -98,8 +98,8 @@ pub(crate) fn paths_of(session: &Session) -> String {
         writeln!(out, "branch from {fork}: {}", names(session, &branch.entries)).unwrap();
         placed.extend(branch.entries);
     }
-    let rest = |side: bool| -> Vec<usize> {
-        let tree = (0..session.entries().len()).filter(|&idx| session.in_tree(idx) && !placed.contains(&idx));
+    let rest = |side: bool| -> Vec<EntryIndex> {
+        let tree = session.entries().indices().filter(|&idx| session.in_tree(idx) && !placed.contains(&idx));
         tree.filter(|&idx| session.is_sidechain(idx) == side).collect()
     };
     for (label, entries) in [("sidechain", rest(true)), ("left over", rest(false))] {
@@ -185,7 +185,7 @@ pub(crate) fn agents(family: &SessionFamily) -> String {
 pub(crate) fn inputs(notation: &str) -> String {
     let session = session(notation);
     let mut out = String::new();
-    for idx in 0..session.entries().len() {
+    for idx in session.entries().indices() {
         if let Some(input) = session.input(idx) {
             let opens = if input.opens_turn() { "opens a turn" } else { "" };
             let typed = if input.is_typed() { "typed" } else { "" };

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, Session, SessionFamily};
+use threadline_session::{Agent, EntryIndex, Session, SessionFamily};
 use threadline_testkit::log;
 
 use crate::render::{
@@ -370,7 +370,7 @@ a1 <- r1  reply  m1 text "Thanks."
 "#,
     );
     let orphans: Vec<_> = session.orphan_results().map(|(id, at)| (id, at[0].entry_idx)).collect();
-    assert_eq!(orphans, [("t9", 1)]);
+    assert_eq!(orphans, [("t9", EntryIndex::from_position(1))]);
     assert!(session.tool_calls().is_empty());
     assert_snapshot!(paths_of(&session), @"thread: u1 r1 a1");
 }
@@ -544,6 +544,6 @@ a1 <- u1  reply m1 text "b"
 u1        user "a"
 "#,
     );
-    let counts: Vec<usize> = (0..4).map(|idx| session.spoken_up_to(idx)).collect();
+    let counts: Vec<usize> = session.entries().indices().map(|idx| session.spoken_up_to(idx)).collect();
     assert_eq!(counts, [3, 2, 2, 1]);
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use threadline_session::Session;
+use threadline_session::{EntryIndex, Session};
 
 use crate::render::{name, names, paths, session, turns};
 
@@ -10,7 +10,7 @@ use crate::render::{name, names, paths, session, turns};
 fn calls(notation: &str) -> String {
     let session = session(notation);
     let call = |call: &threadline_session::ToolCall| {
-        let results: Vec<usize> = call.results.iter().map(|at| at.entry_idx).collect();
+        let results: Vec<EntryIndex> = call.results.iter().map(|at| at.entry_idx).collect();
         let copies = match &call.copies[..] {
             [] => String::new(),
             copies => format!(" again on {}", names(&session, copies)),
@@ -205,8 +205,10 @@ a4 <- r3  reply  m3 text "Done."
     ");
     assert_snapshot!(paths(notation), @"thread: u1 a1 r1 a2 a3 r2 r3 a4");
     let session = session(notation);
-    let on = |entry_idx: usize| session.tool_call_on(entry_idx, "call_0").map(|call| call.entry_idx);
-    assert_eq!([on(1), on(3), on(4)], [Some(1), Some(3), None]);
+    let on = |entry_idx: EntryIndex| {
+        session.tool_call_on(entry_idx, "call_0").map(|call| call.entry_idx.position())
+    };
+    assert_eq!([1, 3, 4].map(EntryIndex::from_position).map(on), [Some(1), Some(3), None]);
     assert_snapshot!(turns(notation), @r#"
     turn 1  new_session  "go"
       [u1 a1 r1 a2 a3 r2 r3 a4]
@@ -307,9 +309,13 @@ fn a_call_of_a_wide_line_is_that_of_its_own_reply() {
     let log = wide("m1", ("a1", "r1"), None) + &wide("m2", ("a2", "r2"), Some("r1"));
     let session = Session::from_bytes(log.as_bytes());
     for (line, name) in [(0, "m1"), (2, "m2")] {
+        let line = EntryIndex::from_position(line);
         let call = session.tool_call_on(line, "t70").unwrap();
         assert_eq!((&*call.name, call.entry_idx, call.block_idx), (name, line, 70));
         assert_eq!(call.result(&session).unwrap().content().unwrap().text(), name);
     }
-    assert!(session.tool_call_on(0, "t100").is_none() && session.tool_call_on(1, "t1").is_none());
+    assert!(
+        session.tool_call_on(EntryIndex::FIRST, "t100").is_none()
+            && session.tool_call_on(EntryIndex::FIRST.next(), "t1").is_none()
+    );
 }

@@ -82,7 +82,7 @@ fn every_message_of_a_real_session_is_in_one_place() {
         let in_turns: usize = session.turns().iter().map(|turn| turn.entries.len()).sum();
         assert!(in_turns <= session.thread().entries.len(), "{}", path.display());
         let side = session.thread().leaf.is_some_and(|leaf| session.is_sidechain(leaf));
-        let spoken = (0..session.entries().len()).filter(|&idx| {
+        let spoken = session.entries().indices().filter(|&idx| {
             let said = session.input(idx).is_some() || session.reply_of(idx).is_some();
             said && session.entries()[idx].kind() != threadline_entry::Kind::Attachment
         });
@@ -91,7 +91,7 @@ fn every_message_of_a_real_session_is_in_one_place() {
                 placed.binary_search(&idx).is_ok(),
                 "{}: line {} is in no place",
                 path.display(),
-                idx + 1
+                idx.position() + 1
             );
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{AttachmentBody, AttachmentLine, Block, FromJson, Lens};
 use threadline_entry::{Json, JsonKey, JsonKind, key};
-use threadline_session::{InputKind, Session};
+use threadline_session::{EntryIndex, InputKind, Session};
 
 use super::line::{file_of, strip_tags};
 use super::relative_to;
@@ -13,7 +13,7 @@ use crate::humanize::{bytes, plural};
 use crate::transcript::{ATTACHED, ItemBody};
 
 /// Returns the content of an `attachment` line.
-pub(super) fn attachment_body(session: &Session, entry_idx: usize) -> Option<ItemBody> {
+pub(super) fn attachment_body(session: &Session, entry_idx: EntryIndex) -> Option<ItemBody> {
     let entry = &session.entries()[entry_idx];
     let line: AttachmentLine<'_> = entry.lens()?;
     let body = line.attachment()?;

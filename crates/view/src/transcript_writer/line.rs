@@ -7,7 +7,7 @@ use threadline_entry::lens::{
     System, TurnDuration,
 };
 use threadline_entry::{Entry, Json, Kind};
-use threadline_session::{Compaction, InputKind, Session};
+use threadline_session::{Compaction, EntryIndex, InputKind, Session};
 
 use super::notice::notices;
 use crate::card::{first_line, tag_text};
@@ -62,7 +62,7 @@ pub(crate) fn strip_tags(input: InputKind, text: String) -> String {
 pub(super) fn compaction_body(session: &Session, compaction: &Compaction) -> ItemBody {
     let metadata = compaction.metadata(session);
     let summary = compaction.summary.and_then(|idx| session.entries()[idx].message()?.content());
-    let spoken = |idx: &usize| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
+    let spoken = |idx: &EntryIndex| matches!(session.entries()[*idx].kind(), Kind::User | Kind::Assistant);
     let before = compaction.continues.map_or(0, |idx| session.spoken_up_to(idx));
     let kept = compaction.preserved.iter().filter(|idx| spoken(idx)).count();
     ItemBody::Compaction {
@@ -156,7 +156,7 @@ fn api_error(line: ApiError<'_>) -> String {
 }
 
 /// Returns the content of a queue line: a prompt that steered the turn, or one that was withdrawn.
-pub(super) fn queue_body(session: &Session, entry_idx: usize) -> Option<ItemBody> {
+pub(super) fn queue_body(session: &Session, entry_idx: EntryIndex) -> Option<ItemBody> {
     if let Some(text) = session.steering_prompt(entry_idx) {
         let (input, text) = (InputKind::QueuedPrompt, text.into_owned());
         return Some(ItemBody::Input { input, text, files: Vec::new(), context: Vec::new() });

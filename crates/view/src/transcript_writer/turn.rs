@@ -1,7 +1,7 @@
 //! Turns: their totals and their items.
 
 use threadline_entry::Millis;
-use threadline_session::{Reply, Session, Thread, Turn};
+use threadline_session::{EntryIndex, Reply, Session, Thread, Turn};
 use threadline_usage::UsageTotals;
 
 use super::TranscriptWriter;
@@ -29,7 +29,7 @@ impl TranscriptWriter<'_> {
     pub(crate) fn turn_items(
         &self,
         turn: &Turn,
-        entry_idx: usize,
+        entry_idx: EntryIndex,
         spent_by_agents: &mut UsageTotals,
     ) -> Vec<TranscriptItem> {
         let mut items = self.items(entry_idx);

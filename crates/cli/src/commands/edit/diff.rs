@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::ChangeKind;
 use threadline_entry::Entry;
+use threadline_session::EntryIndex;
 use threadline_term::{TermPage, TermText, TextLabel};
 
 use super::report::describe;
@@ -24,8 +25,8 @@ pub(super) fn write(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'
     let summary = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
     };
-    let mut by_line: HashMap<u64, usize> = HashMap::new();
-    for (idx, entry) in entries.iter().enumerate() {
+    let mut by_line: HashMap<u64, EntryIndex> = HashMap::new();
+    for (idx, entry) in entries.enumerated() {
         by_line.entry(entry.at().line_no).or_insert(idx);
     }
     for change in plan.changes().filter(|change| change.kind == ChangeKind::Removed) {

@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, SessionSelector, TurnSpan};
-use threadline_session::ToolOutcome as CallOutcome;
+use threadline_session::{EntryIndex, ToolOutcome as CallOutcome};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
 use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptItem, TurnView};
@@ -77,10 +77,10 @@ fn is_vanished(error: &io::Error) -> bool {
 /// The parts of a conversation that have been shown, and those that are pending.
 #[derive(Default)]
 struct Shown {
-    /// First entry and number of entries of each turn, by number.
-    turns: Vec<(usize, usize)>,
+    /// First entry and number of entries of each turn.
+    turns: Vec<(Option<EntryIndex>, usize)>,
     /// Entries that have been read, by index.
-    entries: HashSet<usize>,
+    entries: HashSet<EntryIndex>,
     /// Anchors of items that have been shown or are not wanted.
     items: HashSet<String>,
     /// Lines of calls without a result.
@@ -133,12 +133,11 @@ impl Shown {
 
     /// The turns that changed, and the one that was the last, whose end may be shown; and the extents of
     /// all turns.
-    fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(usize, usize)>) {
+    fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(Option<EntryIndex>, usize)>) {
         let was_last = self.turns.len().saturating_sub(1);
         let mut turns = Vec::new();
         let layout = session.layout_turns(&mut |turn| {
-            let (at, extent) =
-                (turns.len(), (turn.entries.first().copied().unwrap_or(0), turn.entries.len()));
+            let (at, extent) = (turns.len(), (turn.entries.first().copied(), turn.entries.len()));
             turns.push(extent);
             at == was_last || self.turns.get(at) != Some(&extent)
         });
@@ -155,7 +154,7 @@ impl Shown {
     ) -> Result<Vec<TranscriptItem>, LiveError> {
         let entries = &layout.turns[turn].entries;
         let log = session.log(selector)?.1;
-        let is_pending = |idx: usize| self.pending_lines.contains(&log.entries()[idx].at().line_no);
+        let is_pending = |idx: EntryIndex| self.pending_lines.contains(&log.entries()[idx].at().line_no);
         let mut spans: Vec<TurnSpan> = Vec::new();
         for (at, &idx) in entries.iter().enumerate() {
             if self.entries.contains(&idx) && !is_pending(idx) {
