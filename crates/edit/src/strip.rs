@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_entry::{Kind, key};
-use threadline_session::{EntryIndex, Session, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, Session, ToolCall};
 
 use crate::arrange;
 use crate::draft::EditDraft;
@@ -123,8 +123,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
     let wanted = in_scope(session, tools);
     let calls: Vec<&ToolCall> = session
         .tool_calls()
-        .iter()
-        .enumerate()
+        .enumerated()
         .filter(|(at, call)| {
             wanted.contains(at) && (tools.names.is_empty() || tools.names.contains(&call.name))
         })
@@ -145,7 +144,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
 }
 
 /// Returns the indices of the calls in the selected turns.
-fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<usize> {
+fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex> {
     let turns = session.turns();
     let mut turn_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
     for (number, turn) in turns.iter().enumerate() {
@@ -163,7 +162,7 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<usize> {
                 with_calls.get(kept).is_none_or(|&first_kept| turn < first_kept)
             })
     };
-    let calls = session.tool_calls().iter().enumerate();
+    let calls = session.tool_calls().enumerated();
     // A call on an abandoned branch is in no turn.
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }

@@ -12,7 +12,7 @@ use threadline_entry::lens::{
 use threadline_entry::{Json, Millis};
 
 use crate::agent::SessionFamily;
-use crate::index::EntryIndex;
+use crate::index::{CallIndex, EntryIndex};
 use crate::session::Session;
 use crate::tool_call::{ToolCall, ToolOutcome};
 
@@ -148,11 +148,11 @@ impl SessionFamily {
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
     ///
     /// The calls of the main session come first, then those of each agent.
-    pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<usize>, Vec<usize>)> {
+    pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<usize>, Vec<CallIndex>)> {
         let by_commands = self.changed_by_commands();
         std::iter::once(None).chain((0..self.agents.len()).map(Some)).map(move |agent| {
             let session = self.session(agent);
-            let calls = session.tool_calls().iter().enumerate();
+            let calls = session.tool_calls().enumerated();
             let edits = calls.filter(|(_, call)| contributes_to_edits(session, call, &by_commands));
             (agent, edits.map(|(place, _)| place).collect())
         })

@@ -80,6 +80,11 @@ index_type! {
     EntryIndex
 }
 
+index_type! {
+    /// The position of a tool call in [`Session::tool_calls`](crate::Session::tool_calls).
+    CallIndex
+}
+
 /// Iteration over a range of indexes.
 pub trait IndexRange<I> {
     /// Returns the indexes in the range, in order.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, Usage};
 
-use crate::index::EntryIndex;
+use crate::index::{CallIndex, EntryIndex};
 use crate::session::Session;
 
 /// One message of the model.
@@ -19,7 +19,7 @@ pub struct Reply {
     /// The lines of the reply, in file order.
     pub entries: Vec<EntryIndex>,
     /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
-    pub calls: Vec<usize>,
+    pub calls: Vec<CallIndex>,
 }
 
 impl Reply {

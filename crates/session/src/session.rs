@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, key, parse_line};
 
-use crate::index::{EntryIndex, IndexRange, IndexVec};
+use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec};
 use crate::input::InputKind;
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
@@ -36,15 +36,15 @@ pub struct Session {
     last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: Vec<Reply>,
     reply_by_id: FxHashMap<Box<str>, u32>,
-    pub(crate) calls: Vec<ToolCall>,
-    pub(crate) call_by_id: FxHashMap<Box<str>, u32>,
+    pub(crate) calls: IndexVec<CallIndex, ToolCall>,
+    pub(crate) call_by_id: FxHashMap<Box<str>, CallIndex>,
     /// Pairs of line and call, sorted by line.
-    calls_by_line: Vec<(EntryIndex, u32)>,
+    calls_by_line: Vec<(EntryIndex, CallIndex)>,
     /// The calls of a line by id, for lines with very many calls.
-    calls_of_wide_lines: FxHashMap<EntryIndex, FxHashMap<Box<str>, u32>>,
+    calls_of_wide_lines: FxHashMap<EntryIndex, FxHashMap<Box<str>, CallIndex>>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
-    answers: Vec<(ResultPosition, u32)>,
-    early_answers: FxHashMap<ResultPosition, u32>,
+    answers: Vec<(ResultPosition, CallIndex)>,
+    early_answers: FxHashMap<ResultPosition, CallIndex>,
     /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
     block_ranges_by_line: FxHashMap<EntryIndex, Vec<Range<usize>>>,
     /// Results without a call so far, by the id of the call.
@@ -277,7 +277,7 @@ impl Session {
             let result = ResultPosition { entry_idx: idx, block_idx };
             match self.call_by_id.get(&*id) {
                 Some(&call) => {
-                    self.calls[call as usize].results.push(result);
+                    self.calls[call].results.push(result);
                     self.answers.push((result, call));
                 }
                 None => self.orphan_results_by_id.entry(id.into()).or_default().push(result),
@@ -327,22 +327,22 @@ impl Session {
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
-                let known = self.call_by_id.get(&*id).map(|&call| call as usize);
+                let known = self.call_by_id.get(&*id).copied();
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
-                        self.calls_by_line.push((idx, call as u32));
+                        self.calls_by_line.push((idx, call));
                     }
                     known.add_copy(idx, block_idx, is_copy);
                     continue;
                 }
-                let call = self.calls.len() as u32;
+                let call = self.calls.end();
                 self.call_by_id.insert((&*id).into(), call);
                 results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
-            self.calls_by_line.push((idx, self.calls.len() as u32));
-            self.replies[reply].calls.push(self.calls.len());
+            self.calls_by_line.push((idx, self.calls.end()));
+            self.replies[reply].calls.push(self.calls.end());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
                 name,
@@ -356,7 +356,7 @@ impl Session {
         let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
         if self.calls_by_line.len() - from > BLOCK_INDEX_THRESHOLD {
             let calls = self.calls_by_line[from..].iter().rev();
-            let by_id = calls.map(|(_, call)| (self.calls[*call as usize].id.as_str().into(), *call));
+            let by_id = calls.map(|(_, call)| (self.calls[*call].id.as_str().into(), *call));
             self.calls_of_wide_lines.insert(idx, by_id.collect());
         }
         reply_idx
@@ -382,13 +382,13 @@ impl Session {
     }
 
     /// Returns the tool calls, each joined to its result, in the order of the calls.
-    pub fn tool_calls(&self) -> &[ToolCall] {
+    pub fn tool_calls(&self) -> &IndexVec<CallIndex, ToolCall> {
         &self.calls
     }
 
     /// Returns the last call with this id.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
-        self.call_by_id.get(id).map(|&call| &self.calls[call as usize])
+        self.call_by_id.get(id).map(|&call| &self.calls[call])
     }
 
     /// Returns the queued prompt that steered the current turn, if the line at `entry_idx` took it from the
@@ -421,10 +421,10 @@ impl Session {
     }
 
     /// Returns the calls on a line, as indexes into [`Session::tool_calls`].
-    pub fn calls_on(&self, entry_idx: EntryIndex) -> impl Iterator<Item = usize> {
+    pub fn calls_on(&self, entry_idx: EntryIndex) -> impl Iterator<Item = CallIndex> {
         let from = self.calls_by_line.partition_point(|(line, _)| *line < entry_idx);
         let calls = self.calls_by_line[from..].iter().take_while(move |(line, _)| *line == entry_idx);
-        calls.map(|(_, call)| *call as usize)
+        calls.map(|(_, call)| *call)
     }
 
     /// Returns the call with this id on a line.
@@ -433,9 +433,9 @@ impl Session {
     }
 
     /// The place of that call in [`Session::tool_calls`].
-    pub fn call_place_on(&self, entry_idx: EntryIndex, id: &str) -> Option<usize> {
+    pub fn call_place_on(&self, entry_idx: EntryIndex, id: &str) -> Option<CallIndex> {
         match self.calls_of_wide_lines.get(&entry_idx) {
-            Some(by_id) => by_id.get(id).map(|&call| call as usize),
+            Some(by_id) => by_id.get(id).copied(),
             None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
         }
     }
@@ -445,7 +445,7 @@ impl Session {
         let known =
             self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
         let call = known.ok().or_else(|| self.early_answers.get(&at).copied())?;
-        Some(&self.calls[call as usize]).filter(|call| call.id == id)
+        Some(&self.calls[call]).filter(|call| call.id == id)
     }
 
     /// Returns the results that answer no call in the log, grouped by call id, in no particular order.

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
-use crate::index::EntryIndex;
+use crate::index::{CallIndex, EntryIndex};
 use crate::input::{InputKind, editor_context, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::thread::Thread;
@@ -266,11 +266,11 @@ impl Turn {
     }
 
     /// Returns the tool calls of the turn, as indexes into [`Session::tool_calls`].
-    pub fn tool_calls(&self, session: &Session) -> Vec<usize> {
+    pub fn tool_calls(&self, session: &Session) -> Vec<CallIndex> {
         let mut own = self.entries.clone();
         own.sort_unstable();
         let replies = self.replies(session).into_iter();
-        let mut calls: Vec<usize> =
+        let mut calls: Vec<CallIndex> =
             replies.flat_map(|reply| session.replies()[reply].calls.iter().copied()).collect();
         calls.retain(|&call| session.tool_calls()[call].lines().any(|line| own.binary_search(&line).is_ok()));
         calls.sort_unstable();

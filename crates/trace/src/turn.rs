@@ -4,7 +4,9 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
-use threadline_session::{Agent, EntryIndex, IndexRange, InputKind, Session, SessionFamily, ToolCall};
+use threadline_session::{
+    Agent, CallIndex, EntryIndex, IndexRange, InputKind, Session, SessionFamily, ToolCall,
+};
 
 use crate::attribute as name;
 use crate::event;
@@ -258,8 +260,8 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         mut input: Option<&str>,
     ) -> WalkResult {
         let session = family.session(owner);
-        let mut calls: Vec<Vec<usize>> = vec![Vec::new(); session.replies().len()];
-        for (i, call) in session.tool_calls().iter().enumerate() {
+        let mut calls: Vec<Vec<CallIndex>> = vec![Vec::new(); session.replies().len()];
+        for (i, call) in session.tool_calls().enumerated() {
             calls[call.reply].push(i);
         }
         let mut walked = WalkResult::default();
@@ -293,7 +295,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn reply(
         &mut self,
         session: &Session,
-        (reply, calls): (usize, &[usize]),
+        (reply, calls): (usize, &[CallIndex]),
         parent: SpanId,
         before: Millis,
         input: &mut Option<&str>,
@@ -306,7 +308,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             return None;
         }
         if let Some(known) = self.sent.reply(&key) {
-            let is_told = |call: &usize| self.sent.has_call(&key, &session.tool_calls()[*call].id);
+            let is_told = |call: &CallIndex| self.sent.has_call(&key, &session.tool_calls()[*call].id);
             if generation.is_notice || (!generation.exclude_sent(known.tokens) && calls.iter().all(is_told)) {
                 self.has_duplicates = true;
                 return None;
@@ -335,7 +337,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     }
 
     /// Adds the span of a tool call and the spans of the sub-agents that it started.
-    fn call(&mut self, family: &SessionFamily, owner: Option<usize>, call: usize) {
+    fn call(&mut self, family: &SessionFamily, owner: Option<usize>, call: CallIndex) {
         let session = family.session(owner);
         let call = &session.tool_calls()[call];
         let key = Generation::key(session, &session.replies()[call.reply]);

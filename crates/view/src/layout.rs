@@ -215,7 +215,7 @@ impl<'a> LayoutBuilder<'a> {
                 sum.add(&found);
                 match mark {
                     LineMark::Call(call) => {
-                        let call = &session.tool_calls()[call.call as usize];
+                        let call = &session.tool_calls()[call.call];
                         layout.count(&call.name);
                         let topic = self.teller.topic(call);
                         layout.topics.extend(topic.map(|topic| (name.clone(), topic)));
@@ -270,7 +270,7 @@ impl<'a> LayoutBuilder<'a> {
             LineMark::Unknown => LayoutTotals { has_error: true, ..LayoutTotals::default() },
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
-                let place = call.call as usize;
+                let place = call.call;
                 let failed = is_failure(&self.teller.session().tool_calls()[place].name, call.outcome);
                 let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
                 let mut sum = LayoutTotals {
@@ -281,7 +281,7 @@ impl<'a> LayoutBuilder<'a> {
                     has_error: failed,
                     ..LayoutTotals::default()
                 };
-                let call = &self.teller.session().tool_calls()[call.call as usize];
+                let call = &self.teller.session().tool_calls()[call.call];
                 for &agent in self.spawned(&call.id) {
                     let (told, inside) = self.agent(agent);
                     sum.add(&LayoutTotals { spent_by_agents: told.spent.clone(), ..inside });

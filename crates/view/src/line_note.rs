@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use threadline_entry::Kind;
 use threadline_entry::lens::Block;
 use threadline_session::{
-    EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily, ToolOutcome,
+    CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily, ToolOutcome,
 };
 
 use crate::card::{CardInput, ToolCard, changes_files};
@@ -108,7 +108,7 @@ pub(crate) enum LineMark {
 #[derive(Clone, Debug)]
 pub(crate) struct CallNote {
     /// Its index in [`Session::tool_calls`].
-    pub(crate) call: u32,
+    pub(crate) call: CallIndex,
     /// Its outcome, and the result that the outcome was read from.
     pub(crate) outcome: ToolOutcome,
     result: Option<ResultPosition>,
@@ -162,7 +162,7 @@ impl LineNote {
     fn is_stale(&self, session: &Session) -> bool {
         self.marks.iter().any(|(_, mark)| match mark {
             LineMark::Call(call) => {
-                let now = &session.tool_calls()[call.call as usize];
+                let now = &session.tool_calls()[call.call];
                 now.results.first() != call.result.as_ref()
                     || (call.outcome == ToolOutcome::Denied && now.outcome(session) != ToolOutcome::Denied)
             }
@@ -172,7 +172,7 @@ impl LineNote {
 }
 
 impl CallNote {
-    fn of(session: &Session, place: usize, block: Block<'_>) -> Self {
+    fn of(session: &Session, place: CallIndex, block: Block<'_>) -> Self {
         let call = &session.tool_calls()[place];
         let (outcome, result) = (call.outcome(session), call.results.first().copied());
         let told = || {
@@ -186,6 +186,6 @@ impl CallNote {
             Some(ToolCard::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
             _ => None,
         };
-        Self { call: place as u32, outcome, result, changed_lines: changed }
+        Self { call: place, outcome, result, changed_lines: changed }
     }
 }

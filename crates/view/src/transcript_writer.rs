@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key};
 use threadline_session::{
-    Agent, EntryIndex, InputKind, Reply, Session, Thread, editor_context, is_command_caveat,
+    Agent, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, editor_context, is_command_caveat,
 };
 use threadline_usage::UsageTotals;
 
@@ -45,7 +45,7 @@ pub(crate) enum BlockContent<'f> {
     /// A finished body.
     Body(ItemBody),
     /// A tool call: its index in [`Session::tool_calls`] and its block.
-    Call { call: usize, block: Block<'f> },
+    Call { call: CallIndex, block: Block<'f> },
     /// The boundary of a compaction.
     Compaction,
 }

@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::{Ending, Kind};
-use threadline_session::{ClientVersion, EntryIndex, Session};
+use threadline_session::{CallIndex, ClientVersion, EntryIndex, Session};
 use threadline_testkit::log;
 
 use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
@@ -36,7 +36,7 @@ fn h02_a_line_of_many_megabytes_is_read() {
       m1  Read(t1) -> ok
       m2  text
     "#);
-    let result = session.tool_calls()[0].result(&session).unwrap();
+    let result = session.tool_calls()[CallIndex::FIRST].result(&session).unwrap();
     assert_eq!(result.content().unwrap().text().len(), long.len());
 }
 

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
-use threadline_session::{Agent, ClientVersion, EntryIndex, ParentLink, Session, SessionFamily, Spawn, Turn};
+use threadline_session::{
+    Agent, CallIndex, ClientVersion, EntryIndex, ParentLink, Session, SessionFamily, Spawn, Turn,
+};
 use threadline_testkit::log;
 
 pub(crate) fn session(notation: &str) -> Session {
@@ -57,7 +59,7 @@ fn reply_text(session: &Session, turn: &Turn, reply: usize) -> String {
             return kind;
         }
         let id = block.id().unwrap_or_default();
-        let here = |call: &&usize| {
+        let here = |call: &&CallIndex| {
             let call = &session.tool_calls()[**call];
             call.id == id && call.lines().any(|line| line == entry_idx)
         };

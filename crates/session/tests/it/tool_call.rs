@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use threadline_session::{EntryIndex, Session};
+use threadline_session::{CallIndex, EntryIndex, Session};
 
 use crate::render::{name, names, paths, session, turns};
 
@@ -26,7 +26,7 @@ fn calls(notation: &str) -> String {
 /// Returns the outcome of a call with this result.
 fn outcome(result: &str) -> &'static str {
     let session = session(&format!("a1 reply m1 tool t1 Bash\nr1 <- a1 result t1 {result}"));
-    session.tool_calls()[0].outcome(&session).name()
+    session.tool_calls()[CallIndex::FIRST].outcome(&session).name()
 }
 
 #[test]

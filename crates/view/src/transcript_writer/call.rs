@@ -2,7 +2,7 @@
 
 use threadline_entry::Entry;
 use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
-use threadline_session::{ToolCall, ToolOutcome};
+use threadline_session::{CallIndex, ToolCall, ToolOutcome};
 
 use super::TranscriptWriter;
 use super::line::file_of;
@@ -97,11 +97,13 @@ impl<'f> TranscriptWriter<'f> {
         let session = self.session();
         let calls = session.tool_calls();
         let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
-        calls[..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(|other| {
-            let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
-            let task = result.of::<TaskResult<'_>>()?.task()?;
-            (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
-        })
+        calls[CallIndex::FIRST..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(
+            |other| {
+                let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
+                let task = result.of::<TaskResult<'_>>()?.task()?;
+                (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
+            },
+        )
     }
 
     /// Returns the description of an agent: its own, or that of the call that started it.
