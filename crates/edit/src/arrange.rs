@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis, key};
-use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, Session};
+use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
 use crate::draft::{EditDraft, LineContent};
 use crate::{sanitize, usage_reset};
@@ -105,7 +105,7 @@ pub(crate) fn chain(session: &Session) -> Vec<EntryIndex> {
 }
 
 /// Returns the reply that contains the calls answered by an entry.
-pub(crate) fn answered_reply(session: &Session, idx: EntryIndex) -> Option<usize> {
+pub(crate) fn answered_reply(session: &Session, idx: EntryIndex) -> Option<ReplyIndex> {
     let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
     let mut results = blocks.filter(|block| block.is("tool_result"));
     results.find_map(|block| session.tool_call(&block.tool_use_id()?)).map(|call| call.reply)
@@ -159,7 +159,7 @@ fn remove_unwanted(
         .filter(|&&idx| !draft.is_removed(idx))
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
-    let replies: FxHashSet<usize> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
+    let replies: FxHashSet<ReplyIndex> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
     for (idx, &part) in parts.enumerated() {
         if part == ChainRole::Chain || draft.line_edits[idx].removed {
             continue;
@@ -231,7 +231,7 @@ fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &IndexVec<EntryInde
 fn removal_reason(
     session: &Session,
     parts: &IndexVec<EntryIndex, ChainRole>,
-    replies: &FxHashSet<usize>,
+    replies: &FxHashSet<ReplyIndex>,
     idx: EntryIndex,
 ) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Entry, Kind, has_lone_surrogate, key};
 
-use threadline_session::EntryIndex;
+use threadline_session::{EntryIndex, ReplyIndex};
 
 use crate::arrange::{answered_reply, is_boundary};
 use crate::draft::{EditDraft, LineContent};
@@ -28,9 +28,9 @@ pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
 }
 
 /// Returns the reply whose tool results end the conversation, so that the model has yet to continue it.
-pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Option<usize> {
+pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Option<ReplyIndex> {
     let session = draft.session;
-    let mut answered: Vec<usize> = Vec::new();
+    let mut answered: Vec<ReplyIndex> = Vec::new();
     for &idx in chain.iter().rev().filter(|&&idx| !draft.is_removed(idx)) {
         let entry = &session.entries()[idx];
         match entry.kind() {
@@ -189,9 +189,9 @@ pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
 }
 
 /// Removes the rest of replies that lost a block, if only thinking remains.
-fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies: &FxHashSet<usize>) {
+fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies: &FxHashSet<ReplyIndex>) {
     let of = |idx: EntryIndex| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
-    let mut speaking: FxHashSet<usize> = FxHashSet::default();
+    let mut speaking: FxHashSet<ReplyIndex> = FxHashSet::default();
     for &idx in lines {
         if let Some(reply) = of(idx)
             && draft.blocks(idx).any(|(_, block)| !is_thinking(block))

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_entry::{Kind, key};
-use threadline_session::{CallIndex, EntryIndex, Session, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall};
 
 use crate::arrange;
 use crate::draft::EditDraft;
@@ -226,8 +226,8 @@ fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
 fn strip_thinking(draft: &mut EditDraft<'_>) {
     let session = draft.session;
     let waiting = pending_reply(draft, &arrange::chain(session));
-    let mut replies: Vec<usize> = Vec::new();
-    for (at, reply) in session.replies().iter().enumerate() {
+    let mut replies: Vec<ReplyIndex> = Vec::new();
+    for (at, reply) in session.replies().enumerated() {
         let thinks = reply.entries.iter().any(|&idx| draft.blocks(idx).any(|(_, block)| is_thinking(block)));
         if thinks && Some(at) != waiting {
             replies.push(at);

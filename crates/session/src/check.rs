@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind, key};
 
-use crate::index::{EntryIndex, IndexRange};
+use crate::index::{EntryIndex, IndexRange, ReplyIndex};
 use crate::secret::secret_in;
 use crate::session::{ParentLink, Session};
 
@@ -66,7 +66,7 @@ impl Session {
     /// Reports calls without results, and results without calls.
     fn check_pairs(&self, findings: &mut Vec<Finding>) {
         // A reply may have very many calls.
-        let mut went_on: FxHashMap<(usize, bool), bool> = FxHashMap::default();
+        let mut went_on: FxHashMap<(ReplyIndex, bool), bool> = FxHashMap::default();
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
             let message = format!("the call of {} has no result ({})", call.name, call.id);
             let finding = self.finding(Code::OrphanCall, call.entry_idx, message);

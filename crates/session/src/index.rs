@@ -85,6 +85,11 @@ index_type! {
     CallIndex
 }
 
+index_type! {
+    /// The position of a reply in [`Session::replies`](crate::Session::replies).
+    ReplyIndex
+}
+
 /// Iteration over a range of indexes.
 pub trait IndexRange<I> {
     /// Returns the indexes in the range, in order.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, key, parse_line};
 
-use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec};
+use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
 use crate::input::InputKind;
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
@@ -34,8 +34,8 @@ pub struct Session {
     root_links: IndexVec<EntryIndex, EntryIndex>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<EntryIndex>; 2],
-    pub(crate) replies: Vec<Reply>,
-    reply_by_id: FxHashMap<Box<str>, u32>,
+    pub(crate) replies: IndexVec<ReplyIndex, Reply>,
+    reply_by_id: FxHashMap<Box<str>, ReplyIndex>,
     pub(crate) calls: IndexVec<CallIndex, ToolCall>,
     pub(crate) call_by_id: FxHashMap<Box<str>, CallIndex>,
     /// Pairs of line and call, sorted by line.
@@ -83,7 +83,7 @@ struct TreeNode {
     first_child: Option<EntryIndex>,
     last_child: Option<EntryIndex>,
     next_sibling: Option<EntryIndex>,
-    reply: Option<u32>,
+    reply: Option<ReplyIndex>,
     input: Option<InputKind>,
     timestamp: Option<Millis>,
     in_tree: bool,
@@ -296,13 +296,13 @@ impl Session {
     }
 
     /// Adds an assistant entry to its reply and records its tool calls. Returns the index of the reply.
-    fn add_assistant(&mut self, idx: EntryIndex, entry: &Entry, is_copy: bool) -> u32 {
+    fn add_assistant(&mut self, idx: EntryIndex, entry: &Entry, is_copy: bool) -> ReplyIndex {
         let message = entry.message();
         let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
         let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
-        let reply_idx = known.unwrap_or(self.replies.len() as u32);
+        let reply_idx = known.unwrap_or(self.replies.end());
         match known {
-            Some(reply) => self.replies[reply as usize].entries.push(idx),
+            Some(reply) => self.replies[reply].entries.push(idx),
             None => {
                 if let Some(id) = &id {
                     self.reply_by_id.insert(id.clone(), reply_idx);
@@ -322,13 +322,12 @@ impl Session {
             }
             let id = block.id().unwrap_or_default();
             let name = block.name().unwrap_or_default().into_owned();
-            let reply = reply_idx as usize;
             let mut results = Vec::new();
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
                 let known = self.call_by_id.get(&*id).copied();
-                if let Some(call) = known.filter(|&call| self.calls[call].reply == reply) {
+                if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
                         self.calls_by_line.push((idx, call));
@@ -342,13 +341,13 @@ impl Session {
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
             self.calls_by_line.push((idx, self.calls.end()));
-            self.replies[reply].calls.push(self.calls.end());
+            self.replies[reply_idx].calls.push(self.calls.end());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
                 name,
                 entry_idx: idx,
                 block_idx,
-                reply,
+                reply: reply_idx,
                 results,
                 copies: Vec::new(),
             });
@@ -377,7 +376,7 @@ impl Session {
     }
 
     /// Returns the replies of the model: one per `message.id` in the whole log.
-    pub fn replies(&self) -> &[Reply] {
+    pub fn replies(&self) -> &IndexVec<ReplyIndex, Reply> {
         &self.replies
     }
 
@@ -407,7 +406,7 @@ impl Session {
     /// Returns the line that records that the user interrupted a reply or one of its calls.
     ///
     /// Only newer versions of Claude Code record which reply was interrupted.
-    pub fn interrupted_at(&self, reply: usize) -> Option<EntryIndex> {
+    pub fn interrupted_at(&self, reply: ReplyIndex) -> Option<EntryIndex> {
         self.interrupted.get(self.replies[reply].id.as_deref()?).copied()
     }
 
@@ -429,11 +428,11 @@ impl Session {
 
     /// Returns the call with this id on a line.
     pub fn tool_call_on(&self, entry_idx: EntryIndex, id: &str) -> Option<&ToolCall> {
-        self.call_place_on(entry_idx, id).map(|call| &self.calls[call])
+        self.call_index_on(entry_idx, id).map(|call| &self.calls[call])
     }
 
-    /// The place of that call in [`Session::tool_calls`].
-    pub fn call_place_on(&self, entry_idx: EntryIndex, id: &str) -> Option<CallIndex> {
+    /// Returns the index of that call in [`Session::tool_calls`].
+    pub fn call_index_on(&self, entry_idx: EntryIndex, id: &str) -> Option<CallIndex> {
         match self.calls_of_wide_lines.get(&entry_idx) {
             Some(by_id) => by_id.get(id).copied(),
             None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
@@ -541,8 +540,8 @@ impl Session {
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
-    pub fn reply_of(&self, entry_idx: EntryIndex) -> Option<usize> {
-        self.nodes[entry_idx].reply.map(|reply| reply as usize)
+    pub fn reply_of(&self, entry_idx: EntryIndex) -> Option<ReplyIndex> {
+        self.nodes[entry_idx].reply
     }
 
     /// Returns the kind of input of an entry. `None` for an entry that is not input.

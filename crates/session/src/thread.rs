@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rustc_hash::FxHashMap;
 use threadline_entry::{Kind, key};
 
-use crate::index::{EntryIndex, IndexVec};
+use crate::index::{EntryIndex, IndexVec, ReplyIndex};
 use crate::input::{InputKind, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::tool_call::ResultPosition;
@@ -45,15 +45,16 @@ const MAX_STEPS_PER_ENTRY: usize = 64;
 /// A member is a line that belongs to the conversation.
 struct ReplyCopies<'s> {
     /// By reply and content: the number of lines, and the number of these that are members.
-    counts: FxHashMap<(usize, &'s str), (usize, usize)>,
+    counts: FxHashMap<(ReplyIndex, &'s str), (usize, usize)>,
     /// By reply: the number of non-member lines with the same content as a member.
-    duplicates: Vec<usize>,
+    duplicates: IndexVec<ReplyIndex, usize>,
 }
 
 impl<'s> ReplyCopies<'s> {
     fn of(session: &'s Session, members: &EntryFlags) -> Self {
-        let mut copies = Self { counts: FxHashMap::default(), duplicates: vec![0; session.replies().len()] };
-        for (reply, found) in session.replies().iter().enumerate() {
+        let mut copies =
+            Self { counts: FxHashMap::default(), duplicates: IndexVec::filled(0, session.replies().len()) };
+        for (reply, found) in session.replies().enumerated() {
             // Most replies are in the conversation with all of their lines.
             if found.entries.iter().all(|&idx| members[idx]) {
                 continue;
@@ -134,7 +135,7 @@ impl Session {
             members[idx] = true;
             at = self.continues(idx);
         }
-        let mut replies = vec![false; self.replies().len()];
+        let mut replies = IndexVec::filled(false, self.replies().len());
         for (idx, _) in members.enumerated().filter(|(_, member)| **member) {
             if let Some(reply) = self.reply_of(idx) {
                 replies[reply] = true;
@@ -187,7 +188,7 @@ impl Session {
     fn add_attached<'s>(
         &'s self,
         leaf: EntryIndex,
-        replies: &[bool],
+        replies: &IndexVec<ReplyIndex, bool>,
         continued: &EntryFlags,
         members: &mut EntryFlags,
         copies: &mut ReplyCopies<'s>,
@@ -222,7 +223,7 @@ impl Session {
         &'s self,
         idx: EntryIndex,
         leaf: EntryIndex,
-        replies: &[bool],
+        replies: &IndexVec<ReplyIndex, bool>,
         continued: &EntryFlags,
         members: &EntryFlags,
         copies: &ReplyCopies<'s>,
@@ -309,7 +310,7 @@ impl Session {
         let mut branches: Vec<Branch> = Vec::new();
         // The branch of each entry outside the conversation.
         let mut branch_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
-        let mut reply_branch: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut reply_branch: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
         let steps = Cell::new(self.entries().len().saturating_mul(MAX_STEPS_PER_ENTRY));
         for idx in self.entries().indices() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {

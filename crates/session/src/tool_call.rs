@@ -3,7 +3,7 @@
 use threadline_entry::Millis;
 use threadline_entry::lens::{BashResult, Block, User};
 
-use crate::index::EntryIndex;
+use crate::index::{EntryIndex, ReplyIndex};
 use crate::session::Session;
 
 /// A tool use joined to its result.
@@ -21,7 +21,7 @@ pub struct ToolCall {
     /// The index of the block on that line.
     pub block_idx: usize,
     /// The reply that made the call, as an index into [`Session::replies`].
-    pub reply: usize,
+    pub reply: ReplyIndex,
     /// The positions of the results. More than one if the session was logged twice.
     pub results: Vec<ResultPosition>,
     /// Other lines that contain the same call.

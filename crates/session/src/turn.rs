@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
-use crate::index::{CallIndex, EntryIndex};
+use crate::index::{CallIndex, EntryIndex, ReplyIndex};
 use crate::input::{InputKind, editor_context, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::thread::Thread;
@@ -254,8 +254,9 @@ impl Session {
 
 impl Turn {
     /// Returns the replies of the turn, each once, in order.
-    pub fn replies(&self, session: &Session) -> Vec<usize> {
-        let mut replies: Vec<usize> = self.entries.iter().filter_map(|&idx| session.reply_of(idx)).collect();
+    pub fn replies(&self, session: &Session) -> Vec<ReplyIndex> {
+        let mut replies: Vec<ReplyIndex> =
+            self.entries.iter().filter_map(|&idx| session.reply_of(idx)).collect();
         replies.dedup();
         // The lines of a reply are nearly always contiguous.
         if !replies.is_sorted() {

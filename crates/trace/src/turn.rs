@@ -5,7 +5,8 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
 use threadline_session::{
-    Agent, CallIndex, EntryIndex, IndexRange, InputKind, Session, SessionFamily, ToolCall,
+    Agent, CallIndex, EntryIndex, IndexRange, IndexVec, InputKind, ReplyIndex, Session, SessionFamily,
+    ToolCall,
 };
 
 use crate::attribute as name;
@@ -260,12 +261,13 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         mut input: Option<&str>,
     ) -> WalkResult {
         let session = family.session(owner);
-        let mut calls: Vec<Vec<CallIndex>> = vec![Vec::new(); session.replies().len()];
+        let mut calls: IndexVec<ReplyIndex, Vec<CallIndex>> =
+            IndexVec::filled(Vec::new(), session.replies().len());
         for (i, call) in session.tool_calls().enumerated() {
             calls[call.reply].push(i);
         }
         let mut walked = WalkResult::default();
-        let mut seen = vec![false; session.replies().len()];
+        let mut seen = IndexVec::filled(false, session.replies().len());
         let mut before = start;
         for idx in own_entries(session, owner.map(|agent| family.agents[agent].kind)) {
             let entry = &session.entries()[idx];
@@ -295,7 +297,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn reply(
         &mut self,
         session: &Session,
-        (reply, calls): (usize, &[CallIndex]),
+        (reply, calls): (ReplyIndex, &[CallIndex]),
         parent: SpanId,
         before: Millis,
         input: &mut Option<&str>,

@@ -262,7 +262,7 @@ impl<'f> TranscriptWriter<'f> {
             "thinking" => ItemBody::Thinking(block.thinking().unwrap_or_default().into_owned()),
             "redacted_thinking" => ItemBody::Thinking(String::new()),
             "tool_use" => {
-                let call = session.call_place_on(entry_idx, &block.id()?)?;
+                let call = session.call_index_on(entry_idx, &block.id()?)?;
                 return Some(BlockContent::Call { call, block });
             }
             "fallback" => {

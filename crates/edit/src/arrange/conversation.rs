@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::Kind;
-use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, Session};
+use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
 use super::answered_reply;
 
@@ -96,12 +96,12 @@ pub(super) fn first_copy(session: &Session, idx: EntryIndex) -> EntryIndex {
 /// came after another reply.
 pub(super) fn group_replies(session: &Session, chain: Vec<EntryIndex>) -> (Vec<EntryIndex>, Vec<EntryIndex>) {
     let mut brought_back = Vec::new();
-    let mut last_reply: Option<usize> = None;
+    let mut last_reply: Option<ReplyIndex> = None;
     let mut groups: Vec<(Vec<EntryIndex>, Vec<EntryIndex>)> = Vec::new();
     // The replies that later lines may still belong to. A prompt closes them, but their results are still
     // assigned.
-    let mut open: FxHashMap<usize, usize> = FxHashMap::default();
-    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut open: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
+    let mut group_of: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
     for idx in chain {
         let entry = &session.entries()[idx];
         if let Some(reply) = session.reply_of(idx) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
 use threadline_session::{
-    Agent, CallIndex, ClientVersion, EntryIndex, ParentLink, Session, SessionFamily, Spawn, Turn,
+    Agent, CallIndex, ClientVersion, EntryIndex, ParentLink, ReplyIndex, Session, SessionFamily, Spawn, Turn,
 };
 use threadline_testkit::log;
 
@@ -50,7 +50,7 @@ pub(crate) fn text(session: &Session, idx: EntryIndex) -> String {
     format!("{:?}", text.chars().take(40).collect::<String>())
 }
 
-fn reply_text(session: &Session, turn: &Turn, reply: usize) -> String {
+fn reply_text(session: &Session, turn: &Turn, reply: ReplyIndex) -> String {
     let reply = &session.replies()[reply];
     let calls = turn.tool_calls(session);
     let blocks = reply.blocks(session).into_iter().map(|(entry_idx, block)| {

@@ -2,6 +2,8 @@
 
 use insta::assert_snapshot;
 
+use threadline_session::ReplyIndex;
+
 use crate::render::{names, replay, session, turns};
 
 /// Renders each reply: its lines, its blocks, its output tokens.
@@ -94,7 +96,7 @@ a2 <- a1  reply m2 text "Here."
     );
     let synthetic: Vec<bool> = session.replies().iter().map(|reply| reply.is_synthetic()).collect();
     assert_eq!(synthetic, [true, false]);
-    assert_eq!(session.replies()[1].model.as_deref(), Some("claude-opus-4-8"));
+    assert_eq!(session.replies()[ReplyIndex::FIRST.next()].model.as_deref(), Some("claude-opus-4-8"));
 }
 
 #[test]
