@@ -4,7 +4,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use threadline_session::{Agent, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn};
+use threadline_session::{
+    Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn,
+};
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
@@ -149,7 +151,7 @@ impl LiveSession {
             return Ok(LiveChange::Replaced);
         }
         let mut change = self.main.follow(&mut self.family.main)?;
-        for (logged, agent) in self.agents.iter_mut().zip(&mut self.family.agents) {
+        for (logged, agent) in self.agents.iter_mut().zip(self.family.agents.iter_mut()) {
             match logged.log.follow(&mut agent.session) {
                 Ok(LogChange::Grown) if change == LogChange::Same => change = LogChange::Grown,
                 Ok(LogChange::Replaced) => change = LogChange::Replaced,
@@ -173,7 +175,8 @@ impl LiveSession {
         self.version += 1;
         self.is_counted = false;
         if !fresh.is_empty() || !self.family.update() {
-            let SessionFamily { main, mut agents, .. } = std::mem::take(&mut self.family);
+            let SessionFamily { main, agents, .. } = std::mem::take(&mut self.family);
+            let mut agents = agents.into_vec();
             agents.truncate(n_known);
             agents.append(&mut fresh);
             self.join(main, agents);
@@ -286,7 +289,7 @@ impl LiveSession {
     /// Approximate memory in bytes.
     pub fn weight(&self) -> usize {
         // Sub-agents without a log share the texts of the session's own.
-        let inside = &self.family.agents[self.family.agents_with_log().len()..];
+        let inside = self.family.embedded_agents();
         self.main.weight
             + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
             + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
@@ -303,15 +306,15 @@ impl LiveSession {
         Ok((self.log_of(agent), self.family.session(agent)))
     }
 
-    fn agent(&self, selector: &SessionSelector) -> Result<Option<usize>, LiveError> {
+    fn agent(&self, selector: &SessionSelector) -> Result<Option<AgentIndex>, LiveError> {
         let Some(id) = &selector.agent else { return Ok(None) };
-        let found = self.family.agents.iter().position(|agent| agent.id == *id);
+        let found = self.family.agents.find_index(|agent| agent.id == *id);
         found.map(Some).ok_or(LiveError::NoAgent)
     }
 
     /// The log that contains the lines of a sub-agent: its own, or that of the session.
-    fn log_of(&self, agent: Option<usize>) -> &LiveLog {
-        agent.and_then(|agent| self.agents.get(agent)).map_or(&self.main, |agent| &agent.log)
+    fn log_of(&self, agent: Option<AgentIndex>) -> &LiveLog {
+        agent.and_then(|agent| self.agents.get(agent.position())).map_or(&self.main, |agent| &agent.log)
     }
 
     /// The structure of a conversation: its turns with their entries, costs and findings, without texts.
@@ -364,11 +367,11 @@ impl LiveSession {
         let mut family = SessionFamily::default();
         family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
         // A sub-agent without a log is inside the progress lines of the session.
-        if agent.is_some_and(|agent| agent >= self.agents.len()) {
+        if agent.is_some_and(|agent| agent.position() >= self.agents.len()) {
             let id = selector.agent.as_deref();
-            let mut inner = SessionFamily::new(family.main, Vec::new());
-            let found = inner.agents.iter().position(|agent| Some(&*agent.id) == id);
-            family.main = found.map(|found| inner.agents.swap_remove(found).session).unwrap_or(inner.main);
+            let inner = SessionFamily::new(family.main, Vec::new());
+            let found = inner.agents.into_iter().find(|agent| Some(&*agent.id) == id);
+            family.main = found.map_or(inner.main, |agent| agent.session);
         }
         let lines =
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();

@@ -96,7 +96,7 @@ impl App {
     ) -> Result<LoadedSession, AppError> {
         let (read, prices) = rayon::join(|| ReadLogs::of(file, observer), || self.prices());
         let loaded = read?.priced(file, &*prices?);
-        for agent in &loaded.family.agents[loaded.family.agents_with_log().len()..] {
+        for agent in loaded.family.embedded_agents() {
             observer.begin(Some(&agent.id));
             agent.session.entries().iter().for_each(|entry| observer.line(entry));
         }

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
-use crate::index::EntryIndex;
+use crate::index::{AgentIndex, EntryIndex, IndexVec};
 use crate::session::Session;
 
 /// A session with its sub-agents.
@@ -15,16 +15,16 @@ pub struct SessionFamily {
     /// The session itself.
     pub main: Session,
     /// The sub-agents of any depth. Those with their own log files come first.
-    pub agents: Vec<Agent>,
+    pub agents: IndexVec<AgentIndex, Agent>,
     /// The number of agents with their own log files.
     n_logged: usize,
     /// The ids of the calls that started these agents, as recorded in their metadata.
-    named_calls: Vec<Option<String>>,
+    named_calls: IndexVec<AgentIndex, Option<String>>,
     /// The state of the search for agents in the session's own log. The agents found there are moved to
     /// `agents`.
     embedded: EmbeddedAgents,
     /// The agents that each call started, in order.
-    spawned: FxHashMap<Spawn, Vec<usize>>,
+    spawned: FxHashMap<Spawn, Vec<AgentIndex>>,
 }
 
 /// A sub-agent and its log.
@@ -50,7 +50,7 @@ pub struct Agent {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spawn {
     /// The agent that made the call, as an index into [`SessionFamily::agents`]. `None` for the main session.
-    pub agent: Option<usize>,
+    pub agent: Option<AgentIndex>,
     /// The id of the call.
     pub tool_use_id: String,
 }
@@ -78,7 +78,8 @@ impl SessionFamily {
 
     /// Like [`SessionFamily::new`], with the result of a previous search for agents in the log of the
     /// session.
-    pub fn with_embedded(main: Session, mut agents: Vec<Agent>, mut inside: EmbeddedAgents) -> Self {
+    pub fn with_embedded(main: Session, agents: Vec<Agent>, mut inside: EmbeddedAgents) -> Self {
+        let mut agents = IndexVec::from(agents);
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
         agents.append(&mut inside.agents);
@@ -112,23 +113,32 @@ impl SessionFamily {
     }
 
     /// Returns the session of an agent, or the main one for `None`.
-    pub fn session(&self, agent: Option<usize>) -> &Session {
+    pub fn session(&self, agent: Option<AgentIndex>) -> &Session {
         agent.map_or(&self.main, |agent| &self.agents[agent].session)
     }
 
     /// Returns the agents with their own log files.
     pub fn agents_with_log(&self) -> &[Agent] {
-        &self.agents[..self.n_logged]
+        &self.agents.as_slice()[..self.n_logged]
+    }
+
+    /// Returns the agents without their own log files. Their lines are in the log of the session.
+    pub fn embedded_agents(&self) -> &[Agent] {
+        &self.agents.as_slice()[self.n_logged..]
     }
 
     /// Returns whether an agent has its own log file. The lines of other agents are in the log of the
     /// session.
-    pub fn has_log(&self, agent: usize) -> bool {
-        agent < self.n_logged
+    pub fn has_log(&self, agent: AgentIndex) -> bool {
+        agent.position() < self.n_logged
     }
 
     /// Returns the agents that a call started, as indexes into [`SessionFamily::agents`].
-    pub fn spawned_by(&self, agent: Option<usize>, tool_use_id: &str) -> impl Iterator<Item = usize> {
+    pub fn spawned_by(
+        &self,
+        agent: Option<AgentIndex>,
+        tool_use_id: &str,
+    ) -> impl Iterator<Item = AgentIndex> {
         let spawn = Spawn { agent, tool_use_id: tool_use_id.to_owned() };
         self.spawned.get(&spawn).into_iter().flatten().copied()
     }
@@ -139,9 +149,8 @@ impl SessionFamily {
     /// workflow run in its result or progress lines, and the first unused call with the same prompt.
     fn find_spawns(&mut self) {
         let links = &self.embedded.links;
-        let named: Vec<Option<Spawn>> = (0..self.agents.len())
-            .map(|i| self.find_spawn(self.named_calls.get(i)?.as_deref()?, i))
-            .collect();
+        let named: Vec<Option<Spawn>> =
+            self.agents.indices().map(|i| self.find_spawn(self.named_calls.get(i)?.as_deref()?, i)).collect();
         // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
         let told =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
@@ -149,8 +158,8 @@ impl SessionFamily {
         let calls = if all_told { StartingCalls::default() } else { self.starting_calls() };
         let StartingCalls { by_agent_id, by_workflow_run, mut by_prompt } = calls;
         let mut taken: FxHashSet<Spawn> = FxHashSet::default();
-        let mut spawned: FxHashMap<Spawn, Vec<usize>> = FxHashMap::default();
-        for (i, named) in named.into_iter().enumerate() {
+        let mut spawned: FxHashMap<Spawn, Vec<AgentIndex>> = FxHashMap::default();
+        for (i, named) in self.agents.indices().zip(named) {
             let agent = &self.agents[i];
             let by_progress = || {
                 let tool_use_id = links.get(&agent.id)?.clone();
@@ -183,7 +192,7 @@ impl SessionFamily {
     /// Indexes the calls of all sessions that may have started an agent.
     fn starting_calls(&self) -> StartingCalls {
         let mut calls = StartingCalls::default();
-        for owner in std::iter::once(None).chain((0..self.agents.len()).map(Some)) {
+        for owner in std::iter::once(None).chain(self.agents.indices().map(Some)) {
             let session = self.session(owner);
             for call in session.tool_calls() {
                 let spawn = Spawn { agent: owner, tool_use_id: call.id.clone() };
@@ -207,8 +216,8 @@ impl SessionFamily {
 
     /// Finds the caller of the call that started agent `started`. The log of that agent is skipped, because
     /// it may contain a copy of the call.
-    fn find_spawn(&self, tool_use_id: &str, started: usize) -> Option<Spawn> {
-        let mut owners = std::iter::once(None).chain((0..self.agents.len()).map(Some));
+    fn find_spawn(&self, tool_use_id: &str, started: AgentIndex) -> Option<Spawn> {
+        let mut owners = std::iter::once(None).chain(self.agents.indices().map(Some));
         let agent = owners
             .find(|&owner| owner != Some(started) && self.session(owner).tool_call(tool_use_id).is_some())?;
         Some(Spawn { agent, tool_use_id: tool_use_id.to_owned() })
@@ -303,7 +312,7 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
 /// Agents found in the log of a session, and the state needed to continue the search.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddedAgents {
-    agents: Vec<Agent>,
+    agents: IndexVec<AgentIndex, Agent>,
     /// The call that each agent ran for, by agent id, from the progress lines of the session.
     links: FxHashMap<String, String>,
     /// The position of each agent among those without a log file. `None` if it has a log file or is a
@@ -318,7 +327,7 @@ pub struct EmbeddedAgents {
 impl EmbeddedAgents {
     /// Finds sidechains, and agents without a log file that progress lines repeat.
     pub fn find(main: &Session, logged: &[Agent]) -> Self {
-        let mut agents = inline_agents(main);
+        let mut agents = IndexVec::from(inline_agents(main));
         let has_sides = main.entries().indices().any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
         let mut inside = Self { has_sidechains: has_sides, ..Self::default() };
         for agent in logged.iter().chain(&agents) {
@@ -331,7 +340,7 @@ impl EmbeddedAgents {
     /// Searches the new progress lines and appends their agents to `agents`.
     ///
     /// The first `before` agents have log files. Positions are relative to the end of these.
-    fn search_progress(&mut self, main: &Session, agents: &mut Vec<Agent>, before: usize) {
+    fn search_progress(&mut self, main: &Session, agents: &mut IndexVec<AgentIndex, Agent>, before: usize) {
         for (idx, progress) in agent_progress(main, self.n_searched) {
             let Some(body) = progress.data() else { continue };
             let Some(id) = body.agent_id() else { continue };
@@ -350,7 +359,7 @@ impl EmbeddedAgents {
                 place
             });
             let (entry, _) = main.entries()[idx].parse_nested(message);
-            let session = &mut agents[before + place].session;
+            let session = &mut agents[AgentIndex::from_position(before + place)].session;
             session.push(entry, Vec::new());
             // The repeated messages have no parents. Each continues the previous one.
             if let Some(last) = session.entries().last_index() {

@@ -12,7 +12,7 @@ use threadline_entry::lens::{
 use threadline_entry::{Json, Millis};
 
 use crate::agent::SessionFamily;
-use crate::index::{CallIndex, EntryIndex};
+use crate::index::{AgentIndex, CallIndex, EntryIndex};
 use crate::session::Session;
 use crate::tool_call::{ToolCall, ToolOutcome};
 
@@ -42,7 +42,7 @@ impl FileText {
 pub struct FileEdit {
     /// The sub-agent that made the edit, as an index into [`SessionFamily::agents`]. `None` for the main
     /// session.
-    pub agent: Option<usize>,
+    pub agent: Option<AgentIndex>,
     /// The line with the result, in the log of that agent or session.
     pub entry_idx: EntryIndex,
     /// The time of the result.
@@ -148,9 +148,9 @@ impl SessionFamily {
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
     ///
     /// The calls of the main session come first, then those of each agent.
-    pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<usize>, Vec<CallIndex>)> {
+    pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<AgentIndex>, Vec<CallIndex>)> {
         let by_commands = self.changed_by_commands();
-        std::iter::once(None).chain((0..self.agents.len()).map(Some)).map(move |agent| {
+        std::iter::once(None).chain(self.agents.indices().map(Some)).map(move |agent| {
             let session = self.session(agent);
             let calls = session.tool_calls().enumerated();
             let edits = calls.filter(|(_, call)| contributes_to_edits(session, call, &by_commands));
@@ -202,7 +202,7 @@ fn read_file<'s>(session: &'s Session, call: &ToolCall) -> Option<ReadFile<'s>> 
 /// Stops with `None` if the call failed or its result lacks a required field.
 fn add_edits(
     session: &Session,
-    agent: Option<usize>,
+    agent: Option<AgentIndex>,
     call: &ToolCall,
     edits: &mut Vec<(FileEdit, RecordedChange)>,
 ) -> Option<()> {

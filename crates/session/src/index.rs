@@ -90,6 +90,11 @@ index_type! {
     ReplyIndex
 }
 
+index_type! {
+    /// The position of a sub-agent in [`SessionFamily::agents`](crate::SessionFamily::agents).
+    AgentIndex
+}
+
 /// Iteration over a range of indexes.
 pub trait IndexRange<I> {
     /// Returns the indexes in the range, in order.
@@ -132,6 +137,16 @@ impl<I: IndexType, T> IndexVec<I, T> {
     /// Moves all elements of `other` to the end.
     pub fn append(&mut self, other: &mut Self) {
         self.elements.append(&mut other.elements);
+    }
+
+    /// Changes the number of elements to `count`. New ones are made by `element`.
+    pub fn resize_with(&mut self, count: usize, element: impl FnMut() -> T) {
+        self.elements.resize_with(count, element);
+    }
+
+    /// Removes all elements.
+    pub fn clear(&mut self) {
+        self.elements.clear();
     }
 
     /// Returns the number of elements.

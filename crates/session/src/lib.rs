@@ -50,7 +50,7 @@ pub use agent::{Agent, EmbeddedAgents, SessionFamily, Spawn};
 pub use compaction::Compaction;
 pub use file_edit::{FileEdit, FileText, LineHunk};
 pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, HistoryPoint, ModifiedFile};
-pub use index::{CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex};
+pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex};
 pub use input::{InputKind, editor_context, is_command_caveat};
 pub use lineage::{ForkPoint, fork_point};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use threadline_entry::{Ending, Entry, Kind, Millis, Position, parse_line};
-use threadline_session::{Session, SessionFamily, ToolOutcome};
+use threadline_session::{IndexVec, Session, SessionFamily, ToolOutcome};
 use threadline_store::{AgentFile, FileMark, SessionFile};
 
 use crate::agent_runs::{AgentRun, UnsentAgentLogs, lines_from, runs_of};
@@ -279,8 +279,8 @@ impl SessionExport<'_> {
         let agents = runs.into_iter().map(|run| run.agent).collect();
         let mut family = SessionFamily::new(main, agents);
         let mut waiting = Vec::new();
-        let mut under_way = vec![false; family.agents.len()];
-        for (i, (to, is_complete)) in ends.iter().enumerate() {
+        let mut under_way = IndexVec::filled(false, family.agents.len());
+        for (i, (to, is_complete)) in family.agents.indices().zip(&ends) {
             let agent = &family.agents[i];
             let call = agent.spawn.as_ref().and_then(|spawn| {
                 let owner = family.session(spawn.agent);
@@ -297,7 +297,7 @@ impl SessionExport<'_> {
                 self.next.agents.insert(agent.id.clone(), *to);
             }
         }
-        if under_way.contains(&true) {
+        if under_way.iter().any(|&under_way| under_way) {
             // Removing agents shifts indices, so the parent of each is determined again.
             let agents = std::mem::take(&mut family.agents).into_iter().zip(&under_way).take(ends.len());
             let done = agents.filter(|(_, under_way)| !**under_way).map(|(agent, _)| agent).collect();

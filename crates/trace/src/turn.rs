@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
 use threadline_session::{
-    Agent, CallIndex, EntryIndex, IndexRange, IndexVec, InputKind, ReplyIndex, Session, SessionFamily,
-    ToolCall,
+    Agent, AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, InputKind, ReplyIndex, Session,
+    SessionFamily, ToolCall,
 };
 
 use crate::attribute as name;
@@ -51,7 +51,7 @@ pub fn spans_of(
     let first_input = input.as_deref().filter(|_| head.sent_part.is_none());
     let before = head.sent_part.map_or(head.start, |continued| continued.last_at);
     let walked = builder.walk(family, None, root, before, first_input);
-    for agent in 0..family.agents.len() {
+    for agent in family.agents.indices() {
         builder.agent(family, agent, root);
     }
     // The turn was written out again and has nothing new.
@@ -74,7 +74,7 @@ pub fn spans_of_agent(
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
     let mut builder = SpanBuilder::new(home, shape, told);
-    for agent in 0..family.agents.len() {
+    for agent in family.agents.indices() {
         builder.agent(family, agent, parent);
     }
     builder.finish()
@@ -108,7 +108,7 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     /// Whether something was skipped because it was sent before.
     has_duplicates: bool,
     /// Indices of sub-agents that have a span.
-    agents_with_span: FxHashSet<usize>,
+    agents_with_span: FxHashSet<AgentIndex>,
     /// Keys of replies that have a span: a sub-agent inside the log may repeat ids of the conversation.
     replies_with_span: FxHashSet<String>,
     /// The ids of sub-agent spans.
@@ -255,7 +255,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn walk(
         &mut self,
         family: &SessionFamily,
-        owner: Option<usize>,
+        owner: Option<AgentIndex>,
         parent: SpanId,
         start: Millis,
         mut input: Option<&str>,
@@ -339,7 +339,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     }
 
     /// Adds the span of a tool call and the spans of the sub-agents that it started.
-    fn call(&mut self, family: &SessionFamily, owner: Option<usize>, call: CallIndex) {
+    fn call(&mut self, family: &SessionFamily, owner: Option<AgentIndex>, call: CallIndex) {
         let session = family.session(owner);
         let call = &session.tool_calls()[call];
         let key = Generation::key(session, &session.replies()[call.reply]);
@@ -389,7 +389,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     }
 
     /// Adds the spans of a sub-agent.
-    fn agent(&mut self, family: &SessionFamily, agent: usize, parent: SpanId) {
+    fn agent(&mut self, family: &SessionFamily, agent: AgentIndex, parent: SpanId) {
         let found = &family.agents[agent];
         if !self.agents_with_span.insert(agent) {
             return;

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 use threadline_entry::{Finding, Kind, Millis};
 use threadline_session::{
-    EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
+    AgentIndex, EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
 };
 use threadline_usage::UsageTotals;
 
@@ -83,7 +83,7 @@ pub struct BranchLayout {
 pub fn layout(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
-    agent: Option<usize>,
+    agent: Option<AgentIndex>,
     leaf: Option<EntryIndex>,
     findings: Vec<Finding>,
 ) -> Layout {
@@ -130,11 +130,11 @@ pub fn layout_turns(
 }
 
 /// The sub-agents that each call started, by the calling agent and the id of the call.
-type AgentsByCall<'a> = FxHashMap<(Option<usize>, &'a str), Vec<usize>>;
+type AgentsByCall<'a> = FxHashMap<(Option<AgentIndex>, &'a str), Vec<AgentIndex>>;
 
 fn spawned(family: &SessionFamily) -> AgentsByCall<'_> {
     let mut spawned = AgentsByCall::default();
-    for (i, agent) in family.agents.iter().enumerate() {
+    for (i, agent) in family.agents.enumerated() {
         if let Some(spawn) = &agent.spawn {
             spawned.entry((spawn.agent, &*spawn.tool_use_id)).or_default().push(i);
         }
@@ -293,7 +293,7 @@ impl<'a> LayoutBuilder<'a> {
         (sum, agents)
     }
 
-    fn spawned(&self, call: &'a str) -> &'a [usize] {
+    fn spawned(&self, call: &'a str) -> &'a [AgentIndex] {
         if self.spawned.is_empty() || !self.teller.descends() {
             return &[];
         }
@@ -301,7 +301,7 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     /// Returns a sub-agent without its turns, and the totals of its conversation.
-    fn agent(&self, agent: usize) -> (AgentView, LayoutTotals) {
+    fn agent(&self, agent: AgentIndex) -> (AgentView, LayoutTotals) {
         let below = Self { teller: self.teller.for_agent(agent), ..*self };
         let sum = below.sum(&below.teller.thread());
         let mut told = below.teller.agent_without_turns(agent);

@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use threadline_entry::Kind;
 use threadline_entry::lens::Block;
 use threadline_session::{
-    CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily, ToolOutcome,
+    AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily,
+    ToolOutcome,
 };
 
 use crate::card::{CardInput, ToolCard, changes_files};
@@ -22,7 +23,7 @@ use crate::transcript_writer::{BlockContent, TranscriptWriter};
 #[derive(Clone, Debug, Default)]
 pub struct LineNotes {
     main: IndexVec<EntryIndex, LineNote>,
-    agents: Vec<IndexVec<EntryIndex, LineNote>>,
+    agents: IndexVec<AgentIndex, IndexVec<EntryIndex, LineNote>>,
 }
 
 impl LineNotes {
@@ -38,7 +39,7 @@ impl LineNotes {
     pub fn update(&mut self, family: &SessionFamily) {
         self.update_main(family);
         self.agents.resize_with(family.agents.len(), IndexVec::new);
-        for (agent, notes) in self.agents.iter_mut().enumerate() {
+        for (agent, notes) in self.agents.enumerated_mut() {
             update_notes(notes, family, Some(agent));
         }
     }
@@ -60,7 +61,7 @@ impl LineNotes {
     }
 
     /// Returns the notes of the main session or of one sub-agent, by entry index.
-    pub(crate) fn for_session(&self, agent: Option<usize>) -> &IndexVec<EntryIndex, LineNote> {
+    pub(crate) fn for_session(&self, agent: Option<AgentIndex>) -> &IndexVec<EntryIndex, LineNote> {
         agent.map_or(&self.main, |agent| &self.agents[agent])
     }
 }
@@ -116,7 +117,11 @@ pub(crate) struct CallNote {
     pub(crate) changed_lines: Option<(usize, usize)>,
 }
 
-fn update_notes(notes: &mut IndexVec<EntryIndex, LineNote>, family: &SessionFamily, agent: Option<usize>) {
+fn update_notes(
+    notes: &mut IndexVec<EntryIndex, LineNote>,
+    family: &SessionFamily,
+    agent: Option<AgentIndex>,
+) {
     let session = family.session(agent);
     let met = RefCell::default();
     let teller = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &met);

@@ -1,7 +1,7 @@
 //! Spending: the cost of a session's calls, by line.
 
 use rustc_hash::FxHashMap;
-use threadline_session::{Agent, Session, SessionFamily};
+use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
 use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog, UsageScan, UsageTotals};
 
 /// The cost of the calls of a session and its sub-agents, each call counted once.
@@ -46,8 +46,8 @@ impl Spending {
     }
 
     /// Returns the index of the log that contains the lines of a sub-agent, or of the session itself.
-    pub fn log_index(family: &SessionFamily, agent: Option<usize>) -> usize {
-        agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent + 1)
+    pub fn log_index(family: &SessionFamily, agent: Option<AgentIndex>) -> usize {
+        agent.filter(|agent| family.has_log(*agent)).map_or(0, |agent| agent.position() + 1)
     }
 
     /// Returns the cost of the calls that begin on a line of a log.

@@ -5,7 +5,7 @@ use std::vec;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::Finding;
-use threadline_session::{Branch, Session, Thread, Turn};
+use threadline_session::{AgentIndex, Branch, Session, Thread, Turn};
 
 use crate::transcript::{AgentView, BranchView, Transcript, TranscriptItem, TurnView, anchor};
 use crate::transcript_builder::{TranscriptBuilder, findings};
@@ -150,7 +150,7 @@ impl Iterator for TranscriptParts<'_> {
 pub struct TurnViews<'a> {
     builder: TranscriptBuilder<'a>,
     /// The sub-agents that were built.
-    visited: RefCell<FxHashSet<usize>>,
+    visited: RefCell<FxHashSet<AgentIndex>>,
     cursor: TurnCursor<'a>,
 }
 

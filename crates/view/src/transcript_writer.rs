@@ -13,7 +13,8 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key};
 use threadline_session::{
-    Agent, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, editor_context, is_command_caveat,
+    Agent, AgentIndex, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, editor_context,
+    is_command_caveat,
 };
 use threadline_usage::UsageTotals;
 
@@ -54,20 +55,20 @@ pub(crate) enum BlockContent<'f> {
 #[derive(Clone, Copy)]
 pub(crate) struct TranscriptWriter<'f> {
     pub(crate) builder: TranscriptBuilder<'f>,
-    pub(crate) agent: Option<usize>,
+    pub(crate) agent: Option<AgentIndex>,
     /// The index in [`Spending`] of the log that contains the session's lines.
     log: usize,
     depth: usize,
     /// The agents that were already built.
-    visited: &'f RefCell<FxHashSet<usize>>,
+    visited: &'f RefCell<FxHashSet<AgentIndex>>,
 }
 
 impl<'f> TranscriptWriter<'f> {
     /// Creates a writer for the session or for one of its sub-agents.
     pub(crate) fn new(
         builder: TranscriptBuilder<'f>,
-        agent: Option<usize>,
-        visited: &'f RefCell<FxHashSet<usize>>,
+        agent: Option<AgentIndex>,
+        visited: &'f RefCell<FxHashSet<AgentIndex>>,
     ) -> Self {
         Self { builder, agent, log: Spending::log_index(builder.family, agent), depth: 0, visited }
     }
@@ -77,7 +78,7 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn of_log(
         builder: TranscriptBuilder<'f>,
         log: usize,
-        visited: &'f RefCell<FxHashSet<usize>>,
+        visited: &'f RefCell<FxHashSet<AgentIndex>>,
     ) -> Self {
         Self { log, ..Self::new(builder, None, visited) }
     }
@@ -85,8 +86,8 @@ impl<'f> TranscriptWriter<'f> {
     /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn without_agents(
         builder: TranscriptBuilder<'f>,
-        agent: Option<usize>,
-        visited: &'f RefCell<FxHashSet<usize>>,
+        agent: Option<AgentIndex>,
+        visited: &'f RefCell<FxHashSet<AgentIndex>>,
     ) -> Self {
         Self { depth: MAX_DEPTH, ..Self::new(builder, agent, visited) }
     }
@@ -97,7 +98,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
-    pub(crate) fn for_agent(&self, agent: usize) -> Self {
+    pub(crate) fn for_agent(&self, agent: AgentIndex) -> Self {
         self.visited.borrow_mut().insert(agent);
         let below = Self::new(self.builder, Some(agent), self.visited);
         Self { depth: self.depth + 1, ..below }
@@ -115,12 +116,12 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,
     /// since building one visits the sub-agents below it.
-    pub(crate) fn unattached_agents(&self, tell: &dyn Fn(usize) -> AgentView) -> Vec<AgentView> {
+    pub(crate) fn unattached_agents(&self, tell: &dyn Fn(AgentIndex) -> AgentView) -> Vec<AgentView> {
         let agents = &self.builder.family.agents;
-        let mut order: Vec<usize> = (0..agents.len()).collect();
+        let mut order: Vec<AgentIndex> = agents.indices().collect();
         order.sort_by_key(|&agent| agents[agent].spawn.is_some());
-        let untold = |agent: &usize| !self.visited.borrow().contains(agent);
-        let mut found: Vec<(usize, AgentView)> = Vec::new();
+        let untold = |agent: &AgentIndex| !self.visited.borrow().contains(agent);
+        let mut found: Vec<(AgentIndex, AgentView)> = Vec::new();
         for agent in order {
             if untold(&agent) {
                 found.push((agent, tell(agent)));
@@ -300,7 +301,7 @@ impl<'f> TranscriptWriter<'f> {
         Some(BlockContent::Body(body))
     }
 
-    pub(crate) fn agent(&self, idx: usize) -> AgentView {
+    pub(crate) fn agent(&self, idx: AgentIndex) -> AgentView {
         let below = self.for_agent(idx);
         let turns = below.turns_of(&below.thread());
         let mut told = below.agent_without_turns(idx);
@@ -309,7 +310,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the agent with its own cost, without its turns and without the cost of its sub-agents.
-    pub(crate) fn agent_without_turns(&self, idx: usize) -> AgentView {
+    pub(crate) fn agent_without_turns(&self, idx: AgentIndex) -> AgentView {
         let agent: &Agent = &self.builder.family.agents[idx];
         let mut spent = UsageTotals::default();
         for totals in agent.session.entries().iter().filter_map(|entry| self.cost_on(entry)) {

@@ -1,6 +1,7 @@
 //! Copies a session, or its beginning, to a new one.
 
 use threadline_edit::CutPoint;
+use threadline_session::IndexVec;
 use threadline_store::Operation;
 
 use super::side_files::drop_unreferenced_copies;
@@ -22,7 +23,7 @@ impl EditSession {
     ///
     /// [`EditError::Cut`] if the session cannot be cut there, and errors of reading side files.
     pub fn clone_to_new(&mut self, options: &CloneOptions) -> Result<PlannedEdit<'_>, EditError> {
-        let agents = if options.to.is_some() { self.agent_starts()? } else { Vec::new() };
+        let agents = if options.to.is_some() { self.agent_starts()? } else { IndexVec::new() };
         let this = &*self;
         let mut draft = this.draft();
         threadline_edit::clone(&mut draft, options.to.as_ref(), options.title.as_deref())?;

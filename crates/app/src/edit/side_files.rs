@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, PlanSeed, PlanTarget, SideFileOp, extract_inline_agents};
 use threadline_entry::Kind;
-use threadline_session::{EntryIndex, SessionFamily, Spawn};
+use threadline_session::{AgentIndex, EntryIndex, IndexVec, SessionFamily, Spawn};
 use threadline_store::{AgentFile, SessionFile, SessionId};
 
 use super::{EditError, EditSession};
@@ -27,7 +27,7 @@ impl EditSession {
     }
 
     /// Returns the start of each sub-agent that has a separate log.
-    pub(super) fn agent_starts(&mut self) -> Result<Vec<AgentStart>, AppError> {
+    pub(super) fn agent_starts(&mut self) -> Result<IndexVec<AgentIndex, AgentStart>, AppError> {
         let files = self.file.agents().found;
         let agents = read_agents(&self.file)?;
         let times: Vec<_> = agents
@@ -88,16 +88,16 @@ pub(super) struct AgentStart {
 
 /// Drops the copies of side files that belong only to removed lines: sub-agents that were started later, and
 /// output and backups that no remaining line names.
-pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &[AgentStart]) {
+pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &IndexVec<AgentIndex, AgentStart>) {
     let session = draft.session();
     let remaining: Vec<EntryIndex> =
         session.entries().indices().filter(|&idx| !draft.is_removed(idx)).collect();
     let end = remaining.iter().filter_map(|&idx| session.timestamp(idx)).max();
     // A nested agent is kept with the one that started it.
-    let is_kept = |mut agent: usize| {
+    let is_kept = |mut agent: AgentIndex| {
         for _ in 0..agents.len() {
             match &agents[agent].spawn {
-                Some(Spawn { agent: Some(parent), .. }) if *parent < agents.len() => agent = *parent,
+                Some(Spawn { agent: Some(parent), .. }) if *parent < agents.end() => agent = *parent,
                 Some(Spawn { agent: None, tool_use_id }) => {
                     let call = session.tool_call(tool_use_id);
                     return call.is_some_and(|call| call.lines().any(|idx| !draft.is_removed(idx)));
@@ -108,7 +108,7 @@ pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &[Agen
         true
     };
     let dropped: HashSet<&Path> =
-        (0..agents.len()).filter(|&agent| !is_kept(agent)).map(|agent| &*agents[agent].log).collect();
+        agents.indices().filter(|&agent| !is_kept(agent)).map(|agent| &*agents[agent].log).collect();
     let log_of_meta = |path: &Path| {
         path.to_str()
             .and_then(|path| path.strip_suffix(".meta.json"))

@@ -7,7 +7,7 @@ use threadline_edit::{
     ChangeKind, CutPoint, PlanTarget, SideFileOp, StripOptions, ToolStripOptions, clone,
     extract_inline_agents, strip,
 };
-use threadline_session::{Session, SessionFamily};
+use threadline_session::{AgentIndex, Session, SessionFamily};
 use threadline_testkit::log;
 
 use crate::support::{NEW, new, plan, rendered, session};
@@ -144,7 +144,7 @@ fn an_inline_sub_agent_is_extracted_to_a_log() {
     known.session = agent;
     let family = SessionFamily::new(main, vec![known]);
     assert_eq!(family.agents.len(), 1);
-    assert_eq!(family.agents[0].spawn.as_ref().map(|spawn| &*spawn.tool_use_id), Some("t1"));
+    assert_eq!(family.agents[AgentIndex::FIRST].spawn.as_ref().map(|spawn| &*spawn.tool_use_id), Some("t1"));
     // Content removed from the session is also removed from the extracted log.
     let (_, _, agent) = made(true);
     let parents: Vec<_> = agent.entries().iter().map(|entry| entry.parent_uuid().is_some()).collect();

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, Session, SessionFamily};
+use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
 
 use crate::render::{agent, agents, session, turns_of};
 
@@ -28,14 +28,14 @@ fn the_result_of_a_call_names_its_agent() {
       thread: s1 s2 s3 s4
       replies: n1 n2
     ");
-    assert_snapshot!(turns_of(&family.agents[0].session), @r#"
+    assert_snapshot!(turns_of(&family.agents[AgentIndex::FIRST].session), @r#"
     turn 1  new_session  "look in src"
       [s1 s2 s3 s4]
       n1  Grep(t9) -> ok
       n2  text
     "#);
     assert_eq!(family.session(None).replies().len(), 2);
-    assert_eq!(family.session(Some(0)).replies().len(), 2);
+    assert_eq!(family.session(Some(AgentIndex::FIRST)).replies().len(), 2);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn progress_lines_replace_a_missing_agent_log() {
       thread: s1 s2 s3 s4
       replies: n1 n2
     ");
-    assert_snapshot!(turns_of(&family.agents[0].session), @r#"
+    assert_snapshot!(turns_of(&family.agents[AgentIndex::FIRST].session), @r#"
     turn 1  new_session  "look in src"
       [s1 s2 s3 s4]
       n1  Grep(t9) -> ok

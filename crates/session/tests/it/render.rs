@@ -165,7 +165,7 @@ pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agen
 /// Renders a family: each agent, the call that started it, and its conversation.
 pub(crate) fn agents(family: &SessionFamily) -> String {
     let mut out = String::new();
-    for (i, agent) in family.agents.iter().enumerate() {
+    for (i, agent) in family.agents.enumerated() {
         let spawn = agent.spawn.as_ref().map_or("an unknown call".into(), |spawn| {
             let by = spawn.agent.map_or("the session", |by| &family.agents[by].id);
             let known = family.spawned_by(spawn.agent, &spawn.tool_use_id).any(|spawned| spawned == i);

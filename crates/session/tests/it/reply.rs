@@ -1,7 +1,6 @@
 //! Tests of replies: the lines of one message, wherever they are in the log.
 
 use insta::assert_snapshot;
-
 use threadline_session::ReplyIndex;
 
 use crate::render::{names, replay, session, turns};
