@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use threadline_session::{
-    Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn,
+    Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
 };
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
@@ -53,7 +53,7 @@ pub enum LiveError {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TurnSpan {
     /// The turn, by its index in the layout.
-    pub turn: usize,
+    pub turn: TurnIndex,
     /// Indices into the entries of the turn.
     pub entries: Range<usize>,
 }
@@ -388,7 +388,7 @@ impl LiveSession {
         &mut self,
         selector: &SessionSelector,
         layout: &Layout,
-        turn: usize,
+        turn: TurnIndex,
     ) -> Result<TurnView, LiveError> {
         self.turn_within(selector, layout, turn, MAX_DEPTH)
     }
@@ -397,7 +397,7 @@ impl LiveSession {
         &mut self,
         selector: &SessionSelector,
         layout: &Layout,
-        turn: usize,
+        turn: TurnIndex,
         depth: usize,
     ) -> Result<TurnView, LiveError> {
         let span = TurnSpan { turn, entries: 0..layout.turns[turn].entries.len() };
@@ -423,7 +423,7 @@ impl LiveSession {
         for agent in calls.flat_map(|call| &mut call.agents).filter(|_| depth > 0) {
             let selector = SessionSelector { agent: Some(agent.id.clone()), leaf: None };
             let layout = self.layout(&selector)?;
-            for turn in 0..layout.turns.len() {
+            for turn in layout.turns.indices() {
                 agent.turns.push(self.turn_within(&selector, &layout, turn, depth - 1)?);
             }
         }

@@ -79,7 +79,7 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
     let end = match cut {
         CutPoint::Turn(number) => {
             let turns = session.turns();
-            let turn = number.checked_sub(1).and_then(|at| turns.get(at));
+            let turn = number.checked_sub(1).and_then(|at| turns.as_slice().get(at));
             let turn = turn.ok_or(CutError::NoTurn { turns: turns.len() })?;
             chain.iter().rposition(|idx| turn.entries.contains(idx)).ok_or(CutError::NoLine)?
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_entry::{Kind, key};
-use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall, TurnIndex};
 
 use crate::arrange;
 use crate::draft::EditDraft;
@@ -146,17 +146,17 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
 /// Returns the indices of the calls in the selected turns.
 fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex> {
     let turns = session.turns();
-    let mut turn_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
-    for (number, turn) in turns.iter().enumerate() {
-        turn_of.extend(turn.entries.iter().map(|&idx| (idx, number)));
+    let mut turn_of: FxHashMap<EntryIndex, TurnIndex> = FxHashMap::default();
+    for (index, turn) in turns.enumerated() {
+        turn_of.extend(turn.entries.iter().map(|&idx| (idx, index)));
     }
     let turn = |call: &ToolCall| call.lines().find_map(|idx| turn_of.get(&idx).copied());
-    let mut with_calls: Vec<usize> = session.tool_calls().iter().filter_map(turn).collect();
+    let mut with_calls: Vec<TurnIndex> = session.tool_calls().iter().filter_map(turn).collect();
     with_calls.sort_unstable();
     with_calls.dedup();
     let limited = tools.older_than.is_some() || tools.keep_last.is_some();
-    let old_enough = |turn: usize| {
-        tools.older_than.is_none_or(|n| turn + n < turns.len())
+    let old_enough = |turn: TurnIndex| {
+        tools.older_than.is_none_or(|n| turn.position() + n < turns.len())
             && tools.keep_last.is_none_or(|n| {
                 let kept = with_calls.len().saturating_sub(n);
                 with_calls.get(kept).is_none_or(|&first_kept| turn < first_kept)

@@ -208,7 +208,7 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
         out.lit("<div class=\"code command resume\"><pre><code>").text(resume).lit("</code></pre></div>");
     }
     out.lit("</header>\n");
-    out.add(&chart::growth_chart(&layout.turns));
+    out.add(&chart::growth_chart(layout.turns.as_slice()));
     if !layout.branches.is_empty() {
         out.lit("<nav class=\"branch-list\" aria-label=\"Abandoned branches\"><p class=\"note\">Abandoned branches</p><ul>");
         for branch in &layout.branches {

@@ -95,6 +95,11 @@ index_type! {
     AgentIndex
 }
 
+index_type! {
+    /// The position of a turn in [`Session::turns`](crate::Session::turns), or in a list of selected turns.
+    TurnIndex
+}
+
 /// Iteration over a range of indexes.
 pub trait IndexRange<I> {
     /// Returns the indexes in the range, in order.

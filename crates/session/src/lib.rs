@@ -6,7 +6,7 @@
 //! Code would send) are computed on demand. A [`SessionFamily`] is a session with its sub-agents.
 //!
 //! ```
-//! use threadline_session::{Session, ToolOutcome};
+//! use threadline_session::{Session, ToolOutcome, TurnIndex};
 //!
 //! let log = concat!(
 //!     r#"{"type":"user","uuid":"u1","parentUuid":null,"message":{"content":"List the files"}}"#,
@@ -20,7 +20,7 @@
 //! let session = Session::from_bytes(log.as_bytes());
 //! let turns = session.turns_of(&session.thread());
 //! assert_eq!(turns.len(), 1);
-//! let calls = turns[0].tool_calls(&session).into_iter().map(|call| &session.tool_calls()[call]);
+//! let calls = turns[TurnIndex::FIRST].tool_calls(&session).into_iter().map(|call| &session.tool_calls()[call]);
 //! let outcomes: Vec<_> = calls.map(|call| (&*call.name, call.outcome(&session))).collect();
 //! assert_eq!(outcomes, [("Bash", ToolOutcome::Ok)]);
 //! ```
@@ -50,7 +50,7 @@ pub use agent::{Agent, EmbeddedAgents, SessionFamily, Spawn};
 pub use compaction::Compaction;
 pub use file_edit::{FileEdit, FileText, LineHunk};
 pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, HistoryPoint, ModifiedFile};
-pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex};
+pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex, TurnIndex};
 pub use input::{InputKind, editor_context, is_command_caveat};
 pub use lineage::{ForkPoint, fork_point};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Kind, Millis};
 
-use crate::index::{CallIndex, EntryIndex, ReplyIndex};
+use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex, TurnIndex};
 use crate::input::{InputKind, editor_context, is_command_caveat};
 use crate::session::{ParentLink, Session};
 use crate::thread::Thread;
@@ -62,12 +62,12 @@ impl Round {
 
 impl Session {
     /// Returns the turns of the active conversation.
-    pub fn turns(&self) -> Vec<Turn> {
+    pub fn turns(&self) -> IndexVec<TurnIndex, Turn> {
         self.turns_of(&self.thread())
     }
 
     /// Returns the turns of a conversation.
-    pub fn turns_of(&self, thread: &Thread) -> Vec<Turn> {
+    pub fn turns_of(&self, thread: &Thread) -> IndexVec<TurnIndex, Turn> {
         let mut turns: Vec<Turn> = Vec::new();
         // Hooks, attachments and injected text before the first prompt become part of its turn.
         let mut before = Vec::new();
@@ -124,7 +124,7 @@ impl Session {
             let round = Round::NewSession;
             turns.push(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
         }
-        turns
+        turns.into()
     }
 
     /// Returns entries in file order, except that every entry follows its parent. 2.1.300 may write a reply

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::{Finding, Kind, Millis};
 use threadline_session::{
     AgentIndex, EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
+    TurnIndex,
 };
 use threadline_usage::UsageTotals;
 
@@ -28,7 +29,7 @@ pub struct Layout {
     /// [`Layout::branches`].
     pub facts: Transcript,
     /// The turns, in order.
-    pub turns: Vec<TurnLayout>,
+    pub turns: IndexVec<TurnIndex, TurnLayout>,
     /// The tools called and how often, in order of first use.
     pub tools: Vec<(String, usize)>,
     /// The anchors of the errors, in order.

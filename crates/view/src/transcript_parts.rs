@@ -5,7 +5,7 @@ use std::vec;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::Finding;
-use threadline_session::{AgentIndex, Branch, Session, Thread, Turn};
+use threadline_session::{AgentIndex, Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
 use crate::transcript::{AgentView, BranchView, Transcript, TranscriptItem, TurnView, anchor};
 use crate::transcript_builder::{TranscriptBuilder, findings};
@@ -172,17 +172,17 @@ impl Iterator for TurnViews<'_> {
 
 /// A position in the turns of a conversation, up to which they are built.
 pub(crate) struct TurnCursor<'a> {
-    turns: Vec<Turn>,
+    turns: IndexVec<TurnIndex, Turn>,
     wanted: Option<TurnPredicate<'a>>,
     /// The index of the turn to open next.
-    next_turn: usize,
+    next_turn: TurnIndex,
     open: Option<OpenTurn>,
 }
 
 /// A turn under construction.
 struct OpenTurn {
     /// Its index.
-    turn: usize,
+    turn: TurnIndex,
     /// The position in its entries of the next one to build.
     next_entry: usize,
     /// The turn as far as it is built.
@@ -191,8 +191,8 @@ struct OpenTurn {
 
 impl<'a> TurnCursor<'a> {
     /// Starts before the first of the turns that `wanted` accepts; without it, of all turns.
-    pub(crate) fn new(turns: Vec<Turn>, wanted: Option<TurnPredicate<'a>>) -> Self {
-        Self { turns, wanted, next_turn: 0, open: None }
+    pub(crate) fn new(turns: IndexVec<TurnIndex, Turn>, wanted: Option<TurnPredicate<'a>>) -> Self {
+        Self { turns, wanted, next_turn: TurnIndex::FIRST, open: None }
     }
 
     /// Builds the rest of the open turn, or else the next turn.
@@ -226,11 +226,11 @@ impl<'a> TurnCursor<'a> {
         let session: &Session = writer.session();
         let count = self.turns.len();
         let is_wanted =
-            |&turn: &usize| self.wanted.is_none_or(|wanted| wanted(self.turns[turn].number, count));
-        let found = (self.next_turn..count).find(is_wanted);
-        self.next_turn = found.map_or(count, |turn| turn + 1);
+            |&turn: &TurnIndex| self.wanted.is_none_or(|wanted| wanted(self.turns[turn].number, count));
+        let found = (self.next_turn..self.turns.end()).indices().find(is_wanted);
+        self.next_turn = found.map_or(self.turns.end(), TurnIndex::next);
         let turn = found?;
-        let previous = turn.checked_sub(1).and_then(|previous| self.turns[previous].span(session));
+        let previous = turn.previous().and_then(|previous| self.turns[previous].span(session));
         let view = writer.new_turn(&self.turns[turn], previous.map(|(_, end)| end));
         Some(OpenTurn { turn, next_entry: 0, view })
     }

@@ -59,7 +59,7 @@ impl PageLayout {
         let mut spans: Vec<TurnSpan> = Vec::new();
         let mut bytes = 0;
         let mut rows = 0;
-        for (number, turn) in plan.layout.turns.iter().enumerate() {
+        for (index, turn) in plan.layout.turns.enumerated() {
             let long = turn.entries.iter().map(|&idx| size(idx)).sum::<u64>() > LONG_TURN;
             let mut from = 0;
             for (i, &idx) in turn.entries.iter().enumerate() {
@@ -70,7 +70,7 @@ impl PageLayout {
                 if !cut && !last {
                     continue;
                 }
-                spans.push(TurnSpan { turn: number, entries: from..i + 1 });
+                spans.push(TurnSpan { turn: index, entries: from..i + 1 });
                 from = i + 1;
                 // A part that ends in the middle of a turn ends there; turns that fit are kept together.
                 if cut || bytes >= PART_BYTES || rows >= PART_ENTRIES || spans.len() >= PART_TURNS {
@@ -85,7 +85,7 @@ impl PageLayout {
         for i in 0..plan.parts.len() {
             plan.parts[i].0 = plan.part(&plan.parts[i].1, session, &line);
         }
-        let turns = &plan.layout.turns;
+        let turns = plan.layout.turns.as_slice();
         plan.outline_parts = turns
             .chunks(OUTLINE_PART_TURNS)
             .enumerate()

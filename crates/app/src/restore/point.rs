@@ -53,7 +53,9 @@ impl RestorePoint {
             }
         };
         let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        let turn = index.and_then(|index| turns.get(index)).ok_or(RestoreError::NoTurn { number, count })?;
+        let turn = index
+            .and_then(|index| turns.as_slice().get(index))
+            .ok_or(RestoreError::NoTurn { number, count })?;
         let prompt = turn.prompt.or(turn.entries.first().copied()).unwrap_or(EntryIndex::FIRST);
         Ok((HistoryPoint::Prompt(prompt), index.map(|index| index + 1)))
     }

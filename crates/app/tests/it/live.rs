@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use threadline_app::{LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_session::TurnIndex;
 use threadline_store::SessionFile;
 use threadline_testkit::{TestHome, log_of};
 use threadline_usage::PriceBook;
@@ -47,12 +48,11 @@ fn a_session_that_grows_is_the_session_that_is_loaded() {
         let selector = SessionSelector::default();
         let layout = live.layout(&selector).unwrap();
         let turns: Vec<_> =
-            (0..layout.turns.len()).map(|turn| live.turn(&selector, &layout, turn).unwrap()).collect();
+            layout.turns.indices().map(|turn| live.turn(&selector, &layout, turn).unwrap()).collect();
         assert_eq!(turns, loaded.transcript().turns);
         for turn in &layout.turns {
-            let [alone] = &live.layout_turns(&mut |one| one.number == turn.turn.number).turns[..] else {
-                panic!()
-            };
+            let found = live.layout_turns(&mut |one| one.number == turn.turn.number).turns;
+            let [alone] = found.as_slice() else { panic!() };
             assert_eq!((&alone.turn, &alone.entries), (&turn.turn, &turn.entries));
         }
         assert_eq!(layout.facts.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
@@ -81,6 +81,7 @@ fn lines_that_were_read_are_not_read_again() {
     let selector = SessionSelector::default();
     let layout = live.layout(&selector).unwrap();
     let text = |turn: usize| {
+        let turn = TurnIndex::from_position(turn);
         let entries = 0..layout.turns[turn].entries.len();
         let read = live.read(&selector, &layout, &[TurnSpan { turn, entries }]).unwrap();
         let [item] = &read.items(&layout, 0)[..] else { panic!("one item") };

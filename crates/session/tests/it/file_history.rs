@@ -32,8 +32,8 @@ fn files(notation: &str) -> String {
             out.push_str(&format!("{name}: {} = {content}{basis}\n", state.path));
         }
     }
-    for (i, turn) in turns.iter().enumerate() {
-        let next = turns.get(i + 1).and_then(|turn| turn.prompt);
+    for (i, turn) in turns.enumerated() {
+        let next = turns.get(i.next()).and_then(|turn| turn.prompt);
         for file in history.changed_files(turn.prompt.unwrap(), next) {
             out.push_str(&format!("turn {} changed {}, {} edits\n", turn.number, file.path, file.edits));
         }

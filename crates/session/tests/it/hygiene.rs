@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::{Ending, Kind};
-use threadline_session::{CallIndex, ClientVersion, EntryIndex, Session};
+use threadline_session::{CallIndex, ClientVersion, EntryIndex, Session, TurnIndex};
 use threadline_testkit::log;
 
 use crate::render::{findings_of, name, replay, session, text, turns, turns_of};
@@ -50,8 +50,8 @@ fn h03_a_turn_of_many_replies_is_read_quickly() {
     let session = session(&notation);
     let turns = session.turns();
     assert_eq!(turns.len(), 1);
-    assert_eq!(turns[0].replies(&session).len(), 6000);
-    assert_eq!(turns[0].tool_calls(&session).len(), 6000);
+    assert_eq!(turns[TurnIndex::FIRST].replies(&session).len(), 6000);
+    assert_eq!(turns[TurnIndex::FIRST].tool_calls(&session).len(), 6000);
     assert!(session.branches().is_empty());
     assert!(session.findings().is_empty());
     assert_eq!(session.replay(ClientVersion::NEWEST).unwrap().len(), 12001);

@@ -1,7 +1,7 @@
 //! Tests of the classification of user entries, and of the turns that they open.
 
 use insta::assert_snapshot;
-use threadline_session::{EntryIndex, InputKind};
+use threadline_session::{EntryIndex, InputKind, TurnIndex};
 
 use crate::render::{inputs, session, turns};
 
@@ -219,12 +219,12 @@ u2 <- i1  user   "two"
 "#,
     );
     let turns = session.turns();
-    let rounds = |turn: usize| {
+    let rounds = |turn: TurnIndex| {
         let users = turns[turn].entries.iter().filter(|&&idx| session.input(idx).is_some());
         users.map(|&idx| session.round(&turns[turn], idx).name()).collect::<Vec<_>>()
     };
-    assert_eq!(rounds(0), ["new_session", "continue", "continue"]);
-    assert_eq!(rounds(1), ["new_round"]);
+    assert_eq!(rounds(TurnIndex::FIRST), ["new_session", "continue", "continue"]);
+    assert_eq!(rounds(TurnIndex::FIRST.next()), ["new_round"]);
 }
 
 #[test]
@@ -308,7 +308,7 @@ c1 <- k1  user   "<command-name>/model</command-name>"
 o1 <- c1  user   "<local-command-stdout>Set model</local-command-stdout>"
 "#,
     );
-    let (start, end) = session.turns()[0].span(&session).unwrap();
+    let (start, end) = session.turns()[TurnIndex::FIRST].span(&session).unwrap();
     assert_eq!(end - start, 3000);
 }
 

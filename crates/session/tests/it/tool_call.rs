@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use threadline_session::{CallIndex, EntryIndex, Session};
+use threadline_session::{CallIndex, EntryIndex, Session, TurnIndex};
 
 use crate::render::{name, names, paths, session, turns};
 
@@ -246,7 +246,7 @@ r1 <- a1  user   [result t2 "B", result t1 "A" error, text "and stop"]
 fn a_turn_is_open_while_a_call_is_pending_or_its_result_unread() {
     let open = |rest: &str| {
         let session = session(&format!("u1 user \"go\"\n{rest}"));
-        session.turns()[0].is_open(&session)
+        session.turns()[TurnIndex::FIRST].is_open(&session)
     };
     assert!(open(""));
     assert!(!open("a1 <- u1 reply m1 text \"Done.\""));

@@ -248,7 +248,7 @@ fn a_replaced_file_is_read_again() {
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
     let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     let title = |held: &mut OpenSession| {
-        held.page_layout(&SessionSelector::default()).unwrap().layout.turns[0].line.title.clone()
+        held.page_layout(&SessionSelector::default()).unwrap().layout.turns.as_slice()[0].line.title.clone()
     };
     assert_eq!(title(&mut held), "first");
     let other = home.session("two", "u1 user \"second\"");

@@ -19,20 +19,16 @@ pub(crate) fn page(
         Ok(held.page_layout(&look)?)
     })?;
     let state = state.clone();
-    let turns = plan.layout.turns.len();
-    let mut next = 0;
+    let mut turns = plan.layout.turns.indices();
+    let mut is_first = true;
     let pieces = move || {
-        next += 1;
-        let at = next - 1;
-        if at == 0 {
+        if std::mem::take(&mut is_first) {
             return Some(head_chunk(&plan, form));
         }
-        if at > turns {
-            return None;
-        }
+        let turn = turns.next()?;
         let told = state
             .session_cache
-            .with(&state.app, &id, |held| Ok(held.live.turn(&look, &plan.layout, at - 1)?));
+            .with(&state.app, &id, |held| Ok(held.live.turn(&look, &plan.layout, turn)?));
         // The head was already sent, so only the error can follow.
         Some(told.map_or_else(|problem| error_chunk(&problem, form), |told| turn_chunk(&told, &plan, form)))
     };

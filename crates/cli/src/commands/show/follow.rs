@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, SessionSelector, TurnSpan};
-use threadline_session::{EntryIndex, ToolOutcome as CallOutcome};
+use threadline_session::{EntryIndex, ToolOutcome as CallOutcome, TurnIndex};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
 use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptItem, TurnView};
@@ -115,7 +115,7 @@ impl Shown {
             session.count();
             (layout, turns) = self.changed_turns(session);
         }
-        for (i, turn) in layout.turns.iter().enumerate() {
+        for (i, turn) in layout.turns.enumerated() {
             let number = turn.turn.number;
             if !self.has_begun && args.turns.is_some_and(|range| !range.contains(number, turns.len())) {
                 self.entries.extend(&turn.entries);
@@ -150,7 +150,7 @@ impl Shown {
         session: &mut LiveSession,
         selector: &SessionSelector,
         layout: &Layout,
-        turn: usize,
+        turn: TurnIndex,
     ) -> Result<Vec<TranscriptItem>, LiveError> {
         let entries = &layout.turns[turn].entries;
         let log = session.log(selector)?.1;
