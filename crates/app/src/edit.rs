@@ -32,6 +32,7 @@ pub use error::{EditError, NothingToDo};
 pub use redact::{Redaction, SecretHit, SecretReport};
 pub use relocate::MoveOptions;
 pub use repair::RepairableSession;
+pub use threadline_edit::{ChangeGroup, ChangeKind};
 
 use crate::config::App;
 use crate::error::AppError;

@@ -67,6 +67,8 @@ pub use load::{
 };
 pub use operations::OperationError;
 pub use prices::price_list;
+pub use threadline_store::{SessionFile, Store};
+pub use threadline_usage::PriceBook;
 pub use usage::{
     LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,
 };

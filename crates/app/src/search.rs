@@ -7,9 +7,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use threadline_search::{
-    LogHit, LogProblem, Query, ScanEvent, SearchedSession, SessionScan, directories, retain_matching,
-};
+pub use threadline_search::{LogHit, LogProblem, Query, ScanEvent, SearchedSession};
+use threadline_search::{Searcher, SessionScan, directories, retain_matching};
 use threadline_store::{SessionFile, SessionLogs, open_regular};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
@@ -106,6 +105,24 @@ impl SearchScope {
         });
         order
     }
+}
+
+/// Returns the anchors of the blocks of one log that match a query, at most `limit`.
+///
+/// # Errors
+///
+/// If the log cannot be read.
+pub fn matching_anchors(log: &Path, query: &Query, limit: usize) -> io::Result<Vec<String>> {
+    let mut anchors: Vec<String> = Vec::new();
+    Searcher::new(query).search(
+        || open_regular(log),
+        |found| {
+            anchors.push(found.hit(0).anchor);
+            if anchors.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    )?;
+    anchors.dedup();
+    Ok(anchors)
 }
 
 fn searched(session: SessionLogs) -> SearchedSession {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use threadline_app::Store;
 use threadline_app::sync::lock;
-use threadline_store::Store;
 use tokio::sync::watch;
 
 /// Polling interval for folders that cannot be watched.

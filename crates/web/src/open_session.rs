@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use threadline_app::{LiveChange, LiveError, LiveLimits, LiveSession, ReadSpans, SessionSelector, TurnSpan};
-use threadline_store::SessionFile;
-use threadline_usage::PriceBook;
+use threadline_app::{
+    LiveChange, LiveError, LiveLimits, LiveSession, PriceBook, ReadSpans, SessionFile, SessionSelector,
+    TurnSpan,
+};
 
 use crate::page_layout::PageLayout;
 

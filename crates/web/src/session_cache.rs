@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use threadline_app::sync::lock;
-use threadline_app::{App, AppError};
-use threadline_usage::PriceBook;
+use threadline_app::{App, AppError, PriceBook};
 
 use crate::open_session::OpenSession;
 use crate::response::PageError;

@@ -5,8 +5,7 @@ use std::time::SystemTime;
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_app::{App, AppError, CardList, ListedCards, SessionCounter};
-use threadline_usage::PriceBook;
+use threadline_app::{App, AppError, CardList, ListedCards, PriceBook, SessionCounter};
 
 use crate::change_notifier::ChangeNotifier;
 use crate::session_cache::SessionCache;

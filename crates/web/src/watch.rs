@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use threadline_app::SessionFile;
 use threadline_app::sync::lock;
-use threadline_store::SessionFile;
 use tokio::sync::{Notify, watch};
 
 use crate::session_cache::SessionSlot;

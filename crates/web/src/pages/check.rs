@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
-use threadline_app::time::millis;
-use threadline_app::{CheckTargets, SessionSummary, read_session};
-use threadline_edit::{ChangeGroup, ChangeKind, PlanOptions, PlanSeed, PlanTarget, Repair};
+use threadline_app::edit::{ChangeGroup, ChangeKind, EditError, EditTarget};
+use threadline_app::{CheckTargets, SessionFile, SessionSummary};
 use threadline_entry::{Finding, Severity};
 use threadline_html::{CheckPage, PageFrame, ViewerTab};
-use threadline_session::Session;
 use threadline_view::wire::FindingObject;
 
 use crate::request::{PageRequest, ResponseFormat};
@@ -16,7 +14,7 @@ use crate::state::ServerState;
 
 /// Larger logs, in bytes, are not checked on a page.
 const MOST: u64 = 256 << 20;
-/// A repair is planned for logs up to this size, in bytes.
+/// A repair is planned for sessions up to this size, in bytes, with their sub-agents.
 const PLANNED: u64 = 64 << 20;
 
 pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
@@ -40,10 +38,17 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         .collect();
     // The session's own log comes first.
     logs.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-    let own = found.iter().find(|log| log.path == file.path).filter(|log| log.size <= PLANNED);
-    let plan = match own {
-        Some(log) => Some(mended(&read_session(&log.path, id)?, millis(state.now()))),
-        None => None,
+    let plan = if found.iter().map(|log| log.size).sum::<u64>() <= PLANNED {
+        match repair_steps(state, file.clone()) {
+            Err(EditError::NothingToDo(_)) => Some(Vec::new()),
+            Err(EditError::App(error)) => return Err(error.into()),
+            Err(error) => {
+                return Err(PageError::failed("The repair could not be planned").with_hint(error.to_string()));
+            }
+            Ok(steps) => Some(steps),
+        }
+    } else {
+        None
     };
     let title = SessionSummary::of(file).ok().and_then(|summary| summary.heading());
     let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
@@ -63,14 +68,10 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 }
 
 /// Plans `edit repair` and returns one line per kind of change. Writes nothing.
-fn mended(session: &Session, now: i64) -> Vec<String> {
-    let fresh = PlanSeed { seed: "check".to_owned(), now };
-    let repair = Repair::new(session, &fresh);
-    let draft = repair.draft();
-    if draft.is_untouched() {
-        return Vec::new();
-    }
-    let plan = draft.plan(PlanOptions { target: PlanTarget::InPlace, seed: fresh });
+fn repair_steps(state: &ServerState, file: SessionFile) -> Result<Vec<String>, EditError> {
+    let session = state.app.open_for_edit(file)?;
+    let repairs = session.find_repairs(EditTarget::InPlace)?;
+    let planned = repairs.plan()?;
     let step = |group: &ChangeGroup| {
         let verb = match group.kind {
             ChangeKind::Removed => "leave out",
@@ -79,7 +80,8 @@ fn mended(session: &Session, now: i64) -> Vec<String> {
         };
         step(&format!("{verb}: {}", group.why), &group.line_nos, group.count)
     };
-    plan.changes_by_reason().iter().map(step).collect()
+    let own = planned.plan().changes_by_reason();
+    Ok(own.iter().map(step).chain(planned.plan().side_notes().iter().cloned()).collect())
 }
 
 /// Maximum number of line numbers listed per step.

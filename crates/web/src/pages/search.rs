@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use threadline_app::SessionSummary;
-use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
+use threadline_app::search::{
+    LogHit, Query, ScanEvent, SearchedSession, hit_object, is_incomplete, summary, trouble_message,
+};
 use threadline_app::time::millis;
 use threadline_html::{BlockHit, PageFrame, SearchPage, SessionHits, ViewerTab};
-use threadline_search::{LogHit, Query, ScanEvent, SearchedSession};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};

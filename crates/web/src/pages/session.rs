@@ -1,8 +1,8 @@
 //! The page of a session, and the parts of it that are loaded later.
 
-use threadline_app::{LiveError, ReadSpans, SessionSelector, TurnSpan};
+use threadline_app::search::{Query, matching_anchors};
+use threadline_app::{LiveError, ReadSpans, SessionFile, SessionSelector, TurnSpan};
 use threadline_html::{Markup, PageTurn, RenderOptions, SessionPage, render_session_page};
-use threadline_store::SessionFile;
 use threadline_view::wire::ChangeObject;
 use threadline_view::{TurnView, anchor_line};
 
@@ -337,26 +337,13 @@ pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         .session_cache
         .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.page_layout(&look)?)))?;
     let query = ask.query_param("q").unwrap_or_default();
-    let query = threadline_search::Query::parse(query, &state.now_here())
-        .map_err(|error| PageError::bad_request(error.to_string()))?;
-    let mut names: Vec<String> = Vec::new();
-    let searched = threadline_search::Searcher::new(&query).search(
-        || threadline_store::open_regular(&path),
-        |found| {
-            names.push(found.hit(0).anchor);
-            if names.len() < MAX_HITS {
-                std::ops::ControlFlow::Continue(())
-            } else {
-                std::ops::ControlFlow::Break(())
-            }
-        },
-    );
-    searched
+    let query =
+        Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;
+    let mut anchors = matching_anchors(&path, &query, MAX_HITS)
         .map_err(|error| PageError::failed("The log could not be searched").with_hint(error.to_string()))?;
     // Abandoned branches are only in the results of the search over all sessions.
-    names.retain(|name| anchor_line(name).is_some_and(|line| plan.contains_line(line)));
-    names.dedup();
-    Ok(PageResponse::JsonObject(serde_json::json!({"hits": names})))
+    anchors.retain(|anchor| anchor_line(anchor).is_some_and(|line| plan.contains_line(line)));
+    Ok(PageResponse::JsonObject(serde_json::json!({"hits": anchors})))
 }
 
 const MAX_HITS: usize = 20_000;

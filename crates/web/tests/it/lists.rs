@@ -201,7 +201,7 @@ fn figures_equal_those_of_a_direct_scan() {
     use threadline_view::wire::GroupObject;
     let root = threadline_testkit::demo();
     let mut ledger = CallLedger::default();
-    for log in threadline_store::Store::open([root.clone()]).logs().found {
+    for log in threadline_app::Store::open([root.clone()]).logs().found {
         let source = LogSource {
             path: log.path.to_string_lossy().into_owned(),
             session: log.session.clone().map(Into::into),
@@ -300,10 +300,20 @@ fn check_shows_findings_and_a_repair_plan() {
     assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
     assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
     let sound = served.get(&format!("/s/{}/check", session_uuid("dye"))).body;
+    assert!(sound.contains("No automatic repairs"), "{sound}");
     assert!(sound.contains("No problems found"), "{sound}");
     for nobody in ["none", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "x%00y"] {
         assert_eq!(served.get(&format!("/s/{nobody}/check")).status, 404, "{nobody}");
     }
+}
+
+#[test]
+fn repair_plan_includes_sub_agents() {
+    let home = home();
+    home.agent("dye", "x1", "b1 user \"look\"\nraw {\"type\":\"us", None);
+    let served = TestServer::new(&home);
+    let page = served.get(&format!("/s/{}/check", session_uuid("dye"))).body;
+    assert!(page.contains("agent-x1.jsonl: unreadable line (line 2)"), "{page}");
 }
 
 #[test]
