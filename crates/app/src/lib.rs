@@ -47,6 +47,7 @@ mod live;
 mod live_log;
 mod load;
 mod operations;
+mod page_layout;
 mod prices;
 pub mod restore;
 pub mod search;
@@ -66,6 +67,7 @@ pub use load::{
     read_agents, read_session,
 };
 pub use operations::OperationError;
+pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use threadline_store::{SessionFile, Store};
 pub use threadline_usage::PriceBook;

@@ -1,5 +1,6 @@
 //! A session that is followed while it is written: abridged in memory, with parts of it read again on demand.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use threadline_view::{
 
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output};
+use crate::page_layout::PageLayout;
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
 const MAX_SHOWN_LINE: usize = 16 << 20;
@@ -96,6 +98,8 @@ pub struct LiveSession {
     /// Whether `findings` are those of all entries.
     is_checked: bool,
     version: u64,
+    /// The layouts of this version that were requested.
+    page_layouts: HashMap<SessionSelector, Arc<PageLayout>>,
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
@@ -131,6 +135,7 @@ impl LiveSession {
             findings: Vec::new(),
             is_checked: false,
             version: 1,
+            page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
         };
@@ -172,7 +177,7 @@ impl LiveSession {
         if change == LogChange::Grown {
             self.read_new_agents(&mut fresh);
         }
-        self.version += 1;
+        self.mark_changed();
         self.is_counted = false;
         if !fresh.is_empty() || !self.family.update() {
             let SessionFamily { main, agents, .. } = std::mem::take(&mut self.family);
@@ -183,6 +188,24 @@ impl LiveSession {
         }
         self.settle_if_small();
         Ok(LiveChange::Changed)
+    }
+
+    /// Raises the version and discards what was computed from the previous one.
+    fn mark_changed(&mut self) {
+        self.version += 1;
+        self.page_layouts.clear();
+    }
+
+    /// Reads lines that were added, or the whole session again if a log was replaced.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading. The session stays as it was.
+    pub fn update(&mut self) -> io::Result<()> {
+        match self.refresh()? {
+            LiveChange::Replaced => self.reopen(),
+            LiveChange::Same | LiveChange::Changed => Ok(()),
+        }
     }
 
     /// Opens the session again, after a log was replaced.
@@ -246,7 +269,7 @@ impl LiveSession {
         if !std::mem::replace(&mut self.is_counted, true) {
             let (main, agents) = (&self.family.main, self.family.agents_with_log());
             self.spending = Arc::new(self.counter.count(main, agents, &self.prices));
-            self.version += 1;
+            self.mark_changed();
         }
     }
 
@@ -256,7 +279,7 @@ impl LiveSession {
         if !std::mem::replace(&mut self.is_checked, true) {
             let found = findings(&self.family.main);
             if std::mem::replace(&mut self.findings, found) != self.findings {
-                self.version += 1;
+                self.mark_changed();
             }
         }
     }
@@ -294,6 +317,7 @@ impl LiveSession {
             + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
             + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
             + self.notes.memory_use()
+            + self.page_layouts.values().map(|layout| layout.memory_size()).sum::<usize>()
     }
 
     /// The log and the abridged session of a conversation.
@@ -332,6 +356,22 @@ impl LiveSession {
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
         let findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
         Ok(layout(builder, &self.notes, agent, leaf, findings))
+    }
+
+    /// A conversation, divided into the parts of a page. It is cached until the session changes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such conversation.
+    pub fn page_layout(&mut self, selector: &SessionSelector) -> Result<Arc<PageLayout>, LiveError> {
+        if let Some(layout) = self.page_layouts.get(selector) {
+            return Ok(Arc::clone(layout));
+        }
+        let layout = self.layout(selector)?;
+        let (log, session) = self.log(selector)?;
+        let layout = Arc::new(PageLayout::new(layout, session, log));
+        self.page_layouts.insert(selector.clone(), Arc::clone(&layout));
+        Ok(layout)
     }
 
     /// The structure of the turns of the active conversation that `wanted` accepts. It is called for every

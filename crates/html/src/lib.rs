@@ -41,8 +41,8 @@ pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};
 pub use raw::{RawLine, RawLines};
 pub use session_page::{
-    OutlinePart, PagePart, PageTurn, SessionPage, header_and_footer, render_changes_page,
-    render_outline_part, render_part, render_session_page, render_subagent_turns,
+    PageTurn, SessionPage, header_and_footer, render_changes_page, render_outline_part, render_part,
+    render_session_page, render_subagent_turns,
 };
 pub use site::{PageFrame, ViewerTab, asset, site, site_head, stamp};
 pub use text_format::encode_url;

@@ -5,7 +5,7 @@
 //! `page.js` fetches those when they come near the viewport, and `live.js` when the session grows. Without
 //! a script, each placeholder is a link to a page that begins there.
 
-use threadline_view::{FileChange, Layout, OutlineLine, TurnView, humanize};
+use threadline_view::{FileChange, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
 
 use crate::markup::Markup;
 use crate::outline::{bar_lengths, outline_line};
@@ -16,19 +16,6 @@ use crate::site::{PageFrame, ViewerTab, site_head};
 use crate::turn::{self, TurnContext};
 use crate::{card, chart, text_format};
 
-/// A part of a conversation: several turns, or a section of a long one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PagePart {
-    /// Its name: the anchor of its first line.
-    pub name: String,
-    /// A stamp that changes whenever its markup would.
-    pub stamp: String,
-    /// The first and last line of the log in it.
-    pub lines: (u64, u64),
-    /// Its estimated height in rows.
-    pub rows: usize,
-}
-
 /// A turn, or a section of one, in a part.
 #[derive(Clone, Debug)]
 pub struct PageTurn {
@@ -36,15 +23,6 @@ pub struct PageTurn {
     pub turn: TurnView,
     /// Whether the head of the turn is in an earlier part.
     pub is_continuation: bool,
-}
-
-/// A section of the outline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutlinePart {
-    /// Its number.
-    pub number: usize,
-    /// A stamp that changes whenever its markup would.
-    pub stamp: String,
 }
 
 /// The data of a session page.

@@ -9,8 +9,6 @@
 mod change_notifier;
 mod connection;
 mod guard;
-mod open_session;
-mod page_layout;
 mod pages;
 mod request;
 mod response;

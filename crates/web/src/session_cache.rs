@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use threadline_app::sync::lock;
-use threadline_app::{App, AppError, PriceBook};
+use threadline_app::{App, AppError, LiveLimits, LiveSession, PriceBook};
 
-use crate::open_session::OpenSession;
 use crate::response::PageError;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
@@ -16,7 +15,7 @@ const MAX_CACHED_BYTES: usize = 96 << 20;
 const LARGE_LOG: u64 = 8 << 20;
 
 /// A session, or `None` until it has been read.
-pub(crate) type SessionSlot = Arc<Mutex<Option<OpenSession>>>;
+pub(crate) type SessionSlot = Arc<Mutex<Option<LiveSession>>>;
 
 /// A cache of the sessions that were used last.
 pub(crate) struct SessionCache {
@@ -51,14 +50,14 @@ impl SessionCache {
         &self,
         app: &App,
         id: &str,
-        look: impl FnOnce(&mut OpenSession) -> Result<T, PageError> + Send,
+        look: impl FnOnce(&mut LiveSession) -> Result<T, PageError> + Send,
     ) -> Result<T, PageError> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
         match &mut *guard {
-            Some(held) => {
-                self.run(|| held.refresh())?;
-                if held.live.is_gone() {
+            Some(live) => {
+                self.run(|| live.update())?;
+                if live.is_gone() {
                     *guard = None;
                     drop(guard);
                     self.forget(id);
@@ -66,7 +65,7 @@ impl SessionCache {
                 }
             }
             None => match self.open(app, id) {
-                Ok(held) => *guard = Some(held),
+                Ok(live) => *guard = Some(live),
                 Err(problem) => {
                     drop(guard);
                     self.forget(id);
@@ -74,15 +73,15 @@ impl SessionCache {
                 }
             },
         }
-        let Some(held) = &mut *guard else { return Err(session_not_found()) };
-        let answer = self.run(|| look(held));
-        let weight = held.memory_size();
+        let Some(live) = &mut *guard else { return Err(session_not_found()) };
+        let answer = self.run(|| look(live));
+        let weight = live.weight();
         drop(guard);
         self.record_size(id, weight);
         answer
     }
 
-    fn open(&self, app: &App, id: &str) -> Result<OpenSession, PageError> {
+    fn open(&self, app: &App, id: &str) -> Result<LiveSession, PageError> {
         let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE_LOG).then(|| lock(&self.reading));
@@ -91,7 +90,7 @@ impl SessionCache {
             id,
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
-        Ok(self.run(|| OpenSession::open(file, Arc::clone(&self.book)))?)
+        Ok(self.run(|| LiveSession::open(file, Arc::clone(&self.book), LiveLimits::default()))?)
     }
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not

@@ -69,11 +69,11 @@ async fn watch_session(state: ServerState, id: String, tell: watch::Sender<u64>,
     while alive.strong_count() > 0 && !*state.shutdown.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.session_cache.with(&state.app, &id, |held| {
+            state.session_cache.with(&state.app, &id, |live| {
                 if quiet {
-                    held.live.settle();
+                    live.settle();
                 }
-                Ok((held.live.version(), held.live.file().path.clone()))
+                Ok((live.version(), live.file().path.clone()))
             })
         });
         match seen.await {

@@ -11,6 +11,7 @@ mod list;
 mod live;
 mod load;
 mod operations;
+mod page_layout;
 mod restore;
 mod search;
 mod usage;

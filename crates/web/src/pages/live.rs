@@ -7,10 +7,9 @@ use axum::extract::{OriginalUri, Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use threadline_app::SessionSelector;
+use threadline_app::{PageLayout, SessionSelector};
 
 use super::session::parse_selector;
-use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::PageError;
 use crate::server::shutdown_started;
@@ -98,7 +97,7 @@ impl LiveUpdates {
             version.mark_unchanged();
             let (state, id, look) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.session_cache.with(&state.app, &id, |held| Ok(held.page_layout(&look)?))
+                state.session_cache.with(&state.app, &id, |live| Ok(live.page_layout(&look)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {

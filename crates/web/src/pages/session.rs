@@ -1,13 +1,11 @@
 //! The page of a session, and the parts of it that are loaded later.
 
 use threadline_app::search::{Query, matching_anchors};
-use threadline_app::{LiveError, ReadSpans, SessionFile, SessionSelector, TurnSpan};
+use threadline_app::{LiveError, LiveSession, PageLayout, ReadSpans, SessionFile, SessionSelector, TurnSpan};
 use threadline_html::{Markup, PageTurn, RenderOptions, SessionPage, render_session_page};
 use threadline_view::wire::ChangeObject;
-use threadline_view::{TurnView, anchor_line};
+use threadline_view::{PagePart, TurnView, anchor_line};
 
-use crate::open_session::OpenSession;
-use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::session_cache::session_not_found;
@@ -64,15 +62,15 @@ fn html_page(
 ) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
     let at = ask.query_param("at").and_then(anchor_line);
-    let (plan, told, drawn, facts) = state.session_cache.with(&state.app, id, |held| {
-        held.live.count();
-        let plan = held.page_layout(look)?;
+    let (plan, told, drawn, facts) = state.session_cache.with(&state.app, id, |live| {
+        live.count();
+        let plan = live.page_layout(look)?;
         let from = at.map_or(0, |line| plan.part_at(line));
-        let drawn = initial_parts(held, look, &plan, from)?;
+        let drawn = initial_parts(live, look, &plan, from)?;
         let spans: Vec<TurnSpan> =
             plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
-        let told = held.read(look, &plan, &spans)?;
-        Ok((plan, told, drawn, SessionPageInfo::of(held, look)?))
+        let told = live.read(look, &plan.layout, &spans)?;
+        Ok((plan, told, drawn, SessionPageInfo::of(live, look)?))
     })?;
     let options = render_options(state, id);
     let mut markup = render_parts(&told, &plan, &plan.parts[drawn.clone()], &options).into_iter();
@@ -94,14 +92,14 @@ pub(crate) struct SessionPageInfo {
 }
 
 impl SessionPageInfo {
-    pub(crate) fn of(held: &OpenSession, look: &SessionSelector) -> Result<Self, PageError> {
-        let agent = held.live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
+    pub(crate) fn of(live: &LiveSession, look: &SessionSelector) -> Result<Self, PageError> {
+        let agent = live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
         Ok(Self {
-            file: held.live.file().clone(),
-            size: held.live.log(look)?.0.bytes(),
+            file: live.file().clone(),
+            size: live.log(look)?.0.bytes(),
             agent: agent.map(|agent| agent.description.clone().unwrap_or_else(|| agent.id.clone())),
             branch: look.leaf.is_some(),
-            cwd: held.live.cwd(),
+            cwd: live.cwd(),
         })
     }
 
@@ -110,7 +108,7 @@ impl SessionPageInfo {
         plan: &'a PageLayout,
         options: &'a RenderOptions,
         query: &'a str,
-        parts: Vec<(&'a threadline_html::PagePart, Option<Markup>)>,
+        parts: Vec<(&'a PagePart, Option<Markup>)>,
     ) -> SessionPage<'a> {
         let mut notes = Vec::new();
         if plan.skipped > 0 {
@@ -150,15 +148,13 @@ impl SessionPageInfo {
 
 /// Returns the range of parts that are sent with the page.
 fn initial_parts(
-    held: &OpenSession,
+    live: &LiveSession,
     look: &SessionSelector,
     plan: &PageLayout,
     from: usize,
 ) -> Result<std::ops::Range<usize>, PageError> {
-    let log = held.live.log(look)?.0;
-    let size = |part: &threadline_html::PagePart| {
-        (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>()
-    };
+    let log = live.log(look)?.0;
+    let size = |part: &PagePart| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
     if from == 0 && log.bytes() <= MAX_WHOLE_BYTES {
         return Ok(0..plan.parts.len());
     }
@@ -175,7 +171,7 @@ fn initial_parts(
 fn render_parts(
     told: &ReadSpans,
     plan: &PageLayout,
-    parts: &[(threadline_html::PagePart, Vec<TurnSpan>)],
+    parts: &[(PagePart, Vec<TurnSpan>)],
     options: &RenderOptions,
 ) -> Vec<Markup> {
     let mut at = 0;
@@ -199,10 +195,10 @@ fn render_parts(
 pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let name = ask.query_param("name").unwrap_or_default();
-    let (plan, told, at) = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.page_layout(&look)?;
+    let (plan, told, at) = state.session_cache.with(&state.app, id, |live| {
+        let plan = live.page_layout(&look)?;
         let at = plan.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
-        let told = held.read(&look, &plan, &plan.parts[at].1)?;
+        let told = live.read(&look, &plan.layout, &plan.parts[at].1)?;
         Ok((plan, told, at))
     })?;
     let mut drawn = render_parts(&told, &plan, &plan.parts[at..=at], &render_options(state, id));
@@ -213,7 +209,7 @@ pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 /// Returns a section of the outline.
 pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let plan = state.session_cache.with(&state.app, id, |held| Ok(held.page_layout(&look)?))?;
+    let plan = state.session_cache.with(&state.app, id, |live| Ok(live.page_layout(&look)?))?;
     let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.outline_parts.get(number))
@@ -229,7 +225,7 @@ pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageR
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let (plan, facts) = state
         .session_cache
-        .with(&state.app, id, |held| Ok((held.page_layout(&look)?, SessionPageInfo::of(held, &look)?)))?;
+        .with(&state.app, id, |live| Ok((live.page_layout(&look)?, SessionPageInfo::of(live, &look)?)))?;
     let (options, query) = (render_options(state, id), query_string(&look));
     let served = facts.session_page(&plan, &options, &query, Vec::new());
     let (opening, ending) = threadline_html::header_and_footer(&served);
@@ -245,13 +241,13 @@ const MAX_INLINE_BYTES: u64 = 1 << 20;
 pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let agent = look.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
-    let read = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.page_layout(&look)?;
+    let read = state.session_cache.with(&state.app, id, |live| {
+        let plan = live.page_layout(&look)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
-        if held.live.log(&look)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
+        if live.log(&look)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
             return Ok(None);
         }
-        let told = held.read(&look, &plan, &spans)?;
+        let told = live.read(&look, &plan.layout, &spans)?;
         Ok(Some((plan, told, spans)))
     })?;
     let Some((plan, told, spans)) = read else {
@@ -293,8 +289,7 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| PageError::bad_request("Missing or invalid parameter: line"))?;
     let most = if ask.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
-    let found =
-        state.session_cache.with(&state.app, id, |held| Ok(held.live.log(&look)?.0.raw(line, most)?))?;
+    let found = state.session_cache.with(&state.app, id, |live| Ok(live.log(&look)?.0.raw(line, most)?))?;
     let (bytes, length) = found.ok_or_else(|| PageError::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
@@ -306,9 +301,9 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
-    let (edits, title, cwd) = state.session_cache.with(&state.app, id, |held| {
-        let plan = held.page_layout(&SessionSelector::default())?;
-        Ok((held.live.edits()?, plan.layout.facts.title.clone(), held.live.cwd()))
+    let (edits, title, cwd) = state.session_cache.with(&state.app, id, |live| {
+        let plan = live.page_layout(&SessionSelector::default())?;
+        Ok((live.edits()?, plan.layout.facts.title.clone(), live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
         PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
@@ -335,7 +330,7 @@ pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let (id, look) = (ask.path_param(0), parse_selector(ask)?);
     let (path, plan) = state
         .session_cache
-        .with(&state.app, id, |held| Ok((held.live.log(&look)?.0.path.clone(), held.page_layout(&look)?)))?;
+        .with(&state.app, id, |live| Ok((live.log(&look)?.0.path.clone(), live.page_layout(&look)?)))?;
     let query = ask.query_param("q").unwrap_or_default();
     let query =
         Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;

@@ -1,9 +1,8 @@
 //! A session as JSON lines or Markdown, generated turn by turn while it is sent.
 
-use threadline_app::SessionSelector;
+use threadline_app::{PageLayout, SessionSelector};
 use threadline_view::{DetailLevel, Transcript, TurnView, markdown, markdown_turns, wire};
 
-use crate::page_layout::PageLayout;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{BodyChunks, PageError, PageResponse, json_line};
 use crate::state::ServerState;
@@ -14,9 +13,9 @@ pub(crate) fn page(
     look: &SessionSelector,
 ) -> Result<PageResponse, PageError> {
     let (id, look, form) = (ask.path_param(0).to_owned(), look.clone(), ask.format);
-    let plan = state.session_cache.with(&state.app, &id, |held| {
-        held.live.settle();
-        Ok(held.page_layout(&look)?)
+    let plan = state.session_cache.with(&state.app, &id, |live| {
+        live.settle();
+        Ok(live.page_layout(&look)?)
     })?;
     let state = state.clone();
     let mut turns = plan.layout.turns.indices();
@@ -26,9 +25,8 @@ pub(crate) fn page(
             return Some(head_chunk(&plan, form));
         }
         let turn = turns.next()?;
-        let told = state
-            .session_cache
-            .with(&state.app, &id, |held| Ok(held.live.turn(&look, &plan.layout, turn)?));
+        let told =
+            state.session_cache.with(&state.app, &id, |live| Ok(live.turn(&look, &plan.layout, turn)?));
         // The head was already sent, so only the error can follow.
         Some(told.map_or_else(|problem| error_chunk(&problem, form), |told| turn_chunk(&told, &plan, form)))
     };

@@ -3,12 +3,11 @@
 //! The end of a part depends only on the lines before it, so a growing session keeps all parts except the
 //! last ones.
 
-use threadline_app::{LiveLog, TurnSpan};
-use threadline_html::{OutlinePart, PagePart};
 use threadline_session::{EntryIndex, Session};
-use threadline_view::{Layout, TurnView};
+use threadline_view::{Layout, OutlinePart, PagePart, TurnView};
 
-use crate::open_session::stamp;
+use crate::live::TurnSpan;
+use crate::live_log::LiveLog;
 
 /// A part ends when its lines have about this many bytes,
 const PART_BYTES: u64 = 64 << 10;
@@ -25,25 +24,26 @@ const LONG_TURN: u64 = 96 << 10;
 /// Number of turns in one part of the outline.
 const OUTLINE_PART_TURNS: usize = 100;
 
-/// The parts of a conversation as shown on a page.
-pub(crate) struct PageLayout {
+/// A conversation, divided into the parts of a page.
+pub struct PageLayout {
     /// The structure of the conversation.
-    pub(crate) layout: Layout,
+    pub layout: Layout,
     /// The parts, in order, each with its ranges of turns.
-    pub(crate) parts: Vec<(PagePart, Vec<TurnSpan>)>,
+    pub parts: Vec<(PagePart, Vec<TurnSpan>)>,
     /// The parts of the outline.
-    pub(crate) outline_parts: Vec<OutlinePart>,
+    pub outline_parts: Vec<OutlinePart>,
     /// Number of lines in the log.
-    pub(crate) lines: u64,
+    pub lines: u64,
     /// Number of lines at the start of a very long log that are not shown.
-    pub(crate) skipped: u64,
+    pub skipped: u64,
     /// Whether the log ends in the middle of a line.
-    pub(crate) torn: bool,
+    pub torn: bool,
     /// A hash of everything on the page except the parts and the outline.
-    pub(crate) stamp: String,
+    pub stamp: String,
 }
 
 impl PageLayout {
+    /// Splits the conversation with this structure. `session` and `log` are those that contain it.
     pub(crate) fn new(layout: Layout, session: &Session, log: &LiveLog) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
@@ -94,14 +94,14 @@ impl PageLayout {
                 stamp: stamp(turns.iter().map(|turn| &turn.line).collect::<Vec<_>>()),
             })
             .collect();
-        let told = &plan.layout.facts;
+        let facts = &plan.layout.facts;
         plan.stamp = stamp((
             (
-                &told.title,
-                &told.git_branch,
-                &told.version,
-                told.findings.len(),
-                told.agents.len(),
+                &facts.title,
+                &facts.git_branch,
+                &facts.version,
+                facts.findings.len(),
+                facts.agents.len(),
                 turns.len(),
                 log.torn > 0,
             ),
@@ -132,25 +132,26 @@ impl PageLayout {
     }
 
     /// Returns the part that contains a line, or else the last part before it.
-    pub(crate) fn part_at(&self, line: u64) -> usize {
-        let holds = |(part, _): &(PagePart, Vec<TurnSpan>)| part.lines.0 <= line && line <= part.lines.1;
+    pub fn part_at(&self, line: u64) -> usize {
+        let contains = |(part, _): &(PagePart, Vec<TurnSpan>)| part.lines.0 <= line && line <= part.lines.1;
         let before = || self.parts.iter().rposition(|(part, _)| part.lines.0 <= line);
-        self.parts.iter().position(holds).or_else(before).unwrap_or(0)
+        self.parts.iter().position(contains).or_else(before).unwrap_or(0)
     }
 
     /// Returns whether a line is in the range of any part.
-    pub(crate) fn contains_line(&self, line: u64) -> bool {
+    pub fn contains_line(&self, line: u64) -> bool {
         self.parts.iter().any(|(part, _)| part.lines.0 <= line && line <= part.lines.1)
     }
 
     /// Returns the part with this name.
-    pub(crate) fn find_part(&self, name: &str) -> Option<usize> {
+    pub fn find_part(&self, name: &str) -> Option<usize> {
         self.parts.iter().position(|(part, _)| part.name == name)
     }
 
     /// Estimates the memory it uses.
     pub(crate) fn memory_size(&self) -> usize {
-        let entries: usize = self.layout.turns.iter().map(|turn| turn.entries.capacity() * 8).sum();
+        let entries: usize =
+            self.layout.turns.iter().map(|turn| turn.entries.capacity() * size_of::<EntryIndex>()).sum();
         entries
             + self.layout.turns.len() * 900
             + self.parts.len() * 300
@@ -174,4 +175,10 @@ fn heading_key(turn: &TurnView) -> String {
         items: _,
     } = turn;
     stamp((number, anchor, span, timing, models, tokens, spent, spent_by_agents, open, round))
+}
+
+/// Returns a short text that changes if the value does.
+fn stamp(value: impl std::hash::Hash) -> String {
+    use std::hash::BuildHasher;
+    format!("{:x}", rustc_hash::FxBuildHasher.hash_one(value))
 }

@@ -1,22 +1,17 @@
 //! A session built part by part from an abridged log equals the session built from whole lines.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use threadline_app::{App, AppConfig};
+use threadline_app::{App, AppConfig, LiveLimits, LiveSession, PriceBook, SessionFile, SessionSelector};
 use threadline_testkit::TestHome;
 use threadline_view::{ItemBody, Transcript, TranscriptItem, TurnView, outline};
 
-use super::*;
-
 /// Opens a session with limits that small logs exceed.
-fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<OpenSession> {
-    OpenSession::open_with_limits(
-        file,
-        prices,
-        LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 },
-    )
+fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<LiveSession> {
+    LiveSession::open(file, prices, LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 })
 }
 
 /// A session with its sub-agents, read whole.
@@ -25,11 +20,11 @@ fn whole_transcript(file: &SessionFile) -> Transcript {
 }
 
 /// Returns the turns, assembled from the parts.
-fn by_parts(held: &mut OpenSession, look: &SessionSelector) -> Vec<TurnView> {
-    let plan = held.page_layout(look).unwrap();
+fn by_parts(live: &mut LiveSession, look: &SessionSelector) -> Vec<TurnView> {
+    let plan = live.page_layout(look).unwrap();
     let mut turns: Vec<TurnView> = Vec::new();
     for (_, spans) in &plan.parts {
-        let told = held.read(look, &plan, spans).unwrap();
+        let told = live.read(look, &plan.layout, spans).unwrap();
         for (i, span) in spans.iter().enumerate() {
             let items = told.items(&plan.layout, i);
             if span.entries.start > 0 {
@@ -61,8 +56,8 @@ fn assert_same(path: &Path) {
     let book = Arc::new(PriceBook::embedded());
     let file = SessionFile::at(path);
     let expected = whole_transcript(&file);
-    let mut held = open(file, book).unwrap();
-    let plan = held.page_layout(&SessionSelector::default()).unwrap();
+    let mut live = open(file, book).unwrap();
+    let plan = live.page_layout(&SessionSelector::default()).unwrap();
     let lines: Vec<_> = plan.layout.turns.iter().map(|turn| turn.line.clone()).collect();
     for (line, expected) in lines.iter().zip(outline(&expected.turns)) {
         // Long titles are truncated.
@@ -73,7 +68,7 @@ fn assert_same(path: &Path) {
         );
         // Agents that appear only in progress lines have no results, and the abridged log contains only
         // the start of their input, so their edits cannot be counted.
-        let family = held.live.family();
+        let family = live.family();
         let lines =
             if family.agents.len() > family.agents_with_log().len() { expected.lines } else { line.lines };
         assert_eq!(
@@ -82,7 +77,7 @@ fn assert_same(path: &Path) {
             "{path:?}"
         );
     }
-    let turns = by_parts(&mut held, &SessionSelector::default());
+    let turns = by_parts(&mut live, &SessionSelector::default());
     for (turn, expected) in turns.iter().zip(without_agents(&expected.turns)) {
         for (item, expected) in turn.items.iter().zip(&expected.items) {
             assert_eq!(item, expected, "{path:?}");
@@ -93,8 +88,8 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.facts.spent, expected.spent, "{path:?}");
     assert_eq!(plan.layout.facts.title, expected.title, "{path:?}");
     assert_eq!(plan.layout.facts.agents.len(), expected.agents.len(), "{path:?}");
-    held.live.settle();
-    let plan = held.page_layout(&SessionSelector::default()).unwrap();
+    live.settle();
+    let plan = live.page_layout(&SessionSelector::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
@@ -132,8 +127,8 @@ fn corpus_and_sample_sessions_by_parts_equal_whole_ones() {
 }
 
 /// Returns the names and stamps of the parts of a page.
-fn part_stamps(held: &mut OpenSession) -> Vec<(String, String)> {
-    let plan = held.page_layout(&SessionSelector::default()).unwrap();
+fn part_stamps(live: &mut LiveSession) -> Vec<(String, String)> {
+    let plan = live.page_layout(&SessionSelector::default()).unwrap();
     plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect()
 }
 
@@ -143,20 +138,20 @@ fn a_session_followed_line_by_line_equals_one_read_at_once() {
     let source = std::fs::read(demo_log()).unwrap();
     let path = home.file("projects/-p/live.jsonl", "");
     let book = Arc::new(PriceBook::embedded());
-    let mut held = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
+    let mut live = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
     let mut file = File::options().append(true).open(&path).unwrap();
     for (i, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
         // Pauses inside of lines, before the newline among other places.
         let cut = [line.len() / 2, line.len() - 1, 1][i % 3];
         for piece in [&line[..cut], &line[cut..]] {
             file.write_all(piece).unwrap();
-            held.refresh().unwrap();
-            held.live.settle();
+            live.update().unwrap();
+            live.settle();
             let mut fresh = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
-            fresh.live.settle();
-            assert_eq!(part_stamps(&mut held), part_stamps(&mut fresh), "line {}", i + 1);
+            fresh.settle();
+            assert_eq!(part_stamps(&mut live), part_stamps(&mut fresh), "line {}", i + 1);
             let (plan, other) = (
-                held.page_layout(&SessionSelector::default()).unwrap(),
+                live.page_layout(&SessionSelector::default()).unwrap(),
                 fresh.page_layout(&SessionSelector::default()).unwrap(),
             );
             assert_eq!(
@@ -168,7 +163,7 @@ fn a_session_followed_line_by_line_equals_one_read_at_once() {
         }
     }
     assert_eq!(
-        by_parts(&mut held, &SessionSelector::default()),
+        by_parts(&mut live, &SessionSelector::default()),
         without_agents(&whole_transcript(&SessionFile::at(&path)).turns)
     );
 }
@@ -185,22 +180,22 @@ fn only_the_end_of_a_very_long_log_is_kept() {
         ));
     }
     let path = home.session("huge", &notation);
-    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let plan = held.page_layout(&SessionSelector::default()).unwrap();
+    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
+    let plan = live.page_layout(&SessionSelector::default()).unwrap();
     assert_eq!(plan.lines, 999);
     assert!(plan.skipped > 900, "{}", plan.skipped);
-    let turns = by_parts(&mut held, &SessionSelector::default());
+    let turns = by_parts(&mut live, &SessionSelector::default());
     let ItemBody::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
     assert_eq!((text.as_str(), turns.last().unwrap().anchor.as_str()), ("prompt 499", "m999"));
     let line = threadline_testkit::log_of("huge", "n1 <- ?u499 user \"one more\"");
     File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
-    held.refresh().unwrap();
+    live.update().unwrap();
     assert_eq!(
-        held.page_layout(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
+        live.page_layout(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
         "m1000"
     );
-    assert!(held.live.log(&SessionSelector::default()).unwrap().0.raw(1000, 100).unwrap().is_some());
-    assert!(held.live.log(&SessionSelector::default()).unwrap().0.raw(1, 100).unwrap().is_none());
+    assert!(live.log(&SessionSelector::default()).unwrap().0.raw(1000, 100).unwrap().is_some());
+    assert!(live.log(&SessionSelector::default()).unwrap().0.raw(1, 100).unwrap().is_none());
 }
 
 #[test]
@@ -216,29 +211,29 @@ fn findings_and_costs_of_a_large_log_are_computed_later() {
         "large",
         &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
     );
-    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let told = |held: &mut OpenSession| {
-        let told = &held.page_layout(&SessionSelector::default()).unwrap().layout.facts;
+    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
+    let told = |live: &mut LiveSession| {
+        let told = &live.page_layout(&SessionSelector::default()).unwrap().layout.facts;
         (told.findings.len(), told.spent.clone())
     };
-    let (found, first) = told(&mut held);
+    let (found, first) = told(&mut live);
     assert_eq!(found, 0);
-    let version = held.live.version();
-    held.live.settle();
-    let (found, same) = told(&mut held);
-    assert!(found > 0 && same == first && held.live.version() > version, "{found} {same:?}");
+    let version = live.version();
+    live.settle();
+    let (found, same) = told(&mut live);
+    assert!(found > 0 && same == first && live.version() > version, "{found} {same:?}");
     // Appended lines appear at once; their cost is counted later.
     let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
     File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
-    held.refresh().unwrap();
-    assert_eq!(held.page_layout(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
-    assert_eq!(told(&mut held), (found, first.clone()));
-    let version = held.live.version();
-    held.live.settle();
-    assert!(held.live.version() > version);
-    let now = told(&mut held);
+    live.update().unwrap();
+    assert_eq!(live.page_layout(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
+    assert_eq!(told(&mut live), (found, first.clone()));
+    let version = live.version();
+    live.settle();
+    assert!(live.version() > version);
+    let now = told(&mut live);
     let mut fresh = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    fresh.live.settle();
+    fresh.settle();
     assert!(now == told(&mut fresh) && now.1 != first, "{now:?}");
 }
 
@@ -246,20 +241,20 @@ fn findings_and_costs_of_a_large_log_are_computed_later() {
 fn a_replaced_file_is_read_again() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");
-    let mut held = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let title = |held: &mut OpenSession| {
-        held.page_layout(&SessionSelector::default()).unwrap().layout.turns.as_slice()[0].line.title.clone()
+    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
+    let title = |live: &mut LiveSession| {
+        live.page_layout(&SessionSelector::default()).unwrap().layout.turns.as_slice()[0].line.title.clone()
     };
-    assert_eq!(title(&mut held), "first");
+    assert_eq!(title(&mut live), "first");
     let other = home.session("two", "u1 user \"second\"");
     std::fs::rename(other, &path).unwrap();
-    let version = held.live.version();
-    held.refresh().unwrap();
-    assert_eq!(title(&mut held), "second");
-    assert!(held.live.version() > version);
+    let version = live.version();
+    live.update().unwrap();
+    assert_eq!(title(&mut live), "second");
+    assert!(live.version() > version);
     std::fs::remove_file(&path).unwrap();
-    held.refresh().unwrap();
-    assert!(held.live.is_gone());
+    live.update().unwrap();
+    assert!(live.is_gone());
 }
 
 fn demo_log() -> PathBuf {
