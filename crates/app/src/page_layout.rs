@@ -94,14 +94,14 @@ impl PageLayout {
                 stamp: stamp(turns.iter().map(|turn| &turn.line).collect::<Vec<_>>()),
             })
             .collect();
-        let facts = &plan.layout.facts;
+        let header = &plan.layout.header;
         plan.stamp = stamp((
             (
-                &facts.title,
-                &facts.git_branch,
-                &facts.version,
-                facts.findings.len(),
-                facts.agents.len(),
+                &header.title,
+                &header.git_branch,
+                &header.version,
+                plan.layout.findings.len(),
+                plan.layout.unattached_agents.len(),
                 turns.len(),
                 log.torn > 0,
             ),

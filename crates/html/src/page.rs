@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use threadline_view::{OutlineBuilder, OutlineLine, Transcript, TranscriptItem, TurnView, humanize, outline};
+use threadline_view::{
+    AgentView, BranchView, OutlineBuilder, OutlineLine, Transcript, TranscriptEnd, TranscriptHeader,
+    TranscriptItem, TurnView, humanize, outline,
+};
 
 use crate::asset;
 use crate::card;
@@ -65,15 +68,19 @@ pub fn turn(turn: &TurnView, cwd: Option<&str>, options: &RenderOptions) -> Mark
 
 /// Renders a page with a whole session and the raw lines of its log.
 pub fn page(transcript: &Transcript, raw: RawLines, options: &RenderOptions) -> String {
-    let mut page =
-        PageBuilder::new(options, transcript.cwd.as_deref(), raw, Box::new(io::Cursor::new(Vec::new())));
+    let mut page = PageBuilder::new(
+        options,
+        transcript.header.cwd.as_deref(),
+        raw,
+        Box::new(io::Cursor::new(Vec::new())),
+    );
     for turn in &transcript.turns {
         page.items(&turn.items);
         page.end_turn(turn);
     }
     let mut out = Vec::new();
     // Writing to memory does not fail, and markup is UTF-8.
-    let _ = page.finish(transcript, &mut out);
+    let _ = page.finish(&transcript.header, &transcript.end, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -173,27 +180,33 @@ impl<'a> PageBuilder<'a> {
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
 
-    /// Writes the page. `transcript` provides the metadata of the session; its turns are not used.
+    /// Writes the page: the facts about the session, the turns, and the parts after them.
     ///
     /// # Errors
     ///
     /// Returns errors of writing to `to` or to a spool.
-    pub fn finish(mut self, transcript: &Transcript, to: &mut dyn Write) -> io::Result<()> {
+    pub fn finish(
+        mut self,
+        header: &TranscriptHeader,
+        end: &TranscriptEnd,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
         self.end_section();
-        let title = title(transcript, &self.outline);
+        let title = title(header, &self.outline);
         let mut out = Markup::new();
         asset::head(&mut out, &title, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
-        render_header(&mut out, transcript, &title, &self.outline, self.span, &self.context.options.zone);
+        let zone = &self.context.options.zone;
+        render_header(&mut out, header, &end.findings, &title, &self.outline, self.span, zone);
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {
             to.write_all(part.as_str().as_bytes())?;
         }
         let mut behind = Markup::new();
-        render_detached_agents(&mut self.context, &mut behind, transcript);
-        render_branches(&mut self.context, &mut behind, transcript, to)?;
+        render_detached_agents(&mut self.context, &mut behind, &end.agents);
+        render_branches(&mut self.context, &mut behind, (&end.branches, header.span), to)?;
         behind.lit("</main>\n");
-        self.rail(&mut behind, transcript);
+        self.rail(&mut behind, &end.branches);
         // The last section is compressed in the background while the rest is written.
         if let Some(pack) = &mut self.context.sections {
             pack.close();
@@ -216,7 +229,7 @@ pub(crate) const DIALOGS: &str = include_str!("../assets/dialogs.html");
 
 impl PageBuilder<'_> {
     /// Adds the sidebar: search, filters, and an outline with one line per turn.
-    fn rail(&mut self, out: &mut Markup, transcript: &Transcript) {
+    fn rail(&mut self, out: &mut Markup, branches: &[BranchView]) {
         out.lit("<aside class=\"side\" aria-label=\"Navigation\">\n")
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
@@ -234,7 +247,7 @@ impl PageBuilder<'_> {
                 self.context.deferred_section(out, &drawn, (0, 0), stretch.len() * 2);
             }
         }
-        if transcript.branches.iter().any(|branch| !branch.turns.is_empty()) {
+        if branches.iter().any(|branch| !branch.turns.is_empty()) {
             out.lit("<p class=\"note\">Abandoned branches are at the end</p>");
         }
         out.lit("</nav>\n</aside>\n");
@@ -283,30 +296,26 @@ impl PageBuilder<'_> {
 }
 
 /// Adds the sub-agents that no call started.
-pub(crate) fn render_detached_agents(
-    sheet: &mut RenderContext<'_>,
-    out: &mut Markup,
-    transcript: &Transcript,
-) {
-    if transcript.agents.is_empty() {
+pub(crate) fn render_detached_agents(sheet: &mut RenderContext<'_>, out: &mut Markup, agents: &[AgentView]) {
+    if agents.is_empty() {
         return;
     }
     out.lit("<section class=\"branches\" aria-label=\"Detached sub-agents\"><h2>Detached sub-agents</h2>");
     out.lit("<p class=\"note\">sub-agents without a starting call</p>");
-    for agent in &transcript.agents {
+    for agent in agents {
         card::render_subagent(sheet, out, agent, "");
     }
     out.lit("</section>\n");
 }
 
-/// Renders the abandoned branches. Writes the buffer to `to` when it is large.
+/// Renders the abandoned branches of a conversation with this span. Writes the buffer to `to` when it is large.
 fn render_branches(
     sheet: &mut RenderContext<'_>,
     out: &mut Markup,
-    transcript: &Transcript,
+    (branches, span): (&[BranchView], Option<(i64, i64)>),
     to: &mut dyn Write,
 ) -> io::Result<()> {
-    let branches: Vec<_> = transcript.branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
+    let branches: Vec<_> = branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
     if branches.is_empty() {
         return Ok(());
     }
@@ -329,7 +338,7 @@ fn render_branches(
                 .lit("\">")
                 .text(fork)
                 .lit("</a></p>");
-        } else if branch.is_earlier_conversation(transcript.span) {
+        } else if branch.is_earlier_conversation(span) {
             out.lit("<p class=\"note\">an earlier conversation, before the restart</p>");
         }
         let (mut body, mut lines) = (Markup::new(), EMPTY_RANGE);

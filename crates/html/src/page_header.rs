@@ -1,7 +1,7 @@
 //! The header of a session page: title, metadata, totals and findings.
 
 use jiff::tz::TimeZone;
-use threadline_view::{OutlineLine, Transcript, humanize};
+use threadline_view::{Finding, OutlineLine, TranscriptHeader, humanize};
 
 use crate::markup::Markup;
 use crate::text_format;
@@ -9,7 +9,8 @@ use crate::text_format;
 /// Adds the header of a session page. The `header` element is left open for the caller to extend.
 pub(crate) fn render_header(
     out: &mut Markup,
-    transcript: &Transcript,
+    header: &TranscriptHeader,
+    findings: &[Finding],
     title: &str,
     lines: &[OutlineLine],
     span: Option<(i64, i64)>,
@@ -18,8 +19,8 @@ pub(crate) fn render_header(
     out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
     let mut facts: Vec<String> = Vec::new();
     facts.extend(span.and_then(|span| Some(text_format::format_span(span, zone, "%-d %B %Y")?.0)));
-    facts.extend(transcript.cwd.clone());
-    facts.extend(transcript.git_branch.clone().map(|branch| format!("branch {branch}")));
+    facts.extend(header.cwd.clone());
+    facts.extend(header.git_branch.clone().map(|branch| format!("branch {branch}")));
     facts.push(humanize::plural(lines.len() as u64, "turn"));
     let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
     let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
@@ -35,8 +36,8 @@ pub(crate) fn render_header(
         ));
     }
     // The totals include sub-agents; the sums over turns are the fallback if no call was counted.
-    let spent = &transcript.spent.tokens;
-    let (input, output) = match transcript.spent.calls {
+    let spent = &header.spent.tokens;
+    let (input, output) = match header.spent.calls {
         0 => {
             lines.iter().fold((0, 0), |sum, line| (sum.0 + line.tokens.context(), sum.1 + line.tokens.output))
         }
@@ -49,18 +50,18 @@ pub(crate) fn render_header(
             humanize::short_count(output)
         ));
     }
-    if transcript.spent.calls > 0 {
-        facts.push(transcript.spent.short_cost());
+    if header.spent.calls > 0 {
+        facts.push(header.spent.short_cost());
     }
-    facts.extend(transcript.version.clone().map(|version| format!("Claude Code {version}")));
+    facts.extend(header.version.clone().map(|version| format!("Claude Code {version}")));
     for (i, fact) in facts.iter().enumerate() {
         out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);
     }
     out.lit("</p>");
-    if let Some(id) = &transcript.id {
+    if let Some(id) = &header.id {
         out.lit("<p class=\"facts id\">").text(id).lit("</p>");
     }
-    if let Some(caveat) = transcript.spent.caveat() {
+    if let Some(caveat) = header.spent.caveat() {
         out.lit("<p class=\"facts\">Minimum: ").text(&caveat).lit("</p>");
     }
     if errors > 0 {
@@ -68,11 +69,10 @@ pub(crate) fn render_header(
         out.lit("<p class=\"error-message\"><a href=\"#").text(first).lit("\">");
         out.text(&humanize::plural(errors as u64, "error")).lit("</a></p>");
     }
-    if !transcript.findings.is_empty() {
+    if !findings.is_empty() {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-        out.text(&humanize::plural(transcript.findings.len() as u64, "finding"))
-            .lit(" in the log</span></summary><ul>");
-        for finding in transcript.findings.iter().take(200) {
+        out.text(&humanize::plural(findings.len() as u64, "finding")).lit(" in the log</span></summary><ul>");
+        for finding in findings.iter().take(200) {
             out.lit("<li>");
             if let Some(at) = finding.at {
                 out.lit("line ").num(at.line_no).lit(": ");
@@ -83,10 +83,10 @@ pub(crate) fn render_header(
     }
 }
 
-pub(crate) fn title(transcript: &Transcript, lines: &[OutlineLine]) -> String {
+pub(crate) fn title(header: &TranscriptHeader, lines: &[OutlineLine]) -> String {
     let first = lines.iter().map(|line| &*line.title);
-    let titles = [transcript.title.as_deref(), transcript.first_prompt.as_deref()].into_iter().flatten();
-    let mut titles = titles.chain(first).chain(transcript.id.as_deref());
+    let titles = [header.title.as_deref(), header.first_prompt.as_deref()].into_iter().flatten();
+    let mut titles = titles.chain(first).chain(header.id.as_deref());
     let title = titles.find(|title| !title.trim().is_empty()).unwrap_or("Session");
     text_format::excerpt(title, 120)
 }

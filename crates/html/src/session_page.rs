@@ -53,7 +53,7 @@ pub struct SessionPage<'a> {
 
 /// Renders a part.
 pub fn render_part(turns: &[PageTurn], layout: &Layout, options: &RenderOptions) -> Markup {
-    let mut sheet = RenderContext::new(options, layout.facts.cwd.as_deref());
+    let mut sheet = RenderContext::new(options, layout.header.cwd.as_deref());
     sheet.set_tools(&layout.tools);
     let mut out = Markup::new();
     for found in turns {
@@ -107,7 +107,7 @@ fn lines(layout: &Layout) -> Vec<OutlineLine> {
 pub fn render_session_page(served: &SessionPage<'_>) -> Markup {
     let SessionPage { layout, .. } = served;
     let lines = lines(layout);
-    let title = title(&layout.facts, &lines);
+    let title = title(&layout.header, &lines);
     let frame =
         PageFrame { title: &title, tab: ViewerTab::None, class: "session", scripts: &["page.js", "live.js"] };
     let mut out = site_head(&frame);
@@ -169,8 +169,8 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     }
     let spans = || layout.turns.iter().filter_map(|turn| turn.turn.span);
     let span = spans().next().map(|(start, _)| (start, spans().next_back().map_or(start, |(_, end)| end)));
-    let title = title(&layout.facts, &lines);
-    render_header(&mut out, &layout.facts, &title, &lines, span, &options.zone);
+    let title = title(&layout.header, &lines);
+    render_header(&mut out, &layout.header, &layout.findings, &title, &lines, span, &options.zone);
     for note in &served.notes {
         out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }
@@ -212,7 +212,11 @@ pub fn header_and_footer(served: &SessionPage<'_>) -> (Markup, Markup) {
 /// Renders the markup after the conversation.
 fn footer(served: &SessionPage<'_>) -> Markup {
     let mut out = Markup::new();
-    render_detached_agents(&mut RenderContext::new(served.options, None), &mut out, &served.layout.facts);
+    render_detached_agents(
+        &mut RenderContext::new(served.options, None),
+        &mut out,
+        &served.layout.unattached_agents,
+    );
     out
 }
 

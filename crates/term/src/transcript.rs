@@ -7,8 +7,8 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, BranchView, DetailLevel, ItemBody, Transcript, TranscriptItem, TurnView, UsageTotals,
-    short_model, short_tool,
+    AgentView, BranchView, DetailLevel, Finding, ItemBody, Transcript, TranscriptEnd, TranscriptHeader,
+    TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -31,7 +31,7 @@ const COST_WIDTH: usize = 10;
 /// Renders a transcript.
 pub fn render_transcript(transcript: &Transcript, page: TermPage, style: &TranscriptStyle) -> TermText {
     let mut writer = TermWriter::new(page, style);
-    writer.header(transcript);
+    writer.header(&transcript.header);
     for turn in &transcript.turns {
         writer.turn(turn, 0);
     }
@@ -51,8 +51,8 @@ impl<'a> TranscriptRenderer<'a> {
     }
 
     /// Renders the part above the conversation: title, metadata and total cost.
-    pub fn header(&mut self, transcript: &Transcript) -> TermText {
-        self.writer.header(transcript);
+    pub fn header(&mut self, header: &TranscriptHeader) -> TermText {
+        self.writer.header(header);
         self.take_output()
     }
 
@@ -69,16 +69,17 @@ impl<'a> TranscriptRenderer<'a> {
     /// The first error of `sink`, which is not called again.
     pub fn footer<E>(
         &mut self,
-        transcript: &Transcript,
+        header: &TranscriptHeader,
+        end: &TranscriptEnd,
         mut sink: impl FnMut(TermText) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.writer.strays(transcript);
+        self.writer.unattached_agents(&end.agents);
         sink(self.take_output())?;
-        for branch in &transcript.branches {
-            self.writer.branch(branch, branch.is_earlier_conversation(transcript.span));
+        for branch in &end.branches {
+            self.writer.branch(branch, branch.is_earlier_conversation(header.span));
             sink(self.take_output())?;
         }
-        self.writer.findings(transcript);
+        self.writer.findings(&end.findings);
         sink(self.take_output())
     }
 
@@ -164,48 +165,48 @@ impl<'a> TermWriter<'a> {
     }
 
     fn footer(&mut self, transcript: &Transcript) {
-        self.strays(transcript);
-        for branch in &transcript.branches {
-            self.branch(branch, branch.is_earlier_conversation(transcript.span));
+        self.unattached_agents(&transcript.end.agents);
+        for branch in &transcript.end.branches {
+            self.branch(branch, branch.is_earlier_conversation(transcript.header.span));
         }
-        self.findings(transcript);
+        self.findings(&transcript.end.findings);
     }
 
-    fn strays(&mut self, transcript: &Transcript) {
-        if !transcript.agents.is_empty() {
+    fn unattached_agents(&mut self, agents: &[AgentView]) {
+        if !agents.is_empty() {
             self.gap();
             self.line(0, Some(TextLabel::Warning), "╌╌ sub-agents without a starting call");
-            for agent in &transcript.agents {
+            for agent in agents {
                 self.agent(agent, 2);
             }
         }
     }
 
-    fn findings(&mut self, transcript: &Transcript) {
-        if !transcript.findings.is_empty() {
-            let text = format!("{} (threadline check)", plural(transcript.findings.len() as u64, "finding"));
+    fn findings(&mut self, findings: &[Finding]) {
+        if !findings.is_empty() {
+            let text = format!("{} (threadline check)", plural(findings.len() as u64, "finding"));
             self.gap();
             self.line(0, Some(TextLabel::Warning), &text);
         }
     }
 
-    fn header(&mut self, transcript: &Transcript) {
-        let title = visible(transcript.heading().unwrap_or("(no messages)")).into_owned();
+    fn header(&mut self, header: &TranscriptHeader) {
+        let title = visible(header.heading().unwrap_or("(no messages)")).into_owned();
         let title = self.page.paint(TextLabel::Title, truncate(&title, self.page.prose_width(0)));
-        let version = transcript.version.as_ref().map(|version| format!("Claude Code {version}"));
-        let parts = [&transcript.id, &transcript.cwd, &transcript.git_branch, &version];
+        let version = header.version.as_ref().map(|version| format!("Claude Code {version}"));
+        let parts = [&header.id, &header.cwd, &header.git_branch, &version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
-        about.push(plural(transcript.n_turns as u64, "turn"));
-        about.extend(cost(&transcript.spent));
-        if transcript.n_branches > 0 {
-            about.push(plural(transcript.n_branches as u64, "abandoned branch"));
+        about.push(plural(header.n_turns as u64, "turn"));
+        about.extend(cost(&header.spent));
+        if header.n_branches > 0 {
+            about.push(plural(header.n_branches as u64, "abandoned branch"));
         }
         let _ = writeln!(self.out, "{title}");
         for line in self.page.wrap(&about.join(" · "), 0) {
             self.line(0, Some(TextLabel::Dim), &line);
         }
-        if let Some(caveat) = transcript.spent.caveat() {
+        if let Some(caveat) = header.spent.caveat() {
             self.paragraph(0, Some(TextLabel::Dim), &format!("≥ minimum: {caveat}"));
         }
     }

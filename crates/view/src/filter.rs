@@ -2,7 +2,7 @@
 
 use threadline_session::InputKind;
 
-use crate::transcript::{ItemBody, Transcript, TranscriptItem, TurnView};
+use crate::transcript::{ItemBody, Transcript, TranscriptEnd, TranscriptItem, TurnView};
 
 /// The amount of detail to show. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,13 +41,18 @@ impl TranscriptFilter {
     /// Removes unwanted items from a transcript, and turns without remaining items.
     pub fn apply(&self, transcript: &mut Transcript) {
         self.keep(&mut transcript.turns);
-        for branch in &mut transcript.branches {
+        self.apply_to_end(&mut transcript.end);
+    }
+
+    /// Removes unwanted items from the end of a transcript, and turns and sub-agents without remaining items.
+    pub fn apply_to_end(&self, end: &mut TranscriptEnd) {
+        for branch in &mut end.branches {
             self.keep(&mut branch.turns);
         }
-        for agent in &mut transcript.agents {
+        for agent in &mut end.agents {
             self.keep(&mut agent.turns);
         }
-        transcript.agents.retain(|agent| !agent.turns.is_empty());
+        end.agents.retain(|agent| !agent.turns.is_empty());
     }
 
     /// Removes unwanted items from a turn. Returns whether any remain.

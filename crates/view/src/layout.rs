@@ -18,16 +18,19 @@ use threadline_usage::UsageTotals;
 use crate::card::is_failure;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
-use crate::transcript::{AgentView, ItemBody, Transcript, TranscriptItem, TurnView, anchor};
+use crate::transcript::{AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor};
 use crate::transcript_builder::{TranscriptBuilder, session_facts};
 use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
 
 /// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// The facts about the session. Its `turns` and `branches` are empty: see [`Layout::turns`] and
-    /// [`Layout::branches`].
-    pub facts: Transcript,
+    /// The facts about the session.
+    pub header: TranscriptHeader,
+    /// The problems of the log.
+    pub findings: Vec<Finding>,
+    /// Sub-agents that were not started by a call of the conversation, without their turns.
+    pub unattached_agents: Vec<AgentView>,
     /// The turns, in order.
     pub turns: IndexVec<TurnIndex, TurnLayout>,
     /// The tools called and how often, in order of first use.
@@ -92,12 +95,11 @@ pub fn layout(
     let met = RefCell::default();
     let teller = TranscriptWriter::new(builder, agent, &met);
     let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(builder.family) };
-    let facts = Transcript { findings, ..session_facts(session) };
-    let mut layout = Layout { facts, ..Layout::default() };
+    let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     teller.add_lines_outside_tree(&mut thread);
     surveyor.turns(&thread, &mut |_| true, &mut layout);
-    layout.facts.spent = match (agent, builder.spending) {
+    layout.header.spent = match (agent, builder.spending) {
         (None, Some(spending)) => spending.total().clone(),
         _ => layout.turns.iter().fold(UsageTotals::default(), |mut sum, turn| {
             sum += &turn.turn.spent;
@@ -108,7 +110,7 @@ pub fn layout(
         layout.branches = surveyor.branches();
     }
     if agent.is_none() && leaf.is_none() {
-        layout.facts.agents = teller.unattached_agents(&|agent| surveyor.agent(agent).0);
+        layout.unattached_agents = teller.unattached_agents(&|agent| surveyor.agent(agent).0);
     }
     layout
 }

@@ -67,7 +67,7 @@ pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts};
 pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
-pub use markdown::{markdown, markdown_turns};
+pub use markdown::{markdown, markdown_header, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline};
 pub use page_part::{OutlinePart, PagePart};
@@ -80,8 +80,8 @@ pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{InputKind, Round, ToolOutcome};
 pub use threadline_usage::{LimitWindow, Money, RecordExplanation, RecordVerdict, UsageTotals};
 pub use transcript::{
-    AgentView, AttachedFile, BranchView, CallView, ItemBody, Transcript, TranscriptItem, TurnTiming,
-    TurnTokens, TurnView, anchor, anchor_line,
+    AgentView, AttachedFile, BranchView, CallView, ItemBody, Transcript, TranscriptEnd, TranscriptHeader,
+    TranscriptItem, TurnTiming, TurnTokens, TurnView, anchor, anchor_line,
 };
 pub use transcript_builder::{OutputReader, TranscriptBuilder, findings, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};

@@ -10,7 +10,9 @@ use crate::diff::{DiffChange, Hunk};
 use crate::filter::{DetailLevel, TranscriptFilter};
 use crate::name::{input_name, outcome_name};
 use crate::program_output::strip_colours;
-use crate::transcript::{CallView, ItemBody, Transcript, TranscriptItem, TurnView};
+use crate::transcript::{
+    CallView, ItemBody, Transcript, TranscriptEnd, TranscriptHeader, TranscriptItem, TurnView,
+};
 use crate::visible::visible;
 
 /// Renders a session as Markdown.
@@ -19,21 +21,12 @@ use crate::visible::visible;
 /// with its result in short. From [`DetailLevel::Full`] on, inputs and outputs of tools follow in
 /// fenced blocks.
 pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
-    let mut writer =
-        MarkdownWriter { out: String::new(), level, cwd: transcript.cwd.as_deref(), in_list: false };
-    let title = transcript.heading().unwrap_or("Session");
-    let _ = writeln!(writer.out, "# {}\n", one_line(title));
-    let about = [&transcript.id, &transcript.cwd, &transcript.git_branch];
-    let mut about: Vec<String> = about.into_iter().flatten().map(|fact| one_line(fact)).collect();
-    if transcript.spent.calls > 0 {
-        let caveat = transcript.spent.caveat().map(|caveat| format!(" ({})", one_line(&caveat)));
-        about.push(format!("{}{}", transcript.spent.short_cost(), caveat.unwrap_or_default()));
-    }
-    if !about.is_empty() {
-        let _ = writeln!(writer.out, "{}\n", about.join(" · "));
-    }
+    let TranscriptEnd { branches, agents, .. } = &transcript.end;
+    let cwd = transcript.header.cwd.as_deref();
+    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
+    writer.header(&transcript.header);
     writer.turns(&transcript.turns);
-    for agent in &transcript.agents {
+    for agent in agents {
         let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
         if wanted {
             let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
@@ -41,12 +34,12 @@ pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
             writer.turns(&agent.turns);
         }
     }
-    for branch in &transcript.branches {
+    for branch in branches {
         let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
         if wanted {
             let _ = match &branch.fork {
                 Some(fork) => writeln!(writer.out, "# Abandoned branch at {fork}\n"),
-                None if branch.is_earlier_conversation(transcript.span) => {
+                None if branch.is_earlier_conversation(transcript.header.span) => {
                     writeln!(writer.out, "# Earlier conversation\n")
                 }
                 None => writeln!(writer.out, "# Unconnected branch\n"),
@@ -54,9 +47,16 @@ pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
             writer.turns(&branch.turns);
         }
     }
-    let end = writer.out.trim_end().len();
-    writer.out.truncate(end);
-    writer.out.push('\n');
+    writer.trim_end();
+    writer.finish()
+}
+
+/// Renders the title and the facts about a session, as [`markdown`] does.
+pub fn markdown_header(header: &TranscriptHeader) -> String {
+    let (cwd, level) = (header.cwd.as_deref(), DetailLevel::Prompts);
+    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
+    writer.header(header);
+    writer.trim_end();
     writer.finish()
 }
 
@@ -82,6 +82,27 @@ impl MarkdownWriter<'_> {
             Cow::Owned(shown) => shown,
             Cow::Borrowed(_) => self.out,
         }
+    }
+
+    fn header(&mut self, header: &TranscriptHeader) {
+        let title = header.heading().unwrap_or("Session");
+        let _ = writeln!(self.out, "# {}\n", one_line(title));
+        let facts = [&header.id, &header.cwd, &header.git_branch];
+        let mut facts: Vec<String> = facts.into_iter().flatten().map(|fact| one_line(fact)).collect();
+        if header.spent.calls > 0 {
+            let caveat = header.spent.caveat().map(|caveat| format!(" ({})", one_line(&caveat)));
+            facts.push(format!("{}{}", header.spent.short_cost(), caveat.unwrap_or_default()));
+        }
+        if !facts.is_empty() {
+            let _ = writeln!(self.out, "{}\n", facts.join(" · "));
+        }
+    }
+
+    /// Ends the text with one newline.
+    fn trim_end(&mut self) {
+        let end = self.out.trim_end().len();
+        self.out.truncate(end);
+        self.out.push('\n');
     }
 
     fn is_wanted(&self, item: &TranscriptItem) -> bool {

@@ -14,6 +14,17 @@ use crate::json_indent::indent_json;
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
+    /// The facts about the session.
+    pub header: TranscriptHeader,
+    /// The turns that were built, in order.
+    pub turns: Vec<TurnView>,
+    /// The parts after the conversation.
+    pub end: TranscriptEnd,
+}
+
+/// The facts about a session that are shown above its conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranscriptHeader {
     /// The session's id.
     pub id: Option<String>,
     /// The session's title, if it has one.
@@ -28,23 +39,26 @@ pub struct Transcript {
     pub version: Option<String>,
     /// The start of the first turn and the end of the last one.
     pub span: Option<(Millis, Millis)>,
-    /// The number of turns in the conversation, including those that are not in `turns`.
+    /// The number of turns in the conversation, including those that are not built.
     pub n_turns: usize,
-    /// The turns that were built, in order.
-    pub turns: Vec<TurnView>,
-    /// The number of abandoned branches, including those that are not in `branches`.
+    /// The number of abandoned branches, including those that are not built.
     pub n_branches: usize,
+    /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
+    pub spent: UsageTotals,
+}
+
+/// The parts of a transcript after the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranscriptEnd {
     /// Abandoned branches: rewinds and retries.
     pub branches: Vec<BranchView>,
     /// Sub-agents that were not started by a call of the conversation.
     pub agents: Vec<AgentView>,
     /// The problems of the log.
     pub findings: Vec<Finding>,
-    /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
-    pub spent: UsageTotals,
 }
 
-impl Transcript {
+impl TranscriptHeader {
     /// Returns the name of the session: its title, else its first prompt, else its id.
     pub fn heading(&self) -> Option<&str> {
         let said =

@@ -9,7 +9,7 @@ use threadline_session::{EntryIndex, InputKind, Session, SessionFamily, editor_c
 use crate::card::tag_text;
 use crate::outline::text_title;
 use crate::spending::Spending;
-use crate::transcript::Transcript;
+use crate::transcript::{Transcript, TranscriptHeader};
 use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
 use crate::transcript_writer::{TranscriptWriter, strip_tags};
 
@@ -71,9 +71,9 @@ impl<'a> TranscriptBuilder<'a> {
         turns.iter().find(|turn| turn.entries.iter().any(is_there)).map(|turn| turn.number)
     }
 
-    /// Returns the facts about the session and its total cost, without any turns.
-    pub(crate) fn session_facts(self) -> Transcript {
-        Transcript {
+    /// Returns the facts about the session and its total cost.
+    pub(crate) fn header(self) -> TranscriptHeader {
+        TranscriptHeader {
             spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
             ..session_facts(&self.family.main)
         }
@@ -82,7 +82,7 @@ impl<'a> TranscriptBuilder<'a> {
 
 /// Returns the facts about a session that do not depend on its turns: id, title, first prompt, directory,
 /// branch and version.
-pub(crate) fn session_facts(session: &Session) -> Transcript {
+pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
     let last = |key: &str| {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
@@ -106,14 +106,14 @@ pub(crate) fn session_facts(session: &Session) -> Transcript {
     // A session with only commands is named after the first one; a teammate's session after its first
     // message.
     let said = began.or_else(|| said(&prompt)).or_else(|| said(&command)).or_else(|| said(&message));
-    Transcript {
+    TranscriptHeader {
         id: session.id().map(Cow::into_owned),
         title: session.title().map(Cow::into_owned),
         first_prompt: said.or_else(|| typed(&session.entries().indices().collect::<Vec<_>>(), &prompt)),
         cwd: session.entries().iter().find_map(|entry| entry.cwd()).map(Cow::into_owned),
         git_branch: last(key::GIT_BRANCH),
         version: last("version"),
-        ..Transcript::default()
+        ..TranscriptHeader::default()
     }
 }
 

@@ -7,7 +7,9 @@ use rustc_hash::FxHashSet;
 use threadline_entry::Finding;
 use threadline_session::{AgentIndex, Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
-use crate::transcript::{AgentView, BranchView, Transcript, TranscriptItem, TurnView, anchor};
+use crate::transcript::{
+    AgentView, BranchView, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
+};
 use crate::transcript_builder::{TranscriptBuilder, findings};
 use crate::transcript_writer::TranscriptWriter;
 
@@ -16,7 +18,7 @@ use crate::transcript_writer::TranscriptWriter;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TranscriptPart {
     /// The facts about the session, its total cost, and the numbers of its turns and branches.
-    Header(Box<Transcript>),
+    Header(Box<TranscriptHeader>),
     /// The next turn of the conversation.
     Turn(Box<TurnView>),
     /// The next abandoned branch.
@@ -31,11 +33,11 @@ impl Transcript {
     /// Adds a part.
     pub fn add(&mut self, part: TranscriptPart) {
         match part {
-            TranscriptPart::Header(header) => *self = *header,
+            TranscriptPart::Header(header) => self.header = *header,
             TranscriptPart::Turn(turn) => self.turns.push(*turn),
-            TranscriptPart::Branch(branch) => self.branches.push(branch),
-            TranscriptPart::Agent(agent) => self.agents.push(*agent),
-            TranscriptPart::Findings(findings) => self.findings = findings,
+            TranscriptPart::Branch(branch) => self.end.branches.push(branch),
+            TranscriptPart::Agent(agent) => self.end.agents.push(*agent),
+            TranscriptPart::Findings(findings) => self.end.findings = findings,
         }
     }
 }
@@ -57,7 +59,7 @@ pub type TurnPredicate<'a> = &'a dyn Fn(usize, usize) -> bool;
 /// Collect the parts for a whole [`Transcript`].
 pub struct TranscriptParts<'a> {
     /// The header, until it is yielded.
-    header: Option<Box<Transcript>>,
+    header: Option<Box<TranscriptHeader>>,
     turns: TurnViews<'a>,
     branches: vec::IntoIter<Branch>,
     /// The unattached sub-agents. `None` until everything before them is built, which shows which they are.
@@ -75,7 +77,7 @@ impl<'a> TranscriptParts<'a> {
         let mut spans = turns.iter().filter_map(|turn| turn.span(session));
         let span = spans.next().map(|(start, end)| (start, spans.next_back().map_or(end, |(_, end)| end)));
         let header =
-            Transcript { span, n_turns: turns.len(), n_branches: branches.len(), ..builder.session_facts() };
+            TranscriptHeader { span, n_turns: turns.len(), n_branches: branches.len(), ..builder.header() };
         let is_whole = wanted.is_none();
         Self {
             header: Some(Box::new(header)),
@@ -84,6 +86,11 @@ impl<'a> TranscriptParts<'a> {
             agents: (!is_whole).then(|| Vec::new().into_iter()),
             wants_findings: true,
         }
+    }
+
+    /// Returns the header, which is not yielded then. `None` if it was yielded or returned before.
+    pub fn take_header(&mut self) -> Option<TranscriptHeader> {
+        self.header.take().map(|header| *header)
     }
 
     /// Leaves out the findings, which take the longest to compute.

@@ -85,16 +85,16 @@ fn assert_same(path: &Path) {
         assert_eq!(*turn, expected, "{path:?}");
     }
     assert_eq!(turns.len(), expected.turns.len(), "{path:?}");
-    assert_eq!(plan.layout.facts.spent, expected.spent, "{path:?}");
-    assert_eq!(plan.layout.facts.title, expected.title, "{path:?}");
-    assert_eq!(plan.layout.facts.agents.len(), expected.agents.len(), "{path:?}");
+    assert_eq!(plan.layout.header.spent, expected.header.spent, "{path:?}");
+    assert_eq!(plan.layout.header.title, expected.header.title, "{path:?}");
+    assert_eq!(plan.layout.unattached_agents.len(), expected.end.agents.len(), "{path:?}");
     live.settle();
     let plan = live.page_layout(&SessionSelector::default()).unwrap();
     let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
     let codes = |findings: &[threadline_view::Finding]| {
         findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
     };
-    assert_eq!(codes(&plan.layout.facts.findings), codes(&expected.findings), "{path:?}");
+    assert_eq!(codes(&plan.layout.findings), codes(&expected.end.findings), "{path:?}");
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn findings_and_costs_of_a_large_log_are_computed_later() {
     );
     let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     let told = |live: &mut LiveSession| {
-        let told = &live.page_layout(&SessionSelector::default()).unwrap().layout.facts;
-        (told.findings.len(), told.spent.clone())
+        let layout = &live.page_layout(&SessionSelector::default()).unwrap().layout;
+        (layout.findings.len(), layout.header.spent.clone())
     };
     let (found, first) = told(&mut live);
     assert_eq!(found, 0);

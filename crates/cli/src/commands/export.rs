@@ -9,7 +9,10 @@ use threadline_app::LineObserver;
 use threadline_entry::Entry;
 use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, Spool};
 use threadline_store::SessionFile;
-use threadline_view::{DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, markdown, wire};
+use threadline_view::{
+    DetailLevel, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader, markdown,
+    wire,
+};
 
 use self::page_renderer::{PageRenderer, split_turns};
 use super::show::LevelChoice;
@@ -158,13 +161,13 @@ impl HtmlArgs {
     }
 }
 
-/// Writes the page of a session. Returns its transcript without turns, and whether all of it could be read.
+/// Writes the page of a session. Returns the facts about it, and whether all of it could be read.
 fn write_html(
     cx: &Context,
     file: &SessionFile,
     args: &HtmlArgs,
     out: &mut dyn Write,
-) -> Result<(Transcript, CommandOutcome), CommandError> {
+) -> Result<(TranscriptHeader, CommandOutcome), CommandError> {
     let level = args.level();
     let filter = TranscriptFilter::up_to_level(level);
     // The raw lines are compressed while the log is read.
@@ -176,25 +179,25 @@ fn write_html(
     let (family, spending) = (&loaded.family, loaded.spending.as_ref());
     let kept = |path: &str| threadline_app::kept_output(file, path);
     let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts();
-    // The header is the first part.
-    let mut transcript: Transcript = parts.by_ref().take(1).collect();
-    let page = PageBuilder::new(&options, transcript.cwd.as_deref(), raw, spool());
+    let header = parts.take_header().unwrap_or_default();
+    let mut end = TranscriptEnd::default();
+    let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
     let renderer = PageRenderer::new(page, &filter);
     rayon::in_place_scope(|scope| {
         // The findings are needed last; this computes and caches them meanwhile.
         scope.spawn(|_| drop(family.main.faults()));
-        split_turns(parts, &mut transcript, |piece| {
+        split_turns(parts, &mut end, |piece| {
             renderer.push(piece);
             scope.spawn(|_| renderer.render());
         });
     });
-    filter.apply(&mut transcript);
-    renderer.finish().finish(&transcript, out)?;
+    filter.apply_to_end(&mut end);
+    renderer.finish().finish(&header, &end, out)?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);
     }
-    Ok((transcript, outcome))
+    Ok((header, outcome))
 }
 
 /// Adds the lines of the log to the page while they are read.

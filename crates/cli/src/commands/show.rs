@@ -9,8 +9,8 @@ use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptPart, TranscriptParts,
-    TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
+    DetailLevel, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
+    TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -144,23 +144,25 @@ fn show_by_turn(
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
-    let mut rest = Transcript::default();
+    let (mut header, mut end) = (TranscriptHeader::default(), TranscriptEnd::default());
     for part in parts(args, builder, &|number, count| args.is_wanted(number, count)) {
         match part {
-            TranscriptPart::Header(header) => {
-                write(renderer.header(&header), &mut answer)?;
-                rest = *header;
+            TranscriptPart::Header(part) => {
+                write(renderer.header(&part), &mut answer)?;
+                header = *part;
             }
             TranscriptPart::Turn(mut turn) => {
                 if filter.keep_turn(&mut turn) {
                     write(renderer.turn(&turn), &mut answer)?;
                 }
             }
-            part => rest.add(part),
+            TranscriptPart::Branch(branch) => end.branches.push(branch),
+            TranscriptPart::Agent(agent) => end.agents.push(*agent),
+            TranscriptPart::Findings(findings) => end.findings = findings,
         }
     }
-    filter.apply(&mut rest);
-    renderer.footer(&rest, |text| write(text, &mut answer))?;
+    filter.apply_to_end(&mut end);
+    renderer.footer(&header, &end, |text| write(text, &mut answer))?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }
@@ -277,7 +279,7 @@ fn style(args: &ShowArgs) -> TranscriptStyle {
 fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
     let entries = family.main.entries();
     let lines: Option<HashSet<u64>> = chosen.map(|chosen| {
-        let branches = chosen.branches.iter().flat_map(|branch| &branch.turns);
+        let branches = chosen.end.branches.iter().flat_map(|branch| &branch.turns);
         let items = chosen.turns.iter().chain(branches).flat_map(|turn| &turn.items);
         let mut lines: HashSet<u64> = items.map(|item| item.line_no).collect();
         for call in family.main.tool_calls() {
@@ -328,8 +330,9 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
 /// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
-    let left = transcript.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
-    transcript.branches.clear();
+    let left =
+        transcript.end.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
+    transcript.end.branches.clear();
     let first_line = |turn: &TurnView| turn.items.iter().map(|item| item.line_no).min().unwrap_or(0);
     let around = || {
         let line = line?;

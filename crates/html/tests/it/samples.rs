@@ -9,7 +9,8 @@ use crate::support::{build_transcript, lined, options};
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
         let told = build_transcript(&SessionFamily::from_bytes(&sample.log, sample.agents));
-        let turns = told.turns.iter().map(|found| turn(found, told.cwd.as_deref(), &options()).into_string());
+        let turns =
+            told.turns.iter().map(|found| turn(found, told.header.cwd.as_deref(), &options()).into_string());
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(sample.name, lined(&turns.collect::<String>()));
         });

@@ -7,7 +7,8 @@ use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
 use crate::transcript::{
-    AgentView, CallView, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnTokens, TurnView,
+    AgentView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens,
+    TurnView,
 };
 
 /// One line of `show`: the session, a branch, a sub-agent, a turn or an item.
@@ -169,29 +170,29 @@ pub enum BodyObject<'a> {
 /// Calls `sink` with every line of `show --json`: the conversation, with each sub-agent after the call that
 /// started it, then sub-agents without a call, then the abandoned branches.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
-    sink(show_session(transcript, transcript.turns.len(), transcript.branches.len()));
+    sink(show_session(&transcript.header, transcript.turns.len(), transcript.end.branches.len()));
     show_turns(&transcript.turns, None, sink);
-    for agent in &transcript.agents {
+    for agent in &transcript.end.agents {
         show_agent(agent, None, None, sink);
     }
-    for (i, branch) in transcript.branches.iter().enumerate() {
+    for (i, branch) in transcript.end.branches.iter().enumerate() {
         sink(ShowObject::Branch { number: i + 1, fork: branch.fork.as_deref() });
         show_turns(&branch.turns, None, sink);
     }
 }
 
 /// Returns the first line of `show --json`, given the numbers of turns and branches.
-pub fn show_session(transcript: &Transcript, turns: usize, branches: usize) -> ShowObject<'_> {
+pub fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> ShowObject<'_> {
     ShowObject::Session {
         schema: SCHEMA,
-        id: transcript.id.as_deref(),
-        title: transcript.title.as_deref(),
-        cwd: transcript.cwd.as_deref(),
-        git_branch: transcript.git_branch.as_deref(),
-        version: transcript.version.as_deref(),
+        id: header.id.as_deref(),
+        title: header.title.as_deref(),
+        cwd: header.cwd.as_deref(),
+        git_branch: header.git_branch.as_deref(),
+        version: header.version.as_deref(),
         turns,
         branches,
-        usage: SpentObject::of(&transcript.spent),
+        usage: SpentObject::of(&header.spent),
     }
 }
 

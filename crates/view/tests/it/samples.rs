@@ -52,8 +52,8 @@ fn anchors(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
     }
     let mut names = BTreeMap::new();
     add("", &told.turns, &mut names);
-    told.branches.iter().for_each(|branch| add("", &branch.turns, &mut names));
-    told.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, &mut names));
+    told.end.branches.iter().for_each(|branch| add("", &branch.turns, &mut names));
+    told.end.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, &mut names));
     names
 }
 

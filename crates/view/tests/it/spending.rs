@@ -37,7 +37,7 @@ a3 <- u2  reply  m2 text "Yes." {USED}
     assert_eq!(turns, ["1 calls, $2.50", "1 calls, $2.50"]);
     let items: Vec<bool> = told.turns[0].items.iter().map(|item| item.spent.is_some()).collect();
     assert_eq!(items, [false, true, false]);
-    assert_eq!(cost_text(&told.spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&told.header.spent), "2 calls, $5.00");
     assert!(
         markdown(&told, threadline_view::DetailLevel::Chat).contains("s1 · /home/ada/loom · main · $5.00\n")
     );
@@ -58,9 +58,9 @@ r1 <- a1  result t1 "found" {{"agentId":"x1"}}
     assert_eq!(cost_text(&told.turns[0].spent), "2 calls, $5.00");
     assert_eq!(cost_text(&told.turns[0].spent_by_agents), "1 calls, $2.50");
     let strays: Vec<(&str, String)> =
-        told.agents.iter().map(|agent| (&*agent.id, cost_text(&agent.spent))).collect();
+        told.end.agents.iter().map(|agent| (&*agent.id, cost_text(&agent.spent))).collect();
     assert_eq!(strays, [("x2", "1 calls, $2.50".to_owned())]);
-    assert_eq!(cost_text(&told.spent), "3 calls, $7.50");
+    assert_eq!(cost_text(&told.header.spent), "3 calls, $7.50");
 }
 
 #[test]
@@ -76,7 +76,7 @@ a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_to
     );
     let turns: Vec<String> = told.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, no price", "1 calls, ≥ $2.50"]);
-    let caveat = told.spent.caveat().unwrap();
+    let caveat = told.header.spent.caveat().unwrap();
     assert_eq!(caveat, "1 call without a price (loom-9); 1 call with under-reported output tokens");
 }
 
@@ -93,8 +93,13 @@ a2 <- u2  reply  m2 text "So." {USED}
         ),
         &[],
     );
-    let branch: Vec<String> =
-        told.branches.iter().flat_map(|branch| &branch.turns).map(|turn| cost_text(&turn.spent)).collect();
+    let branch: Vec<String> = told
+        .end
+        .branches
+        .iter()
+        .flat_map(|branch| &branch.turns)
+        .map(|turn| cost_text(&turn.spent))
+        .collect();
     assert_eq!(branch, ["1 calls, $2.50"]);
-    assert_eq!(cost_text(&told.spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&told.header.spent), "2 calls, $5.00");
 }

@@ -3,8 +3,8 @@
 use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 use threadline_view::{
-    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptPart,
-    layout, outline, transcript,
+    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter,
+    TranscriptPart, layout, outline, transcript,
 };
 
 fn of(notation: &str) -> Transcript {
@@ -144,7 +144,7 @@ u2        user   "instead"
 a2 <- u2  reply  m2 text "two"
 last-prompt "instead" leaf a2
 "#);
-    let anchors = transcript.branches[0].turns[0].items.iter().map(|item| &*item.anchor);
+    let anchors = transcript.end.branches[0].turns[0].items.iter().map(|item| &*item.anchor);
     assert_eq!(anchors.collect::<Vec<_>>(), ["m2", "m1", "m3"]);
 }
 
@@ -165,7 +165,7 @@ u3 <- r2  user   "and?"
 
 #[test]
 fn a_session_is_named_after_its_first_prompt() {
-    let heading = |notation: &str| of(notation).heading().map(str::to_owned);
+    let heading = |notation: &str| of(notation).header.heading().map(str::to_owned);
     let command = "u1 user \"<command-name>/weave</command-name><command-args>the cloth</command-args>\"";
     let agent = "s1 user \"Look for knots.\" sidechain";
     assert_eq!(heading(&format!("{command}\n{agent}")).as_deref(), Some("/weave the cloth"));
@@ -243,7 +243,7 @@ r1 <- a1  result t1 "Exit code 1" error
 "#;
     let agents = [("k1".to_owned(), spawn("k2")), ("k2".to_owned(), log(failed))];
     let mut transcript = transcript(&SessionFamily::from_bytes(&spawn("k1"), agents), &|_| None);
-    assert!(transcript.agents.is_empty(), "{transcript:?}");
+    assert!(transcript.end.agents.is_empty(), "{transcript:?}");
     TranscriptFilter { errors_only: true, ..TranscriptFilter::up_to_level(DetailLevel::Full) }
         .apply(&mut transcript);
     assert!(rendered(&transcript).contains("call Agent"), "{transcript:?}");
@@ -261,9 +261,9 @@ a3 <- u3  reply  m3 text "three"
 last-prompt "instead" leaf a3
 "#);
     assert_eq!(transcript.turns.len(), 2);
-    assert_eq!(transcript.branches.len(), 1);
-    assert_eq!(transcript.branches[0].fork.as_deref(), Some("m2"));
-    assert_eq!(transcript.branches[0].turns[0].items.len(), 2);
+    assert_eq!(transcript.end.branches.len(), 1);
+    assert_eq!(transcript.end.branches[0].fork.as_deref(), Some("m2"));
+    assert_eq!(transcript.end.branches[0].turns[0].items.len(), 2);
 }
 
 #[test]
@@ -307,12 +307,12 @@ u3 <- u2  user   [image png]
 "##);
     let titles: Vec<String> = outline(&told.turns).into_iter().map(|line| line.title).collect();
     assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", "[image]"]);
-    assert_eq!(told.heading(), Some("Plan: a faster loom"));
+    assert_eq!(told.header.heading(), Some("Plan: a faster loom"));
 }
 
 #[test]
 fn a_session_that_begins_with_a_command_is_named_after_it() {
-    let heading = |notation: &str| of(notation).heading().unwrap().to_owned();
+    let heading = |notation: &str| of(notation).header.heading().unwrap().to_owned();
     let asked = r#"
 u1        user   "<command-name>/model</command-name>\n<command-args>opus</command-args>"
 u2 <- u1  user   "<local-command-stdout>Set model</local-command-stdout>"
@@ -425,9 +425,16 @@ a3 <- u3  reply  m3 text "Three."
     let family = SessionFamily::new(Session::from_bytes(&log(BRANCHED)), Vec::new());
     let builder = TranscriptBuilder::new(&family);
     let whole = builder.transcript();
-    assert_eq!((whole.turns.len(), whole.branches.len()), (2, 1));
+    assert_eq!((whole.turns.len(), whole.end.branches.len()), (2, 1));
     let last = |number: usize, count: usize| number == count;
     let found: Transcript = builder.parts_of_turns(&last).collect();
     assert_eq!(builder.turns(&last).collect::<Vec<_>>(), whole.turns[1..]);
-    assert_eq!(found, Transcript { turns: whole.turns[1..].to_vec(), branches: Vec::new(), ..whole });
+    assert_eq!(
+        found,
+        Transcript {
+            turns: whole.turns[1..].to_vec(),
+            end: TranscriptEnd { branches: Vec::new(), ..whole.end.clone() },
+            ..whole
+        }
+    );
 }

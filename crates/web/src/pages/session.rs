@@ -256,7 +256,7 @@ pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<Pag
         return Ok(PageResponse::Html(note));
     };
     let turns = join_turns(&plan, &told, &spans);
-    let cwd = plan.layout.facts.cwd.as_deref();
+    let cwd = plan.layout.header.cwd.as_deref();
     Ok(PageResponse::Html(threadline_html::render_subagent_turns(
         &turns,
         &agent,
@@ -303,7 +303,7 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
     let id = ask.path_param(0);
     let (edits, title, cwd) = state.session_cache.with(&state.app, id, |live| {
         let plan = live.page_layout(&SessionSelector::default())?;
-        Ok((live.edits()?, plan.layout.facts.title.clone(), live.cwd()))
+        Ok((live.edits()?, plan.layout.header.title.clone(), live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
         PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")

@@ -1,7 +1,7 @@
 //! A session as JSON lines or Markdown, generated turn by turn while it is sent.
 
 use threadline_app::{PageLayout, SessionSelector};
-use threadline_view::{DetailLevel, Transcript, TurnView, markdown, markdown_turns, wire};
+use threadline_view::{DetailLevel, TurnView, markdown_header, markdown_turns, wire};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{BodyChunks, PageError, PageResponse, json_line};
@@ -36,12 +36,12 @@ pub(crate) fn page(
 }
 
 fn head_chunk(plan: &PageLayout, form: ResponseFormat) -> Vec<u8> {
-    let told = &plan.layout.facts;
+    let header = &plan.layout.header;
     match form {
         ResponseFormat::Json => {
-            json_line(&wire::show_session(told, plan.layout.turns.len(), plan.layout.branches.len()))
+            json_line(&wire::show_session(header, plan.layout.turns.len(), plan.layout.branches.len()))
         }
-        _ => markdown(&Transcript { agents: Vec::new(), ..told.clone() }, DetailLevel::Tools).into_bytes(),
+        _ => markdown_header(header).into_bytes(),
     }
 }
 
@@ -53,7 +53,7 @@ fn turn_chunk(turn: &TurnView, plan: &PageLayout, form: ResponseFormat) -> Vec<u
             wire::show_turns(turns, None, &mut |object| out.extend(json_line(&object)));
             out
         }
-        _ => format!("\n{}", markdown_turns(turns, plan.layout.facts.cwd.as_deref(), DetailLevel::Tools))
+        _ => format!("\n{}", markdown_turns(turns, plan.layout.header.cwd.as_deref(), DetailLevel::Tools))
             .into_bytes(),
     }
 }

@@ -15,7 +15,7 @@ use threadline_app::{ListFilter, SessionSummary};
 use threadline_html::IndexedSession;
 use threadline_store::SessionFile;
 use threadline_usage::{Money, UsageTotals};
-use threadline_view::Transcript;
+use threadline_view::TranscriptHeader;
 use threadline_view::humanize::plural;
 
 use super::{HtmlArgs, write_file, write_html};
@@ -74,16 +74,16 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
             let result = match same {
                 Some(made) => Ok(made.clone()),
                 None => {
-                    let told = Cell::new(None);
+                    let header = Cell::new(None);
                     write_file(&page, &|out| {
                         let (page, outcome) = write_html(cx, file, args, out)?;
-                        told.set(Some(page));
+                        header.set(Some(page));
                         if outcome != CommandOutcome::Done {
                             incomplete.store(true, Ordering::Relaxed);
                         }
                         Ok(())
                     })
-                    .map(|()| ExportedPage::from_transcript(state, told.take().unwrap_or_default()))
+                    .map(|()| ExportedPage::new(state, header.take().unwrap_or_default()))
                 }
             };
             progress.step();
@@ -137,14 +137,14 @@ fn log_state(file: &SessionFile) -> String {
 }
 
 impl ExportedPage {
-    fn from_transcript(state: String, told: Transcript) -> Self {
-        let spent = told.spent;
+    fn new(state: String, header: TranscriptHeader) -> Self {
+        let spent = header.spent;
         Self {
             state,
-            title: told.title,
-            first_prompt: told.first_prompt,
-            span: told.span,
-            turns: told.n_turns as u64,
+            title: header.title,
+            first_prompt: header.first_prompt,
+            span: header.span,
+            turns: header.n_turns as u64,
             calls: spent.calls,
             cost_usd: spent.cost.to_f64(),
             unpriced_models: spent.unpriced.into_iter().collect(),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use threadline_app::sync::{into_inner, lock};
 use threadline_html::PageBuilder;
 use threadline_view::{
-    Transcript, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
+    TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
 };
 
 /// Maximum number of queued pieces. If there are more, the producing thread renders them itself.
@@ -23,10 +23,10 @@ pub(super) enum PagePiece {
     EndOfTurn(Box<TurnView>),
 }
 
-/// Splits the turns of a transcript into pieces while they are built. Adds the other parts to `rest`.
+/// Splits the turns of a transcript into pieces while they are built. Adds the parts after them to `end`.
 pub(super) fn split_turns(
     mut parts: TranscriptParts<'_>,
-    rest: &mut Transcript,
+    end: &mut TranscriptEnd,
     mut sink: impl FnMut(PagePiece),
 ) {
     let mut items = Vec::new();
@@ -42,7 +42,11 @@ pub(super) fn split_turns(
                 sink(PagePiece::Items(std::mem::take(&mut items)));
                 sink(PagePiece::EndOfTurn(turn));
             }
-            Some(part) => rest.add(part),
+            Some(TranscriptPart::Branch(branch)) => end.branches.push(branch),
+            Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
+            Some(TranscriptPart::Findings(findings)) => end.findings = findings,
+            // The caller took the header.
+            Some(TranscriptPart::Header(_)) => {}
             None => return,
         }
     }
