@@ -6,6 +6,31 @@
 //!
 //! An edit changes only the lines that its plan lists: every other line is copied byte for byte. (In a new
 //! session the ids and links of all lines change.)
+//!
+//! Removing the tool calls of a session, for a new session:
+//!
+//! ```
+//! use threadline_edit::{EditDraft, PlanOptions, PlanSeed, PlanTarget, StripPreset, strip};
+//! use threadline_session::Session;
+//!
+//! # let log = threadline_testkit::log_of("loom", r#"
+//! # u1        user   "why is it slow?"
+//! # a1 <- u1  reply  m1 tool t1 Bash {"command":"time loom"}
+//! # r1 <- a1  result t1 "12 s"
+//! # a2 <- r1  reply  m2 text "A sleep."
+//! # "#);
+//! let session = Session::from_bytes(&log);
+//! let mut draft = EditDraft::new(&session);
+//! strip(&mut draft, &StripPreset::Extreme.options(), "the original log");
+//! let seed = PlanSeed { seed: "any text".to_owned(), now: 0 };
+//! let plan = draft.plan(PlanOptions { target: PlanTarget::New("new-id".to_owned()), seed });
+//! assert!(plan.refusals().is_empty(), "the result can be resumed");
+//! for group in plan.changes_by_reason() {
+//!     println!("{:?}: {} ({} lines)", group.kind, group.why, group.count);
+//! }
+//! let result = Session::from_bytes(&plan.to_bytes());
+//! assert_eq!((session.tool_calls().len(), result.tool_calls().len()), (1, 0));
+//! ```
 
 #![warn(missing_docs)]
 

@@ -6,6 +6,21 @@
 //!
 //! Untrusted text becomes markup only through [`Markup`], which escapes everything except literals of this
 //! crate.
+//!
+//! A session as one page:
+//!
+//! ```
+//! use threadline_html::{RawLines, RenderOptions, page};
+//! use threadline_session::SessionFamily;
+//! use threadline_view::TranscriptBuilder;
+//!
+//! # let log = threadline_testkit::log_of("loom", "u1 user \"<b>why</b> is it slow?\"");
+//! let family = SessionFamily::from_bytes(&log, []);
+//! let transcript = TranscriptBuilder::new(&family).transcript();
+//! let html = page(&transcript, RawLines::default(), &RenderOptions::new(jiff::tz::TimeZone::UTC));
+//! assert!(html.starts_with("<!doctype html>"));
+//! assert!(html.contains("&lt;b&gt;why&lt;/b&gt; is it slow?"));
+//! ```
 
 #![warn(missing_docs)]
 

@@ -2,6 +2,23 @@
 //!
 //! The functions take view data and a [`TermPage`] (width, colours, links) and return [`TermText`], in which
 //! control characters from a log are made visible, so that they cannot control the terminal.
+//!
+//! ```
+//! use threadline_session::SessionFamily;
+//! use threadline_term::{TermPage, TranscriptStyle, render_transcript};
+//! use threadline_view::{DetailLevel, TranscriptBuilder};
+//!
+//! # let log = threadline_testkit::log_of("loom", r#"
+//! # u1        user   "why is it slow?"
+//! # a1 <- u1  reply  m1 text "A sleep."
+//! # "#);
+//! let family = SessionFamily::from_bytes(&log, []);
+//! let transcript = TranscriptBuilder::new(&family).transcript();
+//! let page = TermPage { width: Some(80), color: false, links: false };
+//! let style = TranscriptStyle { level: DetailLevel::Chat, zone: jiff::tz::TimeZone::UTC };
+//! let text = render_transcript(&transcript, page, &style);
+//! assert!(text.as_str().contains("why is it slow?") && text.as_str().contains("A sleep."));
+//! ```
 
 #![warn(missing_docs)]
 

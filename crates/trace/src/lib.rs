@@ -3,6 +3,53 @@
 //! A [`TurnSplitter`] splits a log into turns while it is read, and [`spans_of`] converts one turn to
 //! spans. Both are pure: ids and times are derived from the log alone, so sending a turn twice produces
 //! identical spans.
+//!
+//! The spans of each turn of a log:
+//!
+//! ```
+//! use threadline_entry::{LineReader, parse_line};
+//! use threadline_session::SessionFamily;
+//! use threadline_trace::{ContentPolicy, Dialect, LogOwner, SentReplies, SpanOptions, TurnSplitter, spans_of};
+//! use threadline_usage::PriceBook;
+//!
+//! # let log = threadline_testkit::log_of("loom", r#"
+//! # u1        user   "why is it slow?"
+//! # a1 <- u1  reply  m1 tool t1 Bash {"command":"time loom"}
+//! # r1 <- a1  result t1 "12 s"
+//! # a2 <- r1  reply  m2 text "A sleep."
+//! # u2 <- a2  user   "fix it"
+//! # a3 <- u2  reply  m3 text "Done."
+//! # "#);
+//! let mut splitter = TurnSplitter::new(LogOwner::Session, 0);
+//! let mut turns = Vec::new();
+//! let mut lines = LineReader::new(&*log);
+//! while let Some(line) = lines.next()? {
+//!     parse_line(&line, |entry, findings| turns.extend(splitter.push(entry, findings)));
+//! }
+//! turns.extend(splitter.finish(lines.at()));
+//! let book = PriceBook::embedded();
+//! let options = SpanOptions {
+//!     content: ContentPolicy::Full,
+//!     dialect: Dialect::GenAi,
+//!     book: &book,
+//!     limit: None,
+//!     redact: None,
+//!     user: None,
+//!     tags: &[],
+//!     environment: None,
+//!     release: None,
+//! };
+//! let mut sent = SentReplies::default();
+//! let kinds = turns.into_iter().map(|turn| {
+//!     let header = turn.header();
+//!     let family = SessionFamily::new(turn.session, Vec::new());
+//!     let spans = spans_of(&header, &family, "loom", &mut sent, &options);
+//!     spans.iter().map(|span| span.kind.name()).collect::<Vec<_>>()
+//! });
+//! let kinds: Vec<_> = kinds.collect();
+//! assert_eq!(kinds, [vec!["turn", "generation", "tool", "generation"], vec!["turn", "generation"]]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 #![warn(missing_docs)]
 
