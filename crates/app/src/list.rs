@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use threadline_entry::project_directory;
 use threadline_store::{
-    Listing, LogFile, SessionFile, SessionLogs, SessionPreview, preview_all, read_session_preview,
+    Listing, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
+    read_session_preview,
 };
 use threadline_view::SessionCard;
 
@@ -50,26 +52,25 @@ impl SessionSummary {
         Ok(Self { glance: read_session_preview(&file)?, file })
     }
 
-    /// Returns the heading of the session in a list, chosen as in Claude Code's own list; `None` if the
-    /// session has neither a title nor a prompt.
-    pub fn heading(&self) -> Option<String> {
-        heading(&self.glance)
+    /// Returns the title of the session; `None` if it has neither a title nor a prompt.
+    pub fn title(&self) -> Option<String> {
+        self.glance.title()
     }
 
-    /// Returns the working directory, or the project folder if the log contains none.
+    /// Returns the project: the working directory, or the project folder if the log contains none; for a
+    /// worktree, that of its repository.
     pub fn project(&self) -> Option<&str> {
-        self.glance.cwd.as_deref().or(self.file.folder.as_deref())
+        project(&self.glance, &self.file)
     }
 }
 
-/// Returns the heading on one line.
-fn heading(glance: &SessionPreview) -> Option<String> {
-    glance.heading().map(|heading| heading.split_whitespace().collect::<Vec<_>>().join(" "))
+fn project<'a>(glance: &'a SessionPreview, file: &'a SessionFile) -> Option<&'a str> {
+    glance.cwd.as_deref().or(file.folder.as_deref()).map(project_directory)
 }
 
 impl App {
-    /// Returns the sessions of all homes, most recently modified first; of several files with one id, the
-    /// newest.
+    /// Returns the sessions of all homes, last active first; of several files with one id, the one last
+    /// active.
     ///
     /// Reads the head and the tail of each log.
     pub fn list(&self, filter: &ListFilter) -> Listing<SessionSummary> {
@@ -96,9 +97,7 @@ impl App {
                 Err(error) => listing.errors.push(error),
             }
         }
-        listing.found.sort_by(|(a, x), (b, y)| y.modified.cmp(&x.modified).then_with(|| a.id.cmp(&b.id)));
-        let mut seen = HashSet::new();
-        listing.found.retain(|(file, _)| seen.insert(file.id.clone()));
+        keep_last_active(&mut listing.found);
         listing
     }
 }
@@ -113,7 +112,7 @@ pub struct CardList {
 
 /// A snapshot of a [`CardList`].
 pub struct ListedCards {
-    /// The sessions, most recently modified first.
+    /// The sessions, last active first.
     pub cards: Vec<SessionCard>,
     /// The logs of all sessions, also of those without a card.
     pub logs: Arc<Vec<SessionLogs>>,
@@ -144,7 +143,7 @@ impl CardList {
                 Some(card(session, glance, &figures, now))
             })
             .collect();
-        cards.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
+        cards.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| a.id.cmp(&b.id)));
         let mut seen = HashSet::new();
         cards.retain(|card| seen.insert(card.id.clone()));
         ListedCards { cards, logs, figures, unread }
@@ -197,14 +196,14 @@ fn card(
     let created = glance.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     SessionCard {
         id: file.id.to_string(),
-        project: glance.cwd.clone().or_else(|| file.folder.clone()).unwrap_or_default(),
-        title: heading(glance).unwrap_or_else(|| file.id.to_string()),
-        first_prompt: glance.first_prompt_text().map(str::to_owned),
+        project: project(glance, file).unwrap_or_default().to_owned(),
+        title: glance.title().unwrap_or_else(|| file.id.to_string()),
+        first_prompt: glance.first_prompt.clone(),
         branch: glance.git_branch.clone(),
         tag: glance.tag.clone(),
         version: glance.version.clone(),
-        created: created.map(|at| at.as_millisecond()),
-        modified: millis(written),
+        started: created.map(|at| at.as_millisecond()),
+        last_active: millis(glance.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
         live: now.duration_since(written).map_or(true, |since| since < LIVE),

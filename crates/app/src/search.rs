@@ -7,16 +7,17 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use rayon::prelude::*;
 pub use threadline_search::{LogHit, LogProblem, Query, ScanEvent, SearchedSession};
 use threadline_search::{Searcher, SessionScan, directories, retain_matching};
-use threadline_store::{SessionFile, SessionLogs, open_regular};
+use threadline_store::{SessionFile, SessionLogs, open_regular, read_last_active};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
 use crate::list::SessionSummary;
 
-/// The sessions to search, most recently modified first.
+/// The sessions to search, last active first.
 #[derive(Debug)]
 pub struct SearchScope {
     /// The sessions.
@@ -41,6 +42,12 @@ impl App {
                 cwd.contains(text) || session.folder.contains(text)
             });
         }
+        sessions.par_iter_mut().for_each(|session| {
+            if let Ok(last_active) = read_last_active(&session.path) {
+                session.last_active = last_active;
+            }
+        });
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
         SearchScope { sessions, unread: listing.errors }
     }
 }
@@ -132,7 +139,7 @@ fn searched(session: SessionLogs) -> SearchedSession {
         id: file.id.into(),
         folder: file.folder.unwrap_or_default(),
         path: file.path,
-        modified,
+        last_active: modified,
         logs,
     }
 }

@@ -53,23 +53,12 @@ pub fn clone(draft: &mut EditDraft<'_>, to: Option<&CutPoint>, title: Option<&st
         remove_after(draft, cut)?;
     }
     let session = draft.session;
-    let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", heading(session)?)));
+    let title = title.map(str::to_owned).or_else(|| Some(format!("{} (fork)", session.title()?)));
     if let Some(title) = title {
         // The id of the new session is filled in later.
         draft.append(&title_line("", &title), "title");
     }
     Ok(())
-}
-
-/// Returns the title of the session, else the beginning of its first prompt.
-fn heading(session: &Session) -> Option<String> {
-    let first = || {
-        let idx = session.turns().into_iter().find_map(|turn| turn.prompt)?;
-        let text = session.entries()[idx].message()?.content()?.text().into_owned();
-        let line = text.split_whitespace().take(12).collect::<Vec<_>>().join(" ");
-        (!line.is_empty()).then(|| line.chars().take(60).collect::<String>())
-    };
-    session.title().map(Into::into).or_else(first)
 }
 
 /// Removes everything after the cut.

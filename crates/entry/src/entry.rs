@@ -407,7 +407,7 @@ impl Entry {
 
     /// Returns the timestamp of the line.
     pub fn timestamp(&self) -> Option<Millis> {
-        timestamp::parse(&self.get("timestamp")?.as_str()?)
+        timestamp::parse_timestamp(&self.get("timestamp")?.as_str()?)
     }
 
     /// Returns whether a top-level key is `true`.

@@ -27,8 +27,10 @@ pub mod key;
 mod kind;
 pub mod lens;
 mod lines;
+mod project;
 mod text;
 mod timestamp;
+mod title;
 pub mod walk;
 pub mod write;
 
@@ -43,5 +45,7 @@ pub use json::{
 };
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
+pub use project::project_directory;
 pub use text::{LineString, StringRole, visit_strings};
-pub use timestamp::Millis;
+pub use timestamp::{Millis, parse_timestamp};
+pub use title::{FirstPromptSearch, TitleSources};

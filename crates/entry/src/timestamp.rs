@@ -4,7 +4,7 @@
 pub type Millis = i64;
 
 /// Parses a timestamp such as `2026-02-18T02:00:41.425Z`; returns `None` if it is not valid.
-pub(crate) fn parse(text: &str) -> Option<Millis> {
+pub fn parse_timestamp(text: &str) -> Option<Millis> {
     parse_standard_form(text.as_bytes())
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
 }
@@ -78,7 +78,7 @@ mod tests {
             "yesterday",
             "",
         ] {
-            assert_eq!(parse(text), by_jiff(text), "{text}");
+            assert_eq!(parse_timestamp(text), by_jiff(text), "{text}");
         }
     }
 
@@ -87,7 +87,7 @@ mod tests {
         fn any_text_of_that_form_matches_jiff(
             text in "[0-9]{4}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{3}[Zz]"
         ) {
-            prop_assert_eq!(parse(&text), by_jiff(&text));
+            prop_assert_eq!(parse_timestamp(&text), by_jiff(&text));
         }
     }
 }

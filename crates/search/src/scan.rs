@@ -25,8 +25,8 @@ pub struct SearchedSession {
     pub folder: String,
     /// The session's main log, which may not exist.
     pub path: PathBuf,
-    /// When it was last modified.
-    pub modified: SystemTime,
+    /// When it was last active.
+    pub last_active: SystemTime,
     /// The main log first, then those of its sub-agents.
     pub logs: Vec<PathBuf>,
 }

@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
-use threadline_entry::{Code, Entry, Finding, Json, Kind, LineReader, Millis, key, parse_line};
+use threadline_entry::{
+    Code, Entry, Finding, FirstPromptSearch, Json, Kind, LineReader, Millis, TitleSources, key, parse_line,
+};
 
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
 use crate::input::InputKind;
@@ -565,8 +567,8 @@ impl Session {
         lines.find_map(|entry| entry.get(key)?.as_str().filter(|text| !text.is_empty()))
     }
 
-    /// Returns the title: the last one set by the user, else the last generated one, else a `summary` line.
-    pub fn title(&self) -> Option<Cow<'_, str>> {
+    /// Returns the title on one line, by the rules of [`TitleSources`].
+    pub fn title(&self) -> Option<String> {
         let summary = || {
             let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == Kind::Summary);
             // Old versions wrote the titles of other sessions into a new log. Only one with a leaf in this
@@ -578,9 +580,30 @@ impl Session {
                 .get("summary")?
                 .as_str()
         };
-        self.last_value(Kind::CustomTitle, key::CUSTOM_TITLE)
-            .or_else(|| self.last_value(Kind::AiTitle, key::AI_TITLE))
-            .or_else(summary)
+        let custom = self.last_value(Kind::CustomTitle, key::CUSTOM_TITLE);
+        let generated = self.last_value(Kind::AiTitle, key::AI_TITLE);
+        let last_prompt = self.last_value(Kind::LastPrompt, key::LAST_PROMPT);
+        let (summary, first_prompt) = (summary(), self.first_prompt());
+        let sources = TitleSources {
+            custom: custom.as_deref(),
+            generated: generated.as_deref(),
+            last_prompt: last_prompt.as_deref(),
+            summary: summary.as_deref(),
+            first_prompt: first_prompt.as_deref(),
+        };
+        sources.title()
+    }
+
+    /// Returns the first prompt on one line, by the rules of [`FirstPromptSearch`].
+    pub fn first_prompt(&self) -> Option<String> {
+        let mut search = FirstPromptSearch::default();
+        for entry in self.entries() {
+            search.examine(entry);
+            if search.is_done() {
+                break;
+            }
+        }
+        search.finish()
     }
 }
 

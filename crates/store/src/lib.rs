@@ -14,7 +14,7 @@
 //!
 //! let store = Store::open(["/home/me/.claude".into()]);
 //! for (session, glance) in store.list().found {
-//!     let _ = (session.id, glance.heading());
+//!     let _ = (session.id, glance.title());
 //! }
 //! ```
 
@@ -30,6 +30,7 @@ mod follow;
 mod home;
 mod id;
 mod identity;
+mod last_active;
 mod leading_members;
 mod listing;
 mod live;
@@ -53,6 +54,7 @@ pub use follow::{FileMark, Follower, PollOutcome};
 pub use home::{Home, Store};
 pub use id::{SessionId, is_plain_name};
 pub use identity::FileId;
+pub use last_active::read_last_active;
 pub use listing::Listing;
 pub use live::{LiveEvidence, detect_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
@@ -60,7 +62,7 @@ pub use op::{
     ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
     Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, Reversal, Step, StepAction,
 };
-pub use preview::{SessionPreview, preview_all, read_session_preview};
+pub use preview::{SessionPreview, keep_last_active, preview_all, read_session_preview};
 pub use project::{encode_project, folder_matches, worktrees};
 pub use read::{read_chunks, read_log};
 pub use reference::{FindError, SessionCandidate};

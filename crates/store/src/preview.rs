@@ -9,14 +9,15 @@ use std::time::SystemTime;
 use memchr::{memchr, memmem};
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
-use threadline_entry::{Json, walk};
+use threadline_entry::{FirstPromptSearch, Json, Millis, TitleSources, walk};
 
 use crate::agent_file::AgentCounts;
 use crate::file_window::{FileWindow, lines, lines_back};
 use crate::home::Store;
+use crate::last_active;
 use crate::leading_members;
 use crate::listing::Listing;
-use crate::prompt::PromptSearch;
+use crate::prompt::examine_line;
 use crate::session_file::{SessionFile, starts_sidechain};
 
 /// The properties of a session that a list shows.
@@ -30,9 +31,9 @@ pub struct SessionPreview {
     pub custom_title: Option<String>,
     /// The title set by Claude Code.
     pub ai_title: Option<String>,
-    /// The last summary near the end, which was the title in older versions.
+    /// The last summary near the end whose message is in the log. It was the title in older versions.
     pub summary: Option<String>,
-    /// The first prompt, or else the first slash command; 200 characters at most.
+    /// The first prompt, by the rules of [`FirstPromptSearch`].
     pub first_prompt: Option<String>,
     /// The last prompt, if Claude Code recorded it.
     pub last_prompt: Option<String>,
@@ -46,7 +47,12 @@ pub struct SessionPreview {
     pub version: Option<String>,
     /// The first timestamp, as written.
     pub created: Option<String>,
-    /// When the file was last modified.
+    /// The time of the last message: that of the last line with a timestamp, else [`modified`].
+    ///
+    /// [`modified`]: Self::modified
+    pub last_active: SystemTime,
+    /// When the file was last modified. A copied or edited file is new, so this only shows whether another
+    /// program is writing to it.
     pub modified: SystemTime,
     /// The size of the file in bytes.
     pub size: u64,
@@ -57,33 +63,27 @@ pub struct SessionPreview {
 }
 
 impl SessionPreview {
-    /// Returns the title: the user's, else Claude Code's, else a summary.
-    pub fn title(&self) -> Option<&str> {
-        self.custom_title.as_deref().or(self.ai_title.as_deref()).or(self.summary.as_deref())
+    /// Returns the title on one line, by the rules of [`TitleSources`].
+    pub fn title(&self) -> Option<String> {
+        let sources = TitleSources {
+            custom: self.custom_title.as_deref(),
+            generated: self.ai_title.as_deref(),
+            last_prompt: self.last_prompt.as_deref(),
+            summary: self.summary.as_deref(),
+            first_prompt: self.first_prompt.as_deref(),
+        };
+        sources.title()
     }
 
-    /// Returns the text to show in a list, by the same precedence as Claude Code's own list.
-    pub fn heading(&self) -> Option<&str> {
-        let title = self.custom_title.as_deref().or(self.ai_title.as_deref());
-        title.or(self.last_prompt.as_deref()).or(self.summary.as_deref()).or(self.first_prompt_text())
-    }
-
-    /// Returns the first prompt as it was typed: for a shell command, without its tags.
-    pub fn first_prompt_text(&self) -> Option<&str> {
-        let first = self.first_prompt.as_deref()?;
-        let command = first.strip_prefix("<bash-input>").and_then(|rest| rest.strip_suffix("</bash-input>"));
-        Some(command.unwrap_or(first))
-    }
-
-    /// Whether this is a conversation to list: a session with a heading.
+    /// Whether this is a conversation to list: a session with a title.
     pub fn is_listed(&self) -> bool {
-        !self.is_sidechain && self.heading().is_some()
+        !self.is_sidechain && self.title().is_some()
     }
 }
 
 impl Store {
-    /// Returns the conversations of the store, most recently modified first; if several files have the same
-    /// id, the newest.
+    /// Returns the conversations of the store, last active first; if several files have the same id, the one
+    /// last active.
     pub fn list(&self) -> Listing<(SessionFile, SessionPreview)> {
         let files = self.session_files(|_| true);
         let glances = preview_all(&files.found);
@@ -93,11 +93,19 @@ impl Store {
                 listing.found.push((file, glance));
             }
         }
-        listing.found.sort_by(|(a, x), (b, y)| y.modified.cmp(&x.modified).then_with(|| a.id.cmp(&b.id)));
-        let mut seen = std::collections::HashSet::new();
-        listing.found.retain(|(file, _)| seen.insert(file.id.clone()));
+        keep_last_active(&mut listing.found);
         listing
     }
+}
+
+/// Sorts sessions by last activity, latest first, and keeps one file of each session: the one last active.
+pub fn keep_last_active(sessions: &mut Vec<(SessionFile, SessionPreview)>) {
+    sessions.sort_by(|(a, x), (b, y)| {
+        let newest = y.last_active.cmp(&x.last_active);
+        newest.then_with(|| a.id.cmp(&b.id)).then_with(|| y.modified.cmp(&x.modified))
+    });
+    let mut seen = std::collections::HashSet::new();
+    sessions.retain(|(file, _)| seen.insert(file.id.clone()));
 }
 
 /// Reads the preview of one session.
@@ -131,14 +139,19 @@ fn read_preview(
 ) -> io::Result<SessionPreview> {
     let (mut handle, metadata) = window.read(&file.path)?;
     let n_agents = agents.count(&file.path, &file.id);
-    let mut glance =
-        TailValues::of(window.tail()).into_preview(metadata.modified()?, metadata.len(), n_agents);
+    let tail = TailValues::of(window.tail());
+    let mut last_message = tail.last_message;
+    let mut glance = tail.into_preview(metadata.modified()?, metadata.len(), n_agents);
+    if last_message.is_none() && !window.tail_is_whole_file() {
+        last_message = last_active::search_back(&mut handle, metadata.len())?;
+    }
+    glance.last_active = last_active::time_or(last_message, glance.modified);
     // If the tail is the whole file, all titles are known already.
     let named = window.tail_is_whole_file();
     loop {
         let head = HeadValues::of(window.head(), &glance, named);
         head.fill(&mut glance);
-        let stranger = glance.first_prompt.is_none() && (glance.cwd.is_none() || glance.heading().is_none());
+        let stranger = glance.first_prompt.is_none() && (glance.cwd.is_none() || glance.title().is_none());
         if !(stranger && window.grow(&mut handle)?) {
             glance.is_sidechain = starts_sidechain(window.head_bytes());
             return Ok(glance);
@@ -152,6 +165,7 @@ struct TailValues<'w> {
     names: SessionTitles<'w>,
     git_branch: Option<Cow<'w, str>>,
     version: Option<Cow<'w, str>>,
+    last_message: Option<Millis>,
 }
 
 impl<'w> TailValues<'w> {
@@ -159,7 +173,8 @@ impl<'w> TailValues<'w> {
         let mut tail = Self::default();
         for line in lines_back(bytes) {
             let kind = LineKind::of(line);
-            tail.names.read_line(line, kind);
+            tail.names.read_line(line, kind, bytes);
+            tail.last_message = tail.last_message.or_else(|| last_active::line_time(line));
             let wanted =
                 [(key::GIT_BRANCH, tail.git_branch.is_none()), (key::VERSION, tail.version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
@@ -183,6 +198,7 @@ impl<'w> TailValues<'w> {
             first_prompt: None,
             cwd: None,
             created: None,
+            last_active: modified,
             modified,
             size,
             n_agents,
@@ -205,19 +221,19 @@ struct HeadValues<'w> {
 impl<'w> HeadValues<'w> {
     fn of(bytes: &'w [u8], known: &SessionPreview, named: bool) -> Self {
         let mut head = Self::default();
-        let mut search = PromptSearch::default();
+        let mut search = FirstPromptSearch::default();
         let named = named || known.custom_title.is_some();
         head.created = first_timestamp(bytes);
         for line in lines(bytes) {
             let is_done = head.read_line(line, known);
-            search.examine_line(line);
+            examine_line(&mut search, line);
             if is_done && search.is_done() {
                 break;
             }
         }
         if !named {
             for line in lines_back(bytes) {
-                head.names.read_line(line, LineKind::of(line));
+                head.names.read_line(line, LineKind::of(line), bytes);
             }
         }
         head.prompt = search.finish();
@@ -266,10 +282,11 @@ struct SessionTitles<'w> {
 }
 
 impl<'w> SessionTitles<'w> {
-    fn read_line(&mut self, line: &'w [u8], kind: LineKind) {
+    /// Reads a line of `bytes`.
+    fn read_line(&mut self, line: &'w [u8], kind: LineKind, bytes: &[u8]) {
         if kind == LineKind::Conversation {
             if let Some(record) = record_at_end(line) {
-                self.read_line(record, LineKind::Record);
+                self.read_line(record, LineKind::Record, bytes);
             }
             return;
         }
@@ -282,8 +299,17 @@ impl<'w> SessionTitles<'w> {
             }
             _ => NEEDLES.iter().any(|needle| has(line, needle)),
         };
-        let keys = [key::TYPE, key::CUSTOM_TITLE, key::AI_TITLE, key::LAST_PROMPT, key::SUMMARY, key::TAG];
-        let Some([kind, custom, ai, prompt, summary, tag]) = wanted.then(|| walk::pick(line, keys)).flatten()
+        let keys = [
+            key::TYPE,
+            key::CUSTOM_TITLE,
+            key::AI_TITLE,
+            key::LAST_PROMPT,
+            key::SUMMARY,
+            key::TAG,
+            key::LEAF_UUID,
+        ];
+        let Some([kind, custom, ai, prompt, summary, tag, leaf]) =
+            wanted.then(|| walk::pick(line, keys)).flatten()
         else {
             return;
         };
@@ -291,7 +317,9 @@ impl<'w> SessionTitles<'w> {
         keep(&mut self.custom_title, custom);
         keep(&mut self.ai_title, ai);
         keep(&mut self.last_prompt, prompt);
-        keep(&mut self.summary, of("summary", summary));
+        if self.summary.is_none() && is_own_summary(leaf, bytes) {
+            keep(&mut self.summary, of("summary", summary));
+        }
         keep(&mut self.tag, of("tag", tag));
     }
 }
@@ -352,6 +380,14 @@ fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
         let text = &text[..memchr(b'"', text)?];
         std::str::from_utf8(text).ok().map(Cow::Borrowed)
     })
+}
+
+/// Returns whether a summary is about a message in `bytes`. Old versions wrote the titles of other sessions
+/// into a new log.
+fn is_own_summary(leaf: Option<Json<'_>>, bytes: &[u8]) -> bool {
+    let Some(leaf) = leaf.and_then(Json::as_str) else { return false };
+    has(bytes, &format!("{}:\"{leaf}\"", quoted::UUID))
+        || has(bytes, &format!("{}: \"{leaf}\"", quoted::UUID))
 }
 
 /// Stores the value if the slot is empty and the value is a string.

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::home::Store;
 use crate::id::SessionId;
+use crate::last_active::read_last_active;
 use crate::preview::{SessionPreview, read_session_preview};
 use crate::session_file::SessionFile;
 
@@ -30,7 +31,7 @@ pub enum FindError {
     Ambiguous {
         /// The text that was typed.
         needle: String,
-        /// All matches, most recently modified first.
+        /// All matches, last active first.
         found: Vec<SessionCandidate>,
     },
 
@@ -44,16 +45,15 @@ pub enum FindError {
 pub struct SessionCandidate {
     /// The session id.
     pub id: SessionId,
-    /// The title, or else the first prompt.
+    /// The title.
     pub title: Option<String>,
-    /// When it was last modified.
-    pub modified: SystemTime,
+    /// When it was last active.
+    pub last_active: SystemTime,
 }
 
 impl SessionCandidate {
     fn new(file: &SessionFile, glance: &SessionPreview) -> Self {
-        let title = glance.title().or(glance.first_prompt.as_deref()).map(str::to_owned);
-        Self { id: file.id.clone(), title, modified: glance.modified }
+        Self { id: file.id.clone(), title: glance.title(), last_active: glance.last_active }
     }
 }
 
@@ -70,10 +70,10 @@ enum ReferenceMatches {
 impl Store {
     /// Finds the session that `needle` refers to.
     ///
-    /// Tried in this order: `last` for the most recently modified session; a path to a log, with or without
+    /// Tried in this order: `last` for the session last active; a path to a log, with or without
     /// `.jsonl`, or to the directory next to it; an id; a unique prefix of an id; a title, ignoring case; a
     /// unique part of a title; a file name in the current directory. If several files have the same id, the
-    /// newest is used.
+    /// one last active is used.
     pub fn find(&self, needle: &str) -> Result<SessionFile, FindError> {
         let needle = needle.trim();
         if needle == "last" {
@@ -91,29 +91,22 @@ impl Store {
         self.find_title(needle, by_id)
     }
 
-    /// Returns the session of the store with exactly this id; the newest if there are several files.
+    /// Returns the session of the store with exactly this id; of several files, the one last active.
     ///
     /// Safe for untrusted ids: the id is compared with existing names and never used in a path.
     pub fn session(&self, id: &str) -> Option<SessionFile> {
         let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == *id);
         let sessions = files.filter(|file| !file.is_sidechain().unwrap_or(true));
-        sessions.max_by_key(|file| modified(&file.path))
+        sessions.max_by_key(|file| read_last_active(&file.path).ok())
     }
 
     fn find_last(&self) -> Result<SessionFile, FindError> {
-        let files = self.session_files(|_| true);
-        let mut unread = files.errors;
-        let mut dated: Vec<_> =
-            files.found.into_iter().filter_map(|file| Some((modified(&file.path)?, file))).collect();
-        dated.sort_by_key(|(modified, _)| Reverse(*modified));
-        for (_, file) in dated {
-            match read_session_preview(&file) {
-                Ok(glance) if glance.is_listed() => return Ok(file),
-                Ok(_) => {}
-                Err(error) => unread.push(error),
-            }
-        }
-        Err(FindError::NoMatch { needle: "last".into(), similar: Vec::new(), errors: unread })
+        let listing = self.list();
+        listing.found.into_iter().next().map(|(file, _)| file).ok_or_else(|| FindError::NoMatch {
+            needle: "last".into(),
+            similar: Vec::new(),
+            errors: listing.errors,
+        })
     }
 
     /// Searches for a session with this id or id prefix.
@@ -176,19 +169,15 @@ fn session_at(path: &Path) -> Option<SessionFile> {
     log.map(|log: PathBuf| SessionFile::at(log))
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs_err::metadata(path).ok()?.modified().ok()
-}
-
 /// Returns all titles of the session, in lower case.
 fn titles(glance: &SessionPreview) -> impl Iterator<Item = String> {
-    let titles = [&glance.custom_title, &glance.ai_title, &glance.summary];
-    titles.into_iter().flatten().map(|title| title.to_lowercase())
+    let titles = [&glance.custom_title, &glance.ai_title, &glance.summary].map(Clone::clone);
+    titles.into_iter().chain([glance.title()]).flatten().map(|title| title.to_lowercase())
 }
 
-/// Reduces hits to one session, of which the newest file is used, or to a list of candidates.
+/// Reduces hits to one session, of which the file last active is used, or to a list of candidates.
 fn single_session(mut hits: Vec<(SessionFile, SessionPreview)>) -> ReferenceMatches {
-    hits.sort_by_key(|(_, glance)| Reverse(glance.modified));
+    hits.sort_by_key(|(_, glance)| Reverse(glance.last_active));
     let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
     if several {
         let mut found: Vec<SessionCandidate> = Vec::new();

@@ -1,7 +1,9 @@
 //! The ledger: merges the calls of many logs and counts each call once.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
-use threadline_entry::{AgentKind, Millis};
+use threadline_entry::{AgentKind, Millis, project_directory};
 
 use crate::call_key::{CallKey, find_repeats};
 use crate::calls::ModelCalls;
@@ -209,6 +211,14 @@ impl CallLedger {
     fn sessions(&mut self) -> FxHashMap<NameId, SessionStart> {
         let nowhere = self.names.id("");
         let mut sessions: FxHashMap<NameId, SessionStart> = FxHashMap::default();
+        // A worktree belongs to the project of its repository.
+        let mut projects: FxHashMap<NameId, NameId> = FxHashMap::default();
+        for place in self.files.iter().map(|file| file.cwd.or(file.folder).unwrap_or(nowhere)) {
+            if let Entry::Vacant(slot) = projects.entry(place) {
+                let project = project_directory(self.names.get(place)).to_owned();
+                slot.insert(self.names.id(&project));
+            }
+        }
         let mut files: Vec<&LedgerLog> = self.files.iter().collect();
         // A session's own log is preferred to an agent's, a directory to a folder name, an earlier log to a
         // later one.
@@ -218,7 +228,7 @@ impl CallLedger {
             (file.agent.is_some(), file.cwd.is_none(), first_at, project)
         });
         for file in &files {
-            let project = file.cwd.or(file.folder).unwrap_or(nowhere);
+            let project = projects[&file.cwd.or(file.folder).unwrap_or(nowhere)];
             sessions.entry(file.session).or_insert(SessionStart { project, first_at: None });
         }
         files.sort_by_key(|file| (file.agent.is_some(), file.first_at.unwrap_or(UNDATED)));

@@ -397,7 +397,7 @@ r2 <- a4  result t2 "done"
     #[test]
     fn calls_are_one_line_each() {
         insta::assert_snapshot!(rendered(TALK, DetailLevel::Tools), @r#"
-        # why is it slow?
+        # why is it slow? Please look.
 
         s1 · /home/ada/loom · main
 
@@ -425,7 +425,7 @@ r2 <- a4  result t2 "done"
     #[test]
     fn fences_are_longer_than_those_inside() {
         insta::assert_snapshot!(rendered(TALK, DetailLevel::Full), @r#"
-        # why is it slow?
+        # why is it slow? Please look.
 
         s1 · /home/ada/loom · main
 
@@ -475,7 +475,7 @@ r2 <- a4  result t2 "done"
     #[test]
     fn prompts_alone() {
         insta::assert_snapshot!(rendered(TALK, DetailLevel::Prompts), @r#"
-        # why is it slow?
+        # why is it slow? Please look.
 
         s1 · /home/ada/loom · main
 

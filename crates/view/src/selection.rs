@@ -20,7 +20,7 @@ pub struct Selection {
     pub model: Option<String>,
     /// A tool that was called.
     pub tool: Option<String>,
-    /// Only sessions written to at or after this time.
+    /// Only sessions active at or after this time.
     pub since: Option<TypedTime>,
     /// Only sessions started before this time.
     pub until: Option<TypedTime>,
@@ -48,9 +48,9 @@ pub struct TypedTime {
 pub enum SortBy {
     /// Last active first.
     #[default]
-    Modified,
+    Active,
     /// Last started first.
-    Created,
+    Started,
     /// By title, ascending.
     Title,
     /// Most turns first.
@@ -68,8 +68,8 @@ pub enum SortBy {
 impl SortBy {
     /// Every sort order.
     pub const ALL: [Self; 8] = [
-        Self::Modified,
-        Self::Created,
+        Self::Active,
+        Self::Started,
         Self::Title,
         Self::Turns,
         Self::Tokens,
@@ -81,8 +81,8 @@ impl SortBy {
     /// Returns the name of the order in links.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Modified => "modified",
-            Self::Created => "created",
+            Self::Active => "active",
+            Self::Started => "started",
             Self::Title => "title",
             Self::Turns => "turns",
             Self::Tokens => "tokens",
@@ -93,7 +93,12 @@ impl SortBy {
     }
 
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|sort| sort.name() == name)
+        match name {
+            // The names in links of earlier versions.
+            "modified" => Some(Self::Active),
+            "created" => Some(Self::Started),
+            name => Self::ALL.into_iter().find(|sort| sort.name() == name),
+        }
     }
 }
 
@@ -190,8 +195,8 @@ impl Selection {
         (!self.live || card.live)
             && same(&self.project, Some(&card.project))
             && same(&self.branch, card.branch.as_deref())
-            && self.since.as_ref().is_none_or(|since| card.modified >= since.at)
-            && self.until.as_ref().is_none_or(|until| card.created.unwrap_or(card.modified) < until.at)
+            && self.since.as_ref().is_none_or(|since| card.last_active >= since.at)
+            && self.until.as_ref().is_none_or(|until| card.started.unwrap_or(card.last_active) < until.at)
             && figures(self.errors, &|figures| figures.tally.errors > 0)
             && self
                 .model
@@ -220,10 +225,10 @@ impl Selection {
         let by = |value: fn(&SessionCardFigures) -> u128| {
             move |card: &&SessionCard| std::cmp::Reverse(card.figures.as_ref().map(value))
         };
-        kept.sort_by(|a, b| (b.modified.cmp(&a.modified)).then_with(|| a.id.cmp(&b.id)));
+        kept.sort_by(|a, b| (b.last_active.cmp(&a.last_active)).then_with(|| a.id.cmp(&b.id)));
         match self.sort {
-            SortBy::Modified => {}
-            SortBy::Created => kept.sort_by_key(|card| std::cmp::Reverse(card.created)),
+            SortBy::Active => {}
+            SortBy::Started => kept.sort_by_key(|card| std::cmp::Reverse(card.started)),
             SortBy::Title => kept.sort_by_cached_key(|card| card.title.to_lowercase()),
             SortBy::Turns => kept.sort_by_key(by(|figures| figures.tally.turns.into())),
             SortBy::Tokens => kept.sort_by_key(by(|figures| figures.totals.tokens.total().into())),

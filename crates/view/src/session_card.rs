@@ -21,10 +21,10 @@ pub struct SessionCard {
     pub tag: Option<String>,
     /// The version of Claude Code that wrote the last line.
     pub version: Option<String>,
-    /// The time of the first entry.
-    pub created: Option<Millis>,
-    /// The time of the last write.
-    pub modified: Millis,
+    /// The time of the first message.
+    pub started: Option<Millis>,
+    /// The time of the last message.
+    pub last_active: Millis,
     /// The size of the log in bytes.
     pub size: u64,
     /// The number of sub-agents with separate logs.

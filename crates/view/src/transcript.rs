@@ -27,9 +27,9 @@ pub struct Transcript {
 pub struct TranscriptHeader {
     /// The session's id.
     pub id: Option<String>,
-    /// The session's title, if it has one.
+    /// The session's title, which may be a prompt.
     pub title: Option<String>,
-    /// The first line of the first prompt, which is used if there is no title.
+    /// The first prompt.
     pub first_prompt: Option<String>,
     /// The working directory.
     pub cwd: Option<String>,
@@ -59,11 +59,11 @@ pub struct TranscriptEnd {
 }
 
 impl TranscriptHeader {
-    /// Returns the name of the session: its title, else its first prompt, else its id.
+    /// Returns the name of the session: its title, else its id.
     pub fn heading(&self) -> Option<&str> {
         let said =
             |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).is_some();
-        [&self.title, &self.first_prompt, &self.id].into_iter().find(|text| said(text))?.as_deref()
+        [&self.title, &self.id].into_iter().find(|text| said(text))?.as_deref()
     }
 }
 

@@ -4,14 +4,12 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use threadline_entry::{Finding, Severity, key};
-use threadline_session::{EntryIndex, InputKind, Session, SessionFamily, editor_context};
+use threadline_session::{Session, SessionFamily};
 
-use crate::card::tag_text;
-use crate::outline::text_title;
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};
 use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
-use crate::transcript_writer::{TranscriptWriter, strip_tags};
+use crate::transcript_writer::TranscriptWriter;
 
 /// Reads output that Claude Code saved to a separate file, given the path in the log.
 ///
@@ -87,58 +85,15 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
         let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
-    let typed = |entries: &[EntryIndex], wanted: &dyn Fn(InputKind) -> bool| {
-        entries.iter().find_map(|&idx| {
-            let input = session.input(idx).filter(|input| wanted(*input))?;
-            let content = session.entries()[idx].message()?.content()?;
-            let mut texts = content.blocks().filter_map(|block| block.text());
-            let text = content.as_str().or_else(|| texts.find(|text| editor_context(text).is_none()))?;
-            let text = strip_tags(input, text.into_owned());
-            Some(text_title(&text).to_owned()).filter(|line| !line.is_empty())
-        })
-    };
-    let prompt = |input: InputKind| input == InputKind::Prompt || input.is_from_editor();
-    let command = |input: InputKind| input == InputKind::SlashCommand;
-    let message = |input: InputKind| input == InputKind::TeammateMessage;
-    let thread = session.thread().entries;
-    let said = |wanted: &dyn Fn(InputKind) -> bool| typed(&thread, wanted);
-    let began = opening_command(session, &thread).and_then(|idx| typed(&[idx], &command));
-    // A session with only commands is named after the first one; a teammate's session after its first
-    // message.
-    let said = began.or_else(|| said(&prompt)).or_else(|| said(&command)).or_else(|| said(&message));
     TranscriptHeader {
         id: session.id().map(Cow::into_owned),
-        title: session.title().map(Cow::into_owned),
-        first_prompt: said.or_else(|| typed(&session.entries().indices().collect::<Vec<_>>(), &prompt)),
+        title: session.title(),
+        first_prompt: session.first_prompt(),
         cwd: session.entries().iter().find_map(|entry| entry.cwd()).map(Cow::into_owned),
         git_branch: last(key::GIT_BRANCH),
         version: last("version"),
         ..TranscriptHeader::default()
     }
-}
-
-/// Returns the slash command that a conversation begins with, if it has arguments and the model replied to
-/// it before any prompt was typed.
-fn opening_command(session: &Session, thread: &[EntryIndex]) -> Option<EntryIndex> {
-    let has_words = |idx: EntryIndex| {
-        let text = || session.entries()[idx].message()?.content()?.as_str();
-        text().is_some_and(|text| tag_text(&text, "command-args").is_some_and(|words| !words.is_empty()))
-    };
-    let mut command = None;
-    for &idx in thread {
-        match session.input(idx) {
-            Some(InputKind::SlashCommand) => command = Some(idx).filter(|&idx| has_words(idx)),
-            // Claude Code handled the command locally.
-            Some(InputKind::CommandOutput) => command = None,
-            Some(input) if input.opens_turn() && input != InputKind::BashInput => return None,
-            _ => {}
-        }
-        let reply = session.reply_of(idx).map(|reply| &session.replies()[reply]);
-        if command.is_some() && reply.is_some_and(|reply| !reply.is_synthetic()) {
-            return command;
-        }
-    }
-    None
 }
 
 /// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the

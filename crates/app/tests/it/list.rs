@@ -23,7 +23,7 @@ fn lists_and_cards_have_the_same_sessions_and_headings() {
     let listed = app.list(&ListFilter::default()).found;
     let mut listed: Vec<_> = listed
         .iter()
-        .map(|one| (one.file.id.to_string(), one.heading().unwrap(), one.project().unwrap().to_owned()))
+        .map(|one| (one.file.id.to_string(), one.title().unwrap(), one.project().unwrap().to_owned()))
         .collect();
     cards.sort();
     listed.sort();
@@ -50,4 +50,36 @@ fn filters_choose_by_project_and_limit_and_can_include_untitled_logs() {
     let mut all = [session_uuid("other"), session_uuid("prompt"), session_uuid("untitled")];
     all.sort();
     assert_eq!(ids(&ListFilter { untitled: true, ..ListFilter::default() }), all);
+}
+
+/// Sets the modification time of a log.
+fn touch(path: &std::path::Path, seconds: u64) {
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+}
+
+#[test]
+fn the_last_message_decides_the_order_and_not_the_modification_time() {
+    let home = TestHome::new();
+    let older = home.session("older", "u1 user \"first\"");
+    let newer = home.session("newer", "u1 user \"second\" @+5m");
+    touch(&newer, 1_000_000_000);
+    touch(&older, 2_000_000_000);
+    let app = app(&home);
+    let expected = [session_uuid("newer"), session_uuid("older")];
+    let listed = |untitled: bool| -> Vec<String> {
+        let filter = ListFilter { untitled, ..ListFilter::default() };
+        app.list(&filter).found.iter().map(|one| one.file.id.to_string()).collect()
+    };
+    assert_eq!(listed(false), expected);
+    assert_eq!(listed(true), expected);
+    assert_eq!(*app.find("last").unwrap().id, *session_uuid("newer"));
+    let searched: Vec<_> = app.search_scope(None, None).sessions.into_iter().map(|one| one.id).collect();
+    assert_eq!(searched, expected);
+    let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_010);
+    let cards = CardList::default().list(&app, &counter, now, Duration::from_secs(60)).cards;
+    let cards: Vec<_> = cards.into_iter().map(|card| (card.id, card.last_active, card.live)).collect();
+    let [first, last] = expected;
+    assert_eq!(cards, [(first, 1_767_261_900_000, false), (last, 1_767_261_600_000, true)]);
 }

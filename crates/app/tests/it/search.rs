@@ -36,5 +36,5 @@ fn hits_become_objects_and_prompts_rank_first() {
     assert_eq!(hits, ["prompt 1 why is the loom slow?", "reply 2 The loom is slow, slow, slow."]);
     let other = app.search_scope(None, Some("other")).sessions;
     assert_eq!(other.len(), 1);
-    assert_eq!(summary(&other[0]).unwrap().heading().as_deref(), Some("why is the loom slow?"));
+    assert_eq!(summary(&other[0]).unwrap().title().as_deref(), Some("why is the loom slow?"));
 }

@@ -8,7 +8,7 @@ use threadline_view::wire::ListedSession;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
-/// List sessions, most recently modified first
+/// List sessions, last active first
 ///
 /// Reads only the first and last lines of each log.
 #[derive(Debug, clap::Args)]
@@ -61,11 +61,12 @@ fn object(session: &SessionSummary) -> ListedSession {
         path: file.path.to_string_lossy().into_owned(),
         project: file.folder.clone().unwrap_or_default(),
         cwd: glance.cwd.clone(),
-        title: glance.title().map(str::to_owned),
+        title: glance.title(),
         first_prompt: glance.first_prompt.clone(),
         git_branch: glance.git_branch.clone(),
         tag: glance.tag.clone(),
-        created_at: glance.created.clone(),
+        started_at: glance.created.clone(),
+        last_active_at: moment(glance.last_active).map(|moment| format!("{moment:.3}")),
         modified_at: moment(glance.modified).map(|moment| format!("{moment:.3}")),
         size_bytes: glance.size,
         version: glance.version.clone(),
@@ -85,7 +86,8 @@ fn render(cx: &Context, sessions: &[SessionSummary]) -> TermText {
     };
     let columns = [
         text("id", false),
-        text("modified", false),
+        text("last active", false),
+        text("started", false),
         TableColumn { name: "size", align: ColumnAlign::Right, can_shrink: false },
         text("directory", true),
         text("branch", true),
@@ -97,16 +99,18 @@ fn render(cx: &Context, sessions: &[SessionSummary]) -> TermText {
         .iter()
         .map(|session| {
             let SessionSummary { file, glance } = session;
-            let modified = moment(glance.modified).map(|moment| moment.to_zoned(zone.clone()));
-            let modified =
-                modified.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string());
+            let shown = |moment: Option<jiff::Timestamp>| {
+                let moment = moment.map(|moment| moment.to_zoned(zone.clone()));
+                moment.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string())
+            };
             vec![
                 file.id.chars().take(8).collect(),
-                modified,
+                shown(moment(glance.last_active)),
+                shown(glance.created.as_ref().and_then(|time| time.parse().ok())),
                 bytes(glance.size),
                 one_line(session.project()),
                 one_line(glance.git_branch.as_deref()),
-                session.heading().unwrap_or_else(|| "–".to_owned()),
+                session.title().unwrap_or_else(|| "–".to_owned()),
             ]
         })
         .collect();

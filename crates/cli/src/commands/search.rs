@@ -92,7 +92,7 @@ Exit codes: 0 matches found, 1 no matches, 2 error (or some logs could not be re
 /// The order of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Most recently modified first
+    /// Last active first
     Time,
     /// Matches in prompts first, then in replies, then others; then by number of matches
     Rank,

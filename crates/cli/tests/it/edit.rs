@@ -59,7 +59,7 @@ fn a_plan_writes_nothing_and_shows_its_changes() {
     assert_snapshot!(run.to_string().replace(&id, "[id]"), @r"
     exit: 0
     ----- stdout -----
-    title [id] → in place
+    title [id] “list” → in place
       lines   4 → 5  (1 added)
       tokens  ≈11 → ≈11
       size    1.8 kB → 1.9 kB  (+5 %)
@@ -539,7 +539,10 @@ fn a_diff_shows_content_and_findings_name_their_log() {
             .as_deref()
     );
     let moved = world.run(&["edit", "move", id, "--cwd", "/srv/loom"]);
-    assert!(moved.out.starts_with(&format!("move {id} → [home]/projects/-srv-loom/{id}.jsonl\n")), "{moved}");
+    assert!(
+        moved.out.starts_with(&format!("move {id} “list” → [home]/projects/-srv-loom/{id}.jsonl\n")),
+        "{moved}"
+    );
 }
 
 #[test]
@@ -586,7 +589,7 @@ fn a_strip_lists_the_lines_it_removes() {
     assert_snapshot!(run.to_string().replace(&id, "[id]"), @r"
     exit: 0
     ----- stdout -----
-    strip [id] → in place
+    strip [id] “look” → in place
       lines   6 → 3  (3 removed, 1 changed)
       tokens  ≈27 → ≈3  (-89 %)
       size    2.7 kB → 1.1 kB  (-60 %)

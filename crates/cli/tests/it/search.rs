@@ -2,9 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -21,18 +19,12 @@ a3 <- r1  reply  m2 text "It is slow\nbecause it *sleeps* slowly.\nThat is all."
 title "Slow loom"
 "#;
 
-/// Sets the modification time of a file to this many hours before a fixed date.
-fn set_age(path: &Path, hours: u64) {
-    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 - hours * 3600);
-    File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
-}
-
 /// Creates a home with an older session of many matches and a newer one of a single match.
 fn home() -> TestHome {
     let home = TestHome::new();
-    set_age(&home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK), 5);
-    let other = "u9 user \"all is well\"\na9 <- u9 reply m9 text \"Not slow at all.\"";
-    set_age(&home.session_in("/home/ada/reed", "bbbbbbbb-0000-4000-8000-000000000002", other), 1);
+    home.session_in("/home/ada/loom", "aaaaaaaa-0000-4000-8000-000000000001", TALK);
+    let other = "u9 user \"all is well\" @+240m\na9 <- u9 reply m9 text \"Not slow at all.\"";
+    home.session_in("/home/ada/reed", "bbbbbbbb-0000-4000-8000-000000000002", other);
     home
 }
 
@@ -41,7 +33,7 @@ fn lines_format_has_one_line_per_match() {
     let home = home();
     let found = at_home(&home, &["search", "--lines", "slow"]);
     assert_snapshot!(found.out.replace('\t', " | "), @r"
-    bbbbbbbb-0000-4000-8000-000000000002#m2 | 2026-01-01 10:00 | reply | Not slow at all.
+    bbbbbbbb-0000-4000-8000-000000000002#m2 | 2026-01-01 14:00 | reply | Not slow at all.
     aaaaaaaa-0000-4000-8000-000000000001#m1 | 2026-01-01 10:00 | prompt | why is it slow?
     aaaaaaaa-0000-4000-8000-000000000001#m3 | 2026-01-01 10:00 | tool Grep | slow
     aaaaaaaa-0000-4000-8000-000000000001#m3 | 2026-01-01 10:00 | result Grep | src/main.rs:9: slow();
@@ -74,11 +66,11 @@ fn matches_are_grouped_by_session_newest_first() {
     exit: 0
     ----- stdout -----
     all is well
-    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/reed · 1 match
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-01-01 14:00 · /home/ada/reed · 1 match
       m2      reply           Not slow at all.
 
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 5 matches
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-01-01 10:00 · /home/ada/loom · 5 matches
       m1      prompt          why is it slow?
       m3      tool Grep       slow
       m3      result Grep     src/main.rs:9: slow();
@@ -91,7 +83,7 @@ fn matches_are_grouped_by_session_newest_first() {
     exit: 0
     ----- stdout -----
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 match
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-01-01 10:00 · /home/ada/loom · 1 match
       m5      reply           It is slow
                               because it *sleeps* slowly.
                               That is all.
@@ -171,19 +163,19 @@ fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     let talk = TALK
         .replace("u1 ", "11111111-1111-4111-8111-111111111111 ")
         .replace("<- u1", "<- 11111111-1111-4111-8111-111111111111");
-    set_age(&home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk), 5);
+    home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk);
     let fork = format!("{talk}u5 <- a3 user \"slow again\"");
-    set_age(&home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork), 1);
+    home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork);
     let run = at_home(&home, &["search", "slow", "kind:prompt"]);
     assert_snapshot!(run, @r"
     exit: 0
     ----- stdout -----
     Slow loom
-    bbbbbbbb-0000-4000-8000-000000000002 · 2026-09-21 13:13 · /home/ada/loom · 1 match
+    bbbbbbbb-0000-4000-8000-000000000002 · 2026-01-01 10:00 · /home/ada/loom · 1 match
       m7      prompt          slow again
 
     Slow loom
-    aaaaaaaa-0000-4000-8000-000000000001 · 2026-09-21 09:13 · /home/ada/loom · 1 match
+    aaaaaaaa-0000-4000-8000-000000000001 · 2026-01-01 10:00 · /home/ada/loom · 1 match
       m1      prompt          why is it slow?  (+1 in forks)
     ----- stderr -----
     2 matches in 2 sessions; 1 copy in forks omitted

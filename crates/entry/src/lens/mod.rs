@@ -265,7 +265,7 @@ impl<'a> FromJson<'a> for Moment {
     }
 
     fn from_json(json: Json<'a>) -> Option<Self> {
-        timestamp::parse(&json.as_str()?).map(Self)
+        timestamp::parse_timestamp(&json.as_str()?).map(Self)
     }
 }
 

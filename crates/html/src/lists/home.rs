@@ -84,16 +84,16 @@ fn session_list(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &st
         (SortBy::Turns, "Turns"),
         (SortBy::Tokens, "Tokens"),
         (SortBy::Cost, "Cost"),
-        (SortBy::Modified, "Last active"),
+        (SortBy::Active, "Last active"),
     ] {
         column(out, page, sort, name);
     }
     out.lit("</tr></thead>\n<tbody>");
-    let by_day = matches!(page.selection.sort, SortBy::Modified);
+    let by_day = matches!(page.selection.sort, SortBy::Active);
     let today = text_format::date(page.now, page.zone);
     let mut last = None;
     for card in &page.chosen.cards {
-        let day = text_format::date(card.modified, page.zone).filter(|_| by_day);
+        let day = text_format::date(card.last_active, page.zone).filter(|_| by_day);
         if day != last {
             if let Some(day) = day {
                 out.lit("</tbody>\n<tbody><tr class=\"day\"><th colspan=\"5\" scope=\"rowgroup\">");
@@ -171,8 +171,8 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
 fn sorter(out: &mut Markup, page: &HomePage<'_>) {
     out.lit("<p class=\"sorter\">Sort by ");
     for (sort, name) in [
-        (SortBy::Modified, "last active"),
-        (SortBy::Created, "started"),
+        (SortBy::Active, "last active"),
+        (SortBy::Started, "started"),
         (SortBy::Cost, "cost"),
         (SortBy::Errors, "errors"),
         (SortBy::Size, "size"),
@@ -222,11 +222,11 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     out.lit("<td class=\"n f-when\">");
     let now = page.now;
     let shown = if by_day {
-        text_format::time_of_day_or_relative(card.modified, now, page.zone)
+        text_format::time_of_day_or_relative(card.last_active, now, page.zone)
     } else {
-        text_format::relative_time(card.modified, now, page.zone)
+        text_format::relative_time(card.last_active, now, page.zone)
     };
-    text_format::add_time(out, card.modified, &shown, page.zone);
+    text_format::add_time(out, card.last_active, &shown, page.zone);
     out.lit("</td></tr>\n");
 }
 
@@ -391,7 +391,7 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
             facts.push("live".to_owned());
         }
         facts.extend(
-            text_format::format_time(card.modified, page.zone, "%Y-%m-%d %H:%M").map(|(shown, _)| shown),
+            text_format::format_time(card.last_active, page.zone, "%Y-%m-%d %H:%M").map(|(shown, _)| shown),
         );
         let _ = writeln!(out, " — {}", facts.join(" · "));
     }

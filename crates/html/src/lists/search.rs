@@ -41,8 +41,8 @@ pub struct SessionHits {
     pub title: String,
     /// Its project directory.
     pub project: String,
-    /// When it was last modified, in milliseconds since 1970.
-    pub modified: i64,
+    /// When it was last active, in milliseconds since 1970.
+    pub last_active: i64,
     /// The number of matches in it.
     pub count: usize,
     /// The first matches.
@@ -142,8 +142,8 @@ fn session_section(out: &mut Markup, page: &SearchPage<'_>, session: &SessionHit
     out.text(link::project_name(&session.project)).lit("</span>");
     text_format::add_time(
         out,
-        session.modified,
-        &text_format::relative_time(session.modified, page.now, page.zone),
+        session.last_active,
+        &text_format::relative_time(session.last_active, page.now, page.zone),
         page.zone,
     );
     out.lit("</p>\n<ol>");

@@ -270,11 +270,11 @@ snapshot a1 update
 
 #[test]
 fn s10_the_title_of_another_session_is_ignored() {
-    let title = |notation: &str| session(notation).title().map(|title| title.into_owned());
+    let title = |notation: &str| session(notation).title();
     let other = r#"summary "The other one" leaf u9"#;
     let own = r#"summary "This one" leaf a1"#;
     let talk = "u1 user \"hi\"\na1 <- u1 reply m1 text \"hi\"";
-    assert_eq!(title(&format!("{other}\n{talk}")), None);
+    assert_eq!(title(&format!("{other}\n{talk}")).as_deref(), Some("hi"));
     assert_eq!(title(&format!("{own}\n{other}\n{talk}\n{other}")).as_deref(), Some("This one"));
     assert_eq!(title(&format!("{talk}\n{own}\nai-title \"A model's\"")).as_deref(), Some("A model's"));
     assert_eq!(title(&format!("title \"Mine\"\n{talk}\nai-title \"A model's\"")).as_deref(), Some("Mine"));

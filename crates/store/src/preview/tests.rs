@@ -41,7 +41,7 @@ fn a_small_session_is_previewed() {
         &glance.first_prompt,
     ];
     assert_eq!(told.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
-    assert_eq!((glance.title(), glance.heading()), (None, Some("bye")));
+    assert_eq!(glance.title().as_deref(), Some("bye"));
     assert!(glance.is_listed());
     assert!(glance.size > 0);
 }
@@ -58,21 +58,23 @@ fn titles_have_an_order_of_precedence() {
     let quoted =
         r#"{"parentUuid":"1","type":"assistant","x":"{\"type\":\"custom-title\",\"customTitle\":\"no\"}"}"#;
     let shell = PROMPT.replace("hello", "<bash-input>git switch main</bash-input>");
-    for (lines, title, heading) in [
-        (&[&*shell][..], None, Some("git switch main")),
-        (&[PROMPT, custom, later, ai, nested, quoted][..], Some("Later"), Some("Later")),
-        (&[PROMPT, ai, summary], Some("Theirs"), Some("Theirs")),
-        (&[PROMPT, summary], Some("Old"), Some("Old")),
-        (&[PROMPT, custom, cleared, ai], Some("Theirs"), Some("Theirs")),
-        (&[PROMPT, foreign], Some("Foreign"), Some("Foreign")),
-        (&[PROMPT, nested, quoted], None, Some("hello")),
-        (&[summary], Some("Old"), Some("Old")),
-        (&[nested], None, None),
-        (&[], None, None),
+    let told = PROMPT.replace("\"type\":\"user\"", "\"uuid\":\"1\",\"type\":\"user\"");
+    for (lines, title) in [
+        (&[&*shell][..], Some("!git switch main")),
+        (&[PROMPT, custom, later, ai, nested, quoted][..], Some("Later")),
+        (&[PROMPT, ai, summary], Some("Theirs")),
+        (&[&*told, summary], Some("Old")),
+        (&[PROMPT, summary], Some("hello")),
+        (&[PROMPT, custom, cleared, ai], Some("Theirs")),
+        (&[PROMPT, foreign], Some("Foreign")),
+        (&[PROMPT, nested, quoted], Some("hello")),
+        (&[summary], None),
+        (&[nested], None),
+        (&[], None),
     ] {
         let glance = of(lines);
-        assert_eq!((glance.title(), glance.heading()), (title, heading), "{lines:?}");
-        assert_eq!(glance.is_listed(), heading.is_some());
+        assert_eq!(glance.title().as_deref(), title, "{lines:?}");
+        assert_eq!(glance.is_listed(), title.is_some());
     }
 }
 
@@ -92,10 +94,10 @@ fn both_ends_of_a_long_file_are_read() {
     let last = r#"{"parentUuid":"9","version":"2.1.9","gitBranch":"late","type":"assistant"}"#;
     let middle = filler(WINDOW_BYTES) + &filler(WINDOW_BYTES);
     let glance = glance_at(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
-    assert_eq!(glance.title(), Some("Head"), "a custom title takes precedence wherever it is");
+    assert_eq!(glance.title().as_deref(), Some("Head"), "a custom title takes precedence wherever it is");
     assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
     let glance = glance_at(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
-    assert_eq!(glance.title(), None);
+    assert_eq!(glance.title().as_deref(), Some("hello"));
     assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.1"), Some("main")));
 }
 
@@ -105,11 +107,14 @@ fn a_line_cut_by_a_window_is_not_read() {
     let title = format!(r#"{{"type":"custom-title","customTitle":"Cut{}"}}"#, "x".repeat(200));
     let glance =
         glance_at(&format!("{PROMPT}\n{}{title}\n{}", filler(3 * WINDOW_BYTES), filler(WINDOW_BYTES - 100)));
-    assert_eq!(glance.title(), None);
+    assert_eq!(glance.title().as_deref(), Some("hello"));
     // The file is being written: its last line is incomplete.
-    assert_eq!(glance_at(&format!("{PROMPT}\n{}", &title[..100])).heading(), Some("hello"));
+    assert_eq!(glance_at(&format!("{PROMPT}\n{}", &title[..100])).title().as_deref(), Some("hello"));
     // Its last line is complete; only the newline is missing.
-    assert_eq!(glance_at(&format!("{PROMPT}\n{}", title.trim_end())).title().map(str::len), Some(203));
+    assert_eq!(
+        glance_at(&format!("{PROMPT}\n{}", title.trim_end())).title().map(|title| title.len()),
+        Some(203)
+    );
 }
 
 #[test]
@@ -195,4 +200,35 @@ fn a_title_appended_to_an_incomplete_line_is_found() {
         r#"{"parentUuid":null,"type":"user","message":{"role":"user","content":[{"type":"text","text":"custom-title"}]}}"#,
     ]);
     assert_eq!(glance.custom_title, None);
+}
+
+#[test]
+fn the_last_message_decides_when_a_session_was_active() {
+    let at = |seconds: u64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let message = PROMPT.replace("T1", "1970-01-01T01:00:00.000Z");
+    let later = message.replace("T01:00", "T02:00");
+    let title = r#"{"type":"custom-title","customTitle":"New","sessionId":"s"}"#;
+    let snapshot = r#"{"type":"file-history-snapshot","snapshot":{"timestamp":"1970-01-01T09:00:00.000Z"}}"#;
+    let long = later.replace("hello", &"long ".repeat(60_000));
+    let far = filler(5 << 20);
+    for (text, expected) in [
+        (message.clone(), Some(3600)),
+        (format!("{message}\n{title}\n{snapshot}\n"), Some(3600)),
+        (format!("{message}\n{later}\n"), Some(7200)),
+        (format!("{message}\n{long}\n{title}\n"), Some(7200)),
+        (format!("{message}\n{{\"type\":\"user\",\"timest"), Some(3600)),
+        (format!("{}{message}\n{}", filler(1 << 20), filler(1 << 20)), Some(3600)),
+        (format!("{message}\n{far}"), None),
+        (PROMPT.to_owned(), None),
+        (String::new(), None),
+    ] {
+        let glance = glance_at(&text);
+        let shown = &text[..text.len().min(100)];
+        assert_eq!(glance.last_active, expected.map_or(glance.modified, at), "{shown}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs_err::write(&path, &text).unwrap();
+        let modified = fs_err::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(crate::read_last_active(&path).unwrap(), expected.map_or(modified, at), "{shown}");
+    }
 }

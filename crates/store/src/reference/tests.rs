@@ -72,7 +72,7 @@ fn candidates_have_a_title_and_a_time() {
     assert_eq!(error.to_string(), "`aa` matches 2 sessions");
     let FindError::Ambiguous { found, .. } = error else { panic!() };
     assert_eq!(found[0].title.as_deref(), Some("Two"));
-    assert_eq!(found[0].modified, SystemTime::UNIX_EPOCH + Duration::from_secs(2));
+    assert_eq!(found[0].last_active, SystemTime::UNIX_EPOCH + Duration::from_secs(2));
     assert_eq!(store.find("zz").unwrap_err().to_string(), "no session matches `zz`");
 }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::session_card::LogTally;
 
-fn card(id: &str, project: &str, modified: Millis) -> SessionCard {
+fn card(id: &str, project: &str, last_active: Millis) -> SessionCard {
     SessionCard {
         id: id.to_owned(),
         project: project.to_owned(),
         title: format!("Title of {id}"),
         branch: Some("main".to_owned()),
-        modified,
+        last_active,
         ..SessionCard::default()
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     } else {
         None
     };
-    let title = SessionSummary::of(file).ok().and_then(|summary| summary.heading());
+    let title = SessionSummary::of(file).ok().and_then(|summary| summary.title());
     let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
     match ask.format {
         ResponseFormat::Json => {

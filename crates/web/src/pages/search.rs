@@ -128,12 +128,12 @@ impl Finds {
         }
         let summary = summary(session);
         let summary = summary.as_ref();
-        let heading = summary.and_then(SessionSummary::heading);
+        let heading = summary.and_then(SessionSummary::title);
         self.sessions.push(SessionHits {
             id: session.id.clone(),
             title: heading.unwrap_or_else(|| session.id.clone()),
             project: summary.and_then(SessionSummary::project).unwrap_or(&session.folder).to_owned(),
-            modified: millis(session.modified),
+            last_active: millis(session.last_active),
             count,
             blocks,
         });

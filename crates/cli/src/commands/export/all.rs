@@ -155,7 +155,7 @@ impl ExportedPage {
 
     fn index_entry(&self, session: &SessionSummary) -> IndexedSession {
         let SessionSummary { file, glance } = session;
-        let modified = millis(glance.modified);
+        let active = millis(glance.last_active);
         let title = self.title.as_ref().or(self.first_prompt.as_ref());
         IndexedSession {
             href: format!("{}.html", file.id),
@@ -163,7 +163,7 @@ impl ExportedPage {
             title: title.map_or_else(|| file.id.to_string(), Clone::clone),
             first_prompt: self.first_prompt.clone(),
             git_branch: glance.git_branch.clone(),
-            span: self.span.or(Some((modified, modified))),
+            span: self.span.or(Some((active, active))),
             turns: self.turns,
             spent: UsageTotals {
                 calls: self.calls,

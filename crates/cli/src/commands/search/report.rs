@@ -206,13 +206,13 @@ impl<'a> SearchReport<'a> {
     fn group(&self, session: &SearchedSession, hits: &[LogHit], found: Option<usize>) -> TermText {
         let summary = summary(session);
         let page = self.page;
-        let heading = summary.as_ref().and_then(SessionSummary::heading);
+        let heading = summary.as_ref().and_then(SessionSummary::title);
         let heading = heading.unwrap_or_else(|| "(no title)".to_owned());
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
         out += page.paint(TextLabel::Title, heading) + "\n";
         let mut about = vec![session.id.clone()];
-        if let Ok(modified) = jiff::Timestamp::try_from(session.modified) {
-            about.push(self.format_time(modified));
+        if let Ok(active) = jiff::Timestamp::try_from(session.last_active) {
+            about.push(self.format_time(active));
         }
         let project = summary.as_ref().and_then(SessionSummary::project);
         about.push(project.unwrap_or(&session.folder).to_owned());

@@ -179,10 +179,10 @@ fn search(
 /// Builds the row of a session, without matches.
 fn row(session: &SearchedSession) -> PickerRow {
     let summary = summary(session);
-    let heading = summary.as_ref().and_then(SessionSummary::heading);
-    let modified = jiff::Timestamp::try_from(session.modified).ok();
-    let when = modified
-        .map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
+    let heading = summary.as_ref().and_then(SessionSummary::title);
+    let active = jiff::Timestamp::try_from(session.last_active).ok();
+    let when =
+        active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
     PickerRow {
         id: session.id.clone(),
         path: session.path.clone(),

@@ -1,0 +1,63 @@
+//! The time of the last message of a session.
+//!
+//! One rule for lists, sort orders and `last`: the time of the last line with a timestamp in the session's own
+//! log. Sub-agents report to it, so their logs are not read. A log without timestamps was last active when its
+//! file was modified.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use memchr::memchr;
+use threadline_entry::{Millis, key, parse_timestamp};
+
+use crate::file_window::{MAX_HEAD_BYTES, lines_back};
+use crate::leading_members;
+
+/// The number of bytes read first at the end of a file.
+const FIRST_BYTES: u64 = 8 << 10;
+
+/// Returns when the session with the log at `path` was last active.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn read_last_active(path: &Path) -> io::Result<SystemTime> {
+    let mut file = crate::regular_file::open(path)?;
+    let metadata = file.metadata()?;
+    Ok(time_or(search_back(&mut file, metadata.len())?, metadata.modified()?))
+}
+
+/// Returns the timestamp of a line, if it has one.
+pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
+    let [time] = leading_members::members(line, [(key::TIMESTAMP, true)]);
+    parse_timestamp(&time?.as_str()?)
+}
+
+/// Returns the timestamp of the last line that has one, within the last 4 MiB of a file.
+pub(crate) fn search_back(file: &mut fs_err::File, size: u64) -> io::Result<Option<Millis>> {
+    let mut buffer = Vec::new();
+    let mut wanted = FIRST_BYTES;
+    loop {
+        let start = size.saturating_sub(wanted);
+        buffer.clear();
+        file.seek(SeekFrom::Start(start))?;
+        file.by_ref().take(size - start).read_to_end(&mut buffer)?;
+        // The first line may be incomplete, unless it is the first of the file.
+        let whole = match (start, memchr(b'\n', &buffer)) {
+            (0, _) => &buffer[..],
+            (_, newline) => newline.map_or(&[][..], |newline| &buffer[newline + 1..]),
+        };
+        let found = lines_back(whole).find_map(line_time);
+        if found.is_some() || start == 0 || wanted >= MAX_HEAD_BYTES as u64 {
+            return Ok(found);
+        }
+        wanted *= 8;
+    }
+}
+
+/// Converts the time of a message, or returns `modified` if there is none.
+pub(crate) fn time_or(message: Option<Millis>, modified: SystemTime) -> SystemTime {
+    let millis = message.and_then(|millis| u64::try_from(millis).ok());
+    millis.map_or(modified, |millis| UNIX_EPOCH + Duration::from_millis(millis))
+}
