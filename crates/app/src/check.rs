@@ -1,10 +1,13 @@
 //! Health checks of sessions: their lines, their sub-agents, and their place in a home.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
-use threadline_entry::Finding;
+use threadline_edit::REPAIRED_CODES;
+use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
 
 use crate::config::App;
@@ -22,7 +25,54 @@ pub struct CheckReport {
     pub unread: Vec<AppError>,
 }
 
+/// The findings with one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeSummary {
+    /// The code.
+    pub code: Code,
+    /// The highest severity of its findings.
+    pub severity: Severity,
+    /// The number of findings.
+    pub findings: usize,
+    /// The number of sessions with such a finding.
+    pub sessions: usize,
+}
+
 impl CheckReport {
+    /// Returns the findings by code: errors first, then warnings and notes, each most frequent first.
+    pub fn by_code(&self) -> Vec<CodeSummary> {
+        let mut codes: Vec<(CodeSummary, HashSet<PathBuf>)> = Vec::new();
+        for (path, finding) in &self.findings {
+            let known = codes.iter().position(|(summary, _)| summary.code == finding.code);
+            let at = known.unwrap_or_else(|| {
+                let Finding { code, severity, .. } = *finding;
+                codes.push((CodeSummary { code, severity, findings: 0, sessions: 0 }, HashSet::new()));
+                codes.len() - 1
+            });
+            let (summary, sessions) = &mut codes[at];
+            summary.severity = summary.severity.max(finding.severity);
+            summary.findings += 1;
+            sessions.insert(session_log(path));
+        }
+        let counted = |(summary, sessions): (CodeSummary, HashSet<PathBuf>)| CodeSummary {
+            sessions: sessions.len(),
+            ..summary
+        };
+        let mut codes: Vec<CodeSummary> = codes.into_iter().map(counted).collect();
+        codes
+            .sort_by_key(|summary| (Reverse(summary.severity), Reverse(summary.findings), summary.code.id()));
+        codes
+    }
+
+    /// Returns the number of problems that `edit repair` fixes, and of sessions that have one.
+    pub fn repairable(&self) -> (usize, usize) {
+        let is_repaired =
+            |finding: &Finding| finding.severity > Severity::Note && REPAIRED_CODES.contains(&finding.code);
+        let repaired = || self.findings.iter().filter(|(_, finding)| is_repaired(finding));
+        let sessions: HashSet<PathBuf> = repaired().map(|(path, _)| session_log(path)).collect();
+        (repaired().count(), sessions.len())
+    }
+
     /// Removes and returns the findings about one file.
     pub fn take(&mut self, path: &Path) -> Vec<Finding> {
         self.findings.extract_if(.., |(about, _)| about == path).map(|(_, finding)| finding).collect()
@@ -115,6 +165,17 @@ impl CheckTargets {
 pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     Ok(read_session(path, &id)?.findings())
+}
+
+/// Returns the log of the session that a log belongs to, according to its path: for a sub-agent's log in the
+/// folder of a session, that session's; else the log itself.
+pub fn session_log(path: &Path) -> PathBuf {
+    let subagents = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
+    let folder = subagents.and_then(Path::parent);
+    folder
+        .map(|folder| folder.with_added_extension("jsonl"))
+        .filter(|log| log.is_file())
+        .unwrap_or_else(|| path.to_owned())
 }
 
 fn with_agents(file: &SessionFile) -> Vec<PathBuf> {

@@ -55,7 +55,7 @@ pub mod sync;
 pub mod time;
 mod usage;
 
-pub use check::{CheckReport, CheckTargets, check_log};
+pub use check::{CheckReport, CheckTargets, CodeSummary, check_log, session_log};
 pub use config::{App, AppConfig};
 pub use counter::{SessionCounter, SessionFigures};
 pub use error::AppError;

@@ -69,22 +69,47 @@ impl App {
         Ok(self.operations()?.apply(operation, steps)?)
     }
 
-    /// Returns every receipt, newest first, and the errors of those that cannot be read.
+    /// Returns the receipts of operations in the homes, newest first, and the errors of those that cannot be
+    /// read.
     ///
     /// # Errors
     ///
     /// [`AppError::NoStateDir`].
     pub fn list_operations(&self) -> Result<Listing<Receipt>, AppError> {
-        Ok(self.operations()?.list())
+        let mut listing = self.operations()?.list();
+        listing.found.retain(self.operation_scope());
+        Ok(listing)
     }
 
-    /// Finds a receipt by its id or the beginning of it; `last` is the newest operation that is not undone.
+    /// Returns a filter of the operations in the homes: those that changed a file there, or that restored
+    /// files of a session there.
+    fn operation_scope(&self) -> impl Fn(&Receipt) -> bool {
+        let roots: Vec<PathBuf> = self
+            .store()
+            .homes()
+            .iter()
+            .flat_map(|home| {
+                let root = home.root();
+                [std::path::absolute(root).ok(), std::fs::canonicalize(root).ok()]
+            })
+            .flatten()
+            .collect();
+        move |receipt: &Receipt| {
+            let paths = receipt.files.iter().flat_map(|file| [Some(&file.path), file.target.as_ref()]);
+            let mut paths = paths.flatten();
+            paths.any(|path| roots.iter().any(|root| path.starts_with(root)))
+                || self.store().session(&receipt.source).is_some()
+        }
+    }
+
+    /// Finds a receipt of the homes by its id or the beginning of it; `last` is the newest operation that is
+    /// not undone.
     ///
     /// # Errors
     ///
     /// [`OperationError::NotFound`] and [`AppError::NoStateDir`].
     pub fn find_operation(&self, id: &str) -> Result<Receipt, OperationError> {
-        self.operations()?.find(id).map_err(OperationError::NotFound)
+        self.operations()?.find_in(id, &self.operation_scope()).map_err(OperationError::NotFound)
     }
 
     /// Undoes an operation. With `partial`, files that have changed since are skipped.
@@ -94,8 +119,17 @@ impl App {
     /// [`OperationError::NotFound`], and [`OperationError::Failed`] if a file has changed since.
     pub fn undo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
-        let receipt = operations.find(id).map_err(OperationError::NotFound)?;
+        let receipt = operations.find_in(id, &self.operation_scope()).map_err(OperationError::NotFound)?;
         operations.undo(&receipt, partial).map_err(failed(&receipt))
+    }
+
+    /// Finds a receipt of the homes like [`App::find_operation`]; `last` is the operation undone last.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`App::find_operation`].
+    pub fn find_undone_operation(&self, id: &str) -> Result<Receipt, OperationError> {
+        self.operations()?.find_undone_in(id, &self.operation_scope()).map_err(OperationError::NotFound)
     }
 
     /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone
@@ -106,7 +140,7 @@ impl App {
     /// The same as of [`App::undo_operation`].
     pub fn redo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
-        let receipt = operations.find_undone(id).map_err(OperationError::NotFound)?;
+        let receipt = self.find_undone_operation(id)?;
         operations.redo(&receipt, partial).map_err(failed(&receipt))
     }
 
@@ -117,11 +151,12 @@ impl App {
     /// [`OperationError::NotFound`] before anything is deleted, and [`OperationError::Failed`].
     pub fn forget_operations(&self, ids: &[String]) -> Result<usize, OperationError> {
         let operations = self.operations()?;
-        let find = |id: &String| operations.find(id).map_err(OperationError::NotFound);
+        let scope = self.operation_scope();
+        let find = |id: &String| operations.find_in(id, &scope).map_err(OperationError::NotFound);
         self.forget(ids.iter().map(find).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Deletes all receipts that can be read, and the files that they keep. Returns their number.
+    /// Deletes all receipts of the homes that can be read, and the files that they keep. Returns their number.
     ///
     /// # Errors
     ///

@@ -81,6 +81,17 @@ impl Ui {
         write_stderr(&text!("warning: {}\n", text.replace('\n', "\n  ")));
     }
 
+    /// Asks a question on the terminal. Returns whether the answer is yes; `false` without a terminal.
+    pub(crate) fn confirm(&self, question: &str) -> io::Result<bool> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(false);
+        }
+        write_stderr(&text!("{question}"));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
     /// Starts a progress line, which is shown on a terminal only, for more than 20 steps.
     pub(crate) fn progress(&self, what: &'static str, total: usize) -> ProgressLine {
         let shown = !self.quiet && total > 20 && io::stderr().is_terminal();

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use threadline_view::humanize::{count, plural};
+use threadline_view::humanize::plural;
 use threadline_view::{Money, UsageTotals};
 
 use crate::markup::Markup;
@@ -72,17 +72,13 @@ pub fn encode_url(text: &str) -> String {
 pub(crate) fn cost(totals: &UsageTotals) -> String {
     match totals.calls > 0 && totals.unpriced_calls == totals.calls && totals.cost == Money::ZERO {
         true => "–".to_owned(),
-        false if totals.is_lower_bound() => format!("≥ {}", money(totals.cost)),
-        false => money(totals.cost),
+        false => totals.short_cost(),
     }
 }
 
 /// Formats money: `$1,234.50`, `$0.0040`.
 pub(crate) fn money(amount: Money) -> String {
-    let short = amount.short();
-    let (sign, rest) = short.split_once('$').unwrap_or(("", &short));
-    let (whole, cents) = rest.split_once('.').unwrap_or((rest, "00"));
-    format!("{sign}${}.{cents}", whole.parse().map_or_else(|_| whole.to_owned(), count))
+    amount.short()
 }
 
 /// Returns the date of a time.

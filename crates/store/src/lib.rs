@@ -60,7 +60,7 @@ pub use live::{LiveEvidence, detect_live};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{
     ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
-    Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, Reversal, Step, StepAction,
+    Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, ReceiptFilter, Reversal, Step, StepAction,
 };
 pub use preview::{SessionPreview, keep_last_active, preview_all, read_session_preview};
 pub use project::{encode_project, folder_matches, worktrees};

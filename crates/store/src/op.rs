@@ -29,7 +29,7 @@ pub use apply::NewOperation;
 pub use digest::FileDigest;
 pub use error::{ChangedFile, OpError};
 pub use operation::{FileAction, Operation, OperationState};
-pub use operations::Operations;
+pub use operations::{Operations, ReceiptFilter};
 pub use receipt::{RECEIPT_FORMAT, Receipt, ReceiptFile};
 pub use reverse::Reversal;
 pub use step::{FileKind, Step, StepAction};

@@ -48,8 +48,15 @@ impl Money {
         let scale = 10_i128.pow(digits);
         let sign = if self.0 < 0 { "-" } else { "" };
         let width = digits as usize;
-        format!("{sign}${}.{:0width$}", rounded / scale, rounded % scale)
+        format!("{sign}${}.{:0width$}", with_separators(rounded / scale), rounded % scale)
     }
+}
+
+/// Formats a number with thousands separators.
+fn with_separators(number: i128) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 /// Formats the exact amount as a decimal number without trailing zeros.
@@ -117,7 +124,7 @@ mod tests {
     fn amounts_have_an_exact_and_a_short_form() {
         let amount = Money(500_005_000_000_000);
         assert_eq!((amount.to_string(), amount.short()), ("0.500005".into(), "$0.50".into()));
-        assert_eq!(Money(-1_234_567_000_000_000_000).short(), "-$1234.57");
+        assert_eq!(Money(-1_234_567_000_000_000_000).short(), "-$1,234.57");
         assert_eq!(Money(7_505_000_000_000).short(), "$0.0075");
         assert_eq!(Money(7_505_000_000_001).to_string(), "0.007505000000001");
         assert_eq!((Money::ZERO.to_string(), Money::ZERO.short()), ("0".into(), "$0.00".into()));

@@ -19,7 +19,8 @@ pub fn short_count(number: u64) -> String {
         0..1000 => number.to_string(),
         1000..9950 => format!("{:.1}k", number as f64 / 1e3),
         9950..999_500 => format!("{:.0}k", number as f64 / 1e3),
-        _ => format!("{:.1}M", number as f64 / 1e6),
+        999_500..999_950_000 => format!("{:.1}M", number as f64 / 1e6),
+        _ => format!("{:.1}B", number as f64 / 1e9),
     }
 }
 
@@ -28,8 +29,10 @@ pub fn plural(number: u64, noun: &str) -> String {
     let ending = match noun {
         _ if number == 1 => "",
         noun if noun.ends_with("ch") => "es",
+        noun if noun.ends_with("py") => "ies",
         _ => "s",
     };
+    let noun = if ending == "ies" { &noun[..noun.len() - 1] } else { noun };
     format!("{} {noun}{ending}", count(number))
 }
 
@@ -64,8 +67,8 @@ mod tests {
     #[test]
     fn numbers_are_rounded_for_people() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        let shorts = [999, 1234, 9999, 48_211, 999_999, 2_345_678].map(short_count);
-        assert_eq!(shorts, ["999", "1.2k", "10k", "48k", "1.0M", "2.3M"]);
+        let shorts = [999, 1234, 9999, 48_211, 999_999, 2_345_678, 2_840_000_000].map(short_count);
+        assert_eq!(shorts, ["999", "1.2k", "10k", "48k", "1.0M", "2.3M", "2.8B"]);
         assert_eq!([5, 1500, 63_400, 2_500_000].map(bytes), ["5 B", "1.5 kB", "63.4 kB", "2.5 MB"]);
         let durations = [40, 4200, 12_000, 59_900, 75_000, 185_000, 7_260_000].map(duration);
         let told = ["40 ms", "4.2 s", "12 s", "1 min 00 s", "1 min 15 s", "3 min 05 s", "2 h 01 min"];

@@ -30,7 +30,7 @@ pub struct Inventory {
     pub tools: NameCounts,
     pub versions: NameCounts,
     pub messages: u64,
-    pub human_turns: u64,
+    pub turns: u64,
     pub tool_calls: u64,
     pub tool_results: u64,
     pub unanswered_calls: u64,
@@ -60,7 +60,7 @@ impl Inventory {
         let mut inventory = Self { files: 1, bytes, ..Self::default() };
         let mut version = String::new();
         let mut last_line = 0;
-        for (idx, entry) in session.entries().enumerated() {
+        for entry in session.entries() {
             if entry.kind() == Kind::Blank {
                 continue;
             }
@@ -73,11 +73,14 @@ impl Inventory {
                 continue;
             }
             inventory.add_line(entry, &mut version);
-            inventory.human_turns += u64::from(
-                !session.is_sidechain(idx) && session.input(idx).is_some_and(|input| input.is_typed()),
-            );
         }
         inventory.add_session(session);
+        // The turns of a sub-agent's log are not turns of a conversation.
+        let is_conversation =
+            |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_sidechain();
+        if session.entries().iter().any(is_conversation) {
+            inventory.turns = session.turns().len() as u64;
+        }
         inventory
     }
 
@@ -211,7 +214,7 @@ impl Inventory {
             }
         }
         self.messages += other.messages;
-        self.human_turns += other.human_turns;
+        self.turns += other.turns;
         self.tool_calls += other.tool_calls;
         self.tool_results += other.tool_results;
         self.unanswered_calls += other.unanswered_calls;

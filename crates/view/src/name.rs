@@ -12,7 +12,7 @@ pub fn input_name(input: InputKind) -> Option<&'static str> {
         | InputKind::BashInput => return None,
         InputKind::QueuedPrompt => "queued",
         InputKind::TeammateMessage => "teammate message",
-        InputKind::TaskNotification | InputKind::QueuedNotification => "task notification",
+        InputKind::TaskNotification | InputKind::QueuedNotification => "background task finished",
         InputKind::HostEvent => "event",
         InputKind::ToolResult => "result",
         InputKind::CommandOutput | InputKind::BashOutput => "output",

@@ -118,6 +118,9 @@ pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)>
         ItemBody::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
             match text_title(text) {
                 "" => (TitleSource::Files, Cow::Owned(files_title(files))),
+                title if input.is_task_notification() => {
+                    (TitleSource::Prompt, Cow::Owned(format!("Background task finished: {title}")))
+                }
                 title => (TitleSource::Prompt, Cow::Borrowed(title)),
             }
         }

@@ -121,6 +121,17 @@ impl<'a> FindingObject<'a> {
     }
 }
 
+/// An edit that would change nothing.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct UnchangedObject<'a> {
+    pub lines_removed: u64,
+    pub lines_changed: u64,
+    pub lines_added: u64,
+    pub receipt: Option<&'a str>,
+    pub reason: &'a str,
+}
+
 /// The plan of an edit, or its result.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

@@ -1,17 +1,23 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use threadline_entry::{Finding, Severity};
-use threadline_term::{TextLabel, visible};
+use threadline_app::{CheckReport, SessionSummary, session_log};
+use threadline_entry::{Code, Finding, Severity};
+use threadline_store::SessionFile;
+use threadline_term::{
+    ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
+};
+use threadline_view::humanize::{count, plural};
 use threadline_view::wire::FindingObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
+use crate::ui::OutputStream;
 
 /// Check sessions for problems
 ///
 /// Each finding has a stable code, a position, a message and a suggested repair. Without a session, checks
-/// all sessions and their home. Exit codes: 0 no problems found, 1 problems found, 2 something could not be
+/// all sessions and their home, and prints a summary by code; `--code CODE` lists the findings. Exit codes: 0 no problems found, 1 problems found, 2 something could not be
 /// read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
@@ -19,44 +25,101 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "SESSION|FILE|DIR")]
     sessions: Vec<String>,
 
+    /// Show only findings with this code or name, such as F01 or orphan-call (can be repeated)
+    #[arg(long, value_name = "CODE")]
+    code: Vec<String>,
+
     /// Also show notes: harmless findings
     #[arg(long)]
     notes: bool,
 }
 
 /// A finding and the file it is about.
-type Found = (PathBuf, Finding);
+type LogFinding = (PathBuf, Finding);
+
+/// At most this many findings of several sessions are listed without `--code`.
+const MAX_LISTED: usize = 20;
 
 pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<CommandOutcome, CommandError> {
+    let codes = args.code.iter().map(|name| code_named(name)).collect::<Result<Vec<_>, _>>()?;
     let targets = cx.app.check_targets(&args.sessions, SystemTime::now())?;
     let progress = cx.ui.progress("checking log", targets.logs.len());
-    let checked = targets.check(&|| progress.step());
+    let mut checked = targets.check(&|| progress.step());
     drop(progress);
-    let mut found = checked.findings;
-    found.retain(|(_, finding)| args.notes || finding.severity > Severity::Note);
-    report(cx, &found, checked.n_logs)?;
-    let outcome = match found.iter().any(|(_, finding)| finding.severity > Severity::Note) {
+    let n_notes = checked.findings.iter().filter(|(_, finding)| finding.severity == Severity::Note).count();
+    let wants_notes = args.notes || !codes.is_empty();
+    checked.findings.retain(|(_, finding)| wants_notes || finding.severity > Severity::Note);
+    if !codes.is_empty() {
+        checked.findings.retain(|(_, finding)| codes.contains(&finding.code));
+    }
+    if cx.json {
+        let mut answer = cx.ui.output();
+        for (path, finding) in &checked.findings {
+            answer.json(&FindingObject::new(finding, &path.to_string_lossy()))?;
+        }
+        answer.finish()?;
+    } else {
+        let is_listed = !codes.is_empty() || args.sessions.len() == 1 || checked.findings.len() <= MAX_LISTED;
+        let mut answer = cx.ui.paged_output();
+        if checked.findings.len() > MAX_LISTED || !is_listed {
+            write_summary(cx, &mut answer, &checked)?;
+        }
+        if is_listed {
+            write_findings(cx, &mut answer, &checked.findings)?;
+        }
+        answer.finish()?;
+        write_notes(cx, &checked, is_listed, if wants_notes { 0 } else { n_notes });
+    }
+    let outcome = match checked.findings.iter().any(|(_, finding)| finding.severity > Severity::Note) {
         true => CommandOutcome::Negative,
         false => CommandOutcome::Done,
     };
     Ok(cx.warn_unread(&checked.unread, outcome))
 }
 
-fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandError> {
-    if cx.json {
-        let mut answer = cx.ui.output();
-        for (path, finding) in found {
-            answer.json(&FindingObject::new(finding, &path.to_string_lossy()))?;
-        }
-        answer.finish()?;
-        return Ok(());
-    }
+/// Returns the code with this id or name.
+fn code_named(name: &str) -> Result<Code, CommandError> {
+    let is_named = |code: &&Code| code.id().eq_ignore_ascii_case(name) || code.name() == name;
+    Code::ALL.iter().find(is_named).copied().ok_or_else(|| {
+        CommandError::new(format!("unknown code `{name}`"))
+            .hint("use a code of the summary, such as F01 or orphan-call")
+    })
+}
+
+/// Writes one line per code, most frequent first.
+fn write_summary(cx: &Context, answer: &mut OutputStream, checked: &CheckReport) -> std::io::Result<()> {
+    let text = |name, can_shrink| TableColumn { name, align: ColumnAlign::Left, can_shrink };
+    let number = |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+    let columns = [
+        number("findings"),
+        number("sessions"),
+        text("severity", false),
+        text("code", false),
+        text("repair", true),
+    ];
+    let rows: Vec<Vec<String>> = checked
+        .by_code()
+        .iter()
+        .map(|summary| {
+            vec![
+                count(summary.findings as u64),
+                count(summary.sessions as u64),
+                summary.severity.name().to_owned(),
+                summary.code.to_string(),
+                summary.code.repair().to_owned(),
+            ]
+        })
+        .collect();
+    answer.text(&table(cx.ui.page(), &columns, &rows))
+}
+
+/// Writes each finding, below the title of its session.
+fn write_findings(cx: &Context, answer: &mut OutputStream, found: &[LogFinding]) -> std::io::Result<()> {
     let page = cx.ui.page();
-    let mut answer = cx.ui.paged_output();
     let mut last: Option<&Path> = None;
     for (path, finding) in found {
         if last != Some(path) {
-            writeln!(answer, "{}", page.paint(TextLabel::Title, visible(&path.to_string_lossy())))?;
+            writeln!(answer, "{}", log_title(page, path))?;
             last = Some(path);
         }
         let label = match finding.severity {
@@ -65,17 +128,46 @@ fn report(cx: &Context, found: &[Found], n_logs: usize) -> Result<(), CommandErr
             Severity::Error => TextLabel::Error,
         };
         let severity = page.paint(label, finding.severity.name());
-        let place =
-            finding.at.map_or(String::new(), |at| format!("line {} (byte {}): ", at.line_no, at.byte_offset));
+        let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
         writeln!(answer, "  {place}{severity} {}: {}", finding.code, visible(&finding.message))?;
         writeln!(answer, "    {}", page.paint(TextLabel::Dim, format!("repair: {}", finding.code.repair())))?;
     }
-    answer.finish()?;
-    let logs = if n_logs == 1 { "1 log".to_owned() } else { format!("{n_logs} logs") };
-    cx.ui.note(&match found.len() {
-        0 => format!("{logs} checked, no problems found"),
-        1 => format!("{logs} checked, 1 finding"),
-        n => format!("{logs} checked, {n} findings"),
-    });
     Ok(())
+}
+
+/// Returns the title and id of the session that a log belongs to, or the path of another file.
+fn log_title(page: TermPage, path: &Path) -> TermText {
+    let own = session_log(path);
+    let summary = SessionSummary::of(SessionFile::at(&own)).ok();
+    let Some(title) = summary.as_ref().and_then(SessionSummary::title) else {
+        return page.paint(TextLabel::Title, visible(&path.to_string_lossy()));
+    };
+    let id: String = summary.map(|summary| summary.file.id.chars().take(8).collect()).unwrap_or_default();
+    let agent = path.file_stem().filter(|_| own != path).map(|name| format!(" · {}", name.to_string_lossy()));
+    let title = truncate(&visible(&title), page.width.map_or(100, |width| width.saturating_sub(12).max(20)));
+    let id = page.paint(TextLabel::Dim, format!("{id}{}", visible(&agent.unwrap_or_default())));
+    text!("{}  {id}", page.paint(TextLabel::Title, title))
+}
+
+/// Writes the totals, and what to type next.
+fn write_notes(cx: &Context, checked: &CheckReport, is_listed: bool, n_notes: usize) {
+    let logs = plural(checked.n_logs as u64, "log");
+    cx.ui.note(&match checked.findings.len() {
+        0 => format!("{logs} checked, no problems found"),
+        n => format!("{logs} checked, {}", plural(n as u64, "finding")),
+    });
+    let (findings, sessions) = checked.repairable();
+    if findings > 0 {
+        cx.ui.note(&format!(
+            "{} repairable in {}: `threadline edit repair SESSION`",
+            count(findings as u64),
+            plural(sessions as u64, "session")
+        ));
+    }
+    if !is_listed {
+        cx.ui.note("list the findings of a code: `threadline check --code CODE`");
+    }
+    if n_notes > 0 {
+        cx.ui.note(&format!("{} not shown: --notes", plural(n_notes as u64, "harmless note")));
+    }
 }

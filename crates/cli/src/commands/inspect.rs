@@ -148,7 +148,7 @@ fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole:
             inventory.bad_lines,
             of("user"),
             of("assistant"),
-            inventory.human_turns,
+            inventory.turns,
             inventory.tool_calls,
             inventory.tool_results,
             inventory.unanswered_calls,

@@ -1,6 +1,7 @@
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
+use threadline_view::humanize::plural;
 use threadline_view::shell_word;
 use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 
@@ -10,7 +11,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// List, undo and redo applied edits
 ///
 /// Every edit that is applied leaves a receipt in $XDG_STATE_HOME/threadline, with the files as they were
-/// before.
+/// before. Only operations on sessions of the selected homes are listed, undone and redone.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OpCommand {
     /// List operations, newest first
@@ -18,6 +19,8 @@ pub(crate) enum OpCommand {
     /// Show an operation and its files
     Show(OneArgs),
     /// Undo an operation: restore its files byte for byte
+    ///
+    /// Shows the files first, and asks on a terminal; otherwise --apply is needed.
     ///
     /// Lines that Claude Code has appended to a log since are kept. If a file has changed otherwise, nothing
     /// is done; --partial undoes the other files. Restored files that have changed are always skipped and
@@ -44,6 +47,17 @@ pub(crate) struct ReverseArgs {
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
+    #[command(flatten)]
+    write: ReversalArgs,
+}
+
+/// How to undo or redo.
+#[derive(Debug, clap::Args)]
+struct ReversalArgs {
+    /// Change the files without asking
+    #[arg(long)]
+    apply: bool,
+
     /// Skip files that have changed since
     #[arg(long)]
     partial: bool,
@@ -55,9 +69,8 @@ pub(crate) struct RedoArgs {
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
-    /// Skip files that have changed since
-    #[arg(long)]
-    partial: bool,
+    #[command(flatten)]
+    write: ReversalArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -116,7 +129,7 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
         cx.ui.warn(&error.to_string());
     }
     if listing.found.is_empty() {
-        cx.ui.note("no operations yet");
+        cx.ui.note("no operations on sessions of these homes");
     }
     Ok(match (listing.errors.is_empty(), listing.found.is_empty()) {
         (false, _) => CommandOutcome::Partial,
@@ -127,11 +140,23 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
 
 fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
     let receipt = cx.app.find_operation(&args.id)?;
+    write_receipt(cx, &receipt)?;
+    if receipt.state.is_interrupted() && !cx.json {
+        let id = &receipt.id;
+        cx.ui.note(&format!(
+            "interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
+        ));
+    }
+    Ok(CommandOutcome::Done)
+}
+
+/// Writes an operation and its files.
+fn write_receipt(cx: &Context, receipt: &Receipt) -> Result<(), CommandError> {
     let mut answer = cx.ui.output();
     if cx.json {
-        answer.json(&object(cx, &receipt)?)?;
+        answer.json(&object(cx, receipt)?)?;
         answer.finish()?;
-        return Ok(CommandOutcome::Done);
+        return Ok(());
     }
     let page = cx.ui.page();
     let title = format!("{} {}", receipt.operation, receipt.id);
@@ -150,7 +175,7 @@ fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
     let command: Vec<_> = receipt.command.iter().map(|word| shell_word(word)).collect();
     writeln!(answer, "  command  {}", command.join(" "))?;
     let actions = receipt.files.iter().map(|file| file.action);
-    for (file, action) in object(cx, &receipt)?.files.into_iter().zip(actions) {
+    for (file, action) in object(cx, receipt)?.files.into_iter().zip(actions) {
         let label = match action {
             FileAction::Create => TextLabel::Added,
             FileAction::Remove | FileAction::Unlink => TextLabel::Removed,
@@ -170,25 +195,50 @@ fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
         }
     }
     answer.finish()?;
-    if receipt.state.is_interrupted() {
-        let id = &receipt.id;
-        cx.ui.note(&format!(
-            "interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
-        ));
-    }
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
 fn undo(cx: &Context, args: &ReverseArgs) -> Result<CommandOutcome, CommandError> {
-    let undone =
-        cx.app.undo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "undo"))?;
+    let receipt = cx.app.find_operation(&args.id)?;
+    if !is_confirmed(cx, &receipt, &args.write, "undo")? {
+        return Ok(CommandOutcome::Done);
+    }
+    let undone = cx.app.undo_operation(&receipt.id, args.write.partial);
+    let undone = undone.map_err(|error| not_reversed(error, "undo"))?;
     reversed(cx, &undone, "undone")
 }
 
 fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
-    let redone =
-        cx.app.redo_operation(&args.id, args.partial).map_err(|error| not_reversed(error, "redo"))?;
+    let receipt = cx.app.find_undone_operation(&args.id)?;
+    if !is_confirmed(cx, &receipt, &args.write, "redo")? {
+        return Ok(CommandOutcome::Done);
+    }
+    let redone = cx.app.redo_operation(&receipt.id, args.write.partial);
+    let redone = redone.map_err(|error| not_reversed(error, "redo"))?;
     reversed(cx, &redone, "redone")
+}
+
+/// Returns whether to undo or redo an operation: with `--apply`, or after showing it and asking on a terminal.
+fn is_confirmed(
+    cx: &Context,
+    receipt: &Receipt,
+    args: &ReversalArgs,
+    verb: &str,
+) -> Result<bool, CommandError> {
+    if args.apply {
+        return Ok(true);
+    }
+    write_receipt(cx, receipt)?;
+    let question = format!("{verb} this operation? [y/N] ");
+    if !cx.json && cx.ui.confirm(&question)? {
+        return Ok(true);
+    }
+    let partial = if args.partial { " --partial" } else { "" };
+    cx.ui.note(&format!(
+        "nothing was changed. `threadline op {verb} {}{partial} --apply` changes these files",
+        receipt.id
+    ));
+    Ok(false)
 }
 
 /// The result of an undo or a redo.
@@ -204,10 +254,9 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutc
         answer.json(&object)?;
         answer.finish()?;
     }
-    let files = match (reversal.files, reversal.untouched) {
-        (0, _) => "no file had to be changed".to_owned(),
-        (1, _) => "1 file changed".to_owned(),
-        (n, _) => format!("{n} files changed"),
+    let files = match reversal.files {
+        0 => "no file had to be changed".to_owned(),
+        n => format!("{} changed", plural(n as u64, "file")),
     };
     cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
     if reversal.foreign_bytes > 0 {
@@ -229,7 +278,9 @@ fn not_reversed(error: OperationError, verb: &str) -> CommandError {
     let error = CommandError::from(error);
     let Some(id) = changed else { return error };
     error
-        .hint(format!("`threadline op {verb} {id} --partial` skips these files and changes the others"))
+        .hint(format!(
+            "`threadline op {verb} {id} --partial --apply` skips these files and changes the others"
+        ))
         .hint(format!("`threadline op show {id}` shows where the previous files are kept"))
 }
 
@@ -238,10 +289,7 @@ fn forget(cx: &Context, args: &ForgetArgs) -> Result<CommandOutcome, CommandErro
         true => cx.app.forget_all_operations()?,
         false => cx.app.forget_operations(&args.ids)?,
     };
-    cx.ui.note(&match forgotten {
-        1 => "1 receipt forgotten".to_owned(),
-        n => format!("{n} receipts forgotten"),
-    });
+    cx.ui.note(&format!("{} forgotten", plural(forgotten as u64, "receipt")));
     Ok(if forgotten == 0 { CommandOutcome::Negative } else { CommandOutcome::Done })
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use threadline_app::restore::{
@@ -7,7 +8,7 @@ use threadline_app::restore::{
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::SessionFile;
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
-use threadline_view::humanize::bytes;
+use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::RestoredFile;
 
 use crate::commands::edit::command_line;
@@ -116,8 +117,7 @@ fn list_turns(cx: &Context, family: &SessionFamily, history: &FileHistory) -> Re
         for file in &turn.files {
             let by = match file.edits {
                 0 => "changed by something else than an edit".to_owned(),
-                1 => "1 edit".to_owned(),
-                n => format!("{n} edits"),
+                n => plural(n, "edit"),
             };
             let path = visible(&relative_label(&file.path, history.root())).into_owned();
             writeln!(answer, "      {path}  {}", page.paint(TextLabel::Dim, &by))?;
@@ -196,11 +196,11 @@ fn report(
     }
     answer.finish()?;
     if !outside.is_empty() && !args.outside {
-        let files = if outside.len() == 1 { "1 file".to_owned() } else { format!("{} files", outside.len()) };
+        let files = plural(outside.len() as u64, "file");
         cx.ui.note(&format!("{files} outside of the project: --outside --apply writes there too"));
     }
     let to_do = files.iter().filter(|file| is_written(file)).count();
-    let files = if to_do == 1 { "1 file".to_owned() } else { format!("{to_do} files") };
+    let files = plural(to_do as u64, "file");
     cx.ui.note(&match (receipt, &args.to) {
         (Some(receipt), _) => format!("wrote {files}; undo: `threadline op undo {receipt}`"),
         _ if to_do == 0 => "nothing to write".to_owned(),
@@ -260,9 +260,16 @@ fn object(file: &FileRestore, receipt: Option<&str>) -> RestoredFile {
 
 /// Notes about files whose backups are gone.
 fn note_missing(cx: &Context, session: &SessionFile, files: &[FileRestore]) {
+    let mut by_note: BTreeMap<&str, Vec<&FileRestore>> = BTreeMap::new();
     for file in files {
         if let Some(note) = &file.note {
-            cx.ui.note(&format!("{}: {note}", visible(&file.label)));
+            by_note.entry(note).or_default().push(file);
+        }
+    }
+    for (note, files) in by_note {
+        match files[..] {
+            [file] => cx.ui.note(&format!("{}: {note}", visible(&file.label))),
+            _ => cx.ui.note(&format!("{}: {note}", plural(files.len() as u64, "file"))),
         }
     }
     if session.home.is_none() {
@@ -274,7 +281,9 @@ fn note_missing(cx: &Context, session: &SessionFile, files: &[FileRestore]) {
 fn note_commands(cx: &Context, family: &SessionFamily) {
     match count_shell_commands(family) {
         0 => {}
-        1 => cx.ui.note("changes made by 1 shell command cannot be restored"),
-        n => cx.ui.note(&format!("changes made by {n} shell commands cannot be restored")),
+        n => {
+            let commands = plural(n as u64, "shell command");
+            cx.ui.note(&format!("changes made by {commands} cannot be restored"));
+        }
     }
 }

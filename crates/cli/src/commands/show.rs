@@ -148,6 +148,7 @@ fn show_by_turn(
     for part in parts(args, builder, &|number, count| args.is_wanted(number, count)) {
         match part {
             TranscriptPart::Header(part) => {
+                args.check_turns(part.n_turns)?;
                 write(renderer.header(&part), &mut answer)?;
                 header = *part;
             }
@@ -174,6 +175,7 @@ fn show_outline(
     builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args);
+    args.check_turns(builder.family.main.turns().len())?;
     let mut lines = Vec::new();
     for mut turn in builder.turns(&|number, count| args.is_wanted(number, count)) {
         if filter.keep_turn(&mut turn) {
@@ -200,6 +202,9 @@ fn show_whole(
         Some(anchor) => transcript_of(args, builder, anchor)?,
         None => transcript(args, builder, &|number, count| args.is_wanted(number, count)),
     };
+    if anchor.is_none() {
+        args.check_turns(transcript.n_turns)?;
+    }
     if cx.json {
         let mut answer = cx.ui.output();
         let mut result = Ok(());
@@ -256,6 +261,19 @@ fn transcript_of(
 }
 
 impl ShowArgs {
+    /// Returns an error if `--turns` selects none of `count` turns.
+    fn check_turns(&self, count: usize) -> Result<(), CommandError> {
+        if self.turns.is_none() || (1..=count).any(|number| self.is_wanted(number, count)) {
+            return Ok(());
+        }
+        let turns = plural(count as u64, "turn");
+        let error = CommandError::new(format!("no such turn: the session has {turns}"));
+        Err(match count {
+            0 => error,
+            count => error.hint(format!("use --turns 1..{count}, or -1 for the last turn")),
+        })
+    }
+
     /// Returns whether a turn is in the range of `--turns`, given its number and the number of turns.
     fn is_wanted(&self, number: usize, count: usize) -> bool {
         self.turns.is_none_or(|range| range.contains(number, count))

@@ -30,15 +30,16 @@ fn a_finding_has_a_location_a_message_and_a_repair() {
     let home = TestHome::new();
     let broken = SOUND.replace("r1 <- a1  result t1 \"a\"", "").replace("<- r1", "<- a1");
     let path = home.session("broken", &broken);
-    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-    assert_snapshot!(at_home(&home, &["check", "last"]).to_string().replace(&name, "[log]"), @r"
+    let id = path.file_name().unwrap().to_str().unwrap()[..8].to_owned();
+    assert_snapshot!(at_home(&home, &["check", "last"]).to_string().replace(&id, "[id]"), @r"
     exit: 1
     ----- stdout -----
-    [home]/projects/-home-ada-loom/[log]
-      line 2 (byte 302): warning F01 orphan-call: the call of Bash has no result (t1)
+    list  [id]
+      line 2: warning F01 orphan-call: the call of Bash has no result (t1)
         repair: add an error result for the interrupted call, or remove the call
     ----- stderr -----
     1 log checked, 1 finding
+    1 repairable in 1 session: `threadline edit repair SESSION`
     ");
     let finding = at_home(&home, &["check", "last", "--json"]).json();
     assert_eq!(finding["code"], "F01");
@@ -70,4 +71,33 @@ fn all_demo_sessions_except_the_crashed_one_are_sound() {
         assert!(finding["path"].as_str().unwrap().contains("6ea14630"), "{finding}");
     }
     assert_eq!(run.code, 1);
+}
+
+#[test]
+fn a_home_with_many_findings_is_summarised_by_code() {
+    let home = TestHome::new();
+    let broken = SOUND.replace("r1 <- a1  result t1 \"a\"", "").replace("<- r1", "<- a1");
+    for n in 0..30 {
+        home.session(&format!("broken {n}"), &broken);
+    }
+    home.session("moved", &SOUND.replace("m2 text \"One file.\"", "m2 text \"One file.\" cwd=/elsewhere"));
+    assert_snapshot!(at_home(&home, &["check"]), @r"
+    exit: 1
+    ----- stdout -----
+    findings  sessions  severity  code             repair
+          30        30  warning   F01 orphan-call  add an error result for the interrupted call, or remove the call
+    ----- stderr -----
+    31 logs checked, 30 findings
+    30 repairable in 30 sessions: `threadline edit repair SESSION`
+    list the findings of a code: `threadline check --code CODE`
+    1 harmless note not shown: --notes
+    ");
+    let listed = at_home(&home, &["check", "--code", "orphan-call"]).out;
+    assert_eq!(
+        listed.lines().filter(|line| line.starts_with("  line 2: warning F01")).count(),
+        30,
+        "{listed}"
+    );
+    assert_eq!(at_home(&home, &["check", "--code", "F19", "--json"]).json()["code"], "F19");
+    assert_eq!(at_home(&home, &["check", "--code", "F99"]).code, 2);
 }

@@ -76,6 +76,6 @@ fn a_supplied_summary_is_applied_in_place_and_undone() {
     let text = replay["messages"][0]["content"][0]["text"].as_str().unwrap();
     assert_eq!(text.trim_end(), "It was about a file.");
     assert!(at_home(&home, &["show", &id]).out.contains("what is there?"), "the log still holds it");
-    assert_eq!(at_home(&home, &["op", "undo", run["receipt"].as_str().unwrap()]).code, 0);
+    assert_eq!(at_home(&home, &["op", "undo", "--apply", run["receipt"].as_str().unwrap()]).code, 0);
     assert_eq!(fs::read(&log).unwrap(), before);
 }

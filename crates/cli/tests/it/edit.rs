@@ -85,10 +85,10 @@ fn an_applied_edit_is_undone_byte_for_byte() {
     assert_eq!(world.run(&["list", "--json"]).json()["title"], "The \"loom\"");
     let log = world.run(&["op", "log", "--json"]).json();
     assert_eq!((log["id"].as_str().unwrap(), &log["state"]), (&*receipt, &Value::from("done")));
-    let undo = world.run(&["op", "undo", &receipt]);
+    let undo = world.run(&["op", "undo", "--apply", &receipt]);
     assert_eq!(undo.code, 0, "{undo}");
     assert_eq!(read(&path), before);
-    assert_eq!(world.run(&["op", "undo", &receipt]).code, 2);
+    assert_eq!(world.run(&["op", "undo", "--apply", &receipt]).code, 2);
     assert_eq!(world.run(&["op", "forget", &receipt]).code, 0);
     assert_eq!(world.run(&["op", "log"]).code, 1);
 }
@@ -107,20 +107,20 @@ fn lines_appended_later_survive_undo_and_redo() {
         assert_eq!(world.run(edit).code, 0);
         let after = read(&path);
         std::fs::write(&path, after.clone() + line).unwrap();
-        let undo = world.run(&["op", "undo"]);
+        let undo = world.run(&["op", "undo", "--apply"]);
         assert_eq!(undo.code, 0, "{undo}");
         assert!(
             undo.err.contains("16 B that other programs have appended since are kept at the end"),
             "{undo}"
         );
         assert_eq!(read(&path), before.clone() + line);
-        let redo = world.run(&["op", "redo"]);
+        let redo = world.run(&["op", "redo", "--apply"]);
         assert_eq!(redo.code, 0, "{redo}");
         let tagged = after.strip_prefix(&before);
         // A tag is appended again, so it follows the new line; other edits replace lines in place.
         let expected = tagged.map_or(after.clone() + line, |tag| before.clone() + line + tag);
         assert_eq!(read(&path), expected);
-        assert_eq!(world.run(&["op", "undo", "--json"]).json()["state"], "undone");
+        assert_eq!(world.run(&["op", "undo", "--apply", "--json"]).json()["state"], "undone");
         assert_eq!(read(&path), before.clone() + line);
     }
 }
@@ -136,15 +136,15 @@ fn an_undo_of_a_changed_file_fails_and_names_the_file() {
     let continued = read(&clone) + "{\"type\":\"mode\"}\n";
     std::fs::write(&clone, &continued).unwrap();
     let id = object["receipt"].as_str().unwrap();
-    let undo = world.run(&["op", "undo"]);
+    let undo = world.run(&["op", "undo", "--apply"]);
     assert_eq!(undo.code, 2);
     assert!(
         undo.err.contains(".jsonl has changed since: 16 bytes were added\nhint: nothing was changed"),
         "{undo}"
     );
-    assert!(undo.err.contains(&format!("`threadline op undo {id} --partial`")), "{undo}");
+    assert!(undo.err.contains(&format!("`threadline op undo {id} --partial --apply`")), "{undo}");
     assert_eq!(read(&clone), continued);
-    let undo = world.run(&["op", "undo", "--partial", "--json"]);
+    let undo = world.run(&["op", "undo", "--apply", "--partial", "--json"]);
     assert_eq!(undo.code, 2, "{undo}");
     assert_eq!(undo.json()["skipped"][0]["reason"], "16 bytes were added");
     assert_eq!(read(&clone), continued);
@@ -165,15 +165,15 @@ fn an_operation_can_be_undone_and_redone_repeatedly() {
         assert_eq!(world.run(edit).code, 0, "{edit:?}");
         let after = all_files(&world);
         for _ in 0..2 {
-            let undo = world.run(&["op", "undo"]);
+            let undo = world.run(&["op", "undo", "--apply"]);
             assert_eq!(undo.code, 0, "{edit:?}: {undo}");
             assert_eq!(all_files(&world), before, "{edit:?}");
-            let redo = world.run(&["op", "redo"]);
+            let redo = world.run(&["op", "redo", "--apply"]);
             assert_eq!(redo.code, 0, "{edit:?}: {redo}");
             assert_eq!(all_files(&world), after, "{edit:?}");
         }
-        assert_eq!(world.run(&["op", "redo"]).code, 2, "nothing is left to redo");
-        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "redo", "--apply"]).code, 2, "nothing is left to redo");
+        assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
         assert_eq!(all_files(&world), before, "{edit:?}");
     }
@@ -204,7 +204,7 @@ fn deleting_or_moving_a_linked_log_affects_only_the_link() {
         assert_eq!(run.code, 0, "{run}");
         assert!(!path.is_symlink(), "{args:?}");
         assert_eq!(read(&log), before, "{args:?}");
-        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         assert_eq!(std::fs::read_link(&path).unwrap(), log);
         assert_eq!(read(&path), before);
     }
@@ -255,7 +255,7 @@ fn concurrent_edits_conflict_and_the_applied_one_can_be_undone() {
     let log = world.run(&["op", "log", "--json"]).json_lines();
     assert!(log.iter().all(|receipt| receipt["state"] == "done"), "{log:?}");
     for _ in &log {
-        let undo = world.run(&["op", "undo"]);
+        let undo = world.run(&["op", "undo", "--apply"]);
         assert_eq!(undo.code, 0, "{undo}");
     }
     assert_eq!(read(&path), before);
@@ -291,7 +291,7 @@ fn a_clone_is_an_independent_session() {
     assert_eq!(clone["messages"], world.run(&["replay", id, "--json"]).json()["messages"]);
     assert_eq!(world.run(&["check", object["target"].as_str().unwrap()]).code, 0);
     assert_eq!(read(&path), before);
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(world.run(&["list", "--json"]).json_lines().len(), 1);
 }
 
@@ -318,7 +318,7 @@ fn a_session_that_has_just_grown_is_not_edited() {
     assert_eq!(run.code, 2);
     assert!(run.err.contains("seems to be open: its last line is "), "{run}");
     assert_eq!(world.run(&["edit", "clone", "last", "--apply"]).code, 0, "a copy changes nothing");
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(world.run(&["edit", "strip", "last", "--tools", "--in-place", "--apply", "--force"]).code, 0);
 }
 
@@ -377,7 +377,7 @@ snapshot u2 {"/a.rs":{"backupFileName":"01@v2","version":2}}
             .map(|(name, _)| name.replace(&clone, "[id]").replace("projects/-home-ada-loom/", ""))
             .collect();
         assert_eq!(world.run(&["check", &clone]).code, 0);
-        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         made
     };
     assert_eq!(made(&[]).len(), 11);
@@ -435,7 +435,7 @@ fn a_full_disk_leaves_everything_unchanged() {
         assert_eq!(all_files(&world), before, "{args:?}");
         assert_eq!(world.receipts(), 0, "{args:?}");
         assert_eq!(world.run(args).code, 0, "{args:?} with room");
-        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
         assert_eq!(all_files(&world), before, "{args:?}");
     }
@@ -512,7 +512,7 @@ fn side_files_are_copied_with_a_clone() {
     assert!(text(1).lines().chain(text(2).lines()).all(|line| !own(line).contains(&id)), "{}", text(2));
     assert_eq!((text(0), text(4)), ("fn main() {}".to_owned(), "all of it".to_owned()));
     assert_eq!(world.run(&["check", &clone]).code, 0);
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(all_files(&world), before);
     assert!(!world.home.root().join(format!("file-history/{clone}")).exists());
 }
@@ -556,7 +556,7 @@ fn a_deleted_session_can_be_restored() {
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(all_files(&world), []);
     assert_eq!(world.run(&["list"]).code, 1);
-    let undo = world.run(&["op", "undo"]);
+    let undo = world.run(&["op", "undo", "--apply"]);
     assert_eq!(undo.code, 0, "{undo}");
     assert_eq!(all_files(&world), before);
 }
@@ -577,7 +577,7 @@ fn a_session_moves_with_its_project() {
     let names: Vec<String> = all_files(&world).into_iter().map(|(name, _)| name).collect();
     assert!(names.iter().all(|name| !name.contains("-home-ada-loom")), "{names:?}");
     assert_eq!(world.run(&["check", &id]).code, 0);
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(all_files(&world), before);
 }
 
@@ -616,7 +616,7 @@ fn a_strip_lists_the_lines_it_removes() {
         .collect();
     assert_eq!(left, ["look", "Two."]);
     assert_eq!(world.run(&["edit", "strip", &id, "--tools", "--thinking", "--in-place"]).code, 1);
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(read(&path), before);
 }
 
@@ -650,7 +650,7 @@ fn a_dry_run_only_plans_and_a_clone_prints_its_resume_command() {
     assert!(dry.code == 0 && dry.err.contains("nothing was written"), "{dry}");
     assert_eq!(world.receipts(), 0);
     assert_eq!(world.run(&["edit", "clone", "last", "--dry-run", "--apply"]).code, 2);
-    let undo = world.run(&["op", "undo"]);
+    let undo = world.run(&["op", "undo", "--apply"]);
     assert!(undo.code == 2 && undo.err.contains("nothing to undo or redo"), "{undo}");
     let done = world.run(&["edit", "clone", "last", "--apply", "--json"]);
     let target = done.json()["target"].as_str().unwrap().to_owned();
@@ -663,4 +663,32 @@ fn global_options_are_listed_separately() {
     let (own, every) = help.split_once("Global options:").unwrap();
     assert!(own.contains("--preset") && !own.contains("--home"), "{help}");
     assert!(every.contains("--home") && every.contains("--json"), "{help}");
+}
+
+#[test]
+fn undo_is_limited_to_the_homes_and_only_plans_without_apply() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let before = read(&path);
+    assert_eq!(world.run(&["edit", "title", "last", "New", "--apply"]).code, 0);
+    let after = read(&path);
+    let plan = world.run(&["op", "undo"]);
+    assert_eq!((plan.code, read(&path) == after), (0, true), "{plan}");
+    assert!(plan.out.starts_with("title ") && plan.err.contains("--apply` changes these files"), "{plan}");
+    let other = threadline_testkit::TestHome::new();
+    let mut elsewhere = command(["--home", other.root().to_str().unwrap(), "op", "undo", "--apply"]);
+    let elsewhere = elsewhere.env("XDG_STATE_HOME", world.state.path()).output().unwrap();
+    assert_eq!((elsewhere.status.code(), read(&path) == after), (Some(2), true));
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
+    assert_eq!(read(&path), before);
+}
+
+#[test]
+fn an_edit_with_nothing_to_do_prints_json() {
+    let world = EditFixture::new();
+    world.home.session("loom", LOOM);
+    let run = world.run(&["edit", "repair", "last", "--json"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert_eq!((run.json()["lines_changed"].as_u64(), run.json()["receipt"].is_null()), (Some(0), true));
+    assert!(run.json()["reason"].is_string(), "{run}");
 }

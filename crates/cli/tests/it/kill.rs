@@ -35,7 +35,7 @@ fn a_killed_edit_leaves_the_session_complete() {
     let whole = begin.elapsed();
     let new = std::fs::read(&path).unwrap();
     assert_ne!(old, new);
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(std::fs::read(&path).unwrap(), old);
     let (mut olds, mut news, mut begun) = (0, 0, 0);
     for i in 0..kills {
@@ -69,7 +69,7 @@ fn a_killed_edit_leaves_the_session_complete() {
             assert_eq!(std::fs::read(&path).unwrap(), new);
             std::fs::write(&path, &old).unwrap();
         } else if open.is_some() {
-            let undo = world.run(&["op", "undo"]);
+            let undo = world.run(&["op", "undo", "--apply"]);
             assert_eq!(undo.code, 0, "{undo}");
             assert_eq!(std::fs::read(&path).unwrap(), old);
         }

@@ -362,7 +362,7 @@ fn edit_output_is_safe() {
     }
     hostile.check(&["op", "log"]);
     hostile.check(&["op", "show"]);
-    hostile.check(&["op", "undo"]);
+    hostile.check(&["op", "undo", "--apply"]);
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn errors_and_receiver_responses_are_safe() {
     hostile.check(&["show", HOSTILE_NAME]);
     hostile.check(&["show", &format!("/none/{HOSTILE_NAME}.jsonl")]);
     hostile.check(&["search", &format!("/{HOSTILE_NAME}(/")]);
-    hostile.check(&["op", "undo", HOSTILE_NAME]);
+    hostile.check(&["op", "undo", "--apply", HOSTILE_NAME]);
     hostile.check(&[&format!("--{HOSTILE_NAME}")]);
     hostile.check(&[HOSTILE_NAME]);
     hostile.check(&["show", "--level", HOSTILE_NAME, "x"]);

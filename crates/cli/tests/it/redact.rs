@@ -90,7 +90,7 @@ fn in_place_redaction_removes_all_copies_and_can_be_undone() {
     assert!(!check.out.contains("F26"), "{check}");
     assert_eq!(world.run(&["edit", "redact", "--check"]).code, 0);
     assert_eq!(world.run(&["edit", "redact", &id, "--in-place"]).code, 1, "there is nothing left to do");
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(files_containing(&world, &token).len(), 7);
 }
 

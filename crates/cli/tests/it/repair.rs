@@ -37,7 +37,7 @@ fn findings_are_repaired_in_place_and_can_be_undone() {
     assert_eq!(check.code, 0, "{check}");
     let again = world.run(&["edit", "repair", &id, "--in-place"]);
     assert!(again.code == 1 && again.err.contains("nothing to repair"), "{again}");
-    assert_eq!(world.run(&["op", "undo"]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -76,7 +76,7 @@ fn sub_agents_are_repaired_with_their_session() {
         let check = world.run(&["check", &target]);
         assert_eq!(check.code, 0, "{check}");
         assert_eq!(std::fs::read(&agent).unwrap() == before, !in_place);
-        assert_eq!(world.run(&["op", "undo"]).code, 0);
+        assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         assert_eq!(std::fs::read(&agent).unwrap(), before);
     }
 }

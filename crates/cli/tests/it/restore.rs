@@ -138,7 +138,7 @@ fn files_are_restored_in_place_and_can_be_undone() {
         "there is nothing left to do"
     );
     assert_eq!(world.receipts(), 1);
-    assert_eq!(world.run(&["op", "undo", files[0]["receipt"].as_str().unwrap()]).code, 0);
+    assert_eq!(world.run(&["op", "undo", "--apply", files[0]["receipt"].as_str().unwrap()]).code, 0);
     assert_eq!(fs::read_to_string(&a).unwrap(), "today\n");
     assert_eq!(fs::read_to_string(&b).unwrap(), "there\n");
 }

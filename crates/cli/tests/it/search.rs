@@ -194,13 +194,13 @@ fn exit_codes_and_error_messages() {
     exit: 1
     ----- stdout -----
     ----- stderr -----
-    no matches in 2 sessions
+    no matches in 2 logs
     ");
     assert_snapshot!(at_home(&home, &["search", "slow brunch:main"]), @r"
     exit: 1
     ----- stdout -----
     ----- stderr -----
-    no matches in 2 sessions
+    no matches in 2 logs
     unknown field `brunch:`; searched for it as text
     ");
     assert_snapshot!(at_home(&home, &["search", "slow kind:promt"]), @r"

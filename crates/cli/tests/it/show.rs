@@ -312,3 +312,28 @@ fn raw_output_has_all_lines_or_those_of_a_turn() {
     let turn = at_home(&home, &["show", "last", "--level", "raw", "--turns", "1"]).out;
     assert!(turn.contains("tool_result") && !turn.contains("take it out"), "{turn}");
 }
+
+#[test]
+fn a_turn_that_does_not_exist_is_an_error() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"list\"\na1 <- u1 reply m1 text \"One.\"");
+    for more in [&[][..], &["--outline"], &["--json"], &["--level", "raw"]] {
+        let run = at_home(&home, &[&["show", "last", "--turns", "99"], more].concat());
+        assert_eq!((run.code, &*run.out), (2, ""), "{run}");
+        assert!(run.err.contains("error: no such turn: the session has 1 turn"), "{run}");
+        assert_eq!(at_home(&home, &[&["show", "last", "--turns", "-1"], more].concat()).code, 0);
+    }
+}
+
+#[test]
+fn a_finished_background_task_is_not_shown_as_a_typed_prompt() {
+    let home = TestHome::new();
+    let notice = "<task-notification><summary>Tests passed</summary></task-notification>";
+    home.session("loom", &format!("u1 user \"test\"\na1 <- u1 reply m1 text \"On it.\"\nu2 <- a1 user \"{notice}\"\na2 <- u2 reply m2 text \"Good.\""));
+    let outline = at_home(&home, &["show", "last", "--outline"]).out;
+    assert!(outline.contains("Background task finished: Tests passed"), "{outline}");
+    let shown = at_home(&home, &["show", "last"]).out;
+    assert!(shown.contains("background task finished"), "{shown}");
+    let inspected = at_home(&home, &["inspect", "last", "--json"]).json();
+    assert_eq!(inspected["turns"], 2, "as many as `show` numbers");
+}

@@ -78,10 +78,10 @@ fn no_line_is_lost_during_concurrent_writes() {
         let delete = &["edit", "delete", &id, "--apply", "--force"][..];
         let (before, command, written): (&[&[&str]], &[&str], &Path) = match i / 2 % 7 {
             0 => (&[], strip, &log),
-            1 => (&[strip], &["op", "undo"], &log),
-            2 => (&[strip, &["op", "undo"]], &["op", "redo"], &log),
+            1 => (&[strip], &["op", "undo", "--apply"], &log),
+            2 => (&[strip, &["op", "undo", "--apply"]], &["op", "redo", "--apply"], &log),
             3 => (&[], relocate, &log),
-            4 => (&[relocate], &["op", "undo"], &moved),
+            4 => (&[relocate], &["op", "undo", "--apply"], &moved),
             5 => (&[], delete, &log),
             _ => (&[], &["edit", "title", &id, "T", "--apply", "--force"], &log),
         };
@@ -138,17 +138,19 @@ fn a_killed_operation_can_be_undone_or_redone() {
             &["edit", "move", &id, "--cwd", "/srv/loom", "--apply"],
             &["edit", "delete", &id, "--apply"],
             &["edit", "title", &id, "T", "--apply"],
-            &["op", "undo"],
-            &["op", "redo"],
+            &["op", "undo", "--apply"],
+            &["op", "redo", "--apply"],
         ];
         let kind = i % 14;
         let edit = edits[kind % 5];
         let before = all_files(&world);
         // About a third of the kills interrupt an edit, the others an undo or redo of it.
         let (prepare, command, back): (&[&[&str]], &[&str], &[&str]) = match kind {
-            0..5 => (&[], edit, &["op", "undo"]),
-            5..10 => (&[edit], &["op", "undo"], &["op", "redo"]),
-            _ => (&[edit, &["op", "undo"]], &["op", "redo"], &["op", "undo"]),
+            0..5 => (&[], edit, &["op", "undo", "--apply"]),
+            5..10 => (&[edit], &["op", "undo", "--apply"], &["op", "redo", "--apply"]),
+            _ => {
+                (&[edit, &["op", "undo", "--apply"]], &["op", "redo", "--apply"], &["op", "undo", "--apply"])
+            }
         };
         for command in prepare {
             assert_eq!(world.run(command).code, 0, "{command:?}");
@@ -187,7 +189,7 @@ fn a_killed_operation_can_be_undone_or_redone() {
         if state.as_deref() == Some("begun") {
             // Blocks nothing; the next operation cleans it up.
             assert_eq!(world.run(&["edit", "tag", &id, "t", "--apply"]).code, 0);
-            assert_eq!(world.run(&["op", "undo"]).code, 0);
+            assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
         }
         let now = all_files(&world);
         assert!(now == expected, "trial {i}: {command:?} was {state:?}, then {back:?}");

@@ -26,6 +26,9 @@ pub struct Operations {
     pub(super) fs: Arc<dyn FileSystem>,
 }
 
+/// Selects receipts.
+pub type ReceiptFilter<'a> = &'a dyn Fn(&Receipt) -> bool;
+
 /// A receipt that cannot be read.
 struct BadReceipt {
     /// The name of its folder.
@@ -70,17 +73,18 @@ impl Operations {
         (listing, bad)
     }
 
-    /// Finds a receipt by its id or the beginning of it; `last` is the newest operation that changed a file
-    /// and is not undone.
+    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the newest operation that
+    /// changed a file and is not undone.
     ///
     /// # Errors
     ///
     /// [`OpError::NoSuch`], [`OpError::Ambiguous`], and [`OpError::BadReceipt`] if the receipt that `id`
     /// names, or one that is newer than the last operation, cannot be read.
-    pub fn find(&self, id: &str) -> Result<Receipt, OpError> {
+    pub fn find_in(&self, id: &str, scope: ReceiptFilter<'_>) -> Result<Receipt, OpError> {
         let counts =
             |receipt: &Receipt| !matches!(receipt.state, OperationState::Undone | OperationState::Begun);
-        let (listing, bad) = self.read_all();
+        let (mut listing, bad) = self.read_all();
+        listing.found.retain(scope);
         if id == LAST {
             let last = listing.found.into_iter().find(counts);
             // An unreadable receipt may be the one that is meant. Ids begin with the time.
@@ -93,21 +97,41 @@ impl Operations {
         find_by_id(id, listing.found, bad)
     }
 
-    /// Finds a receipt by its id or the beginning of it; `last` is the operation that was undone last.
+    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the operation that was undone
+    /// last.
     ///
     /// # Errors
     ///
-    /// The same as of [`Operations::find`].
-    pub fn find_undone(&self, id: &str) -> Result<Receipt, OpError> {
+    /// The same as of [`Operations::find_in`].
+    pub fn find_undone_in(&self, id: &str, scope: ReceiptFilter<'_>) -> Result<Receipt, OpError> {
         use OperationState::{Redoing, Undoing, Undone};
         let counts = |receipt: &Receipt| matches!(receipt.state, Undone | Undoing | Redoing);
-        let (listing, bad) = self.read_all();
+        let (mut listing, bad) = self.read_all();
+        listing.found.retain(scope);
         if id == LAST {
             // Receipts of format 1 all have number 0: of these, the newest is first.
             let undone = listing.found.into_iter().filter(counts).rev();
             return undone.max_by_key(|receipt| receipt.undo_order).ok_or_else(|| no_such(id));
         }
         find_by_id(id, listing.found, bad)
+    }
+
+    /// Finds a receipt like [`Operations::find_in`], among all.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`Operations::find_in`].
+    pub fn find(&self, id: &str) -> Result<Receipt, OpError> {
+        self.find_in(id, &|_| true)
+    }
+
+    /// Finds a receipt like [`Operations::find_undone_in`], among all.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`Operations::find_in`].
+    pub fn find_undone(&self, id: &str) -> Result<Receipt, OpError> {
+        self.find_undone_in(id, &|_| true)
     }
 
     pub(super) fn executor(&self, receipt: &Receipt) -> Executor<'_> {

@@ -70,7 +70,8 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 /// Plans `edit repair` and returns one line per kind of change. Writes nothing.
 fn repair_steps(state: &ServerState, file: SessionFile) -> Result<Vec<String>, EditError> {
     let session = state.app.open_for_edit(file)?;
-    let repairs = session.find_repairs(EditTarget::InPlace)?;
+    // The default of `edit repair`, so that both name the same changes.
+    let repairs = session.find_repairs(EditTarget::NewSession)?;
     let planned = repairs.plan()?;
     let step = |group: &ChangeGroup| {
         let verb = match group.kind {

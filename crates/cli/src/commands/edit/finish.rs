@@ -2,6 +2,7 @@
 
 use threadline_app::edit::{EditError, EditSession, PlannedEdit};
 use threadline_term::visible;
+use threadline_view::wire::UnchangedObject;
 
 use super::args::WriteArgs;
 use super::report;
@@ -21,12 +22,22 @@ pub(super) fn finish(
 ) -> Result<CommandOutcome, CommandError> {
     match planned.map(|edit| finish_plan(cx, write, &edit)) {
         Ok(finished) => finished,
-        Err(EditError::NothingToDo(nothing)) => {
-            cx.ui.note(&nothing.to_string());
-            Ok(CommandOutcome::Negative)
-        }
+        Err(EditError::NothingToDo(nothing)) => nothing_to_do(cx, &nothing.to_string()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Reports that an edit would change nothing.
+pub(super) fn nothing_to_do(cx: &Context, reason: &str) -> Result<CommandOutcome, CommandError> {
+    if cx.json {
+        let unchanged =
+            UnchangedObject { lines_removed: 0, lines_changed: 0, lines_added: 0, receipt: None, reason };
+        let mut answer = cx.ui.output();
+        answer.json(&unchanged)?;
+        answer.finish()?;
+    }
+    cx.ui.note(reason);
+    Ok(CommandOutcome::Negative)
 }
 
 fn finish_plan(

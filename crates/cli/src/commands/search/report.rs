@@ -282,7 +282,8 @@ impl<'a> SearchReport<'a> {
     fn summary(&self) -> String {
         let of = |n: usize, noun: &str| plural(n as u64, noun);
         if self.n_hits == 0 {
-            return format!("no matches in {}", of(self.sessions.len(), "session"));
+            let n_logs = self.sessions.iter().map(|session| session.logs.len()).sum();
+            return format!("no matches in {}", of(n_logs, "log"));
         }
         let mut text = format!("{} in {}", of(self.n_hits, "match"), of(self.n_sessions, "session"));
         if self.n_copies > 0 {
