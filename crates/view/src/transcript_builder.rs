@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use threadline_entry::{Finding, Severity, key};
-use threadline_session::{Session, SessionFamily};
+use threadline_session::{EntryIndex, Session, SessionFamily};
 
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};

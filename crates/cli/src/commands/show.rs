@@ -203,7 +203,7 @@ fn show_whole(
         None => transcript(args, builder, &|number, count| args.is_wanted(number, count)),
     };
     if anchor.is_none() {
-        args.check_turns(transcript.n_turns)?;
+        args.check_turns(transcript.header.n_turns)?;
     }
     if cx.json {
         let mut answer = cx.ui.output();
