@@ -25,11 +25,12 @@ mod record;
 mod tests;
 
 pub use conversation::{
-    AssistantLine, CompactBoundaryLine, ForkOrigin, LineContext, LineHeader, UserContent, UserLine,
+    AssistantLine, AttachmentLine, CompactBoundaryLine, ForkOrigin, LineContext, LineHeader, SyntheticLine,
+    UserContent, UserLine,
 };
 pub use record::{
-    CustomTitleLine, FileHistorySnapshotLine, LastPromptLine, ModeLine, QueueOperationLine, SummaryLine,
-    TagLine,
+    AgentNameLine, CustomTitleLine, FileHistorySnapshotLine, LastPromptLine, ModeLine, QueueOperationLine,
+    SummaryLine, TagLine,
 };
 
 use crate::timestamp::Millis;

@@ -116,6 +116,10 @@ pub struct UserLine<'a> {
     pub source_tool_assistant_uuid: Option<&'a str>,
     /// The permission mode of a prompt.
     pub permission_mode: Option<&'a str>,
+    /// Where a prompt comes from, such as `sdk`.
+    pub prompt_source: Option<&'a str>,
+    /// The program that made a prompt, if it was not a person: an object.
+    pub origin: Option<Json<'a>>,
 }
 
 impl<'a> UserLine<'a> {
@@ -131,6 +135,8 @@ impl<'a> UserLine<'a> {
             tool_use_result: None,
             source_tool_assistant_uuid: None,
             permission_mode: None,
+            prompt_source: None,
+            origin: None,
         }
     }
 
@@ -155,7 +161,9 @@ impl<'a> UserLine<'a> {
             .write_id_and_time(object)
             .optional_json("toolUseResult", self.tool_use_result)
             .optional_string("sourceToolAssistantUUID", self.source_tool_assistant_uuid)
-            .optional_string("permissionMode", self.permission_mode);
+            .optional_string("permissionMode", self.permission_mode)
+            .optional_json("origin", self.origin)
+            .optional_string("promptSource", self.prompt_source);
         self.context.write(object).finish()
     }
 }
@@ -185,6 +193,98 @@ impl AssistantLine<'_> {
             .optional_string("requestId", self.request_id)
             .string("type", "assistant");
         let object = self.header.write_id_and_time(object).flag("isApiErrorMessage", self.is_api_error);
+        self.context.write(object).finish()
+    }
+}
+
+/// An `assistant` line that the client wrote itself: an error of the API, or a filler.
+#[derive(Clone, Debug)]
+pub struct SyntheticLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The id of the message.
+    pub message_id: &'a str,
+    /// The text.
+    pub text: &'a str,
+    /// The request that failed.
+    pub request_id: Option<&'a str>,
+    /// Whether the text is an error of the API.
+    pub is_api_error: bool,
+    /// The kind of error, such as `rate_limit`.
+    pub error: Option<&'a str>,
+    /// The message of the API, if the text differs from it.
+    pub error_details: Option<&'a str>,
+    /// The HTTP status of the error.
+    pub api_error_status: Option<u16>,
+    /// The stop reason: `refusal`, or else `stop_sequence`.
+    pub stop_reason: &'a str,
+}
+
+impl SyntheticLine<'_> {
+    /// The model that such messages name.
+    pub const MODEL: &'static str = "<synthetic>";
+
+    /// Returns the message.
+    pub fn message(&self) -> String {
+        let usage = r#"{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"service_tier":null,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"inference_geo":null,"iterations":null,"speed":null}"#;
+        let block = ObjectWriter::new().string("type", "text").string("text", self.text).finish();
+        ObjectWriter::new()
+            .string("id", self.message_id)
+            .json("container", Json::NULL)
+            .string("model", Self::MODEL)
+            .string("role", "assistant")
+            .json("stop_details", Json::NULL)
+            .string("stop_reason", self.stop_reason)
+            .string("stop_sequence", "")
+            .string("type", "message")
+            .json("usage", Json::parse(usage).unwrap_or(Json::NULL))
+            .json("content", Json::parse(&format!("[{block}]")).unwrap_or(Json::NULL))
+            .json("context_management", Json::NULL)
+            .finish()
+    }
+
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        let message = self.message();
+        let object = self.header.start(None, self.context).string("type", "assistant");
+        let object = self
+            .header
+            .write_id_and_time(object)
+            .json("message", Json::parse(&message).unwrap_or(Json::NULL))
+            .optional_string("requestId", self.request_id)
+            .optional_string("error", self.error)
+            .optional_string("errorDetails", self.error_details)
+            .bool("isApiErrorMessage", self.is_api_error);
+        let object = match self.api_error_status {
+            Some(status) => object.number("apiErrorStatus", u64::from(status)),
+            None => object,
+        };
+        self.context.write(object).finish()
+    }
+}
+
+/// An `attachment` line: context that the client adds to the conversation.
+#[derive(Clone, Debug)]
+pub struct AttachmentLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The attachment: an object with a `type`.
+    pub attachment: Json<'a>,
+}
+
+impl AttachmentLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        let object = self
+            .header
+            .start(None, self.context)
+            .json("attachment", self.attachment)
+            .string("type", "attachment");
+        let object = self.header.write_id_and_time(object);
         self.context.write(object).finish()
     }
 }

@@ -26,6 +26,22 @@ impl CustomTitleLine<'_> {
     }
 }
 
+/// An `agent-name` line, written together with a title that was given at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentNameLine<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl AgentNameLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("agent-name").string("agentName", self.name).string("sessionId", self.session_id).finish()
+    }
+}
+
 /// A `tag` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagLine<'a> {
