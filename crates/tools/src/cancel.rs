@@ -1,0 +1,3 @@
+//! Cancellation of a running turn.
+
+pub use threadline_cancel::{CancelGuard, CancelToken};

@@ -1,0 +1,49 @@
+//! The built-in tools of the client: input schema, validation, execution, result.
+//!
+//! A [`ToolSet`] contains the tools of a [`Profile`], which is the behaviour of one version of Claude Code. For
+//! each call, [`ToolSet::get`] finds the [`Tool`], [`validate`] checks its input and returns it in the form that
+//! is logged, and [`Tool::run`] executes it in a [`ToolContext`] and returns a [`ToolOutput`]: the content for
+//! the model, the record for the log, and the changed files. Result texts and records are those of the
+//! reference; descriptions are our own.
+//!
+//! This crate knows neither the loop nor permissions: whoever calls [`Tool::run`] has allowed the call. It has no
+//! clock and reads no environment; there is no async runtime, only threads and processes.
+
+#![warn(missing_docs)]
+
+mod background;
+mod bash;
+mod cancel;
+mod context;
+mod edit;
+mod file_state;
+mod json;
+mod limits;
+mod output;
+mod patch;
+mod paths;
+mod process;
+mod profile;
+mod read;
+mod schema;
+mod set;
+mod sync;
+#[cfg(test)]
+mod testing;
+mod text_file;
+mod tool;
+mod write;
+
+pub use background::{BackgroundTasks, FinishedTask, TaskStatus};
+pub use cancel::{CancelGuard, CancelToken};
+pub use context::{
+    FileObserver, ModelAccess, NoModel, ShellState, ToolContext, ToolProgress, WebSearchHit, WebSearchPart,
+    WebSearchReply, WebSearchRequest,
+};
+pub use file_state::FileStates;
+pub use limits::Limits;
+pub use output::{ResultContent, ToolOutput};
+pub use profile::Profile;
+pub use schema::{Kind, Parameter};
+pub use set::{ToolSelection, ToolSet};
+pub use tool::{InputSchema, Tool, ToolDefinition, ToolInput, UnparsedInput, unparsed_input, validate};

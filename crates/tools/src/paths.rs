@@ -1,0 +1,124 @@
+//! Paths as models write them, and error texts for them.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::context::ToolContext;
+use crate::output::Failure;
+
+/// Resolves a path of a call: trims white space, expands `~`, joins it to the current folder, and removes `.`
+/// and `..` without touching the disk.
+pub(crate) fn resolve(text: &str, context: &ToolContext<'_>) -> Result<PathBuf, Failure> {
+    if text.contains('\0') {
+        return Err(Failure::Refused("Path contains null bytes".to_owned()));
+    }
+    let text = text.trim();
+    let home = |rest: &str| context.home.map(|home| home.join(rest));
+    let expanded = match text.strip_prefix('~') {
+        Some("") => home(""),
+        Some(rest) => rest.strip_prefix('/').and_then(home),
+        None => None,
+    };
+    let joined = expanded.unwrap_or_else(|| context.cwd().join(text));
+    Ok(normalize(&joined))
+}
+
+/// Removes `.` and `..` from an absolute path.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Returns the text of an I/O error as Node.js writes it: `ENOENT: no such file or directory, open '/x'`.
+pub(crate) fn errno_text(error: &io::Error, operation: &str, path: Option<&Path>) -> String {
+    let (code, message) = errno_name(error);
+    let path = path.map(|path| format!(" '{}'", path.display())).unwrap_or_default();
+    format!("{code}: {message}, {operation}{path}")
+}
+
+fn errno_name(error: &io::Error) -> (&'static str, String) {
+    let known = match error.kind() {
+        io::ErrorKind::NotFound => Some(("ENOENT", "no such file or directory")),
+        io::ErrorKind::PermissionDenied if error.raw_os_error() == Some(1) => {
+            Some(("EPERM", "operation not permitted"))
+        }
+        io::ErrorKind::PermissionDenied => Some(("EACCES", "permission denied")),
+        io::ErrorKind::NotADirectory => Some(("ENOTDIR", "not a directory")),
+        io::ErrorKind::IsADirectory => Some(("EISDIR", "illegal operation on a directory")),
+        io::ErrorKind::AlreadyExists => Some(("EEXIST", "file already exists")),
+        io::ErrorKind::ReadOnlyFilesystem => Some(("EROFS", "read-only file system")),
+        io::ErrorKind::StorageFull => Some(("ENOSPC", "no space left on device")),
+        io::ErrorKind::QuotaExceeded => Some(("EDQUOT", "disk quota exceeded")),
+        io::ErrorKind::FileTooLarge => Some(("EFBIG", "file too large")),
+        io::ErrorKind::InvalidFilename => Some(("ENAMETOOLONG", "name too long")),
+        io::ErrorKind::ResourceBusy => Some(("EBUSY", "resource busy or locked")),
+        io::ErrorKind::ExecutableFileBusy => Some(("ETXTBSY", "text file is busy")),
+        io::ErrorKind::CrossesDevices => Some(("EXDEV", "cross-device link not permitted")),
+        io::ErrorKind::TooManyLinks => Some(("EMLINK", "too many links")),
+        io::ErrorKind::ArgumentListTooLong => Some(("E2BIG", "argument list too long")),
+        io::ErrorKind::OutOfMemory => Some(("ENOMEM", "not enough memory")),
+        io::ErrorKind::InvalidInput => Some(("EINVAL", "invalid argument")),
+        _ => None,
+    };
+    match (known, error.raw_os_error()) {
+        (Some((code, message)), _) => (code, message.to_owned()),
+        // Not an error kind of the standard library yet.
+        (None, Some(40)) => ("ELOOP", "too many symbolic links encountered".to_owned()),
+        (None, Some(24)) => ("EMFILE", "too many open files".to_owned()),
+        (None, _) => ("EIO", error.to_string()),
+    }
+}
+
+/// Returns the text for a missing file, with a file of another extension that may be meant.
+pub(crate) fn missing_file(path: &Path, context: &ToolContext<'_>, names_cwd: bool) -> String {
+    let mut text = "File does not exist.".to_owned();
+    if names_cwd {
+        text.push_str(&format!(" Note: your current working directory is {}.", context.cwd().display()));
+    }
+    if let Some(similar) = similar_file(path) {
+        text.push_str(&format!(" Did you mean {similar}?"));
+    }
+    text
+}
+
+/// The most names that are looked at to find a similar file.
+const MAX_SIBLINGS: usize = 10_000;
+
+/// Returns the name of a file in the same folder that differs in its extension only.
+fn similar_file(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?;
+    let entries = std::fs::read_dir(path.parent()?).ok()?;
+    let names = entries.take(MAX_SIBLINGS).flatten().map(|entry| PathBuf::from(entry.file_name()));
+    let mut names: Vec<_> = names.filter(|name| name.file_stem() == Some(stem)).collect();
+    names.sort();
+    names.first().map(|name| name.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_removed() {
+        assert_eq!(normalize(Path::new("/a/./b/../c")), Path::new("/a/c"));
+        assert_eq!(normalize(Path::new("/../x")), Path::new("/x"));
+    }
+
+    #[test]
+    fn errors_read_like_those_of_node() {
+        let error = std::fs::read("/nonexistent").unwrap_err();
+        assert_eq!(
+            errno_text(&error, "open", Some(Path::new("/nonexistent"))),
+            "ENOENT: no such file or directory, open '/nonexistent'"
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Profiles: the tools, texts and habits of one version of Claude Code, as data.
+
+use crate::set::ToolKind;
+
+/// The behaviour of the tools in one version. Everything in which versions differ is a field.
+#[derive(Debug)]
+pub struct Profile {
+    /// The version, for example `2.1.197`.
+    pub version: &'static str,
+    /// The tools of this crate that are sent by default, in order.
+    pub(crate) default_tools: &'static [ToolKind],
+    /// Tools that exist and are sent only if they are selected by name.
+    pub(crate) selectable_tools: &'static [ToolKind],
+    /// Names of further tools of the version: calls of them are answered with "exists but is not enabled".
+    pub(crate) other_tools: &'static [&'static str],
+    /// How Read numbers lines.
+    pub(crate) line_numbers: LineNumbers,
+    /// Whether a repeated Read of an unchanged file is answered with a note.
+    pub(crate) notes_repeated_reads: bool,
+    /// Text appended to each Read of a text file.
+    pub(crate) read_suffix: &'static str,
+    /// Whether the text for a missing file names the current folder.
+    pub(crate) missing_file_names_cwd: bool,
+    /// Whether calls of disabled tools are told that the tool exists.
+    pub(crate) names_disabled_tools: bool,
+    /// Text appended to the results of Write and Edit.
+    pub(crate) written_suffix: &'static str,
+    /// Whether the result of Edit with `replace_all` quotes both strings.
+    pub(crate) replace_all_quotes: bool,
+    /// The form of the result of Write on an existing file.
+    pub(crate) overwrite_text: OverwriteText,
+    /// Whether records of Write contain `userModified`.
+    pub(crate) write_records_user_modified: bool,
+    /// Whether strings are accepted for numbers and booleans.
+    pub(crate) converts_text: bool,
+    /// The result of a Bash call without output.
+    pub(crate) bash_no_output: &'static str,
+    /// Whether a command that exceeds its time moves to the background instead of being killed.
+    pub(crate) bash_timeout_moves: bool,
+    /// Whether records of Bash contain `noOutputExpected`.
+    pub(crate) bash_records_expectation: bool,
+    /// The exit code that is shown for a shell killed by SIGTERM.
+    pub(crate) sigterm_code: i32,
+    /// Whether image records contain dimensions.
+    pub(crate) image_dimensions: bool,
+    /// Whether the call of a background command mentions the notification.
+    pub(crate) background_notifies: bool,
+}
+
+/// The way in which Read numbers lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineNumbers {
+    /// `10<TAB>line`
+    Tab,
+    /// `    10→line`
+    Arrow,
+}
+
+/// The result of Write on an existing file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OverwriteText {
+    /// One sentence.
+    Short,
+    /// The new content with line numbers.
+    Snippet,
+}
+
+/// The note of 2.1.197 after each write.
+const STATE_IS_CURRENT: &str = " (file state is current in your context — no need to Read it back)";
+
+impl Profile {
+    /// The default profile.
+    pub const V2_1_197: Self = Self {
+        version: "2.1.197",
+        default_tools: &[ToolKind::Bash, ToolKind::Edit, ToolKind::Read, ToolKind::Write],
+        selectable_tools: &[],
+        other_tools: &[
+            "Agent",
+            "AskUserQuestion",
+            "CronCreate",
+            "CronDelete",
+            "CronList",
+            "EnterPlanMode",
+            "EnterWorktree",
+            "ExitPlanMode",
+            "ExitWorktree",
+            "ReportFindings",
+            "ScheduleWakeup",
+            "SendMessage",
+            "Skill",
+            "TodoWrite",
+            "Workflow",
+        ],
+        line_numbers: LineNumbers::Tab,
+        notes_repeated_reads: true,
+        read_suffix: "",
+        missing_file_names_cwd: true,
+        names_disabled_tools: true,
+        written_suffix: STATE_IS_CURRENT,
+        replace_all_quotes: false,
+        overwrite_text: OverwriteText::Short,
+        write_records_user_modified: true,
+        converts_text: true,
+        bash_no_output: "(Bash completed with no output)",
+        bash_timeout_moves: true,
+        bash_records_expectation: true,
+        sigterm_code: 144,
+        image_dimensions: true,
+        background_notifies: true,
+    };
+
+    /// The profile of seed documents: `%6d→` line numbers, TodoWrite, Glob and Grep by default.
+    pub const V2_1_20: Self = Self {
+        version: "2.1.20",
+        default_tools: &[ToolKind::Bash, ToolKind::Read, ToolKind::Edit, ToolKind::Write],
+        selectable_tools: &[],
+        other_tools: &[],
+        line_numbers: LineNumbers::Arrow,
+        notes_repeated_reads: false,
+        read_suffix: "",
+        missing_file_names_cwd: false,
+        names_disabled_tools: false,
+        written_suffix: "",
+        replace_all_quotes: true,
+        overwrite_text: OverwriteText::Snippet,
+        write_records_user_modified: false,
+        converts_text: false,
+        bash_no_output: "",
+        bash_timeout_moves: true,
+        bash_records_expectation: false,
+        sigterm_code: 143,
+        image_dimensions: true,
+        background_notifies: false,
+    };
+}
+
+impl Profile {
+    /// Returns the profile of a version.
+    #[must_use]
+    pub fn find(version: &str) -> Option<&'static Self> {
+        static ALL: [Profile; 1] = [Profile::V2_1_197];
+        ALL.iter().find(|profile| profile.version == version)
+    }
+
+    /// Returns the known versions.
+    #[must_use]
+    pub fn versions() -> Vec<&'static str> {
+        vec![Self::V2_1_197.version]
+    }
+}

@@ -1,0 +1,132 @@
+//! The tools of a profile.
+
+use std::collections::BTreeSet;
+
+use crate::bash::Bash;
+use crate::edit::Edit;
+use crate::output::ToolOutput;
+use crate::profile::Profile;
+use crate::read::ReadFile;
+use crate::tool::{Tool, ToolDefinition};
+use crate::write::WriteFile;
+
+/// A tool of this crate, by which profiles name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolKind {
+    Bash,
+    Edit,
+    Read,
+    Write,
+}
+
+impl ToolKind {
+    /// Returns the name of the tool.
+    #[cfg(test)]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "Bash",
+            Self::Edit => "Edit",
+            Self::Read => "Read",
+            Self::Write => "Write",
+        }
+    }
+
+    fn build(self, profile: &'static Profile) -> Box<dyn Tool> {
+        match self {
+            Self::Bash => Box::new(Bash { profile }),
+            Self::Edit => Box::new(Edit { profile }),
+            Self::Read => Box::new(ReadFile { profile }),
+            Self::Write => Box::new(WriteFile { profile }),
+        }
+    }
+}
+
+/// The selection of tools on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSelection {
+    /// `--tools`: only these; `None` for the default list.
+    pub only: Option<Vec<String>>,
+    /// `--disallowedTools`: none of these (names without a rule in parentheses).
+    pub without: Vec<String>,
+}
+
+/// The tools that are sent to the model, and the names of those that exist but are not sent.
+pub struct ToolSet {
+    tools: Vec<Box<dyn Tool>>,
+    disabled: BTreeSet<String>,
+    names_disabled: bool,
+}
+
+impl ToolSet {
+    /// Returns the tools of a profile.
+    #[must_use]
+    pub fn new(profile: &'static Profile, selection: &ToolSelection) -> Self {
+        let mut tools = Vec::new();
+        let mut disabled: BTreeSet<String> =
+            profile.other_tools.iter().map(|name| (*name).to_owned()).collect();
+        let defaults = profile.default_tools.iter().map(|kind| (*kind, true));
+        let selectable = profile.selectable_tools.iter().map(|kind| (*kind, false));
+        for (kind, is_default) in defaults.chain(selectable) {
+            let tool = kind.build(profile);
+            let is_named = |names: &[String]| names.iter().any(|name| name == tool.name());
+            let is_selected = selection.only.as_ref().map_or(is_default, |only| is_named(only));
+            if is_selected && !is_named(&selection.without) {
+                tools.push(tool);
+            } else {
+                disabled.insert(tool.name().to_owned());
+            }
+        }
+        if selection.only.is_some() {
+            tools.sort_by(|a, b| a.name().cmp(b.name()));
+        }
+        Self { tools, disabled, names_disabled: profile.names_disabled_tools }
+    }
+
+    /// Adds a tool that is not part of a profile: structured output, sub-agents, MCP tools.
+    pub fn push(&mut self, tool: Box<dyn Tool>) {
+        self.disabled.remove(tool.name());
+        self.tools.push(tool);
+    }
+
+    /// Returns the enabled tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
+    }
+
+    /// Returns whether a tool of this name exists, enabled or not.
+    #[must_use]
+    pub fn exists(&self, name: &str) -> bool {
+        self.get(name).is_some() || self.disabled.contains(name)
+    }
+
+    /// Returns the enabled tools in the order in which they are sent.
+    pub fn tools(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.tools.iter().map(|tool| &**tool)
+    }
+
+    /// Returns the definitions to send, in order.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.iter().map(|tool| tool.definition()).collect()
+    }
+
+    /// Returns the result of a call of a tool that is unknown or not enabled.
+    #[must_use]
+    pub fn unavailable(&self, name: &str) -> ToolOutput {
+        let mut message = format!("Error: No such tool available: {name}");
+        if self.names_disabled && self.disabled.contains(name) {
+            message.push_str(&format!(
+                ". {name} exists but is not enabled in this context. Use one of the available tools instead."
+            ));
+        }
+        ToolOutput::rejected(&message)
+    }
+}
+
+impl std::fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.tools().map(|tool| tool.name().to_owned()).collect();
+        f.debug_struct("ToolSet").field("tools", &names).field("disabled", &self.disabled).finish()
+    }
+}
