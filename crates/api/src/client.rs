@@ -40,7 +40,7 @@ pub enum ClientEvent<'a> {
         /// The time since the request was sent.
         elapsed: Duration,
     },
-    /// A content block is complete; it is the last one of the reply.
+    /// A content block is complete; it is the last one of the reply. Comes before the event that ended it.
     Block {
         /// The reply so far.
         reply: &'a Reply,
@@ -93,7 +93,9 @@ impl Client {
         events: &mut dyn FnMut(ClientEvent<'_>),
     ) -> Result<Reply, ApiError> {
         match self.send_with_retries(request, true, cancel, events) {
-            Err(error) if !cancel.is_cancelled() && (error.is_broken_stream() || error.status() == Some(404)) => {
+            Err(error)
+                if !cancel.is_cancelled() && (error.is_broken_stream() || error.status() == Some(404)) =>
+            {
                 events(ClientEvent::Restart);
                 self.send_with_retries(request, false, cancel, events)
             }
@@ -110,8 +112,8 @@ impl Client {
         }
         let response = self.post("/v1/messages/count_tokens", request, body.to_json().as_bytes(), cancel)?;
         let body = read_all(response.body, cancel)?;
-        let answer: RawObject = serde_json::from_slice(&body)
-            .map_err(|error| ApiError::InvalidResponse(error.to_string()))?;
+        let answer: RawObject =
+            serde_json::from_slice(&body).map_err(|error| ApiError::InvalidResponse(error.to_string()))?;
         answer
             .get_u64("input_tokens")
             .ok_or_else(|| ApiError::InvalidResponse("no `input_tokens`".to_owned()))
@@ -158,7 +160,11 @@ impl Client {
         let start = Instant::now();
         let response = self.post("/v1/messages?beta=true", request, body, cancel)?;
         let header = |name: &str| {
-            response.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+            response
+                .headers
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.as_str())
         };
         let request_id = header("request-id").map(str::to_owned);
         let is_stream = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -207,14 +213,16 @@ impl Client {
             for raw in parsed.drain(..) {
                 let Some(event) = StreamEvent::parse(&raw.data) else { continue };
                 let is_error = matches!(event, StreamEvent::Error { .. });
-                if !is_error {
-                    events(ClientEvent::Stream { raw: &raw.data, event: &event, elapsed: start.elapsed() });
-                }
-                match builder.push(&event) {
-                    Ok(None) => {}
-                    Ok(Some(_)) => events(ClientEvent::Block { reply: builder.reply() }),
+                let completed = match builder.push(&event) {
+                    Ok(completed) => completed,
                     Err(_) if !builder.reply().blocks.is_empty() => return builder.finish(),
                     Err(error) => return Err(error),
+                };
+                if completed.is_some() {
+                    events(ClientEvent::Block { reply: builder.reply() });
+                }
+                if !is_error {
+                    events(ClientEvent::Stream { raw: &raw.data, event: &event, elapsed: start.elapsed() });
                 }
             }
         }
@@ -233,7 +241,8 @@ impl Client {
         }
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
         let headers = self.headers(request);
-        let response = self.transport.post(&TransportRequest { url: &url, headers: &headers, body }, cancel)?;
+        let response =
+            self.transport.post(&TransportRequest { url: &url, headers: &headers, body }, cancel)?;
         if (200..300).contains(&response.status) {
             return Ok(response);
         }

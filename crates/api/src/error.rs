@@ -81,6 +81,8 @@ pub enum ApiError {
         should_retry: Option<bool>,
         /// The `request-id` header.
         request_id: Option<String>,
+        /// The beginning of the body.
+        body: String,
     },
     /// The API sent an error event after the stream had begun.
     #[error("API error in the stream: {message}")]
@@ -107,6 +109,9 @@ pub enum ApiError {
     Cancelled,
 }
 
+/// The number of bytes of an error's body that are kept.
+const MAX_KEPT_BODY: usize = 4096;
+
 impl ApiError {
     /// Creates the error of a response with an error status.
     pub(crate) fn from_response(status: u16, headers: &[(String, String)], body: &[u8]) -> Self {
@@ -114,8 +119,9 @@ impl ApiError {
         struct WireBody {
             error: WireError,
         }
-        let header =
-            |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let header = |name: &str| {
+            headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        };
         let (kind, message) = match serde_json::from_slice::<WireBody>(body) {
             Ok(body) if !body.error.kind.is_empty() => {
                 (ErrorKind::from_name(&body.error.kind), body.error.message)
@@ -127,10 +133,13 @@ impl ApiError {
         };
         let retry_after = header("retry-after-ms")
             .and_then(|value| value.trim().parse().ok().map(Duration::from_millis))
-            .or_else(|| header("retry-after").and_then(|value| value.trim().parse().ok().map(Duration::from_secs)));
+            .or_else(|| {
+                header("retry-after").and_then(|value| value.trim().parse().ok().map(Duration::from_secs))
+            });
         let should_retry = header("x-should-retry").and_then(|value| value.parse().ok());
         let request_id = header("request-id").cloned();
-        Self::Status { status, kind, message, retry_after, should_retry, request_id }
+        let body = String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BODY)]).into_owned();
+        Self::Status { status, kind, message, retry_after, should_retry, request_id, body }
     }
 
     /// The HTTP status, if the API answered with one.
@@ -171,7 +180,8 @@ mod tests {
     #[test]
     fn an_error_status_has_the_kind_and_the_message_of_its_body() {
         let body = br#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-        let headers = [("Retry-After".to_owned(), "3".to_owned()), ("request-id".to_owned(), "req_1".to_owned())];
+        let headers =
+            [("Retry-After".to_owned(), "3".to_owned()), ("request-id".to_owned(), "req_1".to_owned())];
         let error = ApiError::from_response(529, &headers, body);
         let ApiError::Status { kind, message, retry_after, request_id, .. } = error else { panic!() };
         assert_eq!((kind, message.as_str()), (ErrorKind::Overloaded, "Overloaded"));

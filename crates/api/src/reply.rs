@@ -248,7 +248,9 @@ impl OpenBlock {
     }
 
     fn finish(mut self) -> RawObject {
-        for (key, text) in [("text", &self.text), ("thinking", &self.thinking), ("signature", &self.signature)] {
+        for (key, text) in
+            [("text", &self.text), ("thinking", &self.thinking), ("signature", &self.signature)]
+        {
             if !text.is_empty() {
                 let start = self.block.get_str(key).unwrap_or_default();
                 self.block.set(key, start + text);

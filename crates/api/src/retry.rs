@@ -18,7 +18,11 @@ pub struct RetryPolicy {
 impl Default for RetryPolicy {
     /// The policy of Claude Code: 10 retries, starting at half a second.
     fn default() -> Self {
-        Self { max_retries: 10, initial_delay: Duration::from_millis(500), max_delay: Duration::from_secs(32) }
+        Self {
+            max_retries: 10,
+            initial_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(32),
+        }
     }
 }
 
@@ -64,6 +68,7 @@ mod tests {
             retry_after: retry_after.map(Duration::from_secs),
             should_retry: None,
             request_id: None,
+            body: String::new(),
         }
     }
 

@@ -41,7 +41,11 @@ impl std::fmt::Debug for TransportResponse {
 pub trait Transport: Send + Sync {
     /// Sends a request and returns as soon as the response begins. Cancelling ends this call and every read
     /// of the body.
-    fn post(&self, request: &TransportRequest<'_>, cancel: &CancelToken) -> Result<TransportResponse, ApiError>;
+    fn post(
+        &self,
+        request: &TransportRequest<'_>,
+        cancel: &CancelToken,
+    ) -> Result<TransportResponse, ApiError>;
 }
 
 /// HTTP/1.1 over TCP or TLS, with one pool of connections.
@@ -106,7 +110,11 @@ fn root_certificates(pem: &[u8]) -> Result<RootCerts, ConfigError> {
 }
 
 impl Transport for HttpTransport {
-    fn post(&self, request: &TransportRequest<'_>, cancel: &CancelToken) -> Result<TransportResponse, ApiError> {
+    fn post(
+        &self,
+        request: &TransportRequest<'_>,
+        cancel: &CancelToken,
+    ) -> Result<TransportResponse, ApiError> {
         let (agent, guard) = self.agent(cancel);
         let mut post = agent.post(request.url);
         for (name, value) in request.headers {
