@@ -1,1 +1,31 @@
-//! The loop of the client.
+//! The loop of the client: turns, tools, session lines, limits.
+//!
+//! An [`Agent`] sends the conversation to the API, runs the tools that the model calls, and writes every step
+//! to the session's log before the next step depends on it. It reports [`AgentEvent`]s, which front ends
+//! translate to text, JSON or a screen. It does not read the environment, and does not print.
+
+mod agent;
+mod clock;
+mod config;
+mod conversation;
+mod cost;
+mod error_text;
+mod event;
+mod file_history;
+mod git;
+mod model_access;
+mod permission;
+mod resume;
+mod session_writer;
+mod system_prompt;
+mod tool_calls;
+mod turn;
+
+pub use agent::{Agent, AgentError};
+pub use clock::{Clock, SystemClock};
+pub use config::{AgentConfig, AgentPaths, SessionStart};
+pub use cost::{ModelUsage, UsageTotals};
+pub use event::{AgentEvent, Denial, RetryKind, TurnEnd, TurnSummary};
+pub use permission::{PermissionDecision, PermissionMode, Permissions};
+pub use resume::{ResumeError, ResumedSession, fork_lines};
+pub use session_writer::{SessionWriter, WriteError};

@@ -1,0 +1,294 @@
+//! A session in progress.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::value::RawValue;
+use threadline_api::{Client, MessagesRequest, RawObject, Thinking, model_info};
+use threadline_entry::write::LineContext;
+use threadline_store::{SessionId, encode_project};
+use threadline_tools::{BackgroundTasks, FileStates, Limits, ShellState, ToolSelection, ToolSet};
+use threadline_usage::PriceBook;
+
+use crate::clock::Clock;
+use crate::config::{AgentConfig, SessionStart};
+use crate::conversation::Conversation;
+use crate::cost::UsageTotals;
+use crate::file_history::FileBackups;
+use crate::git;
+use crate::model_access::ToolRequests;
+use crate::resume::{Filler, ResumeError, ResumedSession, fork_lines};
+use crate::session_writer::{SessionWriter, WriteError};
+use crate::system_prompt::system_prompt;
+
+/// Why an agent could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The session cannot be continued.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    /// The session cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The id is not a plain file name.
+    #[error("`{0}` is not a session id")]
+    SessionId(String),
+    /// The JSON schema cannot be used.
+    #[error("the JSON schema is not valid: {0}")]
+    JsonSchema(String),
+}
+
+/// A session in progress: the conversation, its log, and the state of its tools.
+pub struct Agent {
+    pub(crate) config: AgentConfig,
+    pub(crate) client: Arc<Client>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) prices: PriceBook,
+    pub(crate) tools: ToolSet,
+    pub(crate) writer: Mutex<SessionWriter>,
+    pub(crate) backups: Mutex<FileBackups>,
+    /// The request without its messages.
+    pub(crate) request: MessagesRequest,
+    pub(crate) conversation: Conversation,
+    /// The lines of the source of a fork, which are written with the first prompt.
+    pub(crate) copied_lines: Vec<String>,
+    pub(crate) filler: Filler,
+    pub(crate) shell: ShellState,
+    pub(crate) files: FileStates,
+    pub(crate) background: BackgroundTasks,
+    /// The background tasks that were reported.
+    pub(crate) known_tasks: Mutex<Vec<KnownTask>>,
+    pub(crate) limits: Limits,
+    pub(crate) requests: ToolRequests,
+    pub(crate) totals: UsageTotals,
+    /// The prompt of the last turn, for the mark at the end of the log.
+    pub(crate) last_prompt: Option<String>,
+    pub(crate) is_resumed: bool,
+    side_dir: PathBuf,
+    tasks_dir: PathBuf,
+    task_list_dir: PathBuf,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// A background task that was reported.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownTask {
+    pub(crate) id: String,
+    pub(crate) tool_use_id: String,
+    pub(crate) description: String,
+}
+
+/// The beta features that requests use.
+const BETAS: &[&str] = &["interleaved-thinking-2025-05-14", "context-management-2025-06-27"];
+/// The beta feature of the effort parameter.
+const EFFORT_BETA: &str = "effort-2025-11-24";
+/// The beta feature of the long context window.
+const LONG_CONTEXT_BETA: &str = "context-1m-2025-08-07";
+/// The model for small tasks.
+const SMALL_MODEL: &str = "claude-haiku-4-5-20251001";
+/// The share of the output tokens of a model that it may think at most: all but one.
+const TOKENS_AFTER_THINKING: u64 = 1;
+
+impl Agent {
+    /// Starts, resumes or forks a session.
+    pub fn start(
+        mut config: AgentConfig,
+        client: Arc<Client>,
+        prices: PriceBook,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AgentError> {
+        let version = config.profile.version;
+        let project = config
+            .paths
+            .claude_home
+            .join("projects")
+            .join(encode_project(&config.paths.cwd.to_string_lossy()));
+        let mut resumed = None;
+        let (session_id, log) = match &config.start {
+            SessionStart::New { session_id, .. } => {
+                let id =
+                    SessionId::new(session_id).ok_or_else(|| AgentError::SessionId(session_id.clone()))?;
+                (session_id.clone(), id.log_in(&project))
+            }
+            SessionStart::Resume { log } => {
+                let session = resumed.insert(ResumedSession::read(log, version)?);
+                (session.session_id.clone(), log.clone())
+            }
+            SessionStart::Fork { log, session_id } => {
+                let id =
+                    SessionId::new(session_id).ok_or_else(|| AgentError::SessionId(session_id.clone()))?;
+                resumed = Some(ResumedSession::read(log, version)?);
+                (session_id.clone(), id.log_in(&project))
+            }
+        };
+        let context = LineContext {
+            user_type: Some("external".into()),
+            entrypoint: Some(config.entrypoint.clone().into()),
+            cwd: Some(config.paths.cwd.to_string_lossy().into_owned().into()),
+            session_id: Some(session_id.clone().into()),
+            version: Some(version.into()),
+            git_branch: Some(git::branch(&config.paths.cwd).into()),
+            ..LineContext::default()
+        };
+        let tip = resumed.as_ref().and_then(|session| session.tip.clone());
+        let last_time = resumed.as_ref().map_or(0, |session| session.last_time);
+        let mut writer = SessionWriter::new(log.clone(), config.is_persistent, context, tip, last_time);
+        let mut copied_lines = Vec::new();
+        match &config.start {
+            SessionStart::New { title: Some(title), .. } => writer.title(title)?,
+            SessionStart::New { .. } | SessionStart::Resume { .. } => {}
+            SessionStart::Fork { log: source, session_id } => {
+                writer.mode("normal")?;
+                copied_lines = fork_lines(source, session_id)?;
+            }
+        }
+        let is_resumed = resumed.is_some();
+        let is_fork = matches!(config.start, SessionStart::Fork { .. });
+        let files = FileStates::new();
+        for file in resumed.as_ref().map_or(&[][..], |session| &session.seen_files) {
+            files.restore(file.path.clone(), &file.content, u64::try_from(file.time).unwrap_or_default());
+        }
+        let history = config.has_file_history && config.is_persistent;
+        let history = history.then(|| config.paths.claude_home.join("file-history").join(&session_id));
+        let tracked = resumed.as_ref().map(|session| session.tracked.clone()).unwrap_or_default();
+        let backups = FileBackups::new(history, config.paths.cwd.clone(), tracked);
+        let request = request(&config);
+        let selection = ToolSelection { only: config.tools.take(), without: config.disallowed_tools.clone() };
+        let mut tools = ToolSet::new(config.profile, &selection);
+        if let Some(schema) = &config.json_schema {
+            let schema: Box<RawValue> =
+                serde_json::from_str(schema).map_err(|error| AgentError::JsonSchema(error.to_string()))?;
+            let _ = (&schema, &mut tools);
+        }
+        let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
+        let slug = encode_project(&config.paths.cwd.to_string_lossy());
+        let (messages, filler) = match resumed.as_mut() {
+            Some(session) => (std::mem::take(&mut session.messages), session.filler),
+            None => (Vec::new(), Filler::None),
+        };
+        let mut agent = Self {
+            requests: ToolRequests {
+                client: Arc::clone(&client),
+                model: request.model.clone(),
+                small_model: SMALL_MODEL.to_owned(),
+            },
+            request,
+            client,
+            clock,
+            prices,
+            tools,
+            writer: Mutex::new(writer),
+            backups: Mutex::new(backups),
+            conversation: Conversation::new(messages),
+            copied_lines,
+            filler,
+            shell: ShellState::new(config.paths.cwd.clone()),
+            files,
+            background: BackgroundTasks::new(),
+            known_tasks: Mutex::new(Vec::new()),
+            limits: Limits::default(),
+            totals: UsageTotals::default(),
+            last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
+            is_resumed,
+            side_dir: folder.join("tool-results"),
+            tasks_dir: config.paths.temp_dir.join(slug).join(&session_id).join("tasks"),
+            task_list_dir: config.paths.claude_home.join("tasks").join(&session_id),
+            config,
+        };
+        agent.request.tools = agent.tools.definitions().iter().map(tool_json).collect();
+        Ok(agent)
+    }
+
+    /// The id of the session.
+    pub fn session_id(&self) -> String {
+        lock(&self.writer).session_id().to_owned()
+    }
+
+    /// The log of the session.
+    pub fn log(&self) -> PathBuf {
+        lock(&self.writer).path().to_owned()
+    }
+
+    /// What the agent was started with.
+    pub fn config(&self) -> &AgentConfig {
+        &self.config
+    }
+
+    /// The names of the tools that the model is given.
+    pub fn tool_names(&self) -> Vec<String> {
+        self.tools.tools().map(|tool| tool.name().to_owned()).collect()
+    }
+
+    /// Writes the marks at the end of the log and ends all background tasks.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.background.kill_all(self.limits.kill_grace);
+        let mut writer = lock(&self.writer);
+        if let Some(prompt) = &self.last_prompt {
+            writer.last_prompt(prompt)?;
+        }
+        if self.is_resumed && !matches!(self.config.start, SessionStart::Fork { .. }) {
+            writer.mode("normal")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn side_dir(&self) -> &Path {
+        &self.side_dir
+    }
+
+    pub(crate) fn tasks_dir(&self) -> &Path {
+        &self.tasks_dir
+    }
+
+    pub(crate) fn task_list_dir(&self) -> &Path {
+        &self.task_list_dir
+    }
+}
+
+/// Locks a mutex. A thread that panicked while it had the lock does not make the session unusable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {
+    RawObject::new()
+        .with("name", &tool.name)
+        .with("description", &tool.description)
+        .with("input_schema", &tool.input_schema)
+}
+
+/// Returns the request without messages and tools.
+fn request(config: &AgentConfig) -> MessagesRequest {
+    let info = model_info(&config.model);
+    let model = config.model.strip_suffix("[1m]").unwrap_or(&config.model);
+    let max_tokens = config.max_output_tokens.unwrap_or(info.max_output);
+    let mut request = MessagesRequest::new(model, max_tokens);
+    request.system = system_prompt(config, git::is_repository(&config.paths.cwd));
+    request.betas = BETAS.iter().map(|beta| (*beta).to_owned()).collect();
+    if info.can_think {
+        let budget = config.max_thinking_tokens.unwrap_or(u64::MAX).min(max_tokens - TOKENS_AFTER_THINKING);
+        request.thinking = match (budget, info.has_adaptive_thinking) {
+            (0, _) => None,
+            (_, true) => Some(Thinking::Adaptive),
+            (budget, false) => Some(Thinking::Enabled { budget_tokens: budget }),
+        };
+        if request.thinking.is_some() {
+            let keep = RawObject::new().with("type", "clear_thinking_20251015").with("keep", "all");
+            request.extra.set("context_management", RawObject::new().with("edits", [keep]));
+        }
+    }
+    if info.has_adaptive_thinking || config.effort.is_some() {
+        request.effort = Some(config.effort.clone().unwrap_or_else(|| "high".to_owned()));
+        request.betas.push(EFFORT_BETA.to_owned());
+    }
+    if config.model.ends_with("[1m]") {
+        request.betas.push(LONG_CONTEXT_BETA.to_owned());
+    }
+    request
+}

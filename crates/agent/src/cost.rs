@@ -1,0 +1,87 @@
+//! Tokens and cost of a process, by model.
+
+use threadline_api::{RawObject, Usage, model_info};
+use threadline_usage::PriceBook;
+
+/// The tokens and the cost of one model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelUsage {
+    /// The name of the model.
+    pub model: String,
+    /// The tokens.
+    pub usage: Usage,
+    /// The cost in dollars; 0 if the model has no price.
+    pub cost_usd: f64,
+}
+
+/// The tokens and the cost of all requests of a process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UsageTotals {
+    /// By model, in the order of their first use.
+    pub models: Vec<ModelUsage>,
+}
+
+impl UsageTotals {
+    /// Adds a reply of `model`.
+    pub fn add(&mut self, model: &str, usage: &Usage, prices: &PriceBook) {
+        let cost = cost(model, usage, prices);
+        let entry = match self.models.iter_mut().find(|entry| entry.model == model) {
+            Some(entry) => entry,
+            None => {
+                self.models.push(ModelUsage { model: model.to_owned(), ..ModelUsage::default() });
+                let last = self.models.len() - 1;
+                &mut self.models[last]
+            }
+        };
+        entry.usage.input += usage.input;
+        entry.usage.output += usage.output;
+        entry.usage.cache_write += usage.cache_write;
+        entry.usage.cache_write_1h += usage.cache_write_1h;
+        entry.usage.cache_read += usage.cache_read;
+        entry.usage.web_searches += usage.web_searches;
+        entry.cost_usd += cost;
+    }
+
+    /// The cost of all models in dollars.
+    pub fn cost_usd(&self) -> f64 {
+        self.models.iter().map(|entry| entry.cost_usd).sum()
+    }
+
+    /// Returns the totals as `modelUsage` of the output.
+    pub fn to_json(&self) -> RawObject {
+        let mut object = RawObject::new();
+        for entry in &self.models {
+            let info = model_info(&entry.model);
+            let value = RawObject::new()
+                .with("inputTokens", entry.usage.input)
+                .with("outputTokens", entry.usage.output)
+                .with("cacheReadInputTokens", entry.usage.cache_read)
+                .with("cacheCreationInputTokens", entry.usage.cache_write)
+                .with("webSearchRequests", entry.usage.web_searches)
+                .with("costUSD", entry.cost_usd)
+                .with("contextWindow", info.context_window)
+                .with("maxOutputTokens", info.max_output);
+            object.set(&entry.model, value);
+        }
+        object
+    }
+}
+
+/// Returns the cost of a reply in dollars; 0 if the model has no price.
+///
+/// The figures are added in the order of Claude Code, as 64-bit floats, so that both clients report the same
+/// sum. `threadline usage` computes exactly.
+fn cost(model: &str, usage: &Usage, prices: &PriceBook) -> f64 {
+    let name = model.strip_suffix("[1m]").unwrap_or(model);
+    let name = threadline_usage::model(name).name;
+    let Some(price) = prices.prices(&name).last() else { return 0.0 };
+    let part = |tokens: u64, rate: u64| tokens as f64 / 1e6 * (rate as f64 / 1e9);
+    let rates = &price.rates;
+    let short_writes = usage.cache_write.saturating_sub(usage.cache_write_1h);
+    part(usage.input, rates.input)
+        + part(usage.output, rates.output)
+        + part(usage.cache_read, rates.read)
+        + part(short_writes, rates.write_5m)
+        + part(usage.cache_write_1h, rates.write_1h)
+        + usage.web_searches as f64 * 0.01
+}

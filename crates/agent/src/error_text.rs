@@ -1,0 +1,148 @@
+//! The texts of errors that are written to the session, as Claude Code words them.
+
+use threadline_api::{ApiError, ErrorKind};
+
+use crate::event::RetryKind;
+
+/// An error as it appears in the session and in the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ErrorReport {
+    pub(crate) text: String,
+    /// The kind in the line.
+    pub(crate) error: &'static str,
+    pub(crate) details: Option<String>,
+    /// The reason in the result line.
+    pub(crate) reason: &'static str,
+}
+
+impl ErrorReport {
+    /// Describes an error of a request for `model` to `host`.
+    pub(crate) fn new(error: &ApiError, model: &str, host: &str) -> Self {
+        let report = |text: String, error| Self { text, error, details: None, reason: "completed" };
+        let ApiError::Status { status, message, body, .. } = error else {
+            return match error {
+                ApiError::Stream { kind, message } => {
+                    let error = if *kind == ErrorKind::Overloaded { "server_error" } else { "unknown" };
+                    report(format!("API Error: {message}"), error)
+                }
+                ApiError::Network(message) => report(
+                    format!("API Error: Unable to connect to API ({})", network_cause(message)),
+                    "server_error",
+                ),
+                other => report(format!("API Error: {other}"), "unknown"),
+            };
+        };
+        match status {
+            400 if message.to_lowercase().contains("prompt is too long") => Self {
+                text: "Prompt is too long".to_owned(),
+                error: "invalid_request",
+                details: Some(format!("400 {body}")),
+                reason: "prompt_too_long",
+            },
+            400 => report(format!("API Error: 400 {message}"), "unknown"),
+            401 => report("Invalid API key · Fix external API key".to_owned(), "authentication_failed"),
+            403 => {
+                report(format!("Failed to authenticate. API Error: 403 {message}"), "authentication_failed")
+            }
+            404 => report(
+                format!(
+                    "There's an issue with the selected model ({model}). It may not exist or you may not have \
+                     access to it. Run --model to pick a different model."
+                ),
+                "model_not_found",
+            ),
+            413 => Self {
+                text: "Request too large (max 32MB). Try with a smaller file.".to_owned(),
+                error: "invalid_request",
+                details: Some(format!("request_too_large: 413 {body}")),
+                reason: "image_error",
+            },
+            429 => report(format!("API Error: Request rejected (429) · {message}"), "rate_limit"),
+            500.. => report(
+                format!(
+                    "API Error: {status} {}. This is a server-side issue, usually temporary — try again in a \
+                     moment. If it persists, check your inference gateway ({host}).",
+                    message.trim_end_matches('.')
+                ),
+                "server_error",
+            ),
+            _ => report(format!("API Error: {status} {message}"), "unknown"),
+        }
+    }
+}
+
+/// Returns a short name for a failed connection.
+fn network_cause(message: &str) -> &str {
+    if message.to_lowercase().contains("refused") { "ConnectionRefused" } else { message }
+}
+
+/// Returns the kind of an error that is retried.
+pub(crate) fn retry_kind(error: &ApiError) -> RetryKind {
+    match error {
+        ApiError::Status { status: 401, .. } => RetryKind::Authentication,
+        ApiError::Status { status: 429, .. } => RetryKind::RateLimit,
+        ApiError::Status { status: 529, .. } => RetryKind::Overloaded,
+        ApiError::Status { status: 500.., .. } => RetryKind::Server,
+        _ => RetryKind::Unknown,
+    }
+}
+
+/// The text of a reply that the model refused to give.
+pub(crate) fn refusal(request_id: Option<&str>) -> String {
+    let id = request_id.map(|id| format!("\n\nRequest ID: {id}")).unwrap_or_default();
+    format!(
+        "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy \
+         (https://www.anthropic.com/legal/aup). Try rephrasing the request in a new session or change your \
+         model.{id}"
+    )
+}
+
+/// Texts that the client adds to a conversation.
+pub(crate) mod filler {
+    pub(crate) const CONTINUE: &str = "Continue from where you left off.";
+    pub(crate) const NO_RESPONSE: &str = "No response requested.";
+    pub(crate) const OUTPUT_LIMIT: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
+    pub(crate) const NO_OUTPUT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+    pub(crate) const STRUCTURED_OUTPUT: &str = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now.";
+    pub(crate) const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
+    pub(crate) const REJECTED_RECORD: &str = "User rejected tool use";
+    pub(crate) const INTERRUPTED: &str = "[Request interrupted by user]";
+    pub(crate) const INTERRUPTED_TOOLS: &str = "[Request interrupted by user for tool use]";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16, message: &str) -> String {
+        let error = ApiError::Status {
+            status,
+            kind: ErrorKind::Api,
+            message: message.to_owned(),
+            retry_after: None,
+            should_retry: None,
+            request_id: None,
+            body: String::new(),
+        };
+        let report = ErrorReport::new(&error, "m", "127.0.0.1:1");
+        format!("{} [{} {}]", report.text, report.error, report.reason)
+    }
+
+    #[test]
+    fn errors_have_the_texts_of_claude_code() {
+        assert_eq!(status(400, "scripted"), "API Error: 400 scripted [unknown completed]");
+        assert_eq!(
+            status(400, "prompt is too long: 9 > 8"),
+            "Prompt is too long [invalid_request prompt_too_long]"
+        );
+        assert_eq!(
+            status(529, "Overloaded"),
+            "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. \
+             If it persists, check your inference gateway (127.0.0.1:1). [server_error completed]"
+        );
+        assert_eq!(
+            status(429, "slow down"),
+            "API Error: Request rejected (429) · slow down [rate_limit completed]"
+        );
+    }
+}

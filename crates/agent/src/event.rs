@@ -1,0 +1,212 @@
+//! What happens in a turn, for front ends.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use threadline_api::RawObject;
+use threadline_entry::Millis;
+use threadline_tools::FinishedTask;
+
+use crate::cost::UsageTotals;
+
+/// An event of a turn.
+#[derive(Debug)]
+pub enum AgentEvent<'a> {
+    /// The prompt was written to the session.
+    Prompt {
+        /// The id of its line.
+        uuid: &'a str,
+        /// The message.
+        message: &'a RawObject,
+        /// The time of its line.
+        timestamp: Millis,
+    },
+    /// A request is about to be sent.
+    Requesting,
+    /// A request failed and is sent again after a delay.
+    Retry {
+        /// The number of the retry, from 1.
+        attempt: u32,
+        /// The largest number of retries.
+        max_retries: u32,
+        /// The delay.
+        delay: Duration,
+        /// The HTTP status, if there was a response.
+        status: Option<u16>,
+        /// The kind of error.
+        kind: RetryKind,
+    },
+    /// An event of the API's stream.
+    Stream {
+        /// The event as the API sent it.
+        raw: &'a str,
+        /// The time since the request was sent, for the first event.
+        first_after: Option<Duration>,
+    },
+    /// A content block of a reply is complete, or the client wrote a reply itself.
+    Assistant {
+        /// The id of its line.
+        uuid: &'a str,
+        /// The message with this block only.
+        message: &'a RawObject,
+        /// The id of the request.
+        request_id: Option<&'a str>,
+        /// The kind of error, if the client wrote the reply.
+        error: Option<&'a str>,
+    },
+    /// A tool begins to run.
+    ToolStart {
+        /// The id of the call.
+        tool_use_id: &'a str,
+        /// The name of the tool.
+        name: &'a str,
+    },
+    /// A user message that the person did not write: the result of a tool, or a note of the client.
+    User {
+        /// The id of its line.
+        uuid: &'a str,
+        /// The message.
+        message: &'a RawObject,
+        /// The time of its line.
+        timestamp: Millis,
+        /// The result as data.
+        tool_use_result: Option<&'a RawValue>,
+        /// Whether the client wrote the message by itself, to ask the model for something.
+        is_synthetic: bool,
+    },
+    /// A command started to run in the background.
+    TaskStart {
+        /// The id of the task.
+        task_id: &'a str,
+        /// The call that started it.
+        tool_use_id: &'a str,
+        /// The description or the command.
+        description: &'a str,
+    },
+    /// The model stopped a command in the background.
+    TaskStop {
+        /// The id of the task.
+        task_id: &'a str,
+        /// The call that started it.
+        tool_use_id: &'a str,
+        /// The description or the command.
+        description: &'a str,
+        /// The time.
+        timestamp: Millis,
+    },
+    /// A command in the background ended.
+    TaskEnd {
+        /// The task.
+        task: &'a FinishedTask,
+        /// The time.
+        timestamp: Millis,
+    },
+    /// Another turn begins by itself, because a background task has ended.
+    TurnStart,
+    /// A turn has ended.
+    TurnEnd(&'a TurnSummary),
+}
+
+/// The kind of error of a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryKind {
+    /// The key is wrong.
+    Authentication,
+    /// Too many requests.
+    RateLimit,
+    /// The API is overloaded.
+    Overloaded,
+    /// The API failed.
+    Server,
+    /// Another error, such as a lost connection.
+    Unknown,
+}
+
+impl RetryKind {
+    /// The name in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication_failed",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server_error",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    /// The model finished.
+    Completed,
+    /// The API failed; the summary's text is the error.
+    ApiError {
+        /// The HTTP status.
+        status: Option<u16>,
+        /// The reason in the output, such as `prompt_too_long`.
+        reason: &'static str,
+    },
+    /// The model refused.
+    Refused,
+    /// The person interrupted, while a tool ran or while the model replied.
+    Interrupted {
+        /// Whether a tool ran.
+        during_tools: bool,
+    },
+    /// The number of replies reached its limit.
+    MaxTurns(u64),
+    /// The cost reached its limit.
+    MaxBudget(f64),
+    /// The session could not be written, or another fault of the client.
+    Failed(String),
+}
+
+impl TurnEnd {
+    /// Whether the turn ended without its answer.
+    pub fn is_error(&self) -> bool {
+        *self != Self::Completed
+    }
+}
+
+/// A call that was not permitted.
+#[derive(Clone, Debug)]
+pub struct Denial {
+    /// The tool.
+    pub tool_name: String,
+    /// The call.
+    pub tool_use_id: String,
+    /// Its input.
+    pub tool_input: Box<RawValue>,
+}
+
+/// The result of a turn.
+#[derive(Clone, Debug)]
+pub struct TurnSummary {
+    /// How it ended.
+    pub end: TurnEnd,
+    /// The last text of the model.
+    pub text: String,
+    /// The structured output, if one was asked for.
+    pub structured_output: Option<Box<RawValue>>,
+    /// Why the model stopped.
+    pub stop_reason: Option<String>,
+    /// The number of user messages of the turn.
+    pub num_turns: u64,
+    /// The duration.
+    pub duration: Duration,
+    /// The time in requests.
+    pub api_duration: Duration,
+    /// The time to the first request, the first event, and the first content.
+    pub first_request: Option<Duration>,
+    /// The time from the start of the turn to the first content of the reply.
+    pub first_token: Option<Duration>,
+    /// The usage of the turn's streamed replies, as an object of the API.
+    pub usage: RawObject,
+    /// The usage and cost of the whole process, by model.
+    pub totals: UsageTotals,
+    /// Calls that were not permitted.
+    pub denials: Vec<Denial>,
+    /// The program that made the prompt, if it was not a person, such as `task-notification`.
+    pub origin: Option<String>,
+}

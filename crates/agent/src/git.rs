@@ -1,0 +1,43 @@
+//! The branch of a repository, read from its files.
+
+use std::path::{Path, PathBuf};
+
+/// Returns the branch that is checked out, or the name that Claude Code writes if there is none: `HEAD`.
+pub(crate) fn branch(folder: &Path) -> String {
+    let head = git_dir(folder).and_then(|dir| fs_err::read_to_string(dir.join("HEAD")).ok());
+    let branch = head.as_deref().and_then(|head| head.trim().strip_prefix("ref: refs/heads/"));
+    branch.unwrap_or("HEAD").to_owned()
+}
+
+/// Whether the folder is part of a repository.
+pub(crate) fn is_repository(folder: &Path) -> bool {
+    git_dir(folder).is_some()
+}
+
+/// Returns the `.git` folder of the repository that contains `folder`; of a worktree, its own one.
+fn git_dir(folder: &Path) -> Option<PathBuf> {
+    let git = folder.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
+    if git.is_dir() {
+        return Some(git);
+    }
+    let text = fs_err::read_to_string(&git).ok()?;
+    let target = PathBuf::from(text.trim().strip_prefix("gitdir: ")?);
+    Some(if target.is_absolute() { target } else { git.parent()?.join(target) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_branch_comes_from_head() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!((branch(dir.path()).as_str(), is_repository(dir.path())), ("HEAD", false));
+        std::fs::create_dir_all(dir.path().join(".git")).unwrap();
+        std::fs::write(dir.path().join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
+        std::fs::create_dir_all(dir.path().join("sub")).unwrap();
+        assert_eq!(branch(&dir.path().join("sub")), "feature/x");
+        std::fs::write(dir.path().join(".git/HEAD"), "0123456789abcdef\n").unwrap();
+        assert_eq!(branch(dir.path()), "HEAD");
+    }
+}

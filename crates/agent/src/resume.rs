@@ -1,0 +1,197 @@
+//! Reads a session so that it can be continued.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use threadline_api::{Message, RawObject};
+use threadline_entry::lens::{Backup, FileHistorySnapshot, FromJson, ReadResult};
+use threadline_entry::write::{SyntheticLine, timestamp};
+use threadline_entry::{Entry, Kind, Millis, key};
+use threadline_session::{ClientVersion, FileText, Session, SessionFamily};
+use threadline_store::read_log;
+
+use crate::file_history::TrackedFile;
+
+/// Why a session cannot be continued.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The log cannot be read.
+    #[error("cannot read the session `{}`: {error}", .path.display())]
+    Read {
+        /// The log.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        error: io::Error,
+    },
+    /// The log contains no conversation.
+    #[error("the session `{}` contains no conversation", .path.display())]
+    Empty {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The profile's version is not one whose sessions can be replayed.
+    #[error("sessions cannot be continued in the format of version {version}")]
+    Version {
+        /// The version.
+        version: String,
+    },
+}
+
+/// A session that is continued.
+#[derive(Debug)]
+pub struct ResumedSession {
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// The id of the session.
+    pub session_id: String,
+    /// The last line of the conversation.
+    pub tip: Option<String>,
+    /// The time of the last line.
+    pub last_time: Millis,
+    /// The filler lines that are needed before a new prompt.
+    pub(crate) filler: Filler,
+    /// The files with backups.
+    pub(crate) tracked: Vec<TrackedFile>,
+    /// Files that the model has seen, with their content and the time.
+    pub(crate) seen_files: Vec<SeenFile>,
+    /// The prompt of the last turn.
+    pub(crate) last_prompt: Option<String>,
+}
+
+/// A file that the model has seen.
+#[derive(Debug)]
+pub(crate) struct SeenFile {
+    pub(crate) path: PathBuf,
+    pub(crate) content: String,
+    pub(crate) time: Millis,
+}
+
+/// The lines that separate a new prompt from an unfinished end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filler {
+    /// None: the conversation ends with a reply.
+    None,
+    /// A reply, because the conversation ends with a user message.
+    Reply,
+    /// A user message and a reply, because it ends with a reply that is not sent.
+    UserAndReply,
+}
+
+impl ResumedSession {
+    /// Reads the log of a session, as a version of Claude Code would resume it.
+    pub fn read(log: &Path, version: &str) -> Result<Self, ResumeError> {
+        let version: ClientVersion =
+            version.parse().map_err(|_| ResumeError::Version { version: version.to_owned() })?;
+        let id = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut session = Session::with_id(&id);
+        read_log(log, |entry, findings| session.push(entry, findings))
+            .map_err(|error| ResumeError::Read { path: log.to_owned(), error })?;
+        let empty = || ResumeError::Empty { path: log.to_owned() };
+        let replay = session.replay(version).ok_or_else(empty)?;
+        let messages = replay.iter().filter_map(|message| {
+            let mut json = String::new();
+            message.write_json(&mut json);
+            serde_json::from_str(&json).ok()
+        });
+        let messages: Vec<Message> = messages.collect();
+        let tip = session.active_leaf().map(|leaf| &session.entries()[leaf]);
+        let tip = tip.ok_or_else(empty)?;
+        let last_time = session.entries().iter().filter_map(Entry::timestamp).max().unwrap_or_default();
+        Ok(Self {
+            messages,
+            session_id: id,
+            tip: tip.uuid().map(|uuid| uuid.into_owned()),
+            last_time,
+            filler: filler(&session, tip),
+            tracked: tracked_files(&session),
+            last_prompt: session.last_value(Kind::LastPrompt, key::LAST_PROMPT).map(|text| text.into_owned()),
+            seen_files: seen_files(session),
+        })
+    }
+}
+
+/// Returns the filler that the end of a conversation needs.
+fn filler(session: &Session, tip: &Entry) -> Filler {
+    let is_message = |entry: &&Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
+    let entries = session.entries();
+    let position = tip.uuid().and_then(|uuid| session.find(&uuid));
+    let ancestors = position.into_iter().flat_map(|position| {
+        std::iter::once(position).chain(session.ancestors(position)).map(|i| &entries[i])
+    });
+    let Some(last) = ancestors.into_iter().find(is_message) else { return Filler::None };
+    if last.kind() == Kind::User {
+        let is_command = last.message().and_then(|message| message.content()).is_some_and(|content| {
+            let text = content.text();
+            text.starts_with("<local-command") || text.starts_with("<command-")
+        });
+        let is_summary = last.is_compact_summary();
+        return if is_command || is_summary { Filler::UserAndReply } else { Filler::Reply };
+    }
+    let is_synthetic =
+        last.message().and_then(|message| message.model()).is_some_and(|model| model == SyntheticLine::MODEL);
+    let has_open_call = position.is_some_and(|position| {
+        session.calls_on(position).any(|call| session.tool_calls()[call].result(session).is_none())
+    });
+    if is_synthetic || has_open_call { Filler::UserAndReply } else { Filler::None }
+}
+
+/// Returns the files that the last snapshot names.
+fn tracked_files(session: &Session) -> Vec<TrackedFile> {
+    let lines = session.entries().iter().rev().filter(|entry| entry.kind() == Kind::FileHistorySnapshot);
+    let mut snapshots = lines.filter_map(|entry| entry.lens::<FileHistorySnapshot<'_>>()?.snapshot());
+    let backups = snapshots.next().and_then(|snapshot| snapshot.tracked_file_backups());
+    let mut tracked = Vec::new();
+    for (name, backup) in backups.into_iter().flat_map(|backups| backups.members()) {
+        let Some(backup) = <Backup<'_> as FromJson<'_>>::from_json(backup) else { continue };
+        tracked.push(TrackedFile {
+            name: name.name().into_owned(),
+            backup: backup.backup_file_name().map(|name| name.into_owned()),
+            version: backup.version().unwrap_or(1),
+            time: backup.backup_time().map(|time| timestamp(time.0)).unwrap_or_default(),
+        });
+    }
+    tracked
+}
+
+/// Returns the files whose whole content the model has seen, the oldest first.
+fn seen_files(session: Session) -> Vec<SeenFile> {
+    let mut seen = Vec::new();
+    for entry in session.entries() {
+        let file = entry.tool_use_result().and_then(|record| record.of::<ReadResult<'_>>()?.file());
+        if let Some(file) = file
+            && file.start_line() == Some(1)
+            && file.num_lines() == file.total_lines()
+            && let (Some(path), Some(content)) = (file.file_path(), file.content())
+        {
+            let time = entry.timestamp().unwrap_or_default();
+            seen.push(SeenFile { path: path.into_owned().into(), content: content.into_owned(), time });
+        }
+    }
+    for edit in SessionFamily::new(session, Vec::new()).file_edits() {
+        if let FileText::Text(content) = edit.after {
+            seen.push(SeenFile { path: edit.path.into(), content, time: edit.at.unwrap_or_default() });
+        }
+    }
+    seen.sort_by_key(|file| file.time);
+    seen
+}
+
+/// Returns the lines of a session for a copy with another id. Ids and times of the lines stay.
+pub fn fork_lines(log: &Path, session_id: &str) -> Result<Vec<String>, ResumeError> {
+    let mut lines = Vec::new();
+    read_log(log, |entry, _| {
+        let is_copied = entry.uuid().is_some() || entry.kind() == Kind::FileHistorySnapshot;
+        if let Some(mut line) =
+            RawObject::parse(&String::from_utf8_lossy(entry.as_bytes())).ok().filter(|_| is_copied)
+        {
+            if line.get(key::SESSION_ID).is_some() {
+                line.set(key::SESSION_ID, session_id);
+            }
+            lines.push(line.to_json());
+        }
+    })
+    .map_err(|error| ResumeError::Read { path: log.to_owned(), error })?;
+    Ok(lines)
+}

@@ -1,0 +1,291 @@
+//! Writes the lines of a session, in order. Nothing else of the client writes to the log.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
+use threadline_api::RawObject;
+use threadline_entry::write::{
+    AgentNameLine, AssistantLine, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine, LastPromptLine,
+    LineContext, LineHeader, ModeLine, QueueOperationLine, SyntheticLine, UserContent, UserLine,
+};
+use threadline_entry::{Json, Millis};
+use threadline_store::{AppendError, append, create_new};
+
+use crate::clock::Clock;
+
+/// A line could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the session `{}`: {error}", .path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    #[source]
+    error: AppendError,
+}
+
+/// Writes the lines of a session. Each line is in the file when its method returns.
+pub struct SessionWriter {
+    path: PathBuf,
+    is_persistent: bool,
+    exists: bool,
+    session_id: String,
+    context: LineContext<'static>,
+    /// The id of the last line of the conversation.
+    tip: Option<String>,
+    /// The time of the last line. Later lines have a later time, also if the clock is set back.
+    last_time: Millis,
+}
+
+/// A line that was written.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenLine {
+    pub(crate) uuid: String,
+    pub(crate) timestamp: Millis,
+}
+
+/// The optional values of a user line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UserLineFields<'a> {
+    pub(crate) prompt_id: Option<&'a str>,
+    pub(crate) is_meta: bool,
+    pub(crate) permission_mode: Option<&'a str>,
+    pub(crate) prompt_source: Option<&'a str>,
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) tool_use_result: Option<&'a RawValue>,
+    pub(crate) source_tool_assistant_uuid: Option<&'a str>,
+    /// The line that this one continues; `None` for the last one.
+    pub(crate) parent: Option<&'a str>,
+}
+
+/// The values of an error line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ErrorFields<'a> {
+    pub(crate) is_api_error: bool,
+    pub(crate) request_id: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) error_details: Option<&'a str>,
+    pub(crate) status: Option<u16>,
+    /// Whether the model refused.
+    pub(crate) is_refusal: bool,
+}
+
+impl SessionWriter {
+    /// Creates a writer for the log at `path`. The file is created with the first line.
+    ///
+    /// `tip` is the last line of the conversation so far, and `last_time` its time.
+    pub fn new(
+        path: PathBuf,
+        is_persistent: bool,
+        context: LineContext<'static>,
+        tip: Option<String>,
+        last_time: Millis,
+    ) -> Self {
+        let exists = path.is_file();
+        let session_id = context.session_id.as_deref().unwrap_or_default().to_owned();
+        Self { path, is_persistent, exists, session_id, context, tip, last_time }
+    }
+
+    /// The log.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The id of the session.
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// The last line of the conversation.
+    pub fn tip(&self) -> Option<&str> {
+        self.tip.as_deref()
+    }
+
+    /// Sets the branch that further lines name.
+    pub(crate) fn set_git_branch(&mut self, branch: Option<String>) {
+        self.context.git_branch = branch.map(Into::into);
+    }
+
+    /// Sets the folder that further lines name.
+    pub(crate) fn set_cwd(&mut self, cwd: &Path) {
+        self.context.cwd = Some(cwd.to_string_lossy().into_owned().into());
+    }
+
+    /// Appends lines that are complete already.
+    pub fn write<L: AsRef<[u8]>>(&mut self, lines: &[L]) -> Result<(), WriteError> {
+        if !self.is_persistent {
+            return Ok(());
+        }
+        let result = if self.exists {
+            append(&self.path, lines, None).map(|_| ())
+        } else {
+            create_new(&self.path, lines)
+        };
+        result.map_err(|error| WriteError { path: self.path.clone(), error })?;
+        self.exists = true;
+        Ok(())
+    }
+
+    /// Returns a time after that of the last line.
+    fn time(&mut self, clock: &dyn Clock) -> Millis {
+        self.last_time = clock.now().max(self.last_time + 1);
+        self.last_time
+    }
+
+    /// Writes the two lines of a prompt that was queued and taken from the queue.
+    pub(crate) fn queue(&mut self, prompt: Option<&str>, clock: &dyn Clock) -> Result<(), WriteError> {
+        let (first, second) = (self.time(clock), self.time(clock));
+        let line = |operation, timestamp, content| {
+            QueueOperationLine { operation, timestamp, session_id: &self.session_id, content }.to_line()
+        };
+        let lines = [line("enqueue", first, prompt), line("dequeue", second, None)];
+        self.write(&lines)
+    }
+
+    /// Writes a user line.
+    pub(crate) fn user(
+        &mut self,
+        content: &RawValue,
+        fields: UserLineFields<'_>,
+        clock: &dyn Clock,
+    ) -> Result<WrittenLine, WriteError> {
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let origin = fields.origin.map(|kind| RawObject::new().with("kind", kind).to_json());
+        let content = json(content.get());
+        let text = content.as_str();
+        let header =
+            LineHeader { uuid: &uuid, parent_uuid: fields.parent.or(self.tip.as_deref()), timestamp };
+        let content = match &text {
+            Some(text) => UserContent::Text(text),
+            None => UserContent::Blocks(content),
+        };
+        let line = UserLine {
+            prompt_id: fields.prompt_id,
+            is_meta: fields.is_meta,
+            tool_use_result: fields.tool_use_result.map(|record| json(record.get())),
+            source_tool_assistant_uuid: fields.source_tool_assistant_uuid,
+            permission_mode: fields.permission_mode,
+            prompt_source: fields.prompt_source,
+            origin: origin.as_deref().map(json),
+            ..UserLine::new(header, &self.context, content)
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        self.tip = Some(uuid.clone());
+        Ok(WrittenLine { uuid, timestamp })
+    }
+
+    /// Writes the lines of a reply: one per message, each with the given id.
+    pub(crate) fn assistant(
+        &mut self,
+        messages: &[(String, RawObject)],
+        request_id: Option<&str>,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let mut lines = Vec::with_capacity(messages.len());
+        let mut parent = self.tip.clone();
+        for (uuid, message) in messages {
+            let message_json = message.to_json();
+            let header = LineHeader { uuid, parent_uuid: parent.as_deref(), timestamp: self.time(clock) };
+            let line = AssistantLine {
+                header,
+                context: &self.context,
+                message: json(&message_json),
+                request_id,
+                is_api_error: false,
+            };
+            lines.push(line.to_line());
+            parent = Some(uuid.clone());
+        }
+        self.write(&lines)?;
+        self.tip = parent;
+        Ok(())
+    }
+
+    /// Writes a reply that the client made up. Returns its id and its message.
+    pub(crate) fn synthetic(
+        &mut self,
+        text: &str,
+        fields: ErrorFields<'_>,
+        clock: &dyn Clock,
+    ) -> Result<(String, RawObject), WriteError> {
+        let (uuid, message_id, timestamp) = (clock.new_uuid(), clock.new_uuid(), self.time(clock));
+        let line = SyntheticLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            context: &self.context,
+            message_id: &message_id,
+            text,
+            request_id: fields.request_id,
+            is_api_error: fields.is_api_error,
+            error: fields.error,
+            error_details: fields.error_details,
+            api_error_status: fields.status,
+            stop_reason: if fields.is_refusal { "refusal" } else { "stop_sequence" },
+        };
+        let (line, message) = (line.to_line(), line.message());
+        self.write(&[line])?;
+        self.tip = Some(uuid.clone());
+        Ok((uuid, RawObject::parse(&message).unwrap_or_default()))
+    }
+
+    /// Writes an attachment.
+    pub(crate) fn attachment(&mut self, attachment: &RawObject, clock: &dyn Clock) -> Result<(), WriteError> {
+        let (uuid, timestamp, attachment) = (clock.new_uuid(), self.time(clock), attachment.to_json());
+        let line = AttachmentLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            context: &self.context,
+            attachment: json(&attachment),
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        self.tip = Some(uuid);
+        Ok(())
+    }
+
+    /// Writes a snapshot of the file history.
+    pub(crate) fn snapshot(
+        &mut self,
+        message_id: &str,
+        prompt: &str,
+        backups: &RawObject,
+        is_update: bool,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let backups = backups.to_json();
+        let line = FileHistorySnapshotLine {
+            message_id,
+            snapshot_message_id: prompt,
+            tracked_file_backups: json(&backups),
+            timestamp: clock.now(),
+            is_snapshot_update: is_update,
+        };
+        self.write(&[line.to_line()])
+    }
+
+    /// Writes the title and the name that were given at the start.
+    pub(crate) fn title(&mut self, title: &str) -> Result<(), WriteError> {
+        let session_id = &self.session_id;
+        let lines = [
+            CustomTitleLine { title, session_id }.to_line(),
+            AgentNameLine { name: title, session_id }.to_line(),
+        ];
+        self.write(&lines)
+    }
+
+    /// Writes the mode of a resumed session.
+    pub(crate) fn mode(&mut self, mode: &str) -> Result<(), WriteError> {
+        let line = ModeLine { mode, session_id: &self.session_id }.to_line();
+        self.write(&[line])
+    }
+
+    /// Writes the last prompt, from which other clients continue.
+    pub(crate) fn last_prompt(&mut self, prompt: &str) -> Result<(), WriteError> {
+        let Some(tip) = self.tip.clone() else { return Ok(()) };
+        let line =
+            LastPromptLine { last_prompt: prompt, leaf_uuid: &tip, session_id: &self.session_id }.to_line();
+        self.write(&[line])
+    }
+}
+
+/// Parses JSON that was serialised before.
+fn json(text: &str) -> Json<'_> {
+    Json::parse(text).unwrap_or(Json::NULL)
+}

@@ -1,0 +1,359 @@
+//! Runs the calls of a reply.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use serde_json::value::RawValue;
+use threadline_api::{RawObject, Reply};
+use threadline_cancel::CancelToken;
+use threadline_tools::{
+    FileObserver, ResultContent, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
+};
+
+use crate::agent::{Agent, KnownTask, lock};
+use crate::clock::Clock;
+use crate::error_text::filler;
+use crate::event::{AgentEvent, Denial};
+use crate::file_history::FileBackups;
+use crate::permission::{CallFacts, PermissionDecision};
+use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
+
+/// A call of a reply, checked.
+pub(crate) struct PendingCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The id of the line with the call.
+    pub(crate) line: String,
+    /// The input, or the result of a call that cannot run.
+    pub(crate) input: Result<ToolInput, ToolOutput>,
+}
+
+/// The results of a reply's calls.
+#[derive(Default)]
+pub(crate) struct CallResults {
+    /// The result blocks in the order in which they were written.
+    pub(crate) blocks: Vec<RawObject>,
+    /// Blocks of messages that follow the results.
+    pub(crate) follow_up: Vec<RawObject>,
+    /// The number of user messages.
+    pub(crate) messages: u64,
+    pub(crate) denials: Vec<Denial>,
+    /// The structured output, if the calls gave it.
+    pub(crate) structured_output: Option<Box<RawValue>>,
+    pub(crate) is_interrupted: bool,
+}
+
+impl Agent {
+    /// Checks a `tool_use` block. Its input gets the form that is logged and sent back.
+    pub(crate) fn prepare_call(&self, block: &mut RawObject, line: &str) -> PendingCall {
+        let id = block.get_str("id").unwrap_or_default();
+        let name = block.get_str("name").unwrap_or_default();
+        let input = if let Some(text) = block.get_str(Reply::UNPARSED_INPUT) {
+            block.remove(Reply::UNPARSED_INPUT);
+            let unparsed = unparsed_input(&name, &text);
+            block.set_raw("input", unparsed.input);
+            Err(unparsed.output)
+        } else {
+            match self.tools.get(&name) {
+                None => Err(self.tools.unavailable(&name)),
+                Some(tool) => {
+                    let input = block.get("input").unwrap_or(RawValue::NULL);
+                    validate(tool, input, &self.shell.cwd())
+                }
+            }
+        };
+        if let Ok(input) = &input {
+            block.set_raw("input", input.raw().to_owned());
+        }
+        PendingCall { id, name, line: line.to_owned(), input }
+    }
+
+    /// Runs the calls of a reply. Calls that only read and follow each other run at the same time. Each result
+    /// is written as soon as it is there.
+    pub(crate) fn run_calls(
+        &mut self,
+        calls: Vec<PendingCall>,
+        prompt_id: &str,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<CallResults, WriteError> {
+        let mut results = CallResults::default();
+        let mut calls = calls.into_iter().peekable();
+        while let Some(first) = calls.next() {
+            let mut group = vec![first];
+            if self.is_parallel(&group[0]) {
+                while let Some(next) = calls.next_if(|call| self.is_parallel(call)) {
+                    group.push(next);
+                }
+            }
+            self.run_group(group, prompt_id, cancel, events, &mut results)?;
+        }
+        results.is_interrupted = cancel.is_cancelled();
+        Ok(results)
+    }
+
+    fn is_parallel(&self, call: &PendingCall) -> bool {
+        let tool = self.tools.get(&call.name);
+        match (&call.input, tool) {
+            (Ok(input), Some(tool)) => tool.is_read_only(input),
+            _ => true,
+        }
+    }
+
+    /// Runs calls at the same time, and writes their results in the order in which they end.
+    fn run_group(
+        &self,
+        group: Vec<PendingCall>,
+        prompt_id: &str,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+        results: &mut CallResults,
+    ) -> Result<(), WriteError> {
+        for call in &group {
+            events(AgentEvent::ToolStart { tool_use_id: &call.id, name: &call.name });
+        }
+        if group.len() == 1 {
+            for call in &group {
+                let done = self.run_call(call, cancel);
+                self.write_result(call, done, prompt_id, events, results)?;
+            }
+            return Ok(());
+        }
+        let (sender, receiver) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for (i, call) in group.iter().enumerate() {
+                let sender = sender.clone();
+                scope.spawn(move || sender.send((i, self.run_call(call, cancel))));
+            }
+            drop(sender);
+            receiver
+                .into_iter()
+                .try_for_each(|(i, done)| self.write_result(&group[i], done, prompt_id, events, results))
+        })
+    }
+
+    /// Runs one call, if it is permitted.
+    fn run_call(&self, call: &PendingCall, cancel: &CancelToken) -> CallOutcome {
+        let input = match &call.input {
+            Ok(input) => input,
+            Err(output) => return CallOutcome::Output(output.clone()),
+        };
+        let Some(tool) = self.tools.get(&call.name) else {
+            return CallOutcome::Output(self.tools.unavailable(&call.name));
+        };
+        if cancel.is_cancelled() {
+            return CallOutcome::Rejected;
+        }
+        let path = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
+        let path = path.map(|path| self.shell.cwd().join(path));
+        let is_shell = call.name == "Bash";
+        let facts = CallFacts {
+            tool: &call.name,
+            is_read_only: tool.is_read_only(input),
+            command: input.text("command").filter(|_| is_shell),
+            path: path.as_deref(),
+            is_inside: path.as_deref().is_none_or(|path| self.is_inside(path)),
+        };
+        match self.config.permissions.decide(facts) {
+            PermissionDecision::Deny(reason) => return CallOutcome::Denied(reason),
+            PermissionDecision::Allow(_permit) => {}
+        }
+        let observer = BackupObserver {
+            backups: &self.backups,
+            writer: &self.writer,
+            clock: &*self.clock,
+            line: &call.line,
+        };
+        let context = ToolContext {
+            cancel,
+            tool_use_id: &call.id,
+            project: &self.config.paths.cwd,
+            additional_dirs: &self.config.paths.additional_dirs,
+            home: self.config.paths.user_home.as_deref(),
+            shell: &self.shell,
+            files: &self.files,
+            observer: &observer,
+            side_files: self.side_dir(),
+            tasks_dir: self.tasks_dir(),
+            task_list_dir: self.task_list_dir(),
+            background: &self.background,
+            environment: &self.config.environment,
+            limits: &self.limits,
+            model: &self.requests,
+            progress: &|_| {},
+        };
+        let output = tool.run(input, &context);
+        if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
+    }
+
+    /// Returns the background tasks that a call has started.
+    fn new_tasks(&self, call: &PendingCall) -> Vec<KnownTask> {
+        let mut known = lock(&self.known_tasks);
+        let input = call.input.as_ref().ok();
+        let description = input.and_then(|input| input.text("description").or_else(|| input.text("command")));
+        let running = self.background.running().into_iter();
+        let new: Vec<KnownTask> = running
+            .filter(|id| known.iter().all(|task| task.id != *id))
+            .map(|id| KnownTask {
+                id,
+                tool_use_id: call.id.clone(),
+                description: description.unwrap_or_default().to_owned(),
+            })
+            .collect();
+        known.extend(new.iter().cloned());
+        new
+    }
+
+    /// Returns the background task that a call has stopped.
+    fn stopped_task(&self, call: &PendingCall, output: &ToolOutput) -> Option<KnownTask> {
+        let input = call.input.as_ref().ok().filter(|_| call.name == "TaskStop" && !output.is_error)?;
+        let id = input.text("task_id").or_else(|| input.text("shell_id"))?;
+        lock(&self.known_tasks).iter().find(|task| task.id == id).cloned()
+    }
+
+    /// Whether a path is inside the working folders, also after links are resolved.
+    fn is_inside(&self, path: &Path) -> bool {
+        let paths = &self.config.paths;
+        let roots = || std::iter::once(&paths.cwd).chain(&paths.additional_dirs);
+        let resolved = resolve(path);
+        roots().any(|root| resolved.starts_with(resolve(root)))
+            || resolved.starts_with(resolve(self.tasks_dir()))
+            || resolved.starts_with(resolve(self.side_dir()))
+    }
+
+    fn write_result(
+        &self,
+        call: &PendingCall,
+        outcome: CallOutcome,
+        prompt_id: &str,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+        results: &mut CallResults,
+    ) -> Result<(), WriteError> {
+        let output = match outcome {
+            CallOutcome::Output(output) => output,
+            CallOutcome::Rejected => ToolOutput::failed(filler::REJECTED, filler::REJECTED_RECORD),
+            CallOutcome::Denied(reason) => {
+                if let Ok(input) = &call.input {
+                    results.denials.push(Denial {
+                        tool_name: call.name.clone(),
+                        tool_use_id: call.id.clone(),
+                        tool_input: input.raw().to_owned(),
+                    });
+                }
+                ToolOutput::failed(&reason, &format!("Error: {reason}"))
+            }
+        };
+        let block = result_block(call, &output);
+        let message = RawObject::new().with("role", "user").with("content", [&block]);
+        let fields = UserLineFields {
+            prompt_id: Some(prompt_id),
+            tool_use_result: output.record.as_deref(),
+            source_tool_assistant_uuid: Some(&call.line),
+            parent: Some(&call.line),
+            ..UserLineFields::default()
+        };
+        let content = message.get("content").unwrap_or(RawValue::NULL);
+        let written = {
+            let mut writer = lock(&self.writer);
+            writer.set_cwd(&self.shell.cwd());
+            writer.user(content, fields, &*self.clock)?
+        };
+        for task in self.new_tasks(call) {
+            events(AgentEvent::TaskStart {
+                task_id: &task.id,
+                tool_use_id: &task.tool_use_id,
+                description: &task.description,
+            });
+        }
+        if let Some(task) = self.stopped_task(call, &output) {
+            events(AgentEvent::TaskStop {
+                task_id: &task.id,
+                tool_use_id: &task.tool_use_id,
+                description: &task.description,
+                timestamp: written.timestamp,
+            });
+        }
+        events(AgentEvent::User {
+            uuid: &written.uuid,
+            message: &message,
+            timestamp: written.timestamp,
+            tool_use_result: output.record.as_deref(),
+            is_synthetic: false,
+        });
+        results.messages += 1;
+        results.blocks.push(block);
+        results
+            .follow_up
+            .extend(output.follow_up.iter().filter_map(|block| RawObject::parse(block.get()).ok()));
+        if output.ends_turn
+            && let Ok(input) = &call.input
+        {
+            results.structured_output = Some(input.raw().to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What became of a call.
+enum CallOutcome {
+    Output(ToolOutput),
+    /// It was not permitted.
+    Denied(String),
+    /// The person interrupted it.
+    Rejected,
+}
+
+/// Returns the `tool_result` block of a call.
+fn result_block(call: &PendingCall, output: &ToolOutput) -> RawObject {
+    let mut block = RawObject::new();
+    let content = |block: &mut RawObject| match &output.content {
+        ResultContent::Text(text) => block.set("content", text),
+        ResultContent::Blocks(blocks) => block.set("content", blocks),
+    };
+    if output.is_error {
+        block.set("type", "tool_result");
+        content(&mut block);
+        block.set("is_error", true);
+        block.set("tool_use_id", &call.id);
+        return block;
+    }
+    block.set("tool_use_id", &call.id);
+    block.set("type", "tool_result");
+    content(&mut block);
+    // Claude Code writes the flag for shell commands only.
+    if call.name == "Bash" {
+        block.set("is_error", false);
+    }
+    block
+}
+
+/// Resolves the links of the longest part of a path that exists.
+fn resolve(path: &Path) -> std::path::PathBuf {
+    let mut rest = Vec::new();
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return rest.iter().rev().fold(real, |path, name| path.join(name));
+        }
+        match ancestor.file_name() {
+            Some(name) => rest.push(name.to_owned()),
+            None => break,
+        }
+    }
+    path.to_owned()
+}
+
+/// Backs up files before tools change them.
+struct BackupObserver<'a> {
+    backups: &'a Mutex<FileBackups>,
+    writer: &'a Mutex<SessionWriter>,
+    clock: &'a dyn Clock,
+    line: &'a str,
+}
+
+impl FileObserver for BackupObserver<'_> {
+    fn before_change(&self, path: &Path) {
+        // A snapshot that cannot be written does not stop the edit; the next line reports the error.
+        let _ = lock(self.backups).before_change(path, self.line, &mut lock(self.writer), self.clock);
+    }
+}

@@ -1,0 +1,602 @@
+//! One turn: from a prompt to the end of the model's work.
+
+use std::time::{Duration, Instant};
+
+use serde_json::value::{RawValue, to_raw_value};
+use threadline_api::{ApiError, BlockKind, ClientEvent, Message, RawObject, Reply, Role, StreamEvent, Usage};
+use threadline_cancel::CancelToken;
+
+use crate::agent::{Agent, lock};
+use crate::config::SessionStart;
+use crate::error_text::{ErrorReport, filler, refusal, retry_kind};
+use crate::event::{AgentEvent, TurnEnd, TurnSummary};
+use crate::resume::Filler;
+use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
+use crate::tool_calls::PendingCall;
+
+/// How long the loop waits for a background task before it checks again.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// The values of a turn in progress.
+struct TurnState {
+    start: Instant,
+    prompt_id: String,
+    num_turns: u64,
+    replies: u64,
+    api_duration: Duration,
+    first_request: Option<Duration>,
+    first_token: Option<Duration>,
+    usage: Usage,
+    text: String,
+    stop_reason: Option<String>,
+    structured_output: Option<Box<RawValue>>,
+    denials: Vec<crate::event::Denial>,
+    /// Whether the model was asked to continue after it reached the output limit.
+    has_continued: bool,
+    /// Whether the model was asked for visible output.
+    has_asked_for_output: bool,
+    /// Whether the model was asked for structured output.
+    has_asked_for_structure: bool,
+}
+
+/// A block of a reply that has its line id already.
+struct PreparedBlock {
+    uuid: String,
+    block: RawObject,
+    call: Option<PendingCall>,
+}
+
+impl Agent {
+    /// Runs a turn for a prompt: a text, or an array of content blocks.
+    pub fn run(
+        &mut self,
+        prompt: &RawValue,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> TurnSummary {
+        // A fork keeps the mark of its source, as Claude Code does.
+        if !matches!(self.config.start, SessionStart::Fork { .. })
+            && let Some(text) = prompt_text(prompt)
+        {
+            self.last_prompt = Some(one_line(&text));
+        }
+        self.run_turn(prompt, None, cancel, events)
+    }
+
+    /// Waits for background tasks and runs a turn for each that ends, until none is left.
+    pub fn run_background(
+        &mut self,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Option<TurnSummary> {
+        let mut last = None;
+        while !cancel.is_cancelled() {
+            let finished = self.background.wait_finished(LONGEST_WAIT, cancel);
+            if finished.is_empty() && !self.background.has_running() {
+                break;
+            }
+            for task in finished {
+                let timestamp = self.clock.now();
+                events(AgentEvent::TaskEnd { task: &task, timestamp });
+                events(AgentEvent::TurnStart);
+                let prompt = to_raw_value(&task.notification()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+            }
+        }
+        last
+    }
+
+    fn run_turn(
+        &mut self,
+        prompt: &RawValue,
+        origin: Option<&str>,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> TurnSummary {
+        let mut state = TurnState::new(self.clock.new_uuid());
+        let end = match self.turn(prompt, origin, &mut state, cancel, events) {
+            Ok(end) => end,
+            Err(error) => TurnEnd::Failed(error.to_string()),
+        };
+        let summary = TurnSummary {
+            end,
+            text: state.text,
+            structured_output: state.structured_output,
+            stop_reason: state.stop_reason,
+            num_turns: state.num_turns,
+            duration: state.start.elapsed(),
+            api_duration: state.api_duration,
+            first_request: state.first_request,
+            first_token: state.first_token,
+            usage: usage_json(&state.usage),
+            totals: self.totals.clone(),
+            denials: state.denials,
+            origin: origin.map(str::to_owned),
+        };
+        events(AgentEvent::TurnEnd(&summary));
+        summary
+    }
+
+    fn turn(
+        &mut self,
+        prompt: &RawValue,
+        origin: Option<&str>,
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        self.write_prompt(prompt, origin, state, events)?;
+        loop {
+            let (reply, blocks) = match self.request_reply(state, cancel, events) {
+                Ok(received) => received,
+                Err(ApiError::Cancelled) => return self.interrupt(false, state, events),
+                Err(error) => return self.report_error(&error, state, events),
+            };
+            let is_over_budget = self.add_reply(&reply, &blocks, state)?;
+            let (blocks, calls): (Vec<_>, Vec<_>) =
+                blocks.into_iter().map(|block| (block.block, block.call)).unzip();
+            let calls: Vec<PendingCall> = calls.into_iter().flatten().collect();
+            if let Some(text) = last_text(&blocks) {
+                state.text = text;
+            }
+            if let Some(budget) = is_over_budget {
+                return Ok(TurnEnd::MaxBudget(budget));
+            }
+            if reply.is_streamed && !reply.is_truncated {
+                state.usage = add(state.usage, reply.usage());
+            }
+            if calls.is_empty() {
+                match self.finish_reply(&reply, &blocks, state, events)? {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
+            }
+            let results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
+            state.num_turns += results.messages;
+            state.denials.extend(results.denials);
+            self.conversation.push(Role::User, results.blocks);
+            if results.is_interrupted {
+                return self.interrupt(true, state, events);
+            }
+            if !results.follow_up.is_empty() {
+                self.write_meta_blocks(results.follow_up, state, events)?;
+            }
+            if let Some(output) = results.structured_output {
+                state.text = compact_json(&output);
+                state.structured_output = Some(output);
+                return Ok(TurnEnd::Completed);
+            }
+            state.replies += 1;
+            if let Some(limit) = self.config.max_turns.filter(|limit| state.replies > *limit) {
+                let attachment = RawObject::new()
+                    .with("type", "max_turns_reached")
+                    .with("maxTurns", limit)
+                    .with("turnCount", state.replies);
+                lock(&self.writer).attachment(&attachment, &*self.clock)?;
+                return Ok(TurnEnd::MaxTurns(limit));
+            }
+        }
+    }
+
+    /// Writes the prompt, with the lines that precede it.
+    fn write_prompt(
+        &mut self,
+        prompt: &RawValue,
+        origin: Option<&str>,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let clock = std::sync::Arc::clone(&self.clock);
+        let is_text = prompt.get().starts_with('"');
+        let text = prompt_text(prompt);
+        let mut writer = lock(&self.writer);
+        writer.set_git_branch(Some(crate::git::branch(&self.config.paths.cwd)));
+        writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
+        if !self.copied_lines.is_empty() {
+            writer.write(&std::mem::take(&mut self.copied_lines))?;
+        }
+        let prompt_id = state.prompt_id.clone();
+        if self.filler == Filler::UserAndReply {
+            let blocks = raw(&[Message::text_block(filler::CONTINUE)]);
+            let fields =
+                UserLineFields { prompt_id: Some(&prompt_id), is_meta: true, ..UserLineFields::default() };
+            writer.user(&blocks, fields, &*clock)?;
+            self.conversation.push(Role::User, vec![Message::text_block(filler::CONTINUE)]);
+        }
+        if self.filler != Filler::None {
+            writer.synthetic(filler::NO_RESPONSE, ErrorFields::default(), &*clock)?;
+            self.conversation.push(Role::Assistant, vec![Message::text_block(filler::NO_RESPONSE)]);
+        }
+        self.filler = Filler::None;
+        let mode = self.config.permissions.mode.name();
+        let fields = UserLineFields {
+            prompt_id: Some(&prompt_id),
+            permission_mode: Some(mode),
+            prompt_source: self.config.prompt_source.as_deref(),
+            origin,
+            ..UserLineFields::default()
+        };
+        let written = writer.user(prompt, fields, &*clock)?;
+        if origin.is_none() {
+            lock(&self.backups).start_prompt(&written.uuid, &mut writer, &*clock)?;
+        }
+        drop(writer);
+        state.num_turns += 1;
+        let content: Vec<RawObject> = match (&text, is_text) {
+            (Some(text), true) => vec![Message::text_block(text)],
+            _ => serde_json::from_str(prompt.get()).unwrap_or_default(),
+        };
+        self.conversation.push(Role::User, content);
+        let message = RawObject::new().with("role", "user").with("content", prompt);
+        events(AgentEvent::Prompt { uuid: &written.uuid, message: &message, timestamp: written.timestamp });
+        Ok(())
+    }
+
+    /// Sends the conversation and returns the reply, its blocks prepared and reported.
+    fn request_reply(
+        &mut self,
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(Reply, Vec<PreparedBlock>), ApiError> {
+        self.conversation.normalize();
+        self.request.messages = std::mem::take(&mut self.conversation.messages);
+        let mut blocks = Vec::new();
+        let mut is_first_event = true;
+        let request_start = Instant::now();
+        let result = self.client.send(&self.request, cancel, &mut |event| match event {
+            ClientEvent::Requesting => {
+                state.first_request.get_or_insert_with(|| state.start.elapsed());
+                is_first_event = true;
+                events(AgentEvent::Requesting);
+            }
+            ClientEvent::Retry { attempt, max_retries, delay, error } => events(AgentEvent::Retry {
+                attempt,
+                max_retries,
+                delay,
+                status: error.status(),
+                kind: retry_kind(error),
+            }),
+            ClientEvent::Stream { event: StreamEvent::Ping, .. } => {}
+            ClientEvent::Stream { raw, elapsed, .. } => {
+                let first_after = std::mem::take(&mut is_first_event).then_some(elapsed);
+                if first_after.is_some() {
+                    state.first_token.get_or_insert_with(|| state.start.elapsed());
+                }
+                events(AgentEvent::Stream { raw, first_after });
+            }
+            ClientEvent::Block { reply } => {
+                if let Some(block) = reply.blocks.last() {
+                    let prepared = self.prepare_block(block);
+                    self.report_block(&prepared, reply, events);
+                    blocks.push(prepared);
+                }
+            }
+            ClientEvent::Restart => blocks.clear(),
+            _ => {}
+        });
+        self.conversation.messages = std::mem::take(&mut self.request.messages);
+        let reply = result?;
+        state.api_duration += request_start.elapsed();
+        if !reply.is_streamed {
+            state.first_token.get_or_insert_with(|| state.start.elapsed());
+            for block in &reply.blocks {
+                let prepared = self.prepare_block(block);
+                self.report_block(&prepared, &reply, events);
+                blocks.push(prepared);
+            }
+        }
+        Ok((reply, blocks))
+    }
+
+    fn prepare_block(&self, block: &RawObject) -> PreparedBlock {
+        let uuid = self.clock.new_uuid();
+        let mut block = block.clone();
+        let is_call = BlockKind::of(&block) == BlockKind::ToolUse;
+        let call = is_call.then(|| self.prepare_call(&mut block, &uuid));
+        PreparedBlock { uuid, block, call }
+    }
+
+    fn report_block(&self, prepared: &PreparedBlock, reply: &Reply, events: &mut dyn FnMut(AgentEvent<'_>)) {
+        let mut message = reply.message.clone();
+        message.set("content", [&prepared.block]);
+        if !reply.is_streamed {
+            message.set("usage", logged_usage(&reply.message.get_object("usage").unwrap_or_default()));
+        }
+        message.set("context_management", ());
+        events(AgentEvent::Assistant {
+            uuid: &prepared.uuid,
+            message: &message,
+            request_id: reply.request_id.as_deref(),
+            error: None,
+        });
+    }
+
+    /// Writes the lines of a reply and adds its cost. Returns the budget if it is used up.
+    fn add_reply(
+        &mut self,
+        reply: &Reply,
+        blocks: &[PreparedBlock],
+        state: &mut TurnState,
+    ) -> Result<Option<f64>, WriteError> {
+        state.stop_reason = reply.stop_reason();
+        let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
+        let mut messages = Vec::with_capacity(blocks.len());
+        for prepared in blocks {
+            let mut message = reply.message.clone();
+            message.set("content", [&prepared.block]);
+            // The final values of a truncated reply are not known; it keeps those of its beginning.
+            if !reply.is_truncated {
+                message.set("usage", &usage);
+                if reply.is_streamed && message.get("stop_details").is_none() {
+                    message.set("stop_details", ());
+                }
+            }
+            messages.push((prepared.uuid.clone(), message));
+        }
+        lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
+        self.conversation.push(Role::Assistant, blocks.iter().map(|block| block.block.clone()).collect());
+        if !reply.is_truncated {
+            self.totals.add(&self.config.model, &reply.usage(), &self.prices);
+        }
+        Ok(self.config.max_budget_usd.filter(|budget| self.totals.cost_usd() >= *budget))
+    }
+
+    /// Decides what follows a reply without calls: the end of the turn, or another request.
+    fn finish_reply(
+        &mut self,
+        reply: &Reply,
+        blocks: &[RawObject],
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<Option<TurnEnd>, WriteError> {
+        let is_visible = blocks
+            .iter()
+            .any(|block| !matches!(BlockKind::of(block), BlockKind::Thinking | BlockKind::RedactedThinking));
+        match state.stop_reason.as_deref() {
+            Some("refusal") => {
+                let text = refusal(reply.request_id.as_deref());
+                let fields = ErrorFields {
+                    is_api_error: true,
+                    request_id: reply.request_id.as_deref(),
+                    error: Some("invalid_request"),
+                    is_refusal: true,
+                    ..ErrorFields::default()
+                };
+                self.write_synthetic(&text, fields, events)?;
+                state.text = text;
+                return Ok(Some(TurnEnd::Refused));
+            }
+            Some("max_tokens" | "model_context_window_exceeded") if !state.has_continued => {
+                state.has_continued = true;
+                self.conversation.push(Role::User, vec![Message::text_block(filler::OUTPUT_LIMIT)]);
+                return Ok(None);
+            }
+            _ => {}
+        }
+        if !is_visible && !reply.is_truncated && !state.has_asked_for_output {
+            state.has_asked_for_output = true;
+            self.write_meta_text(filler::NO_OUTPUT, state, events)?;
+            return Ok(None);
+        }
+        if self.config.json_schema.is_some() && !state.has_asked_for_structure {
+            state.has_asked_for_structure = true;
+            self.write_meta_text(filler::STRUCTURED_OUTPUT, state, events)?;
+            return Ok(None);
+        }
+        Ok(Some(TurnEnd::Completed))
+    }
+
+    /// Writes a note of the client to the model, and adds it to the conversation.
+    fn write_meta_text(
+        &mut self,
+        text: &str,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let block = Message::text_block(text);
+        self.write_user(&raw(&text), vec![block], true, state, events)
+    }
+
+    /// Writes blocks that belong to the results of tools, such as documents.
+    fn write_meta_blocks(
+        &mut self,
+        blocks: Vec<RawObject>,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        self.write_user(&raw(&blocks), blocks, true, state, events)
+    }
+
+    fn write_user(
+        &mut self,
+        content: &RawValue,
+        blocks: Vec<RawObject>,
+        is_meta: bool,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let fields =
+            UserLineFields { prompt_id: Some(&state.prompt_id), is_meta, ..UserLineFields::default() };
+        let written = lock(&self.writer).user(content, fields, &*self.clock)?;
+        let message = RawObject::new().with("role", "user").with("content", &blocks);
+        events(AgentEvent::User {
+            uuid: &written.uuid,
+            message: &message,
+            timestamp: written.timestamp,
+            tool_use_result: None,
+            is_synthetic: is_meta,
+        });
+        state.num_turns += 1;
+        self.conversation.push(Role::User, blocks);
+        Ok(())
+    }
+
+    fn write_synthetic(
+        &mut self,
+        text: &str,
+        fields: ErrorFields<'_>,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let (uuid, message) = lock(&self.writer).synthetic(text, fields, &*self.clock)?;
+        events(AgentEvent::Assistant {
+            uuid: &uuid,
+            message: &message,
+            request_id: fields.request_id,
+            error: fields.error,
+        });
+        // The next prompt of this process must not follow an error.
+        self.filler = Filler::UserAndReply;
+        Ok(())
+    }
+
+    fn report_error(
+        &mut self,
+        error: &ApiError,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let report = ErrorReport::new(error, &self.config.model, self.client.config().host());
+        let fields = ErrorFields {
+            is_api_error: true,
+            request_id: error.request_id(),
+            error: Some(report.error),
+            error_details: report.details.as_deref(),
+            status: error.status(),
+            is_refusal: false,
+        };
+        self.write_synthetic(&report.text, fields, events)?;
+        state.text = report.text;
+        state.stop_reason = Some("stop_sequence".to_owned());
+        Ok(TurnEnd::ApiError { status: error.status(), reason: report.reason })
+    }
+
+    fn interrupt(
+        &mut self,
+        during_tools: bool,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let text = if during_tools { filler::INTERRUPTED_TOOLS } else { filler::INTERRUPTED };
+        let blocks = vec![Message::text_block(text)];
+        self.write_user(&raw(&blocks), blocks, false, state, events)?;
+        self.filler = Filler::Reply;
+        Ok(TurnEnd::Interrupted { during_tools })
+    }
+}
+
+impl TurnState {
+    fn new(prompt_id: String) -> Self {
+        Self {
+            start: Instant::now(),
+            prompt_id,
+            num_turns: 0,
+            replies: 1,
+            api_duration: Duration::ZERO,
+            first_request: None,
+            first_token: None,
+            usage: Usage::default(),
+            text: String::new(),
+            stop_reason: None,
+            structured_output: None,
+            denials: Vec::new(),
+            has_continued: false,
+            has_asked_for_output: false,
+            has_asked_for_structure: false,
+        }
+    }
+}
+
+fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Returns JSON without white space.
+fn compact_json(value: &RawValue) -> String {
+    serde_json::from_str::<RawObject>(value.get())
+        .map_or_else(|_| value.get().to_owned(), |object| object.to_json())
+}
+
+/// Returns the text of a prompt: the text itself, or its first text block.
+fn prompt_text(prompt: &RawValue) -> Option<String> {
+    if let Ok(text) = serde_json::from_str(prompt.get()) {
+        return Some(text);
+    }
+    let blocks: Vec<RawObject> = serde_json::from_str(prompt.get()).ok()?;
+    blocks.iter().find_map(|block| block.get_str("text"))
+}
+
+/// The longest prompt in the mark at the end of a log, in characters.
+const LAST_PROMPT_LENGTH: usize = 200;
+
+/// Returns a prompt on one line, cut to the length of the mark.
+fn one_line(text: &str) -> String {
+    let line = text.replace('\n', " ");
+    let line = line.trim();
+    match line.char_indices().nth(LAST_PROMPT_LENGTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Returns the last text of a reply.
+fn last_text(blocks: &[RawObject]) -> Option<String> {
+    let last = blocks.last()?;
+    if BlockKind::of(last) == BlockKind::Text { last.get_str("text") } else { Some(String::new()) }
+}
+
+fn add(a: Usage, b: Usage) -> Usage {
+    Usage {
+        input: a.input + b.input,
+        output: a.output + b.output,
+        cache_write: a.cache_write + b.cache_write,
+        cache_write_1h: a.cache_write_1h + b.cache_write_1h,
+        cache_read: a.cache_read + b.cache_read,
+        web_searches: a.web_searches + b.web_searches,
+    }
+}
+
+/// Returns a usage object with all its members, as session lines contain it.
+fn logged_usage(usage: &RawObject) -> RawObject {
+    let zero = || raw(&0);
+    let object = |json: &str| RawObject::parse(json).map(|object| raw(&object)).unwrap_or_else(|_| zero());
+    let defaults: [(&str, Box<RawValue>); 10] = [
+        ("input_tokens", zero()),
+        ("cache_creation_input_tokens", zero()),
+        ("cache_read_input_tokens", zero()),
+        ("output_tokens", zero()),
+        ("server_tool_use", object(r#"{"web_search_requests":0,"web_fetch_requests":0}"#)),
+        ("service_tier", raw(&"standard")),
+        ("cache_creation", object(r#"{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}"#)),
+        ("inference_geo", raw(&"")),
+        ("iterations", raw(&[(); 0])),
+        ("speed", raw(&"standard")),
+    ];
+    let mut logged = RawObject::new();
+    for (key, default) in defaults {
+        let value = usage.get(key).filter(|value| value.get() != "null").map(ToOwned::to_owned);
+        logged.set_raw(key, value.unwrap_or(default));
+    }
+    for (key, value) in usage.members().filter(|(key, _)| logged.get(key).is_none()).collect::<Vec<_>>() {
+        logged.set_raw(key, value.to_owned());
+    }
+    logged
+}
+
+/// Returns the usage of a turn as an object of the API.
+fn usage_json(usage: &Usage) -> RawObject {
+    let short = usage.cache_write.saturating_sub(usage.cache_write_1h);
+    let cache_creation = RawObject::new()
+        .with("ephemeral_1h_input_tokens", usage.cache_write_1h)
+        .with("ephemeral_5m_input_tokens", if usage.cache_write_1h > 0 { short } else { 0 });
+    let searches =
+        RawObject::new().with("web_search_requests", usage.web_searches).with("web_fetch_requests", 0);
+    let object = RawObject::new()
+        .with("input_tokens", usage.input)
+        .with("cache_creation_input_tokens", usage.cache_write)
+        .with("cache_read_input_tokens", usage.cache_read)
+        .with("output_tokens", usage.output)
+        .with("server_tool_use", searches)
+        .with("cache_creation", cache_creation);
+    logged_usage(&object)
+}
