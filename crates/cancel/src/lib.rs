@@ -79,8 +79,7 @@ impl CancelToken {
             if left.is_zero() {
                 return false;
             }
-            state =
-                self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }

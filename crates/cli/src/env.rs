@@ -20,6 +20,36 @@ pub(crate) const LANGFUSE_TRACING_ENVIRONMENT: &str = "LANGFUSE_TRACING_ENVIRONM
 /// The release name in traces.
 pub(crate) const LANGFUSE_RELEASE: &str = "LANGFUSE_RELEASE";
 
+/// The key of the API.
+pub(crate) const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+/// A token for the API, instead of a key.
+pub(crate) const ANTHROPIC_AUTH_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+/// The address of the API.
+pub(crate) const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
+/// Further headers of requests, one per line.
+pub(crate) const ANTHROPIC_CUSTOM_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
+/// The model.
+pub(crate) const ANTHROPIC_MODEL: &str = "ANTHROPIC_MODEL";
+/// How long a request may be silent, in milliseconds.
+pub(crate) const API_TIMEOUT_MS: &str = "API_TIMEOUT_MS";
+/// How often a failed request is sent again.
+pub(crate) const CLAUDE_CODE_MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
+/// The maximum number of output tokens of a reply.
+pub(crate) const CLAUDE_CODE_MAX_OUTPUT_TOKENS: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
+/// The maximum number of tokens for thinking.
+pub(crate) const MAX_THINKING_TOKENS: &str = "MAX_THINKING_TOKENS";
+/// Whether a chat without a screen keeps backups of changed files.
+pub(crate) const CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING: &str =
+    "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
+/// The folder for temporary files of a chat.
+pub(crate) const CLAUDE_CODE_TMPDIR: &str = "CLAUDE_CODE_TMPDIR";
+/// Settings of Claude Code for other services.
+pub(crate) const CLAUDE_CODE_USE_BEDROCK: &str = "CLAUDE_CODE_USE_BEDROCK";
+/// Settings of Claude Code for other services.
+pub(crate) const CLAUDE_CODE_USE_VERTEX: &str = "CLAUDE_CODE_USE_VERTEX";
+/// A file with certificates that are trusted besides the usual ones.
+pub(crate) const NODE_EXTRA_CA_CERTS: &str = "NODE_EXTRA_CA_CERTS";
+
 /// The size from which glibc allocates a block with `mmap`, and returns it to the system when freed.
 pub(crate) const MALLOC_MMAP_THRESHOLD: &str = "MALLOC_MMAP_THRESHOLD_";
 

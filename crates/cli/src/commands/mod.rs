@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, help and implementation.
 
+mod chat;
 mod check;
 mod edit;
 mod export;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Show(show::ShowArgs),
     Serve(serve::ServeArgs),
     Search(search::SearchArgs),
+    Chat(Box<chat::ChatArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Replay(replay::ReplayArgs),
@@ -45,6 +47,7 @@ impl Command {
             Self::Show(args) => show::run(cx, &args),
             Self::Serve(args) => serve::run(cx, &args),
             Self::Search(args) => search::run(cx, &args),
+            Self::Chat(args) => chat::run(cx, &args),
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Check(args) => check::run(cx, &args),
             Self::Replay(args) => replay::run(cx, &args),

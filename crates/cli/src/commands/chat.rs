@@ -1,0 +1,308 @@
+//! `threadline chat`: continues a conversation with the model, or starts one.
+
+mod config;
+mod input;
+mod output;
+
+use std::io::Read;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde_json::value::{RawValue, to_raw_value};
+use threadline_agent::{Agent, SystemClock, TurnEnd, TurnSummary};
+use threadline_cancel::CancelToken;
+use threadline_term::text;
+
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+use crate::ui;
+
+/// The format of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The last text of the model
+    #[default]
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One JSON object per event
+    StreamJson,
+}
+
+/// The format of standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// A prompt
+    #[default]
+    Text,
+    /// One JSON object per message
+    StreamJson,
+}
+
+/// Talk to the model in a session that Claude Code can read and continue
+///
+/// Needs an API key in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN. A Claude subscription cannot be used here;
+/// `claude --resume` continues the same sessions with one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  threadline chat -p \"What does this project do?\"
+  threadline chat -p \"Fix the typo in README.md\" --permission-mode acceptEdits
+  threadline chat -p \"Go on\" --continue
+  git diff | threadline chat -p \"Review this\" --output-format json")]
+pub(crate) struct ChatArgs {
+    /// The prompt; standard input is added to it
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// Print the answer and exit
+    #[arg(short = 'p', long)]
+    pub(crate) print: bool,
+
+    /// Continue the newest session of this folder
+    #[arg(short = 'c', long = "continue", help_heading = "Session")]
+    pub(crate) continue_last: bool,
+
+    /// Continue a session: its id, title or log
+    #[arg(short = 'r', long, value_name = "SESSION", help_heading = "Session")]
+    pub(crate) resume: Option<String>,
+
+    /// Continue in a copy of the session
+    #[arg(long, help_heading = "Session")]
+    pub(crate) fork_session: bool,
+
+    /// The id of the new session (a UUID)
+    #[arg(long, value_name = "UUID", help_heading = "Session")]
+    pub(crate) session_id: Option<String>,
+
+    /// The title of the new session
+    #[arg(short = 'n', long, value_name = "TITLE", help_heading = "Session")]
+    pub(crate) name: Option<String>,
+
+    /// Do not write the session to disk
+    #[arg(long, help_heading = "Session")]
+    pub(crate) no_session_persistence: bool,
+
+    /// The version of Claude Code whose session format and tools to use
+    #[arg(long, value_name = "VERSION", default_value = "2.1.197", help_heading = "Session")]
+    pub(crate) session_format: String,
+
+    /// Format of the output
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text",
+        help_heading = "Input and output"
+    )]
+    pub(crate) output_format: OutputFormat,
+
+    /// Format of standard input
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text",
+        help_heading = "Input and output"
+    )]
+    pub(crate) input_format: InputFormat,
+
+    /// Include the events of the API's stream in stream-json output
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) include_partial_messages: bool,
+
+    /// Repeat the messages of standard input in stream-json output
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) replay_user_messages: bool,
+
+    /// Accepted for compatibility; stream-json output is always complete
+    #[arg(long, hide = true)]
+    pub(crate) verbose: bool,
+
+    /// A JSON schema that the answer must match
+    #[arg(long, value_name = "SCHEMA", help_heading = "Input and output")]
+    pub(crate) json_schema: Option<String>,
+
+    /// The model: a name such as claude-sonnet-4-5, or opus, sonnet, haiku
+    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    pub(crate) model: Option<String>,
+
+    /// The model to use when the first one is overloaded
+    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    pub(crate) fallback_model: Option<String>,
+
+    /// How hard the model thinks: low, medium, high, xhigh or max
+    #[arg(long, value_name = "LEVEL", help_heading = "Model")]
+    pub(crate) effort: Option<String>,
+
+    /// Replace the system prompt
+    #[arg(long, value_name = "TEXT", help_heading = "Model")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// Add to the system prompt
+    #[arg(long, value_name = "TEXT", help_heading = "Model")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// Stop after this number of replies
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) max_turns: Option<u64>,
+
+    /// Stop when this much has been spent
+    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    pub(crate) max_budget_usd: Option<f64>,
+
+    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk
+    #[arg(long, value_name = "MODE", help_heading = "Tools")]
+    pub(crate) permission_mode: Option<String>,
+
+    /// Same as --permission-mode bypassPermissions
+    #[arg(long, hide = true)]
+    pub(crate) dangerously_skip_permissions: bool,
+
+    /// Tools that may run, such as Bash or "Bash(git status)"
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
+    pub(crate) allowed_tools: Vec<String>,
+
+    /// Tools that the model is not given
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
+    pub(crate) disallowed_tools: Vec<String>,
+
+    /// The only tools that the model is given
+    #[arg(long, value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
+    pub(crate) tools: Vec<String>,
+
+    /// Further folders that tools may work in
+    #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Tools")]
+    pub(crate) add_dir: Vec<std::path::PathBuf>,
+}
+
+/// An end of the command that Claude Code also has: a message on standard error and exit code 1.
+pub(crate) struct ChatFailure(String);
+
+impl ChatFailure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, CommandError> {
+    if !args.print {
+        return Err(CommandError::new("the interactive screen does not exist yet")
+            .hint("use -p to print the answer: threadline chat -p \"…\""));
+    }
+    match run_print(cx, args)? {
+        Ok(is_error) => Ok(if is_error { CommandOutcome::Negative } else { CommandOutcome::Done }),
+        Err(ChatFailure(message)) => {
+            ui::write_stderr(&text!("{message}\n"));
+            Ok(CommandOutcome::Negative)
+        }
+    }
+}
+
+/// Runs the prompts. Returns whether the last one failed.
+fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
+    let cancel = CancelToken::new();
+    cancel_on_signals(&cancel)?;
+    let setup = match config::ChatSetup::new(cx, args)? {
+        Ok(setup) => setup,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let mut prompts = match prompts(args)? {
+        Ok(prompts) => prompts,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let prices = (*cx.app.prices()?).clone();
+    let agent = Agent::start(setup.agent, Arc::new(setup.client), prices, Arc::new(SystemClock));
+    let mut agent = match agent {
+        Ok(agent) => agent,
+        Err(error) => return Ok(Err(ChatFailure::new(format!("Error: {error}")))),
+    };
+    let mut printer = output::Printer::new(cx.ui.output(), args, &agent, setup.api_key_source);
+    let mut is_error = false;
+    while let Some(prompt) = prompts.next()? {
+        printer.start_turn()?;
+        let summary = agent.run(&prompt, &cancel, &mut |event| printer.event(&event));
+        is_error = is_failure(&summary);
+        if cancel.is_cancelled() {
+            break;
+        }
+        if let Some(summary) = agent.run_background(&cancel, &mut |event| printer.event(&event)) {
+            is_error = is_failure(&summary);
+        }
+    }
+    if let Err(error) = agent.finish() {
+        return Ok(Err(ChatFailure::new(format!("Error: {error}"))));
+    }
+    printer.finish()?;
+    Ok(Ok(is_error))
+}
+
+fn is_failure(summary: &TurnSummary) -> bool {
+    summary.end != TurnEnd::Completed
+}
+
+/// The prompts of the command, one after another.
+enum Prompts {
+    One(Option<Box<RawValue>>),
+    Stream(input::MessageStream),
+}
+
+impl Prompts {
+    fn next(&mut self) -> Result<Option<Box<RawValue>>, CommandError> {
+        match self {
+            Self::One(prompt) => Ok(prompt.take()),
+            Self::Stream(stream) => stream.next(),
+        }
+    }
+}
+
+fn prompts(args: &ChatArgs) -> Result<Result<Prompts, ChatFailure>, CommandError> {
+    if args.input_format == InputFormat::StreamJson {
+        return Ok(Ok(Prompts::Stream(input::MessageStream::new())));
+    }
+    let piped = read_stdin()?;
+    let prompt = match (&args.prompt, piped) {
+        (Some(prompt), Some(piped)) => format!("{prompt}\n{piped}"),
+        (Some(prompt), None) => prompt.clone(),
+        (None, Some(piped)) => piped,
+        (None, None) => String::new(),
+    };
+    if prompt.trim().is_empty() {
+        let message =
+            "Error: Input must be provided either through stdin or as a prompt argument when using --print";
+        return Ok(Err(ChatFailure::new(message)));
+    }
+    Ok(Ok(Prompts::One(Some(to_raw_value(&prompt)?))))
+}
+
+/// Reads standard input if it is not a terminal.
+fn read_stdin() -> Result<Option<String>, CommandError> {
+    use std::io::IsTerminal;
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().read_to_end(&mut bytes)?;
+    Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Cancels the token on the first Ctrl-C or SIGTERM. The second one ends the process at once.
+fn cancel_on_signals(cancel: &CancelToken) -> Result<(), CommandError> {
+    #[cfg(unix)]
+    {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+        let cancel = cancel.clone();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                if cancel.is_cancelled() {
+                    // The default action: the exit status names the signal.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+                cancel.cancel();
+            }
+        })?;
+    }
+    Ok(())
+}

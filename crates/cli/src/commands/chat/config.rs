@@ -1,0 +1,346 @@
+//! Settings of a chat, from flags and the environment.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use threadline_agent::{AgentConfig, AgentPaths, PermissionMode, Permissions, SessionStart};
+use threadline_api::{ApiConfig, Auth, Client, full_model_name};
+use threadline_store::{SessionFile, encode_project};
+use threadline_tools::Profile;
+
+use super::{ChatArgs, ChatFailure};
+use crate::context::Context;
+use crate::env;
+use crate::error::CommandError;
+
+/// The settings of a chat.
+pub(super) struct ChatSetup {
+    pub(super) agent: AgentConfig,
+    pub(super) client: Client,
+    /// Where the key comes from, as the output names it.
+    pub(super) api_key_source: &'static str,
+}
+
+/// The model that is used if none is named.
+const DEFAULT_MODEL: &str = "claude-opus-4-8[1m]";
+/// The value of `entrypoint` in session lines.
+const ENTRYPOINT: &str = "threadline";
+
+/// Variables with credentials, which commands of the model do not get.
+const CREDENTIALS: &[&str] =
+    &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"];
+
+impl ChatSetup {
+    pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
+        let profile = profile(&args.session_format)?;
+        let mode = permission_mode(args)?;
+        let (api, api_key_source) = match api_config()? {
+            Ok(api) => api,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let paths = paths(cx, args)?;
+        let start = match session_start(cx, args, &paths)? {
+            Ok(start) => start,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let client = Client::new(api).map_err(|error| CommandError::new(error.to_string()))?;
+        let model = args.model.clone().or_else(|| env::get(env::ANTHROPIC_MODEL));
+        let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
+        let agent = AgentConfig {
+            profile,
+            start,
+            is_persistent: !args.no_session_persistence,
+            has_file_history: env::get(env::CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING).is_some(),
+            model,
+            fallback_model: args.fallback_model.as_deref().map(full_model_name),
+            effort: args.effort.clone(),
+            max_output_tokens: number(env::CLAUDE_CODE_MAX_OUTPUT_TOKENS)?,
+            max_thinking_tokens: number(env::MAX_THINKING_TOKENS)?,
+            system_prompt: args.system_prompt.clone(),
+            append_system_prompt: args.append_system_prompt.clone(),
+            tools: (!args.tools.is_empty()).then(|| split_names(&args.tools)),
+            disallowed_tools: split_names(&args.disallowed_tools),
+            json_schema: args.json_schema.clone(),
+            permissions: Permissions {
+                mode,
+                allowed: split_names(&args.allowed_tools),
+                denied: split_names(&args.disallowed_tools),
+            },
+            max_turns: args.max_turns,
+            max_budget_usd: args.max_budget_usd,
+            environment: child_environment(),
+            entrypoint: ENTRYPOINT.to_owned(),
+            prompt_source: Some("sdk".to_owned()),
+            platform: std::env::consts::OS.to_owned(),
+            today: jiff::Zoned::now().date().to_string(),
+            paths,
+        };
+        Ok(Ok(Self { agent, client, api_key_source }))
+    }
+}
+
+fn profile(version: &str) -> Result<&'static Profile, CommandError> {
+    Profile::find(version).ok_or_else(|| {
+        CommandError::new(format!("there is no session format for version `{version}`"))
+            .hint(format!("known versions: {}", Profile::versions().join(", ")))
+    })
+}
+
+fn permission_mode(args: &ChatArgs) -> Result<PermissionMode, CommandError> {
+    if args.dangerously_skip_permissions {
+        return Ok(PermissionMode::BypassPermissions);
+    }
+    let Some(name) = &args.permission_mode else { return Ok(PermissionMode::Default) };
+    PermissionMode::parse(name).ok_or_else(|| {
+        let names: Vec<&str> = PermissionMode::ALL.iter().map(|(name, _)| *name).collect();
+        let error = CommandError::new(format!("there is no permission mode `{name}`"));
+        let error = error.hint(format!("modes: {}", names.join(", ")));
+        if name == "auto" { error.hint("`auto` needs a service that threadline does not use") } else { error }
+    })
+}
+
+/// Returns the name of a model; a suffix such as `[1m]` stays.
+fn with_suffix(name: &str) -> String {
+    let suffix = if name.ends_with("[1m]") { "[1m]" } else { "" };
+    format!("{}{suffix}", full_model_name(name))
+}
+
+/// Reads the address and the key of the API from the environment.
+fn api_config() -> Result<Result<(ApiConfig, &'static str), ChatFailure>, CommandError> {
+    for (variable, service) in
+        [(env::CLAUDE_CODE_USE_BEDROCK, "Bedrock"), (env::CLAUDE_CODE_USE_VERTEX, "Vertex AI")]
+    {
+        if env::get(variable).is_some() {
+            return Err(CommandError::new(format!("{service} is not supported directly"))
+                .hint("put a gateway in front of it and name that with ANTHROPIC_BASE_URL"));
+        }
+    }
+    let (auth, source) = if let Some(token) = env::get(env::ANTHROPIC_AUTH_TOKEN) {
+        (Auth::Bearer(token), "none")
+    } else if let Some(key) = env::get(env::ANTHROPIC_API_KEY) {
+        (Auth::ApiKey(key), env::ANTHROPIC_API_KEY)
+    } else {
+        return Ok(Err(ChatFailure::new(
+            "Error: no API key. Set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN.\n\
+             A Claude subscription cannot be used here, and stored credentials of Claude Code are never read; \
+             `threadline resume --with claude` continues a session with Claude Code itself.",
+        )));
+    };
+    let mut api = ApiConfig::new(auth);
+    if let Some(url) = env::get(env::ANTHROPIC_BASE_URL) {
+        api.base_url = url;
+    }
+    if let Some(headers) = env::get(env::ANTHROPIC_CUSTOM_HEADERS) {
+        api.headers = custom_headers(&headers)?;
+    }
+    if let Some(retries) = number(env::CLAUDE_CODE_MAX_RETRIES)? {
+        api.retry.max_retries = u32::try_from(retries).unwrap_or(u32::MAX);
+    }
+    if let Some(timeout) = number(env::API_TIMEOUT_MS)? {
+        api.idle_timeout = Duration::from_millis(timeout);
+    }
+    api.proxy = proxy(&api.base_url);
+    if let Some(file) = env::get(env::NODE_EXTRA_CA_CERTS) {
+        let pem = std::fs::read(&file).map_err(|error| {
+            CommandError::new(format!("cannot read the certificates in `{file}`")).cause(error.to_string())
+        })?;
+        api.extra_ca_certificates = Some(pem);
+    }
+    Ok(Ok((api, source)))
+}
+
+/// Parses `Name: value` lines.
+fn custom_headers(text: &str) -> Result<Vec<(String, String)>, CommandError> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| {
+            let (name, value) = line.split_once(':').ok_or_else(|| {
+                CommandError::new(format!("`{line}` in ANTHROPIC_CUSTOM_HEADERS is not a header"))
+                    .hint("write `Name: value`, one per line")
+            })?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// Returns the proxy for an address, unless `NO_PROXY` names its host.
+fn proxy(url: &str) -> Option<String> {
+    let names: &[&str] = if url.starts_with("https:") {
+        &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+    } else {
+        &["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+    };
+    let host = url.split_once("://")?.1.split(['/', ':']).next().unwrap_or_default();
+    let excluded = env::get("NO_PROXY").or_else(|| env::get("no_proxy")).unwrap_or_default();
+    let is_excluded = excluded
+        .split(',')
+        .map(|name| name.trim().trim_start_matches('.'))
+        .any(|name| name == "*" || !name.is_empty() && (host == name || host.ends_with(&format!(".{name}"))));
+    if is_excluded { None } else { names.iter().find_map(|name| env::get(name)) }
+}
+
+fn number(variable: &str) -> Result<Option<u64>, CommandError> {
+    let Some(value) = env::get(variable) else { return Ok(None) };
+    let parsed = value
+        .trim()
+        .parse()
+        .map_err(|_| CommandError::new(format!("`{value}` in {variable} is not a number")))?;
+    Ok(Some(parsed))
+}
+
+/// Splits lists such as `Read,Bash(git status) Edit` at commas and spaces outside of parentheses.
+fn split_names(lists: &[String]) -> Vec<String> {
+    let mut names = Vec::new();
+    for list in lists {
+        let mut depth = 0usize;
+        let mut name = String::new();
+        for ch in list.chars().chain([',']) {
+            match ch {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' | ' ' if depth == 0 => {
+                    if !name.is_empty() {
+                        names.push(std::mem::take(&mut name));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            name.push(ch);
+        }
+        if !name.is_empty() {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the environment without our credentials.
+fn child_environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret)).collect()
+}
+
+fn paths(cx: &Context, args: &ChatArgs) -> Result<AgentPaths, CommandError> {
+    let cwd = std::env::current_dir()
+        .and_then(|dir| dir.canonicalize())
+        .map_err(|error| CommandError::new("cannot find the current folder").cause(error.to_string()))?;
+    let homes = &cx.app.config().homes;
+    let claude_home = homes.first().cloned().ok_or_else(|| CommandError::new("no home of Claude Code"))?;
+    let additional_dirs: Result<Vec<PathBuf>, CommandError> = args
+        .add_dir
+        .iter()
+        .map(|dir| {
+            dir.canonicalize().map_err(|error| {
+                CommandError::new(format!("cannot open the folder `{}`", dir.display()))
+                    .cause(error.to_string())
+            })
+        })
+        .collect();
+    let temp = env::get(env::CLAUDE_CODE_TMPDIR).map_or_else(std::env::temp_dir, PathBuf::from);
+    Ok(AgentPaths {
+        cwd,
+        additional_dirs: additional_dirs?,
+        claude_home,
+        user_home: cx.app.config().home_dir.clone(),
+        temp_dir: temp.join(temp_name()),
+    })
+}
+
+/// Returns the name of the folder for temporary files of this user.
+fn temp_name() -> String {
+    #[cfg(unix)]
+    return format!("claude-{}", rustix::process::getuid().as_raw());
+    #[cfg(not(unix))]
+    return "claude".to_owned();
+}
+
+fn session_start(
+    cx: &Context,
+    args: &ChatArgs,
+    paths: &AgentPaths,
+) -> Result<Result<SessionStart, ChatFailure>, CommandError> {
+    let new_id = match &args.session_id {
+        Some(id) => match uuid::Uuid::try_parse(id) {
+            Ok(_) => id.to_lowercase(),
+            Err(_) => return Ok(Err(ChatFailure::new("Error: Invalid session ID. Must be a valid UUID."))),
+        },
+        None => uuid::Uuid::new_v4().to_string(),
+    };
+    let log = match (&args.resume, args.continue_last) {
+        (Some(reference), _) => match resumed_log(cx, reference, paths)? {
+            Ok(log) => Some(log),
+            Err(failure) => return Ok(Err(failure)),
+        },
+        (None, true) => newest_log(&project_dir(paths)),
+        (None, false) => None,
+    };
+    Ok(Ok(match log {
+        Some(log) if args.fork_session => SessionStart::Fork { log, session_id: new_id },
+        Some(log) => SessionStart::Resume { log },
+        None => {
+            if project_dir(paths).join(format!("{new_id}.jsonl")).exists() {
+                let message = format!("Error: Session ID {new_id} is already in use.");
+                return Ok(Err(ChatFailure::new(message)));
+            }
+            SessionStart::New { session_id: new_id, title: args.name.clone() }
+        }
+    }))
+}
+
+fn project_dir(paths: &AgentPaths) -> PathBuf {
+    paths.claude_home.join("projects").join(encode_project(&paths.cwd.to_string_lossy()))
+}
+
+/// Finds the log of a session by its id, title or path.
+fn resumed_log(
+    cx: &Context,
+    reference: &str,
+    paths: &AgentPaths,
+) -> Result<Result<PathBuf, ChatFailure>, CommandError> {
+    let path = Path::new(reference);
+    if reference.ends_with(".jsonl") && path.is_file() {
+        return Ok(Ok(path.canonicalize()?));
+    }
+    if uuid::Uuid::try_parse(reference).is_ok() {
+        let log = project_dir(paths).join(format!("{reference}.jsonl"));
+        if log.is_file() {
+            return Ok(Ok(log));
+        }
+        return Ok(match cx.store().session(reference) {
+            Some(file) => Ok(file.path),
+            None => Err(ChatFailure::new(format!("No conversation found with session ID: {reference}"))),
+        });
+    }
+    Ok(match cx.app.find(reference) {
+        Ok(file) => Ok(file.path),
+        Err(_) => Err(ChatFailure::new(format!(
+            "Error: --resume requires a valid session ID or session title when used with --print. Usage: \
+             threadline chat -p --resume <session-id|title>. Provided value \"{reference}\" is not a UUID and does \
+             not match any session title."
+        ))),
+    })
+}
+
+/// Returns the newest log with a conversation in a folder.
+fn newest_log(folder: &Path) -> Option<PathBuf> {
+    let files = std::fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    let mut dated: Vec<_> =
+        logs.filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path))).collect();
+    dated.sort();
+    let is_session = |path: &PathBuf| !SessionFile::at(path.clone()).is_sidechain().unwrap_or(true);
+    dated.into_iter().rev().map(|(_, path)| path).find(is_session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_lists_are_split_outside_of_parentheses() {
+        let lists = ["Read,Bash(git commit -m x, y) Edit".to_owned(), "Write".to_owned()];
+        assert_eq!(split_names(&lists), ["Read", "Bash(git commit -m x, y)", "Edit", "Write"]);
+        assert_eq!(split_names(&[String::new()]), Vec::<String>::new());
+    }
+}

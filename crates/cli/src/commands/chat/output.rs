@@ -1,0 +1,359 @@
+//! Prints the events of a session as text, JSON, or one JSON object per event.
+
+use std::time::Duration;
+
+use threadline_agent::{Agent, AgentEvent, TurnEnd, TurnSummary};
+use threadline_api::RawObject;
+use threadline_entry::Millis;
+use threadline_entry::write::timestamp;
+
+use super::{ChatArgs, OutputFormat};
+use crate::error::CommandError;
+use crate::ui::OutputStream;
+
+/// Prints events in the format that was asked for.
+pub(super) struct Printer {
+    out: OutputStream,
+    format: OutputFormat,
+    has_partial: bool,
+    has_replay: bool,
+    session_id: String,
+    /// The line at the start of a turn, without its id.
+    init: RawObject,
+    /// The first error of a write; everything after it is dropped.
+    error: Option<std::io::Error>,
+}
+
+impl Printer {
+    pub(super) fn new(out: OutputStream, args: &ChatArgs, agent: &Agent, api_key_source: &str) -> Self {
+        let config = agent.config();
+        let none: [&str; 0] = [];
+        let session_id = agent.session_id();
+        let init = RawObject::new()
+            .with("type", "system")
+            .with("subtype", "init")
+            .with("cwd", config.paths.cwd.to_string_lossy())
+            .with("session_id", &session_id)
+            .with("tools", agent.tool_names())
+            .with("mcp_servers", none)
+            .with("model", &config.model)
+            .with("permissionMode", config.permissions.mode.name())
+            .with("slash_commands", none)
+            .with("apiKeySource", api_key_source)
+            .with("claude_code_version", config.profile.version)
+            .with("output_style", "default")
+            .with("agents", none)
+            .with("skills", none)
+            .with("plugins", none)
+            .with("analytics_disabled", true)
+            .with("product_feedback_disabled", true);
+        Self {
+            out,
+            format: args.output_format,
+            has_partial: args.include_partial_messages,
+            has_replay: args.replay_user_messages,
+            session_id,
+            init,
+            error: None,
+        }
+    }
+
+    /// Prints the line that starts a turn.
+    pub(super) fn start_turn(&mut self) -> Result<(), CommandError> {
+        if self.format == OutputFormat::StreamJson {
+            let line = self.init.clone().with("uuid", new_uuid()).with("fast_mode_state", "off");
+            self.line(&line);
+        }
+        Ok(())
+    }
+
+    /// Prints an event.
+    pub(super) fn event(&mut self, event: &AgentEvent<'_>) {
+        match (event, self.format) {
+            (AgentEvent::TurnEnd(summary), OutputFormat::Text) => {
+                let text = text_of(summary);
+                let newline = if text.ends_with('\n') { "" } else { "\n" };
+                self.write(&format!("{text}{newline}"));
+            }
+            (AgentEvent::TurnEnd(summary), _) => {
+                let line = self.result(summary);
+                self.line(&line);
+            }
+            (AgentEvent::TaskEnd { task, timestamp }, OutputFormat::StreamJson) => {
+                let status = task.status.name();
+                let file = task.output_file.to_string_lossy();
+                let ids = (task.id.as_str(), task.tool_use_id.as_str());
+                for line in self.task_end(ids, [status, status], &file, &task.summary(), *timestamp) {
+                    self.line(&line);
+                }
+            }
+            (
+                AgentEvent::TaskStop { task_id, tool_use_id, description, timestamp },
+                OutputFormat::StreamJson,
+            ) => {
+                let ids = (*task_id, *tool_use_id);
+                for line in self.task_end(ids, ["killed", "stopped"], "", description, *timestamp) {
+                    self.line(&line);
+                }
+            }
+            (AgentEvent::TurnStart, OutputFormat::StreamJson) => {
+                // The errors of a write are reported at the end.
+                let _ = self.start_turn();
+            }
+            (event, OutputFormat::StreamJson) => {
+                if let Some(line) = self.stream_line(event) {
+                    self.line(&line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports the first error of a write.
+    pub(super) fn finish(mut self) -> Result<(), CommandError> {
+        if let Some(error) = self.error.take() {
+            return Err(error.into());
+        }
+        self.out.finish()?;
+        Ok(())
+    }
+
+    fn line(&mut self, line: &RawObject) {
+        self.write(&format!("{}\n", line.to_json()));
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.error.is_none()
+            && let Err(error) = self.out.data(text).and_then(|()| self.out.flush())
+        {
+            self.error = Some(error);
+        }
+    }
+
+    /// Returns the line of an event in the format of Claude Code.
+    fn stream_line(&self, event: &AgentEvent<'_>) -> Option<RawObject> {
+        let system = |subtype: &str| RawObject::new().with("type", "system").with("subtype", subtype);
+        let id = &self.session_id;
+        Some(match event {
+            AgentEvent::Prompt { uuid, message, timestamp: time } if self.has_replay => RawObject::new()
+                .with("type", "user")
+                .with("message", message)
+                .with("session_id", id)
+                .with("parent_tool_use_id", ())
+                .with("uuid", uuid)
+                .with("timestamp", timestamp(*time))
+                .with("isReplay", true),
+            AgentEvent::Requesting if self.has_partial => {
+                system("status").with("status", "requesting").with("uuid", new_uuid()).with("session_id", id)
+            }
+            AgentEvent::Retry { attempt, max_retries, delay, status, kind } => system("api_retry")
+                .with("attempt", attempt)
+                .with("max_retries", max_retries)
+                .with("retry_delay_ms", millis(*delay))
+                .with("error_status", status)
+                .with("error", kind.name())
+                .with("session_id", id)
+                .with("uuid", new_uuid()),
+            AgentEvent::Stream { raw, first_after } if self.has_partial => {
+                let mut line = RawObject::new().with("type", "stream_event");
+                line.set_raw("event", serde_json::from_str(raw).ok()?);
+                line.set("session_id", id);
+                line.set("parent_tool_use_id", ());
+                line.set("uuid", new_uuid());
+                if let Some(first_after) = first_after {
+                    line.set("ttft_ms", millis(*first_after));
+                }
+                line
+            }
+            AgentEvent::Assistant { uuid, message, request_id, error } => {
+                let mut line = RawObject::new()
+                    .with("type", "assistant")
+                    .with("message", message)
+                    .with("parent_tool_use_id", ())
+                    .with("session_id", id)
+                    .with("uuid", uuid);
+                if let Some(error) = error {
+                    line.set("error", error);
+                }
+                if let Some(request_id) = request_id {
+                    line.set("request_id", request_id);
+                }
+                line
+            }
+            AgentEvent::User { uuid, message, timestamp: time, tool_use_result, is_synthetic } => {
+                let mut line = RawObject::new()
+                    .with("type", "user")
+                    .with("message", message)
+                    .with("parent_tool_use_id", ())
+                    .with("session_id", id)
+                    .with("uuid", uuid)
+                    .with("timestamp", timestamp(*time));
+                if let Some(result) = tool_use_result {
+                    line.set("tool_use_result", result);
+                }
+                if *is_synthetic {
+                    line.set("isSynthetic", true);
+                }
+                line
+            }
+            AgentEvent::TaskStart { task_id, tool_use_id, description } => system("task_started")
+                .with("task_id", task_id)
+                .with("tool_use_id", tool_use_id)
+                .with("description", description)
+                .with("task_type", "local_bash")
+                .with("uuid", new_uuid())
+                .with("session_id", id),
+            _ => return None,
+        })
+    }
+
+    /// Returns the lines of a background task that ended. The two lines name its status differently.
+    fn task_end(
+        &self,
+        (task_id, tool_use_id): (&str, &str),
+        [updated, notified]: [&str; 2],
+        output_file: &str,
+        summary: &str,
+        time: Millis,
+    ) -> [RawObject; 2] {
+        let system = |subtype: &str| RawObject::new().with("type", "system").with("subtype", subtype);
+        let patch = RawObject::new().with("status", updated).with("end_time", time);
+        [
+            system("task_updated")
+                .with("task_id", task_id)
+                .with("patch", patch)
+                .with("uuid", new_uuid())
+                .with("session_id", &self.session_id),
+            system("task_notification")
+                .with("task_id", task_id)
+                .with("tool_use_id", tool_use_id)
+                .with("status", notified)
+                .with("output_file", output_file)
+                .with("summary", summary)
+                .with("session_id", &self.session_id)
+                .with("uuid", new_uuid()),
+        ]
+    }
+
+    /// Returns the line at the end of a turn.
+    fn result(&self, summary: &TurnSummary) -> RawObject {
+        let has_answer =
+            matches!(summary.end, TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused);
+        let mut line = RawObject::new().with("type", "result").with("subtype", subtype(&summary.end));
+        if has_answer {
+            let status = match summary.end {
+                TurnEnd::ApiError { status, .. } => status,
+                _ => None,
+            };
+            line.set("is_error", summary.end.is_error());
+            line.set("api_error_status", status);
+        }
+        line.set("duration_ms", millis(summary.duration));
+        line.set("duration_api_ms", summary.api_duration.as_millis() as u64);
+        if !has_answer {
+            line.set("is_error", true);
+        }
+        if summary.end == TurnEnd::Completed {
+            line.set("ttft_ms", summary.first_token.map(millis));
+            line.set("ttft_stream_ms", summary.first_token.map(millis));
+            line.set("time_to_request_ms", summary.first_request.map(millis));
+        }
+        line.set("num_turns", summary.num_turns);
+        if has_answer {
+            line.set("result", &summary.text);
+        }
+        line.set("stop_reason", &summary.stop_reason);
+        line.set("session_id", &self.session_id);
+        line.set("total_cost_usd", number(summary.totals.cost_usd()));
+        line.set("usage", &summary.usage);
+        line.set("modelUsage", summary.totals.to_json());
+        let denials: Vec<RawObject> = summary
+            .denials
+            .iter()
+            .map(|denial| {
+                RawObject::new()
+                    .with("tool_name", &denial.tool_name)
+                    .with("tool_use_id", &denial.tool_use_id)
+                    .with("tool_input", &denial.tool_input)
+            })
+            .collect();
+        line.set("permission_denials", denials);
+        if let Some(output) = &summary.structured_output {
+            line.set("structured_output", output);
+        }
+        if let Some(reason) = terminal_reason(&summary.end) {
+            line.set("terminal_reason", reason);
+        }
+        line.set("fast_mode_state", "off");
+        line.set("uuid", new_uuid());
+        if let Some(origin) = &summary.origin {
+            line.set("origin", RawObject::new().with("kind", origin));
+        }
+        if let Some(errors) = errors(summary) {
+            line.set("errors", errors);
+        }
+        line
+    }
+}
+
+fn subtype(end: &TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => "success",
+        TurnEnd::Interrupted { .. } | TurnEnd::Failed(_) => "error_during_execution",
+        TurnEnd::MaxTurns(_) => "error_max_turns",
+        TurnEnd::MaxBudget(_) => "error_max_budget_usd",
+    }
+}
+
+fn terminal_reason(end: &TurnEnd) -> Option<&'static str> {
+    match end {
+        TurnEnd::Completed | TurnEnd::Refused => Some("completed"),
+        TurnEnd::ApiError { reason, .. } => Some(reason),
+        TurnEnd::Interrupted { during_tools: true } => Some("aborted_tools"),
+        TurnEnd::Interrupted { during_tools: false } => Some("aborted_streaming"),
+        TurnEnd::MaxTurns(_) => Some("max_turns"),
+        TurnEnd::MaxBudget(_) => None,
+        TurnEnd::Failed(_) => Some("failed"),
+    }
+}
+
+/// Returns the errors of a turn without an answer.
+fn errors(summary: &TurnSummary) -> Option<Vec<String>> {
+    let error = match &summary.end {
+        TurnEnd::MaxTurns(limit) => format!("Reached maximum number of turns ({limit})"),
+        TurnEnd::MaxBudget(budget) => format!("Reached maximum budget (${budget})"),
+        TurnEnd::Interrupted { .. } => "Interrupted".to_owned(),
+        TurnEnd::Failed(error) => error.clone(),
+        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => return None,
+    };
+    Some(vec![error])
+}
+
+/// Returns the text output of a turn.
+fn text_of(summary: &TurnSummary) -> String {
+    match &summary.end {
+        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => summary.text.clone(),
+        TurnEnd::MaxTurns(limit) => format!("Error: Reached max turns ({limit})"),
+        TurnEnd::MaxBudget(budget) => format!("Error: Exceeded USD budget ({budget})"),
+        TurnEnd::Interrupted { .. } => "Execution error".to_owned(),
+        TurnEnd::Failed(error) => format!("Error: {error}"),
+    }
+}
+
+/// Returns a duration in milliseconds, at least 1.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// Returns a number without a fraction if it has none, as JavaScript writes it.
+fn number(value: f64) -> serde_json::Value {
+    if value == value.trunc() && value.abs() < 1e15 {
+        serde_json::json!(value as i64)
+    } else {
+        serde_json::json!(value)
+    }
+}
+
+fn new_uuid() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
