@@ -36,7 +36,7 @@ impl ErrorReport {
             400 if message.to_lowercase().contains("prompt is too long") => Self {
                 text: "Prompt is too long".to_owned(),
                 error: "invalid_request",
-                details: Some(format!("400 {body}")),
+                details: Some(format!("400 {}", compact(body))),
                 reason: "prompt_too_long",
             },
             400 => report(format!("API Error: 400 {message}"), "unknown"),
@@ -54,7 +54,7 @@ impl ErrorReport {
             413 => Self {
                 text: "Request too large (max 32MB). Try with a smaller file.".to_owned(),
                 error: "invalid_request",
-                details: Some(format!("request_too_large: 413 {body}")),
+                details: Some(format!("request_too_large: 413 {}", compact(body))),
                 reason: "image_error",
             },
             429 => report(format!("API Error: Request rejected (429) · {message}"), "rate_limit"),
@@ -69,6 +69,20 @@ impl ErrorReport {
             _ => report(format!("API Error: {status} {message}"), "unknown"),
         }
     }
+}
+
+/// Removes white space between the tokens of a JSON text.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for ch in json.chars() {
+        if in_string || !ch.is_ascii_whitespace() {
+            out.push(ch);
+        }
+        in_string ^= ch == '"' && !is_escaped;
+        is_escaped = in_string && ch == '\\' && !is_escaped;
+    }
+    out
 }
 
 /// Returns a short name for a failed connection.
@@ -126,6 +140,11 @@ mod tests {
         };
         let report = ErrorReport::new(&error, "m", "127.0.0.1:1");
         format!("{} [{} {}]", report.text, report.error, report.reason)
+    }
+
+    #[test]
+    fn white_space_goes_outside_of_strings_only() {
+        assert_eq!(compact("{ \"a b\": [1, \"c \\\" d\"] }"), "{\"a b\":[1,\"c \\\" d\"]}");
     }
 
     #[test]
