@@ -110,7 +110,6 @@ impl FinishedTask {
 }
 
 /// A task as TaskOutput shows it.
-#[expect(dead_code, reason = "for TaskOutput")]
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
     pub(crate) description: String,
@@ -284,7 +283,6 @@ impl BackgroundTasks {
     }
 
     /// Waits until a background task ends and returns it.
-    #[expect(dead_code, reason = "for TaskOutput")]
     pub(crate) fn wait_view(&self, id: &str, timeout: Duration, cancel: &CancelToken) -> Option<TaskView> {
         self.wait(id, timeout, cancel, &mut || {});
         self.view(id)

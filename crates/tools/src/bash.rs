@@ -13,12 +13,12 @@ use serde::Serialize;
 use crate::background::{NewTask, file_size};
 use crate::context::{ToolContext, ToolProgress};
 use crate::file_state::modified_ms;
-use crate::limits::show_size;
-use crate::output::{Failure, ResultContent, ToolOutput, raw, take_utf16};
+use crate::output::{Failure, ResultContent, ToolOutput, raw};
 use crate::paths::normalize;
 use crate::process::{Exit, SIGTERM};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
+use crate::side_output::persisted_text;
 use crate::text_file::TextFile;
 use crate::tool::{InputSchema, Tool, ToolInput};
 
@@ -129,7 +129,7 @@ impl Bash {
         match exit {
             Some(exit) => call.finished(exit, &cwd_file),
             None if context.cancel.is_cancelled() => Ok(call.interrupted()),
-            None if self.profile.bash_timeout_moves => Ok(call.moved_to_background()),
+            None if command_words::may_move_to_background(command) => Ok(call.moved_to_background()),
             None => Err(call.timed_out(timeout)),
         }
     }
@@ -267,8 +267,8 @@ impl Call<'_> {
         self.discard();
         let text = trim_output(&output.text);
         let separator = if text.is_empty() { "" } else { "\n" };
-        let seconds = timeout.as_secs_f64();
-        Failure::Failed(format!("Exit code 143{separator}{text}\nCommand timed out after {seconds}s"))
+        let time = show_duration(timeout);
+        Failure::Failed(format!("Exit code 143\nCommand timed out after {time}{separator}{text}"))
     }
 
     fn discard(&self) {
@@ -327,20 +327,6 @@ impl Call<'_> {
     }
 }
 
-/// Returns the text for an output that is kept in a file.
-pub(crate) fn persisted_text(text: &str, size: u64, path: &Path, preview: usize) -> String {
-    let head = take_utf16(text, preview);
-    // End at a line end, if that leaves a good part.
-    let end = head.rfind('\n').filter(|at| *at > head.len() / 2 && head.len() < text.len());
-    let head = end.map_or(head, |end| &head[..end]);
-    format!(
-        "<persisted-output>\nOutput too large ({}). Full output saved to: {}\n\nPreview (first 2KB):\n{head}\n...\n\
-         </persisted-output>",
-        show_size(size),
-        path.display()
-    )
-}
-
 #[derive(Serialize)]
 struct ImageBlock<'a> {
     r#type: &'static str,
@@ -368,6 +354,14 @@ fn data_url(text: &str) -> Option<(&str, &str)> {
         .then_some((media_type, data))
 }
 
+/// Returns a time as the reference shows it: `0s`, `59s`, `2m 0s`.
+fn show_duration(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => format!("{}m {}s", seconds / 60, seconds % 60),
+    }
+}
+
 /// Removes blank lines at the beginning and white space at the end.
 fn trim_output(text: &str) -> &str {
     let text = text.trim_end();
@@ -377,13 +371,14 @@ fn trim_output(text: &str) -> &str {
 }
 
 /// The beginning of an output.
-struct OutputHead {
-    text: String,
+pub(crate) struct OutputHead {
+    pub(crate) text: String,
     size: u64,
 }
 
 impl OutputHead {
-    fn read(path: &Path, max: u64) -> Self {
+    /// Reads at most `max` bytes. An output that cannot be read counts as empty.
+    pub(crate) fn read(path: &Path, max: u64) -> Self {
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes));
         let size = if read.is_ok() { file_size(path).max(bytes.len() as u64) } else { 0 };

@@ -81,6 +81,22 @@ impl Json {
             Self::Object(_) => "object",
         }
     }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        if let Self::Object(members) = self {
+            members.retain(|(key, _)| key != name);
+        }
+    }
+
+    /// Returns the value as indented text.
+    pub(crate) fn to_pretty(&self, indent: &[u8]) -> String {
+        let mut out = Vec::new();
+        let formatter = serde_json::ser::PrettyFormatter::with_indent(indent);
+        let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
+        // Writing to a vector cannot fail, and keys are strings.
+        let _ = self.serialize(&mut serializer);
+        String::from_utf8(out).unwrap_or_default()
+    }
 }
 
 impl From<&str> for Json {
@@ -190,5 +206,11 @@ mod tests {
         let json: Json = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&json).unwrap(), r#"{"z":1,"a":{"y":[1.5,2,null],"b":"x"}}"#);
         assert_eq!(json.get("a").and_then(|a| a.get("b")).and_then(Json::as_str), Some("x"));
+    }
+
+    #[test]
+    fn pretty_text_uses_the_given_indent() {
+        let json: Json = serde_json::from_str(r#"{"a":[],"b":[1]}"#).unwrap();
+        assert_eq!(json.to_pretty(b" "), "{\n \"a\": [],\n \"b\": [\n  1\n ]\n}");
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn missing_file(path: &Path, context: &ToolContext<'_>, names_cwd: bo
     if names_cwd {
         text.push_str(&format!(" Note: your current working directory is {}.", context.cwd().display()));
     }
-    if let Some(similar) = similar_file(path) {
+    if let Some(similar) = similar_file(path).or_else(|| file_below_cwd(path, &context.cwd())) {
         text.push_str(&format!(" Did you mean {similar}?"));
     }
     text
@@ -101,6 +101,14 @@ fn similar_file(path: &Path) -> Option<String> {
     let mut names: Vec<_> = names.filter(|name| name.file_stem() == Some(stem)).collect();
     names.sort();
     names.first().map(|name| name.display().to_string())
+}
+
+/// Returns the file of the current folder that is meant by a path in its parent folder: models forget the name of
+/// the project.
+fn file_below_cwd(path: &Path, cwd: &Path) -> Option<String> {
+    let rest = path.strip_prefix(cwd.parent()?).ok().filter(|_| !path.starts_with(cwd))?;
+    let candidate = cwd.join(rest);
+    candidate.exists().then(|| candidate.display().to_string())
 }
 
 #[cfg(test)]

@@ -35,12 +35,22 @@ pub struct Profile {
     pub(crate) converts_text: bool,
     /// The result of a Bash call without output.
     pub(crate) bash_no_output: &'static str,
-    /// Whether a command that exceeds its time moves to the background instead of being killed.
-    pub(crate) bash_timeout_moves: bool,
     /// Whether records of Bash contain `noOutputExpected`.
     pub(crate) bash_records_expectation: bool,
     /// The exit code that is shown for a shell killed by SIGTERM.
     pub(crate) sigterm_code: i32,
+    /// Whether Glob returns paths relative to the current folder.
+    pub(crate) glob_is_relative: bool,
+    /// Whether Glob reports the number of all matches.
+    pub(crate) glob_counts_matches: bool,
+    /// Whether Grep limits its results by default, and names only the parts of the limit that had an effect.
+    pub(crate) grep_limits_by_default: bool,
+    /// Whether counts of Grep in a single file begin with its name.
+    pub(crate) grep_names_single_file: bool,
+    /// Whether notebooks must be read before they are changed.
+    pub(crate) notebooks_must_be_read: bool,
+    /// Whether the record of TaskStop contains the command.
+    pub(crate) stop_records_command: bool,
     /// Whether image records contain dimensions.
     pub(crate) image_dimensions: bool,
     /// Whether the call of a background command mentions the notification.
@@ -72,8 +82,20 @@ impl Profile {
     /// The default profile.
     pub const V2_1_197: Self = Self {
         version: "2.1.197",
-        default_tools: &[ToolKind::Bash, ToolKind::Edit, ToolKind::Read, ToolKind::Write],
-        selectable_tools: &[],
+        default_tools: &[
+            ToolKind::Bash,
+            ToolKind::Edit,
+            ToolKind::NotebookEdit,
+            ToolKind::Read,
+            ToolKind::TaskCreate,
+            ToolKind::TaskGet,
+            ToolKind::TaskList,
+            ToolKind::TaskOutput,
+            ToolKind::TaskStop,
+            ToolKind::TaskUpdate,
+            ToolKind::Write,
+        ],
+        selectable_tools: &[ToolKind::Glob, ToolKind::Grep],
         other_tools: &[
             "Agent",
             "AskUserQuestion",
@@ -102,9 +124,14 @@ impl Profile {
         write_records_user_modified: true,
         converts_text: true,
         bash_no_output: "(Bash completed with no output)",
-        bash_timeout_moves: true,
         bash_records_expectation: true,
         sigterm_code: 144,
+        glob_is_relative: true,
+        glob_counts_matches: true,
+        grep_limits_by_default: true,
+        grep_names_single_file: true,
+        notebooks_must_be_read: true,
+        stop_records_command: true,
         image_dimensions: true,
         background_notifies: true,
     };
@@ -112,9 +139,20 @@ impl Profile {
     /// The profile of seed documents: `%6d→` line numbers, TodoWrite, Glob and Grep by default.
     pub const V2_1_20: Self = Self {
         version: "2.1.20",
-        default_tools: &[ToolKind::Bash, ToolKind::Read, ToolKind::Edit, ToolKind::Write],
+        default_tools: &[
+            ToolKind::TaskOutput,
+            ToolKind::Bash,
+            ToolKind::Glob,
+            ToolKind::Grep,
+            ToolKind::Read,
+            ToolKind::Edit,
+            ToolKind::Write,
+            ToolKind::NotebookEdit,
+            ToolKind::TodoWrite,
+            ToolKind::TaskStop,
+        ],
         selectable_tools: &[],
-        other_tools: &[],
+        other_tools: &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Skill", "Task"],
         line_numbers: LineNumbers::Arrow,
         notes_repeated_reads: false,
         read_suffix: "",
@@ -126,9 +164,14 @@ impl Profile {
         write_records_user_modified: false,
         converts_text: false,
         bash_no_output: "",
-        bash_timeout_moves: true,
         bash_records_expectation: false,
         sigterm_code: 143,
+        glob_is_relative: false,
+        glob_counts_matches: false,
+        grep_limits_by_default: false,
+        grep_names_single_file: false,
+        notebooks_must_be_read: false,
+        stop_records_command: false,
         image_dimensions: true,
         background_notifies: false,
     };

@@ -20,6 +20,8 @@ use crate::schema::{Kind, Parameter, optional, required};
 use crate::text_file::open_regular;
 use crate::tool::{InputSchema, Tool, ToolInput};
 
+pub(crate) use notebook::{Notebook, joined};
+
 /// The Read tool.
 pub(crate) struct ReadFile {
     pub(crate) profile: &'static Profile,

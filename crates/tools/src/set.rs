@@ -4,9 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::bash::Bash;
 use crate::edit::Edit;
+use crate::glob::Glob;
+use crate::grep::Grep;
+use crate::notebook_edit::NotebookEdit;
 use crate::output::ToolOutput;
 use crate::profile::Profile;
 use crate::read::ReadFile;
+use crate::task_list::{TaskListTool, TaskOperation};
+use crate::task_output::{TaskOutput, TaskStop, TodoWrite};
 use crate::tool::{Tool, ToolDefinition};
 use crate::write::WriteFile;
 
@@ -15,27 +20,36 @@ use crate::write::WriteFile;
 pub(crate) enum ToolKind {
     Bash,
     Edit,
+    Glob,
+    Grep,
+    NotebookEdit,
     Read,
+    TaskCreate,
+    TaskGet,
+    TaskList,
+    TaskOutput,
+    TaskStop,
+    TaskUpdate,
+    TodoWrite,
     Write,
 }
 
 impl ToolKind {
-    /// Returns the name of the tool.
-    #[cfg(test)]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "Bash",
-            Self::Edit => "Edit",
-            Self::Read => "Read",
-            Self::Write => "Write",
-        }
-    }
-
     fn build(self, profile: &'static Profile) -> Box<dyn Tool> {
         match self {
             Self::Bash => Box::new(Bash { profile }),
             Self::Edit => Box::new(Edit { profile }),
+            Self::Glob => Box::new(Glob { profile }),
+            Self::Grep => Box::new(Grep { profile }),
+            Self::NotebookEdit => Box::new(NotebookEdit { profile }),
             Self::Read => Box::new(ReadFile { profile }),
+            Self::TaskCreate => Box::new(TaskListTool { profile, operation: TaskOperation::Create }),
+            Self::TaskGet => Box::new(TaskListTool { profile, operation: TaskOperation::Get }),
+            Self::TaskList => Box::new(TaskListTool { profile, operation: TaskOperation::List }),
+            Self::TaskOutput => Box::new(TaskOutput { profile }),
+            Self::TaskStop => Box::new(TaskStop { profile }),
+            Self::TaskUpdate => Box::new(TaskListTool { profile, operation: TaskOperation::Update }),
+            Self::TodoWrite => Box::new(TodoWrite::new(profile)),
             Self::Write => Box::new(WriteFile { profile }),
         }
     }
@@ -61,23 +75,27 @@ impl ToolSet {
     /// Returns the tools of a profile.
     #[must_use]
     pub fn new(profile: &'static Profile, selection: &ToolSelection) -> Self {
-        let mut tools = Vec::new();
+        Self::select(profile, |name, is_default| {
+            let is_named = |names: &[String]| names.iter().any(|other| other == name);
+            let is_selected = selection.only.as_ref().map_or(is_default, |only| is_named(only));
+            is_selected && !is_named(&selection.without)
+        })
+    }
+
+    /// Returns the tools of a profile that a function selects by name.
+    pub(crate) fn select(profile: &'static Profile, is_selected: impl Fn(&str, bool) -> bool) -> Self {
+        let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         let mut disabled: BTreeSet<String> =
             profile.other_tools.iter().map(|name| (*name).to_owned()).collect();
         let defaults = profile.default_tools.iter().map(|kind| (*kind, true));
         let selectable = profile.selectable_tools.iter().map(|kind| (*kind, false));
         for (kind, is_default) in defaults.chain(selectable) {
             let tool = kind.build(profile);
-            let is_named = |names: &[String]| names.iter().any(|name| name == tool.name());
-            let is_selected = selection.only.as_ref().map_or(is_default, |only| is_named(only));
-            if is_selected && !is_named(&selection.without) {
+            if is_selected(tool.name(), is_default) {
                 tools.push(tool);
             } else {
                 disabled.insert(tool.name().to_owned());
             }
-        }
-        if selection.only.is_some() {
-            tools.sort_by(|a, b| a.name().cmp(b.name()));
         }
         Self { tools, disabled, names_disabled: profile.names_disabled_tools }
     }

@@ -13,7 +13,7 @@ use crate::file_state::FileStates;
 use crate::limits::Limits;
 use crate::output::{ResultContent, ToolOutput};
 use crate::profile::Profile;
-use crate::set::{ToolSelection, ToolSet};
+use crate::set::ToolSet;
 use crate::tool::validate;
 
 pub(crate) struct Fixture {
@@ -53,13 +53,10 @@ impl Fixture {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().canonicalize().unwrap().join("project");
         std::fs::create_dir(&project).unwrap();
-        let all = profile.default_tools.iter().chain(profile.selectable_tools);
-        let only = all.map(|kind| kind.name().to_owned()).collect();
-        let selection = ToolSelection { only: Some(only), ..ToolSelection::default() };
         let environment =
             [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("SHELL", "/bin/bash"), ("HOME", "/nonexistent")];
         Self {
-            tools: ToolSet::new(profile, &selection),
+            tools: ToolSet::select(profile, |_, _| true),
             shell: ShellState::new(&project),
             files: FileStates::new(),
             background: BackgroundTasks::new(),

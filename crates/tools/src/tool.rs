@@ -164,14 +164,16 @@ const UNPARSED_QUOTE: usize = 200;
 /// Returns the input and the result of a call whose input is not JSON, for example because it was cut off.
 #[must_use]
 pub fn unparsed_input(tool: &str, text: &str) -> UnparsedInput {
-    let length = text.len();
+    // The reference counts UTF-16 units and calls them bytes.
+    let units = |text: &str| text.chars().map(char::len_utf16).sum::<usize>();
+    let length = units(text);
     let quote = take_utf16(text, UNPARSED_QUOTE);
     let message = format!(
         "InputValidationError: {tool} was called with input that could not be parsed as JSON.\n\
          You sent (first {} of {length} bytes): {quote}\n\
          Common causes: unescaped backslashes in file paths (use / or \\\\), unescaped control characters, or \
          truncated output. Retry with valid JSON.",
-        quote.len()
+        units(quote)
     );
     let unparsed =
         Json::Object(vec![("raw".to_owned(), text.into()), ("len".to_owned(), Json::Number(length.into()))]);
@@ -181,5 +183,32 @@ pub fn unparsed_input(tool: &str, text: &str) -> UnparsedInput {
             format!("<tool_use_error>{message}</tool_use_error>"),
             &format!("InputValidationError: JSON parse failed ({length} bytes)"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_input_is_quoted_and_kept() {
+        let unparsed = unparsed_input("Bash", "{\"command\": \"echo");
+        assert_eq!(
+            unparsed.input.get(),
+            r#"{"__unparsedToolInput":{"raw":"{\"command\": \"echo","len":17}}"#
+        );
+        assert_eq!(
+            unparsed.output.text(),
+            "<tool_use_error>InputValidationError: Bash was called with input that could not be parsed as JSON.\n\
+             You sent (first 17 of 17 bytes): {\"command\": \"echo\n\
+             Common causes: unescaped backslashes in file paths (use / or \\\\), unescaped control characters, or \
+             truncated output. Retry with valid JSON.</tool_use_error>"
+        );
+        assert_eq!(
+            unparsed.output.record.unwrap().get(),
+            r#""InputValidationError: JSON parse failed (17 bytes)""#
+        );
+        let long = unparsed_input("Bash", &"é".repeat(300));
+        assert!(long.output.text().contains("(first 200 of 300 bytes)"), "{}", long.output.text());
     }
 }

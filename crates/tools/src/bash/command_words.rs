@@ -29,6 +29,14 @@ pub(super) fn exit_meaning(line: &str, code: i32) -> Option<&'static str> {
     }
 }
 
+/// Returns whether a command that exceeds its time continues in the background. Commands that begin by sleeping
+/// are killed, and so are those that the reference does not analyse.
+pub(super) fn may_move_to_background(line: &str) -> bool {
+    let commands = simple_commands(line);
+    let first = commands.first().and_then(|words| words.first()).map_or("", String::as_str);
+    !matches!(first, "sleep" | "for" | "case" | "select" | "function" | "{") && !first.ends_with("()")
+}
+
 /// Returns the operands of `sed -i` commands.
 pub(super) fn in_place_operands(line: &str) -> Vec<String> {
     let commands = simple_commands(line);
@@ -133,6 +141,16 @@ mod tests {
         ] {
             assert_eq!(exit_meaning(line, 1), meaning, "{line}");
             assert_eq!(exit_meaning(line, 2), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_that_begin_by_sleeping_do_not_move_to_the_background() {
+        for line in ["sleep 3", "sleep 5 && echo x", "for i in 1; do sleep 1; done", "f() { sleep 3; }; f"] {
+            assert!(!may_move_to_background(line), "{line}");
+        }
+        for line in ["true; sleep 3", "while true; do sleep 1; done", "FOO=1 sleep 3", "(sleep 3)", "make"] {
+            assert!(may_move_to_background(line), "{line}");
         }
     }
 

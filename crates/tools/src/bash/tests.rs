@@ -199,6 +199,20 @@ fn a_command_over_its_time_moves_to_the_background() {
 }
 
 #[test]
+fn a_command_that_sleeps_over_its_time_is_killed() {
+    let fixture = Fixture::new();
+    assert_eq!(
+        fixture.text("Bash", r#"{"command": "sleep 60", "timeout": 50}"#),
+        "ERR Exit code 143\nCommand timed out after 0s"
+    );
+    assert_eq!(
+        fixture.text("Bash", r#"{"command": "for i in 1 2; do echo $i; sleep 60; done", "timeout": 1000}"#),
+        "ERR Exit code 143\nCommand timed out after 1s\n1"
+    );
+    assert!(!fixture.background.has_running());
+}
+
+#[test]
 fn a_failed_background_command_is_reported_with_its_description() {
     let fixture = Fixture::new();
     fixture.run("Bash", r#"{"command": "exit 7", "run_in_background": true, "description": "Fail it"}"#);

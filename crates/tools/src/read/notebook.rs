@@ -48,6 +48,12 @@ impl Notebook {
         info.and_then(|info| info.get("name")).and_then(Json::as_str).unwrap_or("python")
     }
 
+    /// Returns whether cells have ids: from format 4.5 on.
+    pub(crate) fn has_cell_ids(&self) -> bool {
+        let number = |name: &str| self.json.get(name).and_then(Json::as_f64).unwrap_or_default();
+        (number("nbformat"), number("nbformat_minor")) >= (4.0, 5.0)
+    }
+
     pub(crate) fn cells(&self) -> &[Json] {
         self.json.get("cells").and_then(Json::as_array).unwrap_or_default()
     }

@@ -98,6 +98,10 @@ fn a_missing_file_names_the_folder_and_a_similar_file() {
         read(&fixture, "a.tx"),
         "ERR File does not exist. Note: your current working directory is $CWD. Did you mean a.txt?"
     );
+    assert_eq!(
+        read(&fixture, "../a.txt"),
+        "ERR File does not exist. Note: your current working directory is $CWD. Did you mean $CWD/a.txt?"
+    );
     assert_eq!(read(&fixture, "a.txt/x"), "ERR ENOTDIR: not a directory, statx '$CWD/a.txt/x'");
 }
 

@@ -1,0 +1,310 @@
+//! The search: files in the order of their folders, several at a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use ignore::WalkBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+
+use crate::context::ToolContext;
+use crate::output::Failure;
+use crate::sync::lock;
+
+/// A search.
+pub(super) struct SearchRequest<'a> {
+    pub(super) pattern: &'a str,
+    pub(super) path: PathBuf,
+    pub(super) globs: Vec<String>,
+    pub(super) file_type: Option<&'a str>,
+    pub(super) ignores_case: bool,
+    pub(super) multiline: bool,
+    pub(super) mode: SearchMode,
+    /// The most lines or files that are of use; `None` for all.
+    pub(super) max_items: Option<usize>,
+}
+
+/// The results that are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SearchMode {
+    Files,
+    Counts,
+    Lines(LineOptions),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineOptions {
+    pub(super) before: usize,
+    pub(super) after: usize,
+    pub(super) numbers: bool,
+    pub(super) only_matching: bool,
+    /// Whether lines begin with the path of their file.
+    pub(super) names: bool,
+}
+
+/// The results in one file.
+#[derive(Debug, Default)]
+pub(super) struct FileHit {
+    pub(super) path: PathBuf,
+    pub(super) count: u64,
+    /// The lines to show; paths are absolute.
+    pub(super) lines: Vec<String>,
+}
+
+/// Folders of version control systems, which are never searched.
+const VERSION_CONTROL: &[&str] = &[".git", ".svn", ".hg", ".bzr", ".jj", ".sl"];
+
+/// The most text of all lines together, in bytes.
+const MAX_TEXT: usize = 16 << 20;
+
+/// The most threads of one search.
+const MAX_THREADS: usize = 8;
+
+impl SearchRequest<'_> {
+    /// Returns the files with results, in the order of their folders.
+    pub(super) fn run(&self, context: &ToolContext<'_>) -> Result<Vec<FileHit>, Failure> {
+        let compiled = (self.matcher(), self.overrides(&context.cwd()), self.types());
+        let (Ok(matcher), Ok(overrides), Ok(types)) = compiled else { return Ok(Vec::new()) };
+        let mut walk = WalkBuilder::new(&self.path);
+        walk.hidden(false).overrides(overrides).types(types);
+        let stop = AtomicBool::new(false);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let (jobs, queue) = sync_channel(4 * threads);
+        let queue = Mutex::new(queue);
+        let (results, collected) = channel();
+        let hits = std::thread::scope(|scope| {
+            let (stop, queue) = (&stop, &queue);
+            scope.spawn(move || send_files(&walk, &jobs, stop));
+            for _ in 0..threads {
+                let (matcher, results) = (matcher.clone(), results.clone());
+                scope.spawn(move || self.search_files(&matcher, queue, &results, stop, context));
+            }
+            drop(results);
+            self.collect(&collected, stop)
+        });
+        if context.cancel.is_cancelled() {
+            return Err(Failure::Failed("Interrupted by user".to_owned()));
+        }
+        Ok(hits)
+    }
+
+    fn matcher(&self) -> Result<RegexMatcher, grep_regex::Error> {
+        let mut builder = RegexMatcherBuilder::new();
+        builder.multi_line(true).case_insensitive(self.ignores_case);
+        if self.multiline {
+            builder.dot_matches_new_line(true);
+        } else {
+            builder.line_terminator(Some(b'\n'));
+        }
+        builder.build(self.pattern)
+    }
+
+    fn overrides(&self, cwd: &Path) -> Result<Override, ignore::Error> {
+        let mut builder = OverrideBuilder::new(cwd);
+        for name in VERSION_CONTROL {
+            builder.add(&format!("!{name}"))?;
+        }
+        for glob in &self.globs {
+            builder.add(glob)?;
+        }
+        builder.build()
+    }
+
+    fn types(&self) -> Result<Types, ignore::Error> {
+        let mut builder = TypesBuilder::new();
+        builder.add_defaults();
+        if let Some(name) = self.file_type {
+            builder.select(name);
+        }
+        builder.build()
+    }
+
+    fn searcher(&self) -> Searcher {
+        let mut builder = SearcherBuilder::new();
+        builder.binary_detection(BinaryDetection::quit(0)).multi_line(self.multiline);
+        if let SearchMode::Lines(options) = self.mode {
+            builder.line_number(options.numbers).before_context(options.before).after_context(options.after);
+        } else {
+            builder.line_number(false);
+        }
+        builder.build()
+    }
+
+    fn search_files(
+        &self,
+        matcher: &RegexMatcher,
+        queue: &Mutex<Receiver<(usize, PathBuf)>>,
+        results: &Sender<(usize, Option<FileHit>)>,
+        stop: &AtomicBool,
+        context: &ToolContext<'_>,
+    ) {
+        let mut searcher = self.searcher();
+        loop {
+            let job = lock(queue).recv();
+            let Ok((index, path)) = job else { return };
+            if stop.load(Ordering::Relaxed) || context.cancel.is_cancelled() {
+                stop.store(true, Ordering::Relaxed);
+                continue;
+            }
+            let mut sink = HitSink {
+                request: self,
+                matcher,
+                context,
+                prefix: path.display().to_string(),
+                hit: FileHit { path, ..FileHit::default() },
+                text: 0,
+                is_binary: false,
+            };
+            let path = sink.hit.path.clone();
+            // Files that cannot be read are skipped.
+            let _ = searcher.search_path(matcher, &path, &mut sink);
+            let is_hit = sink.hit.count > 0 && !sink.is_binary;
+            if results.send((index, is_hit.then_some(sink.hit))).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Collects results in the order of the files, and ends the search when there are enough.
+    fn collect(&self, results: &Receiver<(usize, Option<FileHit>)>, stop: &AtomicBool) -> Vec<FileHit> {
+        let separates = matches!(self.mode, SearchMode::Lines(options) if options.before + options.after > 0);
+        let mut early: BTreeMap<usize, Option<FileHit>> = BTreeMap::new();
+        let mut hits: Vec<FileHit> = Vec::new();
+        let (mut next, mut items, mut text) = (0, 0, 0);
+        for (index, hit) in results {
+            early.insert(index, hit);
+            while let Some(hit) = early.remove(&next) {
+                next += 1;
+                let Some(mut hit) = hit.filter(|_| !stop.load(Ordering::Relaxed)) else { continue };
+                if separates && !hits.is_empty() {
+                    hit.lines.insert(0, "--".to_owned());
+                }
+                items += match self.mode {
+                    SearchMode::Lines(_) => hit.lines.len(),
+                    SearchMode::Counts => 1,
+                    // All files are needed to find the newest.
+                    SearchMode::Files => 0,
+                };
+                text += hit.lines.iter().map(String::len).sum::<usize>();
+                hits.push(hit);
+                if self.max_items.is_some_and(|max| items >= max) || text > MAX_TEXT {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        hits
+    }
+}
+
+fn send_files(walk: &WalkBuilder, jobs: &SyncSender<(usize, PathBuf)>, stop: &AtomicBool) {
+    let entries = walk.build().flatten();
+    // A path that is given is searched whatever it is called; links are not followed.
+    let files = entries.filter(|entry| {
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        is_file || entry.depth() == 0 && entry.path().is_file()
+    });
+    for (index, entry) in files.enumerate() {
+        if stop.load(Ordering::Relaxed) || jobs.send((index, entry.into_path())).is_err() {
+            return;
+        }
+    }
+}
+
+/// Collects the results of one file.
+struct HitSink<'a> {
+    request: &'a SearchRequest<'a>,
+    matcher: &'a RegexMatcher,
+    context: &'a ToolContext<'a>,
+    prefix: String,
+    hit: FileHit,
+    text: usize,
+    is_binary: bool,
+}
+
+impl HitSink<'_> {
+    fn push(&mut self, options: LineOptions, number: Option<u64>, mark: char, text: &[u8], noun: &str) {
+        let mut line = String::new();
+        if options.names {
+            line.push_str(&self.prefix);
+            line.push(mark);
+        }
+        if let Some(number) = number.filter(|_| options.numbers) {
+            line.push_str(&format!("{number}{mark}"));
+        }
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.len() > self.context.limits.grep_columns {
+            line.push_str(&format!("[Omitted long {noun} line]"));
+        } else {
+            line.push_str(&String::from_utf8_lossy(text));
+        }
+        self.text += line.len();
+        self.hit.lines.push(line);
+    }
+
+    fn is_full(&self) -> bool {
+        let max = self.request.max_items.unwrap_or(usize::MAX);
+        self.hit.lines.len() >= max || self.text > MAX_TEXT || self.context.cancel.is_cancelled()
+    }
+
+    /// Pushes the matching parts of a line.
+    fn push_matches(&mut self, options: LineOptions, number: Option<u64>, line: &[u8]) {
+        let mut parts = Vec::new();
+        let _ = self.matcher.find_iter(line, |part| {
+            parts.push(part);
+            true
+        });
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            self.push(options, number, ':', &line[part], "matching");
+        }
+    }
+}
+
+impl Sink for HitSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
+        let SearchMode::Lines(options) = self.request.mode else {
+            self.hit.count += matched.lines().count() as u64;
+            return Ok(matches!(self.request.mode, SearchMode::Counts) && !self.context.cancel.is_cancelled());
+        };
+        self.hit.count += 1;
+        for (index, line) in matched.lines().enumerate() {
+            let number = matched.line_number().map(|number| number + index as u64);
+            if options.only_matching && !self.request.multiline {
+                self.push_matches(options, number, line);
+            } else {
+                self.push(options, number, ':', line, "matching");
+            }
+        }
+        Ok(!self.is_full())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if let SearchMode::Lines(options) = self.request.mode
+            && !options.only_matching
+        {
+            self.push(options, context.line_number(), '-', context.bytes(), "context");
+        }
+        Ok(!self.is_full())
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if !self.hit.lines.is_empty() {
+            self.hit.lines.push("--".to_owned());
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.is_binary = finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
