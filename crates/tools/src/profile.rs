@@ -177,17 +177,19 @@ impl Profile {
     };
 }
 
+/// All profiles, newest first.
+static ALL: [Profile; 2] = [Profile::V2_1_197, Profile::V2_1_20];
+
 impl Profile {
     /// Returns the profile of a version.
     #[must_use]
     pub fn find(version: &str) -> Option<&'static Self> {
-        static ALL: [Profile; 1] = [Profile::V2_1_197];
         ALL.iter().find(|profile| profile.version == version)
     }
 
     /// Returns the known versions.
     #[must_use]
     pub fn versions() -> Vec<&'static str> {
-        vec![Self::V2_1_197.version]
+        ALL.iter().map(|profile| profile.version).collect()
     }
 }
