@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadline_entry::{Entry, Kind, Millis, key};
+use threadline_entry::{Entry, Kind, Millis, key, value};
 use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
 use crate::draft::{EditDraft, LineContent};
@@ -107,7 +107,7 @@ pub(crate) fn chain(session: &Session) -> Vec<EntryIndex> {
 /// Returns the reply that contains the calls answered by an entry.
 pub(crate) fn answered_reply(session: &Session, idx: EntryIndex) -> Option<ReplyIndex> {
     let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
-    let mut results = blocks.filter(|block| block.is("tool_result"));
+    let mut results = blocks.filter(|block| block.is(value::TOOL_RESULT));
     results.find_map(|block| session.tool_call(&block.tool_use_id()?)).map(|call| call.reply)
 }
 
@@ -573,5 +573,5 @@ pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d 
 /// Returns whether an entry is a compaction boundary.
 pub(crate) fn is_boundary(entry: &Entry) -> bool {
     entry.kind() == Kind::System
-        && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str("compact_boundary"))
+        && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str(value::COMPACT_BOUNDARY))
 }

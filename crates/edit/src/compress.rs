@@ -13,7 +13,7 @@ use std::fmt::Write;
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::Lens;
 use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
-use threadline_entry::{Entry, Kind, key};
+use threadline_entry::{Entry, Kind, key, value};
 use threadline_session::{EntryIndex, IndexVec, Session, Thread};
 
 pub use self::segment::SummaryLevel;
@@ -414,10 +414,10 @@ fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
             last = reply;
         }
         for block in session.entries()[idx].message().into_iter().flat_map(|message| message.blocks()) {
-            if let Some(id) = block.id().filter(|_| block.is("tool_use")) {
+            if let Some(id) = block.id().filter(|_| block.is(value::TOOL_USE)) {
                 let answered = session.tool_call_on(idx, &id).is_some_and(|call| !call.results.is_empty());
                 open.extend(answered.then(|| id.into_owned()));
-            } else if let Some(id) = block.tool_use_id().filter(|_| block.is("tool_result")) {
+            } else if let Some(id) = block.tool_use_id().filter(|_| block.is(value::TOOL_RESULT)) {
                 open.remove(&*id);
             }
         }

@@ -11,7 +11,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::{
-    Ending, Entry, Json, Kind, LineReader, Position, StringRole, decode, key, parse_line, visit_strings,
+    Ending, Entry, Json, Kind, LineReader, Position, StringRole, decode, key, parse_line, value,
+    visit_strings,
 };
 use threadline_secret::{KnownSecrets, Replacer, Rules, SecretMatch, mask};
 use threadline_session::Session;
@@ -363,7 +364,9 @@ fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
 
 /// Returns whether the object at offset `start` is a thinking block.
 fn is_thinking_at(line: &str, start: usize) -> bool {
-    value_at(line, start).and_then(|object| object.get(key::TYPE)).is_some_and(|kind| kind.is_str("thinking"))
+    value_at(line, start)
+        .and_then(|object| object.get(key::TYPE))
+        .is_some_and(|kind| kind.is_str(value::THINKING))
 }
 
 /// Maps ranges of the decoded text to ranges of the raw string content. The ranges must be sorted.

@@ -4,7 +4,7 @@ use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
 use threadline_entry::write::ForkOrigin;
-use threadline_entry::{Entry, Json, JsonKind, key, replace_lone_surrogates};
+use threadline_entry::{Entry, Json, JsonKind, key, replace_lone_surrogates, value};
 
 use crate::draft::EditDraft;
 use crate::plan::{EditPlan, PlanOptions, PlanTarget};
@@ -152,7 +152,7 @@ impl IdRenamer {
             }
             let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
             let thoughts: Vec<_> = blocks
-                .filter(|block| block.is("thinking") || block.is("redacted_thinking"))
+                .filter(|block| block.is(value::THINKING) || block.is(value::REDACTED_THINKING))
                 .map(|block| span(text, threadline_entry::lens::Lens::object(block).json().raw()))
                 .collect();
             for hit in hits.filter(|hit| !thoughts.iter().any(|thought| thought.contains(hit))) {

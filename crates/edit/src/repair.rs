@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Finding, Json, Kind, Severity, key};
+use threadline_entry::{Code, Finding, Json, Kind, Severity, key, value};
 use threadline_session::{EntryIndex, IndexRange, Session};
 
 use crate::draft::EditDraft;
@@ -148,7 +148,7 @@ fn replace_images(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let mut images: Vec<&str> = Vec::new();
     for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
         let nested = block.content().into_iter().flat_map(|content| content.blocks());
-        let all = std::iter::once(block).chain(nested).filter(|block| block.is("image"));
+        let all = std::iter::once(block).chain(nested).filter(|block| block.is(value::IMAGE));
         images.extend(all.map(|block| block.object().json().raw()));
     }
     for image in images {

@@ -4,7 +4,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
-use threadline_entry::{Entry, Kind, has_lone_surrogate, key};
+use threadline_entry::{Entry, Kind, has_lone_surrogate, key, value};
 
 use threadline_session::{EntryIndex, ReplyIndex};
 
@@ -38,7 +38,7 @@ pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Opti
             Kind::Assistant => return session.reply_of(idx).filter(|reply| answered.contains(reply)),
             Kind::User => {
                 let text = entry.message()?.content()?.as_str().is_some();
-                if text || draft.blocks(idx).any(|(_, block)| !block.is("tool_result")) {
+                if text || draft.blocks(idx).any(|(_, block)| !block.is(value::TOOL_RESULT)) {
                     return None;
                 }
                 // A result without a call is removed later.
@@ -84,14 +84,14 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     let mut orphans: Vec<(EntryIndex, usize)> = Vec::new();
     for &idx in lines.iter().filter(|&&idx| is_message(draft, idx)) {
         for (block_idx, block) in draft.blocks(idx) {
-            if block.is("tool_use") {
+            if block.is(value::TOOL_USE) {
                 let id = block.id().unwrap_or_default().into_owned();
                 if calls.contains_key(&id) || id.is_empty() {
                     again.push((idx, block_idx));
                 } else {
                     calls.insert(id, (idx, block_idx, false));
                 }
-            } else if block.is("tool_result") {
+            } else if block.is(value::TOOL_RESULT) {
                 match block.tool_use_id().and_then(|id| calls.get_mut(&*id)) {
                     Some((_, _, answered)) if !*answered => *answered = true,
                     _ => orphans.push((idx, block_idx)),
@@ -138,7 +138,7 @@ fn remove_before_first_prompt(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
             && (local
                 || entry.kind() == Kind::User
                     && (content().is_some_and(|content| content.as_str().is_some())
-                        || draft.blocks(idx).any(|(_, block)| !block.is("tool_result"))))
+                        || draft.blocks(idx).any(|(_, block)| !block.is(value::TOOL_RESULT))))
     };
     // Without any user message, nothing would remain.
     let Some(first) = lines.iter().position(|&idx| asks(draft, idx)) else {
@@ -154,7 +154,8 @@ fn remove_before_first_prompt(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
 
 /// Returns whether an entry is the output of a local command, which is sent as a user message.
 pub(crate) fn is_local_command(entry: &Entry) -> bool {
-    entry.kind() == Kind::System && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str("local_command"))
+    entry.kind() == Kind::System
+        && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str(value::LOCAL_COMMAND))
 }
 
 /// Removes messages and text blocks without content.
@@ -177,7 +178,7 @@ pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     }
     let white: Vec<usize> = draft
         .blocks(idx)
-        .filter(|(_, block)| block.is("text") && block.text().is_none_or(|text| text.trim().is_empty()))
+        .filter(|(_, block)| block.is(value::TEXT) && block.text().is_none_or(|text| text.trim().is_empty()))
         .map(|(block_idx, _)| block_idx)
         .collect();
     for block_idx in white {
@@ -237,7 +238,7 @@ pub(crate) fn replace_invalid_text(draft: &mut EditDraft<'_>, idx: EntryIndex) {
 
 /// Returns whether a block contains thinking.
 pub(crate) fn is_thinking(block: Block<'_>) -> bool {
-    block.is("thinking") || block.is("redacted_thinking")
+    block.is(value::THINKING) || block.is(value::REDACTED_THINKING)
 }
 
 /// Removes all thinking of the reply that an entry belongs to. Part of it would not match its signature.

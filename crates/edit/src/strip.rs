@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
-use threadline_entry::{Kind, key};
+use threadline_entry::{Kind, key, value};
 use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall, TurnIndex};
 
 use crate::arrange;
@@ -99,7 +99,7 @@ pub fn strip(draft: &mut EditDraft<'_>, what: &StripOptions, origin: &str) {
             Kind::FileHistorySnapshot | Kind::FileHistoryDelta if what.snapshots => "file snapshot",
             Kind::Attachment if what.attachments => {
                 let body = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment);
-                if body.and_then(|body| body.kind()).as_deref() == Some("queued_command") {
+                if body.and_then(|body| body.kind()).as_deref() == Some(value::QUEUED_COMMAND) {
                     continue;
                 }
                 "attachment"
@@ -177,7 +177,7 @@ fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIn
     let mut found = Vec::new();
     for idx in lines {
         let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
-        for (block_idx, block) in blocks.enumerate().filter(|(_, block)| block.is("tool_use")) {
+        for (block_idx, block) in blocks.enumerate().filter(|(_, block)| block.is(value::TOOL_USE)) {
             let again = || {
                 let id = block.id().filter(|id| !id.is_empty())?;
                 let call = session.tool_call_on(idx, &id)?;

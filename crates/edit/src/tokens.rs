@@ -1,7 +1,7 @@
 //! Estimates the number of tokens of a line.
 
 use threadline_entry::lens::{Block, Lens, System};
-use threadline_entry::{Entry, Json, JsonKind, Kind, key};
+use threadline_entry::{Entry, Json, JsonKind, Kind, key, value};
 
 /// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -20,7 +20,7 @@ pub fn tokens(entry: &Entry) -> u64 {
         }
         Kind::System => {
             let system: Option<System<'_>> = entry.lens();
-            let command = system.filter(|system| system.subtype().as_deref() == Some("local_command"));
+            let command = system.filter(|system| system.subtype().as_deref() == Some(value::LOCAL_COMMAND));
             (command.and_then(System::content).map_or(0, |text| text.len() as u64), 0)
         }
         _ => (0, 0),
@@ -38,10 +38,11 @@ fn block_size(block: Block<'_>) -> (u64, u64) {
     let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len() as u64);
     match block.kind().as_deref() {
         Some("image" | "document") => (0, 1),
-        Some("tool_result") => match object.get(key::CONTENT) {
+        Some(value::TOOL_RESULT) => match object.get(key::CONTENT) {
             Some(content) if content.kind() == JsonKind::Array => {
                 let is_image = |item: &Json<'_>| {
-                    item.get(key::TYPE).is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
+                    item.get(key::TYPE)
+                        .is_some_and(|kind| kind.is_str(value::IMAGE) || kind.is_str(value::DOCUMENT))
                 };
                 content.items().fold((0, 0), |sum, item| {
                     add(sum, if is_image(&item) { (0, 1) } else { (item.raw().len() as u64, 0) })
@@ -50,7 +51,7 @@ fn block_size(block: Block<'_>) -> (u64, u64) {
             Some(content) => (content.raw().len() as u64, 0),
             None => (0, 0),
         },
-        Some("tool_use") => (length("name") + length("input"), 0),
+        Some(value::TOOL_USE) => (length("name") + length("input"), 0),
         Some("thinking") => (length("thinking"), 0),
         _ => (length("text") + length("data"), 0),
     }

@@ -31,6 +31,7 @@ mod project;
 mod text;
 mod timestamp;
 mod title;
+pub mod value;
 pub mod walk;
 pub mod write;
 

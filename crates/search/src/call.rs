@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use memchr::{memchr, memmem, memrchr};
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block as MessageBlock;
-use threadline_entry::{Entry, Json, LineBlock, LineReader, Position};
+use threadline_entry::{Entry, Json, LineBlock, LineReader, Position, value};
 
 use crate::needle::count_lines;
 use crate::searcher::LONGEST_LINE;
@@ -157,7 +157,7 @@ fn find_between(id: &str, block: LineBlock<'_>, from: usize, to: usize) -> Optio
 fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)) {
     let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
     for (i, block) in blocks.enumerate() {
-        if block.is("tool_use") || block.is("server_tool_use") || block.is("mcp_tool_use") {
+        if block.is(value::TOOL_USE) || block.is(value::SERVER_TOOL_USE) || block.is(value::MCP_TOOL_USE) {
             sink(i, block);
         }
     }

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use threadline_entry::lens::{
     AiTitle, AttachmentLine, Block, Content, CustomTitle, Envelope, Summary, System, User,
 };
-use threadline_entry::{Entry, Json, JsonKind, Kind};
+use threadline_entry::{Entry, Json, JsonKind, Kind, value};
 
 /// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,7 +167,7 @@ fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
         sink(TextPiece::new(kind_of_input(entry, content, &text), PieceRole::User, text));
     }
     for (i, block) in content.blocks().enumerate() {
-        if block.is("tool_result") || block.is("mcp_tool_result") {
+        if block.is(value::TOOL_RESULT) || block.is(value::MCP_TOOL_RESULT) {
             sink(result(block, PieceRole::User).at(i));
         }
     }
@@ -209,7 +209,7 @@ fn kind_of_input(entry: &Entry, content: Content<'_>, text: &str) -> TextKind {
     let kind = if content.as_str().is_some() {
         tagged(text)
     } else {
-        let mut texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let mut texts = content.blocks().filter(|block| block.is(value::TEXT)).filter_map(Block::text);
         let first = tagged(text);
         first.filter(|_| texts.all(|text| tagged(&text).is_some()))
     };
@@ -237,8 +237,8 @@ fn of_reply<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
         let piece = match &*kind {
             "text" => block.text().map(|text| reply(TextKind::Reply, text)),
             "thinking" => block.thinking().map(|text| reply(TextKind::Thinking, text)),
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => Some(call(block)),
-            "tool_result" | "mcp_tool_result" => Some(result(block, PieceRole::Assistant)),
+            value::TOOL_USE | value::SERVER_TOOL_USE | value::MCP_TOOL_USE => Some(call(block)),
+            value::TOOL_RESULT | value::MCP_TOOL_RESULT => Some(result(block, PieceRole::Assistant)),
             _ => None,
         };
         if let Some(piece) = piece.filter(|piece| !piece.text.is_empty() || piece.tool.is_some()) {
@@ -289,7 +289,7 @@ fn result(block: Block<'_>, role: PieceRole) -> TextPiece<'_> {
 /// Visits a prompt that was typed while the model was working.
 fn queued<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     let Some(body) = entry.lens().and_then(AttachmentLine::attachment) else { return };
-    if body.kind().as_deref() != Some("queued_command") {
+    if body.kind().as_deref() != Some(value::QUEUED_COMMAND) {
         return;
     }
     let Some(prompt) = body.prompt() else { return };

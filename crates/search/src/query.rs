@@ -13,7 +13,7 @@ mod lexer;
 use std::ops::Range;
 
 use jiff::Zoned;
-use threadline_entry::Millis;
+use threadline_entry::{Millis, value};
 
 use self::lexer::{QueryLexer, QueryPart};
 use crate::needle::Needle;
@@ -199,7 +199,7 @@ impl Query {
                 )
         };
         if self.filters.iter().any(of_tools) {
-            texts.push(("tool_use", crate::fold::Case::Sensitive));
+            texts.push((value::TOOL_USE, crate::fold::Case::Sensitive));
         }
         Needle::of(texts)
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
-use threadline_entry::{AgentKind, Kind};
+use threadline_entry::{AgentKind, Kind, value};
 
 use crate::index::{AgentIndex, EntryIndex, IndexVec};
 use crate::session::Session;
@@ -264,7 +264,7 @@ fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (Entry
     let entries = session.entries().enumerated().skip(from);
     entries.filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
         let progress: Progress<'_> = entry.lens()?;
-        (progress.data()?.kind()? == "agent_progress").then_some((i, progress))
+        (progress.data()?.kind()? == value::AGENT_PROGRESS).then_some((i, progress))
     })
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
-use threadline_entry::{Code, Entry, Finding, Kind, key};
+use threadline_entry::{Code, Entry, Finding, Kind, key, value};
 
 use crate::index::{EntryIndex, IndexRange, ReplyIndex};
 use crate::secret::secret_in;
@@ -107,11 +107,11 @@ impl Session {
                 match entry.kind() {
                     Kind::Assistant if self.reply_of(child) != Some(reply) => {
                         let model = entry.message().and_then(|message| message.model());
-                        if model.as_deref() != Some("<synthetic>") {
+                        if model.as_deref() != Some(value::SYNTHETIC_MODEL) {
                             return true;
                         }
                     }
-                    Kind::User if !blocks().any(|block| block.is("tool_result")) => {}
+                    Kind::User if !blocks().any(|block| block.is(value::TOOL_RESULT)) => {}
                     _ => below.push(child),
                 }
             }
@@ -172,7 +172,7 @@ impl Session {
                 .skip(1)
                 .take(MAX_RETRY_LINES)
                 .take_while(|&above| self.entries()[above].kind() == Kind::System)
-                .filter(|&above| subtype(above).as_deref() == Some("api_error"))
+                .filter(|&above| subtype(above).as_deref() == Some(value::API_ERROR))
                 .collect();
             let Some(&first) = errors.last() else { continue };
             let ParentLink::Entry(fork) = self.parent(first) else { continue };
@@ -219,7 +219,7 @@ impl Session {
         // logged others.
         let mut whole: FxHashSet<(String, String)> = FxHashSet::default();
         for (idx, entry, block) in
-            self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is("thinking"))
+            self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is(value::THINKING))
         {
             let model = entry.message().and_then(|message| message.model()).unwrap_or_default();
             let version = entry.envelope().and_then(|envelope| envelope.version()).unwrap_or_default();
@@ -287,7 +287,7 @@ impl Session {
             if empty_list || empty_text {
                 findings.push(self.finding(Code::EmptyContent, idx, "the content of the message is empty"));
             }
-            for text in content.blocks().filter(|block| block.is("text")).filter_map(Block::text) {
+            for text in content.blocks().filter(|block| block.is(value::TEXT)).filter_map(Block::text) {
                 if text.is_empty() {
                     let finding = self.finding(Code::EmptyContent, idx, "a text block is empty");
                     // A reply that contains only white space is never sent again.
@@ -377,7 +377,7 @@ pub(crate) struct ImageSize {
 
 /// Returns the dimensions of an image, read from its header, and its approximate size in bytes.
 pub(crate) fn image_size(block: Block<'_>) -> Option<ImageSize> {
-    if !block.is("image") {
+    if !block.is(value::IMAGE) {
         return None;
     }
     let data = block.source()?.data()?;

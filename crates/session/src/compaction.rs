@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
-use threadline_entry::{Kind, key};
+use threadline_entry::{Kind, key, value};
 
 use crate::index::{EntryIndex, IndexRange};
 use crate::session::{ParentLink, Session};
@@ -38,7 +38,8 @@ impl Session {
     pub fn is_boundary(&self, entry_idx: EntryIndex) -> bool {
         let entry = &self.entries()[entry_idx];
         entry.kind() == Kind::System
-            && entry.lens::<System<'_>>().and_then(System::subtype).as_deref() == Some("compact_boundary")
+            && entry.lens::<System<'_>>().and_then(System::subtype).as_deref()
+                == Some(value::COMPACT_BOUNDARY)
     }
 
     /// Returns the compactions, in file order.

@@ -1,7 +1,7 @@
 //! Classification of user entries. Many entries with the role `user` were not typed by a person.
 
 use threadline_entry::lens::{System, User};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, value};
 
 /// The kind of a user entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,7 +105,7 @@ impl InputKind {
         let mut ide = None;
         let mut first = None;
         let mut typed = false;
-        for text in content.blocks().filter(|block| block.is("text")).filter_map(|block| block.text()) {
+        for text in content.blocks().filter(|block| block.is(value::TEXT)).filter_map(|block| block.text()) {
             match (Self::of_tag(&text), Self::of_text(&text)) {
                 (Some(input), _) => first = first.or(Some(input)),
                 (None, Self::Prompt) => typed = true,
@@ -137,7 +137,7 @@ impl InputKind {
     pub fn of_attachment(entry: &Entry) -> Option<Self> {
         let line: threadline_entry::lens::AttachmentLine<'_> = entry.lens()?;
         let body = line.attachment()?;
-        if entry.kind() != Kind::Attachment || body.kind()? != "queued_command" {
+        if entry.kind() != Kind::Attachment || body.kind()? != value::QUEUED_COMMAND {
             return None;
         }
         let prompt = body.prompt().and_then(|prompt| prompt.as_str()).unwrap_or_default();
@@ -152,7 +152,7 @@ impl InputKind {
     /// Returns the kind of a `system` entry of subtype `local_command`. `None` for other entries.
     pub fn of_system(entry: &Entry) -> Option<Self> {
         let line: System<'_> = entry.lens()?;
-        if entry.kind() != Kind::System || line.subtype()? != "local_command" {
+        if entry.kind() != Kind::System || line.subtype()? != value::LOCAL_COMMAND {
             return None;
         }
         let content = line.content().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, Usage};
+use threadline_entry::value;
 
 use crate::index::{CallIndex, EntryIndex};
 use crate::session::Session;
@@ -25,7 +26,7 @@ pub struct Reply {
 impl Reply {
     /// Returns whether Claude Code generated the reply itself, such as the text of an API error.
     pub fn is_synthetic(&self) -> bool {
-        self.model.as_deref() == Some("<synthetic>")
+        self.model.as_deref() == Some(value::SYNTHETIC_MODEL)
     }
 
     /// Returns the blocks in file order, each with the index of its entry.

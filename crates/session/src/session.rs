@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{
     Code, Entry, Finding, FirstPromptSearch, Json, Kind, LineReader, Millis, TitleSources, key, parse_line,
+    value,
 };
 
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
@@ -271,7 +272,7 @@ impl Session {
         let mut is_result = false;
         for (block_idx, block) in entry.message().into_iter().flat_map(|message| message.blocks()).enumerate()
         {
-            if !block.is("tool_result") {
+            if !block.is(value::TOOL_RESULT) {
                 continue;
             }
             is_result = true;
@@ -319,7 +320,7 @@ impl Session {
             }
         }
         for (block_idx, block) in message.into_iter().flat_map(|message| message.blocks()).enumerate() {
-            if !block.is("tool_use") {
+            if !block.is(value::TOOL_USE) {
                 continue;
             }
             let id = block.id().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
-use threadline_entry::{Kind, Millis};
+use threadline_entry::{Kind, Millis, value};
 
 use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex, TurnIndex};
 use crate::input::{InputKind, editor_context, is_command_caveat};
@@ -213,7 +213,8 @@ impl Session {
     fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
         let content = self.entries()[idx].message().and_then(|message| message.content());
         let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
-        let is_wordless = |block: Block<'_>| is_context(block) || block.is("image") || block.is("document");
+        let is_wordless =
+            |block: Block<'_>| is_context(block) || block.is(value::IMAGE) || block.is(value::DOCUMENT);
         content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{ApiError, AttachmentLine, CompactBoundary, StopHookSummary, System};
-use threadline_entry::{Entry, Kind, Millis};
+use threadline_entry::{Entry, Kind, Millis, value};
 use threadline_session::{EntryIndex, InputKind, Session};
 
 use crate::attribute as name;
@@ -32,7 +32,7 @@ pub(crate) fn of(
     match entry.kind() {
         Kind::User if session.input(idx) == Some(InputKind::Interrupt) => event("interrupted", Vec::new()),
         Kind::System => match &*subtype(entry)? {
-            "compact_boundary" => event("compaction", compaction(entry)),
+            value::COMPACT_BOUNDARY => event("compaction", compaction(entry)),
             "api_error" => event("api_error", failed_request(entry, shape)),
             "stop_hook_summary" => event("hooks", stop_hooks(entry, shape)),
             "model_refusal_fallback" => event("model_fallback", Vec::new()),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use threadline_entry::lens::Assistant;
-use threadline_entry::{Entry, Millis, key};
+use threadline_entry::{Entry, Millis, key, value};
 use threadline_session::{Reply, Session};
 use threadline_usage::{LineUsage, Money, TokenCounts};
 
@@ -115,11 +115,11 @@ impl<'s> Generation<'s> {
         let mut texts = Vec::new();
         let mut thoughts = Vec::new();
         for (_, block) in self.reply.blocks(self.session) {
-            if block.is("text") {
+            if block.is(value::TEXT) {
                 texts.extend(block.text());
-            } else if block.is("thinking") {
+            } else if block.is(value::THINKING) {
                 thoughts.extend(block.thinking().filter(|text| !text.is_empty()));
-            } else if block.is("tool_use") {
+            } else if block.is(value::TOOL_USE) {
                 let text = |text: Option<std::borrow::Cow<'_, str>>| text.unwrap_or_default().into_owned();
                 said.calls.push((text(block.id()), text(block.name())));
             }

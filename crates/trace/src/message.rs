@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::span_options::quote;
+use threadline_entry::value;
 
 /// Returns `{"role":…,"content":…}`, the form that Langfuse displays.
 pub(crate) fn plain(role: &str, text: &str) -> String {
@@ -49,7 +50,7 @@ pub(crate) fn parts_reply(
         parts.push(format!("{{\"type\":\"tool_call\",\"id\":{},\"name\":{}}}", quote(id), quote(name)));
     }
     let finish = match finish {
-        Some("tool_use") => "tool_call",
+        Some(value::TOOL_USE) => "tool_call",
         Some("max_tokens" | "model_context_window_exceeded") => "length",
         Some("refusal") => "content_filter",
         _ => "stop",

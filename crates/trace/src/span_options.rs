@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value as Tree;
 use threadline_entry::lens::Content as Blocks;
-use threadline_entry::{Json, JsonKind};
+use threadline_entry::{Json, JsonKind, value};
 use threadline_secret::Rules;
 use threadline_usage::PriceBook;
 
@@ -225,7 +225,7 @@ pub(crate) fn content_text(content: Blocks<'_>) -> Cow<'_, str> {
     }
     let mut parts: Vec<Cow<'_, str>> = Vec::new();
     for block in content.blocks() {
-        if block.is("text") {
+        if block.is(value::TEXT) {
             parts.extend(block.text());
         } else if block.is("tool_reference") {
             parts.extend(block.tool_name());

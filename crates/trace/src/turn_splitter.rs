@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::{Entry, Finding, Kind, Millis, Position};
+use threadline_entry::{Entry, Finding, Kind, Millis, Position, value};
 use threadline_session::{EntryIndex, InputKind, Round, Session, Turn};
 
 use crate::id::TraceId;
@@ -166,7 +166,7 @@ impl TurnSplitter {
             return false;
         }
         let has_result =
-            entry.message().is_some_and(|message| message.blocks().any(|block| block.is("tool_result")));
+            entry.message().is_some_and(|message| message.blocks().any(|block| block.is(value::TOOL_RESULT)));
         !has_result && InputKind::of_user(entry).opens_turn()
     }
 

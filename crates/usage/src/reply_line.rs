@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, Millis, key, walk};
+use threadline_entry::{Entry, Json, Millis, key, value, walk};
 
 use crate::explain::RejectReason;
 use crate::figures::{self, UsageFigures};
@@ -237,7 +237,7 @@ impl<'a> LineValues<'a> {
         if flag(error) {
             return LineClass::Notice { at, more, reason: RejectReason::ApiError };
         }
-        if model.as_deref() == Some("<synthetic>") {
+        if model.as_deref() == Some(value::SYNTHETIC_MODEL) {
             return LineClass::Notice { at, more, reason: RejectReason::Synthetic };
         }
         let figures = match self.usage {

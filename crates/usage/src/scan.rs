@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
-    AgentKind, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key, parse_line, walk,
+    AgentKind, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key, parse_line, value, walk,
 };
 
 use crate::call_key::CallKey;
@@ -430,7 +430,9 @@ impl UsageScan {
     fn add_tools(&mut self, content: Option<Json<'_>>, row: u32, key: CallKey) {
         for (n, block) in content.into_iter().flat_map(Json::items).enumerate() {
             let Some(block) = threadline_entry::lens::Block::from_json(block) else { continue };
-            let is_call = ["tool_use", "server_tool_use", "mcp_tool_use"].iter().any(|kind| block.is(kind));
+            let is_call = [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE]
+                .iter()
+                .any(|kind| block.is(kind));
             let Some(name) = block.name().filter(|_| is_call) else { continue };
             let id = match block.id() {
                 Some(id) => CallKey::of(&[id.as_bytes()]).short(),

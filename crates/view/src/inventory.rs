@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES,
     System, drift,
 };
-use threadline_entry::{Entry, Json, Kind, key};
+use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::Session;
 
 /// Counts by name.
@@ -148,11 +148,11 @@ impl Inventory {
             let kind = block.kind();
             self.add_named(|own| &mut own.block_types, kind.as_deref(), ("block", BLOCK_TYPES), version);
             match kind.as_deref() {
-                Some("tool_use") => {
+                Some(value::TOOL_USE) => {
                     self.tool_calls += 1;
                     add(&mut self.tools, &block.name().unwrap_or("(none)".into()));
                 }
-                Some("tool_result") => self.tool_results += 1,
+                Some(value::TOOL_RESULT) => self.tool_results += 1,
                 _ => {}
             }
         }

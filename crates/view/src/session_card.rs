@@ -1,6 +1,6 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
-use threadline_entry::{Entry, Kind, Millis};
+use threadline_entry::{Entry, Kind, Millis, value};
 use threadline_session::{InputKind, Session, ToolOutcome};
 use threadline_usage::UsageTotals;
 
@@ -72,7 +72,7 @@ impl LogTally {
             return;
         }
         let blocks = || entry.message().into_iter().flat_map(|message| message.blocks());
-        let mut results = blocks().filter(|block| block.is("tool_result")).peekable();
+        let mut results = blocks().filter(|block| block.is(value::TOOL_RESULT)).peekable();
         if results.peek().is_some() {
             self.errors += results.filter(|block| block.is_error() == Some(true)).count() as u64;
         } else if !entry.is_sidechain() && InputKind::of_user(entry).opens_turn() {

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
-use threadline_entry::{Entry, Json, Kind, key};
+use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{
     Agent, AgentIndex, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, editor_context,
     is_command_caveat,
@@ -261,8 +261,8 @@ impl<'f> TranscriptWriter<'f> {
                 }
             }
             "thinking" => ItemBody::Thinking(block.thinking().unwrap_or_default().into_owned()),
-            "redacted_thinking" => ItemBody::Thinking(String::new()),
-            "tool_use" => {
+            value::REDACTED_THINKING => ItemBody::Thinking(String::new()),
+            value::TOOL_USE => {
                 let call = session.call_index_on(entry_idx, &block.id()?)?;
                 return Some(BlockContent::Call { call, block });
             }
@@ -275,7 +275,7 @@ impl<'f> TranscriptWriter<'f> {
                 ItemBody::Error { label: "model switched".to_owned(), text }
             }
             // A web search by the API itself.
-            "server_tool_use" => {
+            value::SERVER_TOOL_USE => {
                 let asked =
                     block.input().and_then(|input| input.get("query").or_else(|| input.get("url"))?.as_str());
                 let label = block.name().unwrap_or_default().replace('_', " ");
@@ -340,7 +340,7 @@ impl<'f> TranscriptWriter<'f> {
         }
         let files = content.blocks().filter_map(file_of);
         let mut context = Vec::new();
-        let texts = content.blocks().filter(|block| block.is("text")).filter_map(Block::text);
+        let texts = content.blocks().filter(|block| block.is(value::TEXT)).filter_map(Block::text);
         let mut text = content.as_str().map(Cow::into_owned).unwrap_or_default();
         for part in texts {
             if let Some(about) = editor_context(&part) {

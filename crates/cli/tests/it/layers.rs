@@ -1,4 +1,5 @@
-//! The layers keep their borders: format keys are spelled in `entry` only, public JSON in `view::wire` only.
+//! The layers keep their borders: keys and values of the format are spelled in `entry` only, public JSON in
+//! `view::wire` only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,15 @@ const OTHER_USES: &[(&str, &str, &str)] = &[
     ("view/src/transcript_writer/notice.rs", "total_tokens", "a tag in the text of a notification"),
     ("view/src/transcript_writer/notice.rs", "teammate_id", "an attribute in the text of a message"),
 ];
+
+/// Files that use the same word as a value of the format for something else.
+const OTHER_VALUES: &[(&str, &str, &str)] = &[
+    ("session/src/input.rs", "tool_result", "a kind of input in our public JSON"),
+    ("trace/src/event.rs", "api_error", "the name of an event in a span"),
+];
+
+/// Crates that speak the Messages API, of which the log repeats the types of blocks.
+const API_CRATES: &[&str] = &["agent/", "api/", "tools/"];
 
 /// Files outside of `view::wire` that serialise JSON, and why it is not our public output.
 const OTHER_JSON: &[(&str, &str)] = &[
@@ -171,6 +181,35 @@ fn key_constants_are_keys_of_a_lens() {
     let unknown: Vec<_> = named.iter().filter(|key| !keys.contains(**key)).collect();
     assert!(unknown.is_empty(), "no lens defines {unknown:?}");
     assert!(table.lines().is_sorted_by(|a, b| a == &"}" || b == &"}" || a < b), "the table is not sorted");
+}
+
+#[test]
+fn format_values_are_spelled_in_entry_only() {
+    let text = read(&crates().join("entry/src/value.rs"));
+    let (_, table) = text.split_once("\nvalues! {\n").unwrap();
+    let values: Vec<_> = table.lines().filter_map(|line| line.split('"').nth(1)).collect();
+    assert!(values.len() > 10, "{values:?}");
+    // Other values are words that labels and our own JSON use too. They are checked where a type is compared.
+    let (clear, words): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| value.contains(['_', '<']));
+    let mut unused: Vec<_> = OTHER_VALUES.iter().map(|(path, value, _)| (*path, *value)).collect();
+    let mut found = Vec::new();
+    let is_exempt =
+        |path: &str| path.starts_with("entry/") || API_CRATES.iter().any(|folder| path.starts_with(folder));
+    for file in sources().iter().filter(|file| !is_exempt(&file.path)) {
+        for value in clear.iter().filter(|value| file.code.contains(&format!("\"{value}\""))) {
+            let is_other = |use_: &(&str, &str)| use_.0 == file.path && use_.1 == *value;
+            unused.retain(|use_| !is_other(use_));
+            if !OTHER_VALUES.iter().any(|(path, value, _)| is_other(&(path, value))) {
+                found.push(format!("{}: \"{value}\"", file.path));
+            }
+        }
+        let compared =
+            words.iter().flat_map(|word| [format!(".is(\"{word}\")"), format!("is_str(\"{word}\")")]);
+        let compared = compared.filter(|compared| file.code.contains(compared));
+        found.extend(compared.map(|compared| format!("{}: {compared}", file.path)));
+    }
+    assert!(found.is_empty(), "use a constant of entry::value:\n{}", found.join("\n"));
+    assert!(unused.is_empty(), "remove from OTHER_VALUES: {unused:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
-use threadline_entry::{Entry, Json, Kind, key};
+use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{EntryIndex, InputKind, Session, ToolCall, ToolOutcome};
 
 use super::extract::{WordFrequency, cut, extract};
@@ -71,7 +71,7 @@ impl<'s> SegmentContent<'s> {
                 Kind::System => {
                     let text = entry.get(key::CONTENT).and_then(|content| content.as_str());
                     let command =
-                        entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str("local_command"));
+                        entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str(value::LOCAL_COMMAND));
                     let told = text.filter(|_| command).and_then(|text| typed_command(&text));
                     telling.events.extend(told.map(|told| (told, "".into())));
                 }
@@ -84,15 +84,15 @@ impl<'s> SegmentContent<'s> {
     fn add_reply(&mut self, session: &'s Session, idx: EntryIndex, entry: &'s Entry) {
         // Replies inserted by Claude Code are not answers.
         let model = entry.message().and_then(|message| message.model());
-        if entry.is_api_error() || model.as_deref() == Some("<synthetic>") {
+        if entry.is_api_error() || model.as_deref() == Some(value::SYNTHETIC_MODEL) {
             return;
         }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
             if let Some(text) =
-                block.text().filter(|_| block.is("text")).filter(|text| !text.trim().is_empty())
+                block.text().filter(|_| block.is(value::TEXT)).filter(|text| !text.trim().is_empty())
             {
                 self.texts.push(text);
-            } else if block.is("tool_use") {
+            } else if block.is(value::TOOL_USE) {
                 self.calls.extend(session.tool_call_on(idx, &block.id().unwrap_or_default()));
             }
         }
@@ -134,7 +134,7 @@ impl<'s> SegmentContent<'s> {
             // Text typed while a tool ran is logged next to its result.
             InputKind::ToolResult => {
                 let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-                let typed = blocks.filter(|block| block.is("text")).filter_map(|block| block.text());
+                let typed = blocks.filter(|block| block.is(value::TEXT)).filter_map(|block| block.text());
                 self.prompts.extend(typed.filter(|text| !text.trim_start().starts_with(['<', '['])));
             }
             InputKind::Interrupt => self.events.push(("interrupted by the user".to_owned(), "".into())),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
-use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position};
+use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position, value};
 use threadline_session::{EntryIndex, ParentLink, Session};
 
 use super::with_value;
@@ -292,7 +292,7 @@ fn lost_retry(session: &Session, idx: EntryIndex) -> Option<EntryIndex> {
         .ancestors(idx)
         .skip(1)
         .take_while(|&above| session.entries()[above].kind() == Kind::System)
-        .filter(|&above| subtype(above).as_deref() == Some("api_error"))
+        .filter(|&above| subtype(above).as_deref() == Some(value::API_ERROR))
         .collect();
     let ParentLink::Entry(fork) = session.parent(*errors.last()?) else { return None };
     let is_reply = |child: &EntryIndex| {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use threadline_entry::key::quoted::{
     CONTENT, DATA, ID, INPUT, IS_ERROR, MEDIA_TYPE, NAME, SOURCE, TEXT, TOOL_USE_ID, TYPE,
 };
-use threadline_entry::{Json, key, replace_lone_surrogates};
+use threadline_entry::{Json, key, replace_lone_surrogates, value};
 
 use super::rule::{ReplayRule, VersionRules};
 
@@ -39,7 +39,7 @@ impl<'s> ReplayBlock<'s> {
     /// Converts a block of the log. Calls are reduced to the fields that the API accepts.
     pub(super) fn of(json: Json<'s>, rules: VersionRules) -> Self {
         let kind = json.get(key::TYPE).and_then(Json::as_str).unwrap_or_default();
-        if kind != "tool_use" {
+        if kind != value::TOOL_USE {
             return Self { text: Cow::Borrowed(json.raw()), kind };
         }
         let known = [key::TYPE, key::ID, key::NAME, key::INPUT];
@@ -56,7 +56,7 @@ impl<'s> ReplayBlock<'s> {
         let input = input.unwrap_or_else(|| raw(key::INPUT).to_owned());
         let id = raw(key::ID);
         Self::generated(
-            "tool_use",
+            value::TOOL_USE,
             format!("{{{TYPE}:\"tool_use\",{ID}:{id},{NAME}:{name},{INPUT}:{input}}}"),
         )
     }
@@ -91,7 +91,7 @@ impl<'s> ReplayBlock<'s> {
     fn error_result(id: &str, text: &str) -> Self {
         let (id, text) = (quote(id), quote(text));
         let block = format!("{{{TYPE}:\"tool_result\",{TOOL_USE_ID}:{id},{CONTENT}:{text},{IS_ERROR}:true}}");
-        Self::generated("tool_result", block)
+        Self::generated(value::TOOL_RESULT, block)
     }
 
     /// Returns a placeholder for text that Claude Code adds itself. It affects merging, and is removed in
@@ -115,7 +115,7 @@ impl<'s> ReplayBlock<'s> {
         }
         let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
         if let Some((last, block)) = items.last().zip(blocks.last_mut())
-            && let Some(text) = last.get(key::TEXT).and_then(Json::as_str).filter(|_| is(*last, "text"))
+            && let Some(text) = last.get(key::TEXT).and_then(Json::as_str).filter(|_| is(*last, value::TEXT))
         {
             *block = Self::text(&format!("{text}\n")).text.into_owned();
         }
@@ -162,17 +162,17 @@ impl<'s> ReplayBlock<'s> {
     /// Returns whether the block is a call of the advisor tool or its result.
     pub(super) fn is_advisor(&self) -> bool {
         self.is("advisor_tool_result")
-            || self.is("server_tool_use")
+            || self.is(value::SERVER_TOOL_USE)
                 && self.json().get(key::NAME).is_some_and(|name| name.is_str("advisor"))
     }
 
     pub(super) fn is_thinking(&self) -> bool {
-        self.is("thinking") || self.is("redacted_thinking")
+        self.is(value::THINKING) || self.is(value::REDACTED_THINKING)
     }
 
     /// Returns whether the block is a text block that contains only white space.
     pub(super) fn is_blank(&self) -> bool {
-        self.is("text") && self.field(key::TEXT).is_none_or(|text| text.trim().is_empty())
+        self.is(value::TEXT) && self.field(key::TEXT).is_none_or(|text| text.trim().is_empty())
     }
 
     /// Returns a string field of the block.

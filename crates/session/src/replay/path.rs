@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{Entry, Kind, Millis, key};
+use threadline_entry::{Entry, Kind, Millis, key, value};
 
 use super::rule::{ReplayRule, VersionRules};
 use crate::index::EntryIndex;
@@ -445,6 +445,8 @@ impl<'s> ResumeGraph<'s> {
     fn has_result(&self, item: usize) -> bool {
         let entry = self.entry(item);
         entry.kind() == Kind::User
-            && entry.message().is_some_and(|message| message.blocks().any(|block| block.is("tool_result")))
+            && entry
+                .message()
+                .is_some_and(|message| message.blocks().any(|block| block.is(value::TOOL_RESULT)))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::{Entry, Json, key};
+use threadline_entry::{Entry, Json, key, value};
 
 use super::MessageRole;
 use super::block::ReplayBlock;
@@ -102,7 +102,7 @@ fn reminder_text(attachment: Json<'_>) -> Option<String> {
 fn is_queued_by_person(entry: &Entry) -> bool {
     let Some(attachment) = entry.get(key::ATTACHMENT) else { return false };
     let origin = attachment.get(key::ORIGIN).and_then(|origin| origin.get(key::KIND));
-    attachment.get(key::TYPE).is_some_and(|kind| kind.is_str("queued_command"))
+    attachment.get(key::TYPE).is_some_and(|kind| kind.is_str(value::QUEUED_COMMAND))
         && origin.is_some_and(|kind| kind.is_str("human"))
 }
 
@@ -115,7 +115,7 @@ fn without_tags(reminder: &str) -> &str {
 /// Adds a reminder: to the preceding result if there is one, else as a separate block.
 fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: VersionRules) {
     let last = drafts.last_user().and_then(DraftMessage::last_mut);
-    let result = last.filter(|block| block.is("tool_result"));
+    let result = last.filter(|block| block.is(value::TOOL_RESULT));
     if let Some(result) = result
         && let Some(folded) = result.with_reminder(text, rules)
     {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, ReadFile, System};
-use threadline_entry::{Entry, Json, JsonKind, Kind, key};
+use threadline_entry::{Entry, Json, JsonKind, Kind, key, value};
 
 use super::block::ReplayBlock;
 use super::rule::{ReplayRule, VersionRules};
@@ -50,7 +50,7 @@ impl<'s> ReplayLine<'s> {
     }
 
     fn has_result(&self) -> bool {
-        self.entry.kind() == Kind::User && self.blocks.iter().any(|block| block.is("tool_result"))
+        self.entry.kind() == Kind::User && self.blocks.iter().any(|block| block.is(value::TOOL_RESULT))
     }
 
     /// Returns the id of the reply that the line is part of. A line without a message id is a reply by
@@ -104,7 +104,7 @@ impl<'s> DraftMessage<'s> {
     /// Adds blocks to a user message. Their order is settled by [`DraftMessage::finish`].
     fn add(&mut self, blocks: Vec<ReplayBlock<'s>>) {
         for block in blocks {
-            let is_result = block.is("tool_result");
+            let is_result = block.is(value::TOOL_RESULT);
             self.has_result |= is_result;
             self.says_something |= !block.is("reminder");
             if !is_result {
@@ -141,7 +141,7 @@ impl<'s> DraftMessage<'s> {
                     break;
                 }
                 thought = true;
-            } else if block.is("tool_use") {
+            } else if block.is(value::TOOL_USE) {
                 called = thought;
             } else {
                 (thought, called) = (false, false);
@@ -151,7 +151,8 @@ impl<'s> DraftMessage<'s> {
             self.content.append(&mut self.calls);
             return self.content.extend(blocks);
         }
-        let (calls, others): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|block| block.is("tool_use"));
+        let (calls, others): (Vec<_>, Vec<_>) =
+            blocks.into_iter().partition(|block| block.is(value::TOOL_USE));
         self.calls.extend(calls);
         self.content.extend(others);
     }
@@ -161,7 +162,7 @@ impl<'s> DraftMessage<'s> {
         self.content.append(&mut self.calls);
         if self.is_joined {
             // Within a user message, results come before anything else.
-            self.content.sort_by_key(|block| !block.is("tool_result"));
+            self.content.sort_by_key(|block| !block.is(value::TOOL_RESULT));
         }
     }
 }
@@ -252,7 +253,7 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
 /// Returns the ids of the calls that have a result on a user line.
 fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
-    let results = users.flat_map(|line| &line.blocks).filter(|block| block.is("tool_result"));
+    let results = users.flat_map(|line| &line.blocks).filter(|block| block.is(value::TOOL_RESULT));
     results.filter_map(|block| block.field(key::TOOL_USE_ID)).collect()
 }
 
@@ -273,7 +274,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
     let answered = answered_calls(lines);
     let calls =
         lines.iter().filter(|line| line.is_reply() && line.reply_id() == id).flat_map(|line| &line.blocks);
-    let calls = calls.filter(|block| block.is("tool_use")).filter_map(|block| block.field(key::ID));
+    let calls = calls.filter(|block| block.is(value::TOOL_USE)).filter_map(|block| block.field(key::ID));
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
@@ -281,7 +282,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
 fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &FxHashSet<String>) {
     let answered = answered_calls(lines);
     lines.retain(|line| {
-        let mut calls = line.blocks.iter().filter(|block| block.is("tool_use")).peekable();
+        let mut calls = line.blocks.iter().filter(|block| block.is(value::TOOL_USE)).peekable();
         !line.is_reply()
             || calls.peek().is_none()
             || calls.any(|call| {
@@ -343,7 +344,7 @@ fn merge_lines<'s>(
             }
             Kind::System if rules.has(ReplayRule::LocalCommands) => {
                 let system: Option<System<'_>> = line.entry.lens();
-                if system.and_then(System::subtype).as_deref() == Some("local_command") {
+                if system.and_then(System::subtype).as_deref() == Some(value::LOCAL_COMMAND) {
                     let text = system.and_then(System::content).unwrap_or_default();
                     push_user(&mut drafts, vec![ReplayBlock::text(&text)]);
                 }
@@ -394,11 +395,12 @@ fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>
         let content = block.json().get(key::CONTENT);
         let mut names =
             content.into_iter().flat_map(Json::items).filter_map(|item| item.get(key::TOOL_NAME)?.as_str());
-        block.is("tool_result") && names.any(|name| has(&name))
+        block.is(value::TOOL_RESULT) && names.any(|name| has(&name))
     };
     for draft in drafts {
         if draft.content.iter().any(refers) {
-            let at = draft.content.iter().rposition(|block| block.is("tool_result")).map_or(0, |at| at + 1);
+            let at =
+                draft.content.iter().rposition(|block| block.is(value::TOOL_RESULT)).map_or(0, |at| at + 1);
             draft.content.insert(at, ReplayBlock::text("Tool loaded."));
         }
     }
@@ -418,7 +420,7 @@ fn recorded_tools(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
 ///
 /// An error result keeps only its texts. Tool references are removed if anything else remains.
 fn reduce_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
-    if !block.is("tool_result") {
+    if !block.is(value::TOOL_RESULT) {
         return block;
     }
     let json = block.json();
@@ -432,7 +434,7 @@ fn reduce_result(block: ReplayBlock<'_>) -> ReplayBlock<'_> {
         return if rest().next().is_some() { block.with_content(rest()) } else { block };
     }
     let failed = json.get(key::IS_ERROR).and_then(Json::as_bool).unwrap_or(false);
-    if failed && content.items().any(|item| !is(&item, "text")) {
+    if failed && content.items().any(|item| !is(&item, value::TEXT)) {
         return block.with_content(content.items().filter(|item| is(item, "text")));
     }
     block
@@ -444,17 +446,17 @@ fn attached_images(entry: &Entry, rules: VersionRules) -> Vec<ReplayBlock<'_>> {
         return Vec::new();
     };
     match body.kind().as_deref() {
-        Some("queued_command") => {
+        Some(value::QUEUED_COMMAND) => {
             let items = body.prompt().into_iter().flat_map(Json::items);
             items
-                .filter(|item| item.get(key::TYPE).is_some_and(|kind| kind.is_str("image")))
+                .filter(|item| item.get(key::TYPE).is_some_and(|kind| kind.is_str(value::IMAGE)))
                 .map(|item| ReplayBlock::of(item, rules))
                 .collect()
         }
         Some("file") => {
             let content = body
                 .content()
-                .filter(|content| content.get(key::TYPE).is_some_and(|kind| kind.is_str("image")));
+                .filter(|content| content.get(key::TYPE).is_some_and(|kind| kind.is_str(value::IMAGE)));
             let file = content.and_then(|content| content.get(key::FILE));
             let image = file.and_then(<ReadFile<'_> as threadline_entry::lens::FromJson<'_>>::from_json);
             let image = image.and_then(|image| Some(ReplayBlock::image(&image.kind()?, &image.base64()?)));
@@ -471,7 +473,7 @@ pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s
     };
     // Two texts in a row are set apart by a newline.
     if let (Some(last), Some(next)) = (draft.last_mut(), content.first())
-        && let (true, true, Some(text)) = (last.is("text"), next.is("text"), last.field(key::TEXT))
+        && let (true, true, Some(text)) = (last.is(value::TEXT), next.is(value::TEXT), last.field(key::TEXT))
     {
         *last = ReplayBlock::text(&(text + "\n"));
     }
@@ -481,7 +483,7 @@ pub(super) fn push_user<'s>(drafts: &mut Drafts<'s>, content: Vec<ReplayBlock<'s
 
 fn push_reply<'s>(drafts: &mut Drafts<'s>, line: ReplayLine<'s>, model: Option<&str>, rules: VersionRules) {
     let own = line.entry.message().and_then(|message| message.model());
-    if own.as_deref() == Some("<synthetic>") && line.entry.is_api_error() {
+    if own.as_deref() == Some(value::SYNTHETIC_MODEL) && line.entry.is_api_error() {
         return;
     }
     // Thinking is readable only for the model that produced it.
@@ -565,14 +567,20 @@ fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<
     let answered: FxHashSet<String> =
         content.iter().filter_map(|block| block.field(key::TOOL_USE_ID)).collect();
     content.retain(|block| match block.field(key::ID) {
-        Some(id) if block.is("tool_use") => seen.insert(id),
-        Some(id) if block.is("server_tool_use") || block.is("mcp_tool_use") => answered.contains(&id),
+        Some(id) if block.is(value::TOOL_USE) => seen.insert(id),
+        Some(id) if block.is(value::SERVER_TOOL_USE) || block.is(value::MCP_TOOL_USE) => {
+            answered.contains(&id)
+        }
         _ => true,
     });
     if had_blocks && content.is_empty() {
         content.push(ReplayBlock::text("[Tool use interrupted]"));
     }
-    content.iter().filter(|block| block.is("tool_use")).filter_map(|block| block.field(key::ID)).collect()
+    content
+        .iter()
+        .filter(|block| block.is(value::TOOL_USE))
+        .filter_map(|block| block.field(key::ID))
+        .collect()
 }
 
 /// Keeps one result for each of the `open` calls and adds error results for those without one.
@@ -587,7 +595,7 @@ fn fill_results(
     // No id is open twice: a call that was made before is left out.
     let mut unanswered: FxHashSet<String> = open.iter().cloned().collect();
     draft.content.retain(|block| {
-        if !block.is("tool_result") {
+        if !block.is(value::TOOL_RESULT) {
             return true;
         }
         let id = block.field(key::TOOL_USE_ID).unwrap_or_default();
@@ -597,14 +605,14 @@ fn fill_results(
     let (cut, missing): (Vec<&String>, Vec<&String>) =
         open.iter().partition(|call| interrupted.contains(*call));
     draft.content.splice(0..0, missing.into_iter().map(|call| ReplayBlock::missing_result(call)));
-    let end = draft.content.iter().rposition(|block| block.is("tool_result")).map_or(0, |at| at + 1);
+    let end = draft.content.iter().rposition(|block| block.is(value::TOOL_RESULT)).map_or(0, |at| at + 1);
     draft.content.splice(end..end, cut.into_iter().map(|call| ReplayBlock::interrupted_result(call)));
 }
 
 /// Removes the oldest images if there are too many.
 fn drop_old_images(drafts: &mut [DraftMessage<'_>]) {
     let is_image = |json: Json<'_>| {
-        json.get(key::TYPE).is_some_and(|kind| kind.is_str("image") || kind.is_str("document"))
+        json.get(key::TYPE).is_some_and(|kind| kind.is_str(value::IMAGE) || kind.is_str(value::DOCUMENT))
     };
     let nested = |block: &ReplayBlock<'_>| {
         let content = block.json().get(key::CONTENT);

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 use threadline_entry::lens::{Block, Lens, System};
-use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate, key};
+use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate, key, value};
 
 use super::{RuleViolation, SoundnessChecker, SoundnessRule};
 
@@ -68,13 +68,13 @@ impl LineFact {
             Kind::User => RequestRole::User,
             Kind::Assistant if entry.is_api_error() => RequestRole::NotSent,
             Kind::Assistant => RequestRole::Assistant,
-            Kind::System if subtype.as_deref() == Some("local_command") => RequestRole::User,
+            Kind::System if subtype.as_deref() == Some(value::LOCAL_COMMAND) => RequestRole::User,
             _ => RequestRole::NotSent,
         };
         let mut fact = Self {
             in_tree: is_tree,
             sidechain: entry.is_sidechain(),
-            boundary: subtype.as_deref() == Some("compact_boundary"),
+            boundary: subtype.as_deref() == Some(value::COMPACT_BOUNDARY),
             progress: kind == Kind::Progress,
             role,
             parent: ParentLine::Root,
@@ -103,8 +103,8 @@ impl LineFact {
         self.has_text |= content.as_str().is_some();
         for block in content.blocks() {
             match block.kind().as_deref() {
-                Some("tool_use") => self.calls.extend(block.id().map(|id| hash(&id))),
-                Some("tool_result") => self.results.extend(block.tool_use_id().map(|id| hash(&id))),
+                Some(value::TOOL_USE) => self.calls.extend(block.id().map(|id| hash(&id))),
+                Some(value::TOOL_RESULT) => self.results.extend(block.tool_use_id().map(|id| hash(&id))),
                 _ => self.has_text = true,
             }
         }
@@ -212,7 +212,7 @@ impl SoundnessChecker {
         }
         for block in content.into_iter().flat_map(|content| content.blocks()) {
             let text = || block.object().get("text").and_then(Json::quoted);
-            if block.is("text") && text().is_none_or(is_blank) {
+            if block.is(value::TEXT) && text().is_none_or(is_blank) {
                 self.line_violations.push(RuleViolation::new(
                     SoundnessRule::NotEmpty,
                     line,
@@ -220,7 +220,7 @@ impl SoundnessChecker {
                     "a text block is empty",
                 ));
             }
-            if block.is("thinking") || block.is("redacted_thinking") {
+            if block.is(value::THINKING) || block.is(value::REDACTED_THINKING) {
                 let thought = hash(&block.object().json().raw());
                 let seen = self.thinking_hashes.entry(fact.reply_hash.unwrap_or(0)).or_default();
                 if !seen.contains(&thought) {

@@ -6,7 +6,7 @@ use threadline_entry::lens::{
     ApiError, Block, MicrocompactBoundary, ModelRefusalFallback, Progress, QueueOperation, StopHookSummary,
     System, TurnDuration,
 };
-use threadline_entry::{Entry, Json, Kind};
+use threadline_entry::{Entry, Json, Kind, value};
 use threadline_session::{Compaction, EntryIndex, InputKind, Session};
 
 use super::notice::notices;
@@ -17,7 +17,7 @@ use crate::transcript::{AttachedFile, ItemBody};
 
 /// Returns the image or document in a block.
 pub(super) fn file_of(block: Block<'_>) -> Option<AttachedFile> {
-    if !block.is("image") && !block.is("document") {
+    if !block.is(value::IMAGE) && !block.is(value::DOCUMENT) {
         return None;
     }
     let source = block.source()?;
@@ -101,7 +101,7 @@ pub(super) fn system_body(entry: &Entry) -> Option<ItemBody> {
             }
             ItemBody::Event { label: "stop hooks".to_owned(), text }
         }
-        "api_error" => ItemBody::Error { label: "API error".to_owned(), text: api_error(entry.lens()?) },
+        value::API_ERROR => ItemBody::Error { label: "API error".to_owned(), text: api_error(entry.lens()?) },
         "model_refusal_fallback" => {
             let refusal: ModelRefusalFallback<'_> = entry.lens()?;
             let (from, to) =
@@ -121,7 +121,7 @@ pub(super) fn system_body(entry: &Entry) -> Option<ItemBody> {
             ItemBody::Event { label: "old results cleared".to_owned(), text }
         }
         "away_summary" => ItemBody::Event { label: "recap".to_owned(), text: content },
-        "local_command" => {
+        value::LOCAL_COMMAND => {
             let input = InputKind::of_system(entry)?;
             ItemBody::Input {
                 input,
@@ -171,7 +171,7 @@ pub(super) fn queue_body(session: &Session, entry_idx: EntryIndex) -> Option<Ite
 /// shown: their results contain it.
 pub(super) fn progress(entry: &Entry) -> Option<ItemBody> {
     const OF_CALLS: &[&str] = &[
-        "agent_progress",
+        value::AGENT_PROGRESS,
         "bash_progress",
         "mcp_progress",
         "powershell_progress",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
-use threadline_entry::{Entry, Kind, key};
+use threadline_entry::{Entry, Kind, key, value};
 use threadline_term::{
     ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
 };
@@ -253,8 +253,8 @@ pub(super) fn describe(entry: &Entry) -> String {
         Some(block) => {
             let kind = block.kind().unwrap_or_default().into_owned();
             let text = match &*kind {
-                "tool_use" => block.name().unwrap_or_default().into_owned(),
-                "tool_result" => {
+                value::TOOL_USE => block.name().unwrap_or_default().into_owned(),
+                value::TOOL_RESULT => {
                     block.content().map(|content| content.text().into_owned()).unwrap_or_default()
                 }
                 "thinking" => block.thinking().unwrap_or_default().into_owned(),
