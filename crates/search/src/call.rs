@@ -54,8 +54,11 @@ pub(crate) struct CallLookup {
     /// The number of times the log was read again for one call.
     n_rereads: usize,
     /// All calls of the log, once it was read again too often.
-    index: Option<FxHashMap<String, CallInfo>>,
+    index: Option<CallsById>,
 }
+
+/// The first call with each id, and the byte offset of its line.
+type CallsById = FxHashMap<String, (u64, CallInfo)>;
 
 /// A call is first looked for within this distance before its result, where it nearly always is.
 const NEAR_DISTANCE: usize = 1 << 15;
@@ -98,7 +101,9 @@ impl CallLookup {
             }
             self.index = Some(index_calls(open).unwrap_or_default());
         }
-        self.index.as_ref()?.get(id).cloned()
+        let (start, call) = self.index.as_ref()?.get(id)?;
+        // A call after the result is another one with the same id.
+        (*start < block.at.byte_offset + offset as u64).then(|| call.clone())
     }
 
     /// Searches the lines kept, if they directly precede the block.
@@ -164,7 +169,7 @@ fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)
 }
 
 /// Indexes every call of a log.
-fn index_calls<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashMap<String, CallInfo>> {
+fn index_calls<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<CallsById> {
     let mut calls = FxHashMap::default();
     let mut lines = LineReader::new(open()?).skip_longer_than(LONGEST_LINE);
     let needle = memmem::Finder::new("tool_use\"");
@@ -177,7 +182,8 @@ fn index_calls<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<FxHashM
             let (entry, _) = Entry::parse(line.bytes);
             each_call(&entry, |i, block| {
                 if let Some(id) = block.id() {
-                    calls.entry(id.into_owned()).or_insert_with(|| CallInfo::of(block, line_no, i));
+                    let call = || (line.at.byte_offset, CallInfo::of(block, line_no, i));
+                    calls.entry(id.into_owned()).or_insert_with(call);
                 }
             });
         }

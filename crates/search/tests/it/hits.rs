@@ -118,6 +118,15 @@ fn a_call_far_above_its_result_is_found() {
 }
 
 #[test]
+fn a_call_after_a_result_is_not_its_call() {
+    // The log is read again for the first results, and indexed for the others.
+    let results: String = (1..=6).map(|i| format!("r{i} result t{i} \"thread {i}\"\n")).collect();
+    let calls: String = (1..=6).map(|i| format!("a{i} reply m{i} tool t{i} Bash {{}}\n")).collect();
+    let tools: Vec<_> = search("thread", &log(&(results + &calls))).into_iter().map(|hit| hit.tool).collect();
+    assert_eq!(tools, [const { None::<String> }; 6]);
+}
+
+#[test]
 fn copies_of_a_line_have_one_key() {
     let one = search("slow", &threadline_testkit::log_of("one", TALK));
     let two = search("slow", &threadline_testkit::log_of("two", TALK));
