@@ -421,6 +421,11 @@ function onlyTool() {
   }
 }
 tool.addEventListener('change', onlyTool);
+// A link can select the errors.
+if (new URLSearchParams(location.search).get('only') === 'bad') {
+  tool.value = 'bad';
+  onlyTool();
+}
 function showAll() {
   for (const button of kinds) kind(button, true);
   tool.value = '';

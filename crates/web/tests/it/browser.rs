@@ -178,6 +178,25 @@ fn session_home() -> (TestHome, String) {
 }
 
 #[test]
+fn the_error_count_of_the_home_page_links_to_the_errors_of_the_session() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = session_home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/"));
+    browser.wait_for("return document.querySelector('a.bad') !== null");
+    browser.run("document.querySelector('a.bad').click()");
+    browser.wait_for(&format!(
+        "return location.pathname === '/s/{id}' && document.getElementById('m7') !== null"
+    ));
+    browser.wait_for("return document.getElementById('tool').value === 'bad'");
+    let visible = |anchor: &str| {
+        browser.run(&format!("return document.getElementById('{anchor}').getClientRects().length > 0"))
+            == true
+    };
+    assert!(visible("m7") && !visible("m3"));
+}
+
+#[test]
 fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     let Some(browser) = Browser::start() else { return };
     let (home, id) = session_home();
