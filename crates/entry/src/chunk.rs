@@ -174,9 +174,9 @@ mod tests {
 
     fn parse_by_chunks(bytes: &[u8]) -> Vec<ParsedEntry> {
         let mut out = Vec::new();
-        let mut stretches = ChunkReader::new(bytes);
-        while let Some(stretch) = stretches.next().unwrap() {
-            stretch.parse(|entry, findings| out.push(parsed_entry(&entry, findings)));
+        let mut chunks = ChunkReader::new(bytes);
+        while let Some(chunk) = chunks.next().unwrap() {
+            chunk.parse(|entry, findings| out.push(parsed_entry(&entry, findings)));
         }
         out
     }
@@ -195,8 +195,8 @@ mod tests {
         let line = "{\"type\":\"progress\",\"data\":{\"message\":{\"type\":\"user\",\"uuid\":\"织机\"}}}\n";
         let mut found = Vec::new();
         let text = format!("{line}{line}");
-        let stretch = ChunkReader::new(text.as_bytes()).next().unwrap().unwrap();
-        stretch.parse(|entry, _| found.push(entry));
+        let chunk = ChunkReader::new(text.as_bytes()).next().unwrap().unwrap();
+        chunk.parse(|entry, _| found.push(entry));
         found.push(Entry::parse_at(line.trim_end().as_bytes(), Ending::Newline, found[1].at()).0);
         for around in &found {
             let message = around.get("data").and_then(|data| data.get("message")).unwrap();
@@ -216,10 +216,10 @@ mod tests {
             "{{\"type\":\"user\",\"x\":\"{long}\"}}\n{{\"type\":\"mode\"}}\n{{\"y\":\"{long}\\n\"}}\n"
         );
         let mut cut = Vec::new();
-        let stretch = ChunkReader::new(text.as_bytes()).next().unwrap().unwrap();
-        stretch.parse_abridged(20, |entry, findings| cut.push(parsed_entry(&entry, findings)));
+        let chunk = ChunkReader::new(text.as_bytes()).next().unwrap().unwrap();
+        chunk.parse_abridged(20, |entry, findings| cut.push(parsed_entry(&entry, findings)));
         let mut expected = Vec::new();
-        for line in stretch.lines() {
+        for line in chunk.lines() {
             let mut bytes = Vec::new();
             abridge(line.bytes, 20, &mut bytes);
             parse_line(&LogLine { bytes: &bytes, ..line }, |entry, findings| {
@@ -254,9 +254,9 @@ mod tests {
             prop_assert_eq!(parse_by_chunks(&bytes), parse_by_lines(&bytes));
             // No string is long enough to be truncated.
             let mut uncut = Vec::new();
-            let mut stretches = ChunkReader::new(&bytes[..]);
-            while let Some(stretch) = stretches.next().unwrap() {
-                stretch.parse_abridged(64, |entry, findings| uncut.push(parsed_entry(&entry, findings)));
+            let mut chunks = ChunkReader::new(&bytes[..]);
+            while let Some(chunk) = chunks.next().unwrap() {
+                chunk.parse_abridged(64, |entry, findings| uncut.push(parsed_entry(&entry, findings)));
             }
             prop_assert_eq!(uncut, parse_by_lines(&bytes));
         }
