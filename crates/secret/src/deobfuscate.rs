@@ -241,14 +241,14 @@ fn decode_hex(run: &[u8]) -> Option<String> {
 
 fn decode_base64(run: &[u8]) -> Option<String> {
     let mut out = Vec::with_capacity(READABLE);
-    let (mut bits, mut held) = (0_u32, 0_u32);
+    let (mut bits, mut n_bits) = (0_u32, 0_u32);
     for digit in run.iter().map(|byte| DIGITS[usize::from(*byte)]).filter(|digit| *digit != NONE) {
         bits = bits << 6 | u32::from(digit);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
+        n_bits += 6;
+        if n_bits >= 8 {
+            n_bits -= 8;
+            out.push((bits >> n_bits) as u8);
+            bits &= (1 << n_bits) - 1;
             if out.len() == READABLE {
                 if !is_readable(&out) {
                     return None;

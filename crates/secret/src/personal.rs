@@ -40,7 +40,7 @@ const FILE_EXTENSIONS: &[&str] = &[
 fn is_not_personal(name: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let example = ["example.com", "example.org", "example.net", "test.com", "domain.com", "email.com"];
-    example.iter().any(|nobody| host == *nobody || host.ends_with(&format!(".{nobody}")))
+    example.iter().any(|domain| host == *domain || host.ends_with(&format!(".{domain}")))
         || [".example", ".test", ".invalid", ".localhost", ".local"].iter().any(|top| host.ends_with(top))
         || name.eq_ignore_ascii_case("noreply")
         || name.eq_ignore_ascii_case("no-reply")
@@ -56,7 +56,7 @@ pub(crate) fn user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let length = bytes[at.end..].iter().take_while(|byte| part(**byte)).count();
     let name = text[at.end..at.end + length].trim_end_matches('.');
     // System accounts and names from examples.
-    let nobody = [
+    let generic_names = [
         "shared",
         "public",
         "default",
@@ -78,7 +78,7 @@ pub(crate) fn user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             || slug
             || bytes[at.start - 1] == b':'
             || bytes[at.start] == b'\\')
-        && !nobody.contains(&name.to_ascii_lowercase().as_str());
+        && !generic_names.contains(&name.to_ascii_lowercase().as_str());
     real.then(|| at.end..at.end + name.len())
 }
 
