@@ -152,10 +152,10 @@ impl SessionFamily {
         let named: Vec<Option<Spawn>> =
             self.agents.indices().map(|i| self.find_spawn(self.named_calls.get(i)?.as_deref()?, i)).collect();
         // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
-        let told =
+        let is_linked =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
-        let all_told = self.agents.iter().zip(&named).all(told);
-        let calls = if all_told { StartingCalls::default() } else { self.starting_calls() };
+        let all_linked = self.agents.iter().zip(&named).all(is_linked);
+        let calls = if all_linked { StartingCalls::default() } else { self.starting_calls() };
         let StartingCalls { by_agent_id, by_workflow_run, mut by_prompt } = calls;
         let mut taken: FxHashSet<Spawn> = FxHashSet::default();
         let mut spawned: FxHashMap<Spawn, Vec<AgentIndex>> = FxHashMap::default();
@@ -272,8 +272,8 @@ impl Session {
     /// Returns whether this is the log of a sub-agent: it has a conversation, and every line in it is a
     /// sidechain.
     pub fn is_agent_log(&self) -> bool {
-        let mut told = self.entries().indices().filter(|&idx| self.in_tree(idx)).peekable();
-        told.peek().is_some() && told.all(|idx| self.is_sidechain(idx))
+        let mut in_tree = self.entries().indices().filter(|&idx| self.in_tree(idx)).peekable();
+        in_tree.peek().is_some() && in_tree.all(|idx| self.is_sidechain(idx))
     }
 
     /// Returns the lines of each sub-agent that ran inside the log of the session (1.0.x): the root of a

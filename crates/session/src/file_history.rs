@@ -240,9 +240,9 @@ fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> FileText {
     };
     let next = edits().find(|(at, ..)| *at >= place).filter(|(at, ..)| same(place, *at));
     let last = edits().take_while(|(at, ..)| *at < place).last().filter(|(at, ..)| same(*at, place));
-    let told = [next.map(|(_, before, _)| before), last.map(|(.., after)| after)];
-    let told = told.into_iter().flatten().find(|text| **text != FileText::Unknown);
-    told.cloned().unwrap_or(FileText::Unknown)
+    let candidates = [next.map(|(_, before, _)| before), last.map(|(.., after)| after)];
+    let candidates = candidates.into_iter().flatten().find(|text| **text != FileText::Unknown);
+    candidates.cloned().unwrap_or(FileText::Unknown)
 }
 
 /// The files at one prompt.

@@ -11,66 +11,66 @@ pub(super) const BEGINS_WITH_REPLY: &str = "the first message is from the model"
 impl SoundnessChecker {
     /// Checks the messages of each section between compactions.
     pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
-        let mut stretch = MessageSection::default();
+        let mut section = MessageSection::default();
         for &line in chain {
             let fact = &self.line_facts[line];
             let mut breach =
                 |rule, message| breaches.push(RuleViolation::new(rule, line, fact.uuid_hash, message));
             if fact.boundary {
-                if !stretch.open_calls.is_empty() {
+                if !section.open_calls.is_empty() {
                     breach(SoundnessRule::PairedCalls, "a previous call has no result");
                 }
-                stretch = MessageSection::default();
+                section = MessageSection::default();
                 continue;
             }
             match fact.role {
                 RequestRole::NotSent => continue,
                 RequestRole::Assistant => {
-                    if stretch.last.is_none() {
+                    if section.last.is_none() {
                         breach(SoundnessRule::NotEmpty, BEGINS_WITH_REPLY);
                     }
-                    if stretch.last == Some(RequestRole::User) || stretch.reply != fact.reply_hash {
-                        if !stretch.open_calls.is_empty() {
+                    if section.last == Some(RequestRole::User) || section.reply != fact.reply_hash {
+                        if !section.open_calls.is_empty() {
                             breach(
                                 SoundnessRule::PairedCalls,
                                 "a previous call has no result in the next message",
                             );
                         }
-                        stretch.open_calls.clear();
+                        section.open_calls.clear();
                     }
-                    fact.calls.iter().for_each(|call| *stretch.open_calls.entry(*call).or_default() += 1);
-                    stretch.reply = fact.reply_hash;
-                    stretch.has_text = false;
-                    if fact.calls.iter().any(|call| !stretch.calls.insert(*call)) {
+                    fact.calls.iter().for_each(|call| *section.open_calls.entry(*call).or_default() += 1);
+                    section.reply = fact.reply_hash;
+                    section.has_text = false;
+                    if fact.calls.iter().any(|call| !section.calls.insert(*call)) {
                         breach(SoundnessRule::PairedCalls, "duplicate call");
                     }
                 }
                 RequestRole::User => {
-                    if !fact.results.is_empty() && stretch.has_text {
+                    if !fact.results.is_empty() && section.has_text {
                         breach(SoundnessRule::PairedCalls, "the result follows text in its message");
                     }
                     for result in &fact.results {
-                        match stretch.open_calls.get_mut(result) {
+                        match section.open_calls.get_mut(result) {
                             Some(count) if *count > 1 => *count -= 1,
-                            Some(_) => drop(stretch.open_calls.remove(result)),
+                            Some(_) => drop(section.open_calls.remove(result)),
                             None => breach(
                                 SoundnessRule::PairedCalls,
                                 "the result answers no call of the previous message",
                             ),
                         }
                     }
-                    stretch.has_text |= fact.has_text;
+                    section.has_text |= fact.has_text;
                 }
             }
-            stretch.last = Some(fact.role);
-            stretch.size += fact.size;
+            section.last = Some(fact.role);
+            section.size += fact.size;
         }
         let Some(&last) = chain.last() else { return };
         let name = self.line_facts[last].uuid_hash;
-        if !stretch.open_calls.is_empty() {
+        if !section.open_calls.is_empty() {
             breaches.push(RuleViolation::new(SoundnessRule::PairedCalls, last, name, "a call has no result"));
         }
-        if stretch.size > MAX_REQUEST_BYTES {
+        if section.size > MAX_REQUEST_BYTES {
             breaches.push(RuleViolation::new(
                 SoundnessRule::Size,
                 last,
@@ -78,7 +78,7 @@ impl SoundnessChecker {
                 "the request exceeds the API limit",
             ));
         }
-        if stretch.last.is_none() {
+        if section.last.is_none() {
             breaches.push(RuleViolation::new(SoundnessRule::NotEmpty, last, 0, "the conversation is empty"));
         }
     }

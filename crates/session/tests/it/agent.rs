@@ -47,12 +47,12 @@ a1 <- u1  reply  m1 tool t1 Agent {"prompt":"elsewhere"}
 a2 <- a1  reply  m1 tool t2 Agent {"prompt":"elsewhere"}
 "#,
     );
-    let told = Agent {
+    let described = Agent {
         agent_type: Some("Explore".into()),
         description: Some("look".into()),
         ..agent("a7f", Some("t2"), LOG)
     };
-    assert_snapshot!(agents(&SessionFamily::new(main, vec![told])), @r#"
+    assert_snapshot!(agents(&SessionFamily::new(main, vec![described])), @r#"
     a7f Task "Explore" "look" started by t2 of the session
       thread: s1 s2 s3 s4
       replies: n1 n2

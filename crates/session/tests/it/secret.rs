@@ -7,8 +7,8 @@ use threadline_testkit::{SeededRandom, log, secrets};
 fn found(bytes: &[u8]) -> Vec<(u64, String)> {
     let findings = Session::from_bytes(bytes).findings();
     let secrets = findings.into_iter().filter(|finding| finding.code == Code::Secret);
-    let told = |finding: Finding| (finding.at.map_or(0, |at| at.line_no), finding.message.into_owned());
-    secrets.map(told).collect()
+    let described = |finding: Finding| (finding.at.map_or(0, |at| at.line_no), finding.message.into_owned());
+    secrets.map(described).collect()
 }
 
 fn token() -> String {
