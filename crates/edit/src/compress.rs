@@ -43,7 +43,7 @@ pub struct CompressOptions {
 pub struct SummaryBand {
     /// The level of detail.
     pub level: SummaryLevel,
-    /// The end, in percent of the stretches. A short turn is one stretch, a long one several.
+    /// The end, in percent of the segments. A short turn is one segment, a long one several.
     pub until: u8,
 }
 
@@ -113,31 +113,26 @@ impl<'s> Compression<'s> {
     pub fn choose(session: &'s Session, options: &CompressOptions) -> Result<Self, CompressError> {
         let lines = session.resumed_lines().ok_or(CompressError::NoConversation)?;
         let leaf = lines.last().copied();
-        let mut stretches = Vec::new();
+        let mut segments = Vec::new();
         for turn in session.turns_of(&Thread { entries: lines, leaf }) {
             for (i, lines) in split(session, turn.entries).into_iter().enumerate() {
                 let whole = lines.iter().map(|&idx| tokens(&session.entries()[idx])).sum();
-                let telling = SegmentContent::of(session, &lines);
-                stretches.push(TurnSegment {
+                let content = SegmentContent::of(session, &lines);
+                segments.push(TurnSegment {
                     turn: turn.number,
                     is_first: i == 0,
                     lines,
-                    content: telling,
+                    content,
                     tokens: whole,
                     level: None,
                 });
             }
         }
         let mut rarity = WordFrequency::default();
-        stretches.iter().for_each(|stretch| stretch.content.texts().for_each(|text| rarity.add(text)));
+        segments.iter().for_each(|segment| segment.content.texts().for_each(|text| rarity.add(text)));
         let root = session.entries().iter().find_map(|entry| Some(entry.cwd()?.into_owned()));
-        let mut this = Self {
-            session,
-            segments: stretches,
-            frequency: rarity,
-            root,
-            original: options.original.clone(),
-        };
+        let mut this =
+            Self { session, segments, frequency: rarity, root, original: options.original.clone() };
         if this.segments.len() < 2 {
             return Err(CompressError::TooShort);
         }
@@ -148,29 +143,33 @@ impl<'s> Compression<'s> {
         if this.summarised().next().is_none() {
             return Err(CompressError::TooShort);
         }
-        let told: u64 = this.summarised().map(|stretch| stretch.tokens).sum();
-        if this.summary().len() as u64 / 4 >= told { Err(CompressError::NoGain) } else { Ok(this) }
+        let summarised_tokens: u64 = this.summarised().map(|segment| segment.tokens).sum();
+        if this.summary().len() as u64 / 4 >= summarised_tokens {
+            Err(CompressError::NoGain)
+        } else {
+            Ok(this)
+        }
     }
 
     fn set_bands(&mut self, bands: &[SummaryBand]) {
         let count = self.segments.len();
-        for (i, stretch) in self.segments.iter_mut().enumerate().take(count - 1) {
+        for (i, segment) in self.segments.iter_mut().enumerate().take(count - 1) {
             let place = i * 100 / count;
-            stretch.level = bands.iter().find(|band| place < usize::from(band.until)).map(|band| band.level);
+            segment.level = bands.iter().find(|band| place < usize::from(band.until)).map(|band| band.level);
         }
         self.close_gaps();
     }
 
-    /// Makes the summarised stretches contiguous: those before the last summarised one cannot be kept.
+    /// Makes the summarised segments contiguous: those before the last summarised one cannot be kept.
     fn close_gaps(&mut self) {
         let end =
-            self.segments.iter().rposition(|stretch| stretch.level.is_some()).map_or(0, |last| last + 1);
-        for stretch in &mut self.segments[..end] {
-            stretch.level.get_or_insert(SummaryLevel::Long);
+            self.segments.iter().rposition(|segment| segment.level.is_some()).map_or(0, |last| last + 1);
+        for segment in &mut self.segments[..end] {
+            segment.level.get_or_insert(SummaryLevel::Long);
         }
     }
 
-    /// Selects levels of detail for a token budget: keeps the newest stretches, then raises the level of
+    /// Selects levels of detail for a token budget: keeps the newest segments, then raises the level of
     /// the others, newest first.
     fn fit(&mut self, budget: u64) {
         let cost = |this: &Self, i: usize, level: SummaryLevel| {
@@ -178,8 +177,8 @@ impl<'s> Compression<'s> {
         };
         let count = self.segments.len();
         let last = count - 1;
-        for stretch in &mut self.segments[..last] {
-            stretch.level = Some(SummaryLevel::Bare);
+        for segment in &mut self.segments[..last] {
+            segment.level = Some(SummaryLevel::Bare);
         }
         let mut costs: Vec<u64> = (0..last).map(|i| cost(self, i, SummaryLevel::Bare)).collect();
         costs.push(self.segments[last].tokens);
@@ -212,11 +211,11 @@ impl<'s> Compression<'s> {
     }
 
     fn summarised(&self) -> impl Iterator<Item = &TurnSegment<'s>> {
-        self.segments.iter().filter(|stretch| stretch.level.is_some())
+        self.segments.iter().filter(|segment| segment.level.is_some())
     }
 
     fn kept(&self) -> impl Iterator<Item = &TurnSegment<'s>> {
-        self.segments.iter().filter(|stretch| stretch.level.is_none())
+        self.segments.iter().filter(|segment| segment.level.is_none())
     }
 
     /// Returns the numbers of turns that are summarised, at least in part, and kept.
@@ -226,32 +225,32 @@ impl<'s> Compression<'s> {
             numbers.filter(|&number| std::mem::replace(&mut last, number) != number).count()
         };
         (
-            count(&mut self.summarised().map(|stretch| stretch.turn)),
-            count(&mut self.kept().map(|stretch| stretch.turn)),
+            count(&mut self.summarised().map(|segment| segment.turn)),
+            count(&mut self.kept().map(|segment| segment.turn)),
         )
     }
 
     /// Estimates the number of tokens that are kept.
     pub fn kept_tokens(&self) -> u64 {
-        self.kept().map(|stretch| stretch.tokens).sum()
+        self.kept().map(|segment| segment.tokens).sum()
     }
 
     /// Returns the summary.
     pub fn summary(&self) -> String {
         let mut out = self.summary_head();
-        let told: Vec<&TurnSegment<'_>> = self.summarised().collect();
-        // Stretches of one turn with the same level are summarised together.
-        for group in told.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
+        let summarised: Vec<&TurnSegment<'_>> = self.summarised().collect();
+        // Segments of one turn with the same level are summarised together.
+        for group in summarised.chunk_by(|a, b| a.turn == b.turn && a.level == b.level) {
             let level = group[0].level.unwrap_or(SummaryLevel::Bare);
             let lines: Vec<EntryIndex> =
-                group.iter().flat_map(|stretch| stretch.lines.iter().copied()).collect();
-            let told = match group {
-                [stretch] => self.summarise(stretch, &stretch.content, level),
+                group.iter().flat_map(|segment| segment.lines.iter().copied()).collect();
+            let text = match group {
+                [segment] => self.summarise(segment, &segment.content, level),
                 _ => self.summarise(group[0], &SegmentContent::of(self.session, &lines), level),
             };
-            if !told.is_empty() {
+            if !text.is_empty() {
                 out.push('\n');
-                out.push_str(&told);
+                out.push_str(&text);
             }
         }
         self.write_state(&mut out);
@@ -275,30 +274,30 @@ impl<'s> Compression<'s> {
 
     fn summarise(
         &self,
-        stretch: &TurnSegment<'_>,
-        telling: &SegmentContent<'_>,
+        segment: &TurnSegment<'_>,
+        content: &SegmentContent<'_>,
         level: SummaryLevel,
     ) -> String {
-        let told = telling.write(self.session, level, self.root.as_deref(), &self.frequency);
-        if told.is_empty() {
-            return told;
+        let text = content.write(self.session, level, self.root.as_deref(), &self.frequency);
+        if text.is_empty() {
+            return text;
         }
-        let goes_on = if stretch.is_first { "" } else { " continued=\"true\"" };
-        format!("<turn number=\"{}\"{goes_on}>\n{told}</turn>\n", stretch.turn)
+        let goes_on = if segment.is_first { "" } else { " continued=\"true\"" };
+        format!("<turn number=\"{}\"{goes_on}>\n{text}</turn>\n", segment.turn)
     }
 
     /// Writes the final state: changed files and open tasks.
     fn write_state(&self, out: &mut String) {
         let mut files: Vec<(String, usize)> = Vec::new();
         let mut todos = Vec::new();
-        for stretch in self.summarised() {
-            for path in stretch.content.changed_files(self.session, self.root.as_deref()) {
+        for segment in self.summarised() {
+            for path in segment.content.changed_files(self.session, self.root.as_deref()) {
                 match files.iter_mut().find(|(known, _)| *known == path) {
                     Some((_, count)) => *count += 1,
                     None => files.push((path, 1)),
                 }
             }
-            stretch.content.update_todos(self.session, &mut todos);
+            segment.content.update_todos(self.session, &mut todos);
         }
         let open = todos.iter().any(|(_, status, _)| status != "completed");
         if files.is_empty() && !open {
@@ -326,16 +325,16 @@ impl<'s> Compression<'s> {
     pub fn apply(&self, draft: &mut EditDraft<'s>, summary: &str, leave: bool) {
         let session = self.session;
         let entries = session.entries();
-        let Some(first) = self.kept().next().and_then(|stretch| stretch.lines.first().copied()) else {
+        let Some(first) = self.kept().next().and_then(|segment| segment.lines.first().copied()) else {
             return;
         };
-        let after = self.summarised().last().and_then(|stretch| stretch.lines.last().copied());
+        let after = self.summarised().last().and_then(|segment| segment.lines.last().copied());
         let context = context_before(session, first);
         let time = session.timestamp(first).unwrap_or_default() - 2;
         let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
         let fresh = PlanSeed { seed, now: 0 };
         let (boundary_id, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
-        let before: u64 = self.segments.iter().map(|stretch| stretch.tokens).sum();
+        let before: u64 = self.segments.iter().map(|segment| segment.tokens).sum();
         let why = "summarised";
         let boundary = CompactBoundaryLine {
             uuid: &boundary_id,
@@ -354,9 +353,9 @@ impl<'s> Compression<'s> {
         draft.insert(after, &summary.to_line(), "the summary");
         if !leave {
             let mut kept = IndexVec::filled(false, entries.len());
-            self.kept().flat_map(|stretch| &stretch.lines).for_each(|&idx| kept[idx] = true);
+            self.kept().flat_map(|segment| &segment.lines).for_each(|&idx| kept[idx] = true);
             for &idx in
-                session.thread().entries.iter().chain(self.summarised().flat_map(|stretch| &stretch.lines))
+                session.thread().entries.iter().chain(self.summarised().flat_map(|segment| &segment.lines))
             {
                 let speaks = matches!(entries[idx].kind(), Kind::User | Kind::Assistant | Kind::System);
                 let is_before = after.is_some_and(|after| idx <= after) || idx < first;
@@ -380,7 +379,7 @@ impl<'s> Compression<'s> {
     /// Resets the input token counts of the last reply, which Claude Code takes as the size of the context.
     fn reset_context_size(&self, draft: &mut EditDraft<'s>) {
         let session = self.session;
-        let lines = self.kept().flat_map(|stretch| &stretch.lines).copied();
+        let lines = self.kept().flat_map(|segment| &segment.lines).copied();
         let Some(last) = lines.filter_map(|idx| session.reply_of(idx)).last() else { return };
         for &idx in &session.replies()[last].entries {
             let entry = &session.entries()[idx];
@@ -396,7 +395,7 @@ impl<'s> Compression<'s> {
     }
 }
 
-/// Splits a long turn into stretches. Each starts at a reply and contains the results of its calls.
+/// Splits a long turn into segments. Each starts at a reply and contains the results of its calls.
 fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
     let mut out: Vec<Vec<EntryIndex>> = vec![Vec::new()];
     let mut replies = 0;
@@ -421,8 +420,8 @@ fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
                 open.remove(&*id);
             }
         }
-        if let Some(stretch) = out.last_mut() {
-            stretch.push(idx);
+        if let Some(segment) = out.last_mut() {
+            segment.push(idx);
         }
     }
     out

@@ -159,9 +159,9 @@ impl<'s> EditDraft<'s> {
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.line_edits[entry_idx];
-        fate.removed = true;
-        fate.reasons.push(why);
+        let line_edit = &mut self.line_edits[entry_idx];
+        line_edit.removed = true;
+        line_edit.reasons.push(why);
     }
 
     /// Removes a block from a message. When all blocks are removed, so is the line.
@@ -175,32 +175,32 @@ impl<'s> EditDraft<'s> {
     ) {
         let why = self.reason(why);
         let message = self.session.entries()[entry_idx].message();
-        let fate = &mut self.line_edits[entry_idx];
+        let line_edit = &mut self.line_edits[entry_idx];
         let count = || message.map_or(0, |message| message.blocks().count());
-        let n_blocks = *fate.n_blocks.get_or_insert_with(count);
-        fate.removed_blocks.insert(block_idx as u32);
-        if !fate.reasons.contains(&why) {
-            fate.reasons.push(why);
+        let n_blocks = *line_edit.n_blocks.get_or_insert_with(count);
+        line_edit.removed_blocks.insert(block_idx as u32);
+        if !line_edit.reasons.contains(&why) {
+            line_edit.reasons.push(why);
         }
-        fate.removed |= fate.removed_blocks.len() >= n_blocks;
+        line_edit.removed |= line_edit.removed_blocks.len() >= n_blocks;
     }
 
     /// Returns the remaining blocks of a line's message, with their original indices.
     pub fn blocks(&self, entry_idx: EntryIndex) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
-        let fate = &self.line_edits[entry_idx];
-        let message = self.session.entries()[entry_idx].message().filter(|_| !fate.removed);
+        let line_edit = &self.line_edits[entry_idx];
+        let message = self.session.entries()[entry_idx].message().filter(|_| !line_edit.removed);
         let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
-        blocks.filter(|(block_idx, _)| !fate.removed_blocks.contains(&(*block_idx as u32)))
+        blocks.filter(|(block_idx, _)| !line_edit.removed_blocks.contains(&(*block_idx as u32)))
     }
 
     /// Replaces a range of a line. The range refers to the original line.
     pub fn splice(&mut self, entry_idx: EntryIndex, splice: Splice, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.line_edits[entry_idx];
-        if !fate.reasons.contains(&why) {
-            fate.reasons.push(why);
+        let line_edit = &mut self.line_edits[entry_idx];
+        if !line_edit.reasons.contains(&why) {
+            line_edit.reasons.push(why);
         }
-        match &mut fate.content {
+        match &mut line_edit.content {
             LineContent::Spliced(splices) => splices.push(splice),
             body => *body = LineContent::Spliced(vec![splice]),
         }
@@ -209,11 +209,11 @@ impl<'s> EditDraft<'s> {
     /// Replaces a whole line with `text`, which has no newline.
     pub fn rewrite(&mut self, entry_idx: EntryIndex, text: &str, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.line_edits[entry_idx];
-        if !fate.reasons.contains(&why) {
-            fate.reasons.push(why);
+        let line_edit = &mut self.line_edits[entry_idx];
+        if !line_edit.reasons.contains(&why) {
+            line_edit.reasons.push(why);
         }
-        fate.content = LineContent::Replaced(Box::new(Entry::parse(text.as_bytes()).0));
+        line_edit.content = LineContent::Replaced(Box::new(Entry::parse(text.as_bytes()).0));
     }
 
     /// Adds a line after entry `after`, or at the start of the log. Several lines after one entry keep
@@ -235,9 +235,9 @@ impl<'s> EditDraft<'s> {
     /// Records the reason why a line of the session differs from the line in the file.
     pub(crate) fn note(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let why = self.reason(why);
-        let fate = &mut self.line_edits[entry_idx];
-        if !fate.reasons.contains(&why) {
-            fate.reasons.push(why);
+        let line_edit = &mut self.line_edits[entry_idx];
+        if !line_edit.reasons.contains(&why) {
+            line_edit.reasons.push(why);
         }
     }
 
@@ -254,8 +254,10 @@ impl<'s> EditDraft<'s> {
 
     /// Returns whether the line is to be removed or changed.
     pub fn is_touched(&self, entry_idx: EntryIndex) -> bool {
-        let fate = &self.line_edits[entry_idx];
-        fate.removed || !fate.removed_blocks.is_empty() || !matches!(fate.content, LineContent::Unchanged)
+        let line_edit = &self.line_edits[entry_idx];
+        line_edit.removed
+            || !line_edit.removed_blocks.is_empty()
+            || !matches!(line_edit.content, LineContent::Unchanged)
     }
 
     /// Estimates the number of tokens that a resume of the original session sends.
@@ -277,23 +279,25 @@ impl<'s> EditDraft<'s> {
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
     pub fn entry(&self, entry_idx: EntryIndex) -> Cow<'_, Entry> {
-        let fate = &self.line_edits[entry_idx];
+        let line_edit = &self.line_edits[entry_idx];
         let source = &self.session.entries()[entry_idx];
-        let mut splices = match &fate.content {
+        let mut splices = match &line_edit.content {
             LineContent::Replaced(entry) => return Cow::Borrowed(&**entry),
             LineContent::Spliced(splices) => splices.clone(),
-            LineContent::Unchanged if fate.removed_blocks.is_empty() => return Cow::Borrowed(source),
+            LineContent::Unchanged if line_edit.removed_blocks.is_empty() => return Cow::Borrowed(source),
             LineContent::Unchanged => Vec::new(),
         };
-        if let Some(content) =
-            source.message().and_then(|message| message.content()).filter(|_| !fate.removed_blocks.is_empty())
+        if let Some(content) = source
+            .message()
+            .and_then(|message| message.content())
+            .filter(|_| !line_edit.removed_blocks.is_empty())
         {
             // Only objects are blocks.
             let mut block_idx = 0;
             splices.extend(splice::delete_parts(source.text(), content.json(), |_, _, item| {
                 let is_block = item.is_object();
                 block_idx += u32::from(is_block);
-                is_block && fate.removed_blocks.contains(&(block_idx - 1))
+                is_block && line_edit.removed_blocks.contains(&(block_idx - 1))
             }));
         }
         let text = splice::apply(source.text(), &mut splices);

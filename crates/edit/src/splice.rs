@@ -78,7 +78,7 @@ pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     Some(Splice::new(end..end, format!("{comma}\"{key}\":{value}")))
 }
 
-/// The stretches of `line` to take out so that the members of an object, or the items of an array, for
+/// The ranges of `line` to take out so that the members of an object, or the items of an array, for
 /// which `goes` says so are gone, with the commas that set them apart.
 pub fn delete_parts<'a>(
     line: &str,

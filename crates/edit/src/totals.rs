@@ -142,14 +142,15 @@ impl PlanTotals {
     /// Compares a line of the result with its source, and adds refusals.
     fn check_line(&mut self, plan: &EditPlan<'_>, at: usize, entry: &Entry) {
         let Some(idx) = plan.source_of(at) else { return };
-        let fate = &plan.draft().line_edits[idx];
+        let line_edit = &plan.draft().line_edits[idx];
         let mut refuse = |rule: SoundnessRule, what: &str| {
             self.refusals.push(format!("line {}: {what} (rule {})", at + 1, rule as u8));
         };
-        if fate.stale_usage && usage_reset::has_counts(entry) {
+        if line_edit.stale_usage && usage_reset::has_counts(entry) {
             refuse(SoundnessRule::Usage, "token counts include removed content");
         }
-        if matches!(fate.content, LineContent::Replaced(_)) || plan.options().target == PlanTarget::KeepOrder
+        if matches!(line_edit.content, LineContent::Replaced(_))
+            || plan.options().target == PlanTarget::KeepOrder
         {
             return;
         }

@@ -24,20 +24,22 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
         |idx: EntryIndex| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
     let mut fewer = 0;
     let mut loses = |idx: EntryIndex| {
-        let fate = &draft.line_edits[idx];
-        if !fate.removed && fate.removed_blocks.is_empty() && !matches!(fate.content, LineContent::Unchanged)
+        let line_edit = &draft.line_edits[idx];
+        if !line_edit.removed
+            && line_edit.removed_blocks.is_empty()
+            && !matches!(line_edit.content, LineContent::Unchanged)
         {
             // Small replacements barely change the count, so they are added up.
             fewer += tokens(&draft.session.entries()[idx]).saturating_sub(tokens(&draft.entry(idx)));
         }
-        fate.removed || !fate.removed_blocks.is_empty() || fewer > MIN_LOST_TOKENS
+        line_edit.removed || !line_edit.removed_blocks.is_empty() || fewer > MIN_LOST_TOKENS
     };
     let lost = chain.iter().position(|&idx| spoken(idx) && loses(idx));
     // Lines above a new boundary are no longer sent.
     let mut boundaries = draft.added.iter().filter(|added| is_boundary(&added.entry));
-    let told =
+    let added_boundary =
         boundaries.find_map(|added| chain.iter().position(|&idx| Some(idx) == added.after)).map(|at| at + 1);
-    let Some(start) = [lost, told].into_iter().flatten().min() else { return };
+    let Some(start) = [lost, added_boundary].into_iter().flatten().min() else { return };
     for &idx in &chain[start..] {
         let entry = &draft.session.entries()[idx];
         if draft.line_edits[idx].removed

@@ -92,7 +92,7 @@ pub(crate) fn call_fact(
         name => (name, input.and_then(first_text).map(|text| one_line(&text, room.subject))),
     };
     let outcome = call.outcome(session);
-    let told = match outcome {
+    let result_text = match outcome {
         ToolOutcome::Ok => match &*call.name {
             "Edit" | "MultiEdit" | "Write" => changed_lines(session, call),
             "Read" | "Skill" | "ToolSearch" | "Glob" | "NotebookEdit" => String::new(),
@@ -116,7 +116,7 @@ pub(crate) fn call_fact(
         ToolOutcome::Missing => "no result".to_owned(),
     };
     let on = on.map(|on| cut(&on, room.subject.max(200)).into_owned()).unwrap_or_default();
-    CallFact { tool: what.to_owned(), subject: on, outcome: told, ok: outcome == ToolOutcome::Ok }
+    CallFact { tool: what.to_owned(), subject: on, outcome: result_text, ok: outcome == ToolOutcome::Ok }
 }
 
 /// Shortens the answer of a sub-agent. A confirmation of its start is not an answer.
@@ -140,14 +140,14 @@ fn error_line(said: &str) -> String {
     let said = said.trim().trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let code = lines.clone().next().filter(|line| line.starts_with("Exit code"));
-    let tells = |line: &&str| {
+    let names_error = |line: &&str| {
         let lower = line.to_lowercase();
         ["error", "fail", "panic", "fatal", "not found", "no such", "denied", "cannot"]
             .iter()
             .any(|word| lower.contains(word))
     };
-    let telling = lines.clone().find(tells).or_else(|| lines.nth(usize::from(code.is_some())));
-    match (code, telling) {
+    let error_text = lines.clone().find(names_error).or_else(|| lines.nth(usize::from(code.is_some())));
+    match (code, error_text) {
         (Some(code), Some(line)) if code != line => cut(&format!("{code}, {line}"), MAX_ERROR).into_owned(),
         (Some(line), _) | (None, Some(line)) => cut(line, MAX_ERROR).into_owned(),
         (None, None) => "no error message".to_owned(),

@@ -47,7 +47,7 @@ impl SummaryLevel {
     }
 }
 
-/// The content of a stretch of the conversation.
+/// The content of a segment of the conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SegmentContent<'s> {
     prompts: Vec<Cow<'s, str>>,
@@ -62,23 +62,23 @@ pub(crate) struct SegmentContent<'s> {
 impl<'s> SegmentContent<'s> {
     /// Collects the content of some lines.
     pub(crate) fn of(session: &'s Session, lines: &[EntryIndex]) -> Self {
-        let mut telling = Self::default();
+        let mut collected = Self::default();
         for &idx in lines {
             let entry = &session.entries()[idx];
             match entry.kind() {
-                Kind::Assistant => telling.add_reply(session, idx, entry),
-                Kind::User | Kind::Attachment => telling.add_input(session, idx, entry),
+                Kind::Assistant => collected.add_reply(session, idx, entry),
+                Kind::User | Kind::Attachment => collected.add_input(session, idx, entry),
                 Kind::System => {
                     let text = entry.get(key::CONTENT).and_then(|content| content.as_str());
                     let command =
                         entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str(value::LOCAL_COMMAND));
-                    let told = text.filter(|_| command).and_then(|text| typed_command(&text));
-                    telling.events.extend(told.map(|told| (told, "".into())));
+                    let typed = text.filter(|_| command).and_then(|text| typed_command(&text));
+                    collected.events.extend(typed.map(|typed| (typed, "".into())));
                 }
                 _ => {}
             }
         }
-        telling
+        collected
     }
 
     fn add_reply(&mut self, session: &'s Session, idx: EntryIndex, entry: &'s Entry) {
@@ -154,7 +154,7 @@ impl<'s> SegmentContent<'s> {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// Writes the summary of the stretch.
+    /// Writes the summary of the segment.
     pub(crate) fn write(
         &self,
         session: &Session,
@@ -203,19 +203,19 @@ impl<'s> SegmentContent<'s> {
                 ));
                 continue;
             }
-            let told = match level {
+            let is_included = match level {
                 SummaryLevel::Bare => class == CallClass::Change || class == CallClass::Decision,
                 SummaryLevel::Short => !matches!(class, CallClass::Read | CallClass::Other),
                 SummaryLevel::Long => true,
             };
-            if !told && level == SummaryLevel::Short {
+            if !is_included && level == SummaryLevel::Short {
                 let word = read_label(&fact.tool);
                 match passed_over.iter_mut().find(|(known, _)| *known == word) {
                     Some((_, count)) => *count += 1,
                     None => passed_over.push((word, 1)),
                 }
             }
-            if told {
+            if is_included {
                 merge_fact(&mut lines, fact);
             }
         }

@@ -51,8 +51,8 @@ fn a_cut_ends_with_the_turn_or_with_the_whole_reply() {
         session(&log(&format!("{PARALLEL}\nu2 <- a4 user \"more\"\na5 <- u2 reply m3 text \"No.\"")));
     let ends = |cut: CutPoint| {
         let plan = plan(&session, new(), |draft| clone(draft, Some(&cut), Some("T")).unwrap());
-        let told = rendered(&plan);
-        let last = told.lines().rfind(|line| !line.starts_with('-')).unwrap().to_owned();
+        let listed = rendered(&plan);
+        let last = listed.lines().rfind(|line| !line.starts_with('-')).unwrap().to_owned();
         last.split(' ').next().unwrap().to_owned()
     };
     assert_eq!(ends(CutPoint::Turn(1)), "a4'");

@@ -180,8 +180,8 @@ fn a_branch_of_summarised_turns_stays_above_the_boundary() {
     let session = session(&long(&format!("{TALK}{branches}")));
     let compression = choose(&session, &[(SummaryLevel::Short, 60)], None).unwrap();
     let plan = plan(&session, PlanTarget::InPlace, |draft| compression.apply(draft, "In short.", true));
-    let told = rendered(&plan);
-    let ids: Vec<&str> = told.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let listed = rendered(&plan);
+    let ids: Vec<&str> = listed.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(
         ids.join(" "),
         "u1 a1 a2 r1 a3 r2 a4 x1 r3 a5 u2 a6 r4 a7 fresh fresh u3 a8 w1 a9",
@@ -257,9 +257,9 @@ fn a_budget_keeps_the_newest_turns_and_all_prompts() {
     for budget in [3000, 5000, 8000] {
         let compression = choose(&session, &[], Some(budget)).unwrap();
         let summary = compression.summary();
-        let (told, kept) = compression.turns();
-        assert_eq!(told + kept, 20);
-        assert!((1..=told).all(|turn| summary.contains(&format!("Question {turn}?"))), "{summary}");
+        let (summarised, kept) = compression.turns();
+        assert_eq!(summarised + kept, 20);
+        assert!((1..=summarised).all(|turn| summary.contains(&format!("Question {turn}?"))), "{summary}");
         let tokens = summary.len() as u64 / 4 + compression.kept_tokens();
         assert!(tokens <= budget && tokens > budget / 2, "{tokens} of {budget}");
     }

@@ -87,9 +87,9 @@ fn clones_are_sound_and_replay_alike() {
             }
         }
     }
-    let told: Vec<String> =
+    let shown_lines: Vec<String> =
         differ.iter().map(|(path, in_place, why)| format!("{path} {in_place} {}", why.join("; "))).collect();
-    assert!(differ.is_empty(), "{}", told.join("\n"));
+    assert!(differ.is_empty(), "{}", shown_lines.join("\n"));
 }
 
 /// Returns the text around the first difference of two requests.

@@ -328,7 +328,7 @@ fn a_pending_reply_is_removed_with_its_thinking() {
             );
             let why = "pending reply without its thinking";
             assert_eq!(
-                plan.changes().filter(|change| change.reasons.iter().any(|told| told == why)).count(),
+                plan.changes().filter(|change| change.reasons.iter().any(|reason| reason == why)).count(),
                 2
             );
         });
