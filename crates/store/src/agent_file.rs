@@ -263,11 +263,11 @@ mod tests {
 
         let agents = SessionFile::at(at("s1.jsonl")).agents();
         assert!(agents.errors.is_empty());
-        let mut told: Vec<_> =
+        let mut listed: Vec<_> =
             agents.found.iter().map(|agent| (&*agent.id, agent.kind, agent.run.as_deref())).collect();
-        told.sort_unstable_by_key(|told| told.0);
+        listed.sort_unstable_by_key(|listed| listed.0);
         assert_eq!(
-            told,
+            listed,
             [
                 ("1234567", AgentKind::Task, None),
                 ("a1b2c3", AgentKind::Task, None),

@@ -121,12 +121,12 @@ pub fn preview_all(files: &[SessionFile]) -> Vec<io::Result<SessionPreview>> {
         folders.entry(folder).or_default();
     }
     folders.par_iter_mut().for_each(|(folder, agents)| *agents = AgentCounts::of(folder));
-    let nobody = AgentCounts::default();
+    let no_agents = AgentCounts::default();
     files
         .par_iter()
         .with_min_len(16)
         .map_init(FileWindow::default, |window, file| {
-            let agents = file.path.parent().and_then(|folder| folders.get(folder)).unwrap_or(&nobody);
+            let agents = file.path.parent().and_then(|folder| folders.get(folder)).unwrap_or(&no_agents);
             read_preview(file, agents, window)
         })
         .collect()

@@ -26,9 +26,9 @@ type ParsedEntries = Vec<(Entry, Vec<Finding>)>;
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
-    let parse = |stretch: Chunk| {
+    let parse = |chunk: Chunk| {
         let mut parsed: ParsedEntries = Vec::new();
-        stretch.parse(|entry, findings| parsed.push((entry, findings)));
+        chunk.parse(|entry, findings| parsed.push((entry, findings)));
         parsed
     };
     read_chunks(ChunkReader::new(file), length, parse, |parsed| {
@@ -45,7 +45,7 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
 ///
 /// Returns read errors only. Results before the error have been passed to `sink`.
 pub fn read_chunks<R: Read + Send, T: Send>(
-    mut stretches: ChunkReader<R>,
+    mut chunks: ChunkReader<R>,
     length: u64,
     make: impl Fn(Chunk) -> T + Sync,
     mut sink: impl FnMut(T),
@@ -54,17 +54,17 @@ pub fn read_chunks<R: Read + Send, T: Send>(
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = if length < PARALLEL_BYTES { 1 } else { cores() };
     if cores < 2 {
-        while let Some(stretch) = stretches.next()? {
-            sink(make(stretch));
+        while let Some(chunk) = chunks.next()? {
+            sink(make(chunk));
         }
         return Ok(());
     }
-    let stretches = Mutex::new((0, stretches));
+    let chunks = Mutex::new((0, chunks));
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::sync_channel(cores * BUFFERED_CHUNKS);
         for _ in 0..cores {
             let send = send.clone();
-            scope.spawn(|| make_all(&stretches, &make, send));
+            scope.spawn(|| make_all(&chunks, &make, send));
         }
         drop(send);
         let mut ahead: BTreeMap<usize, io::Result<T>> = BTreeMap::new();
@@ -82,19 +82,19 @@ pub fn read_chunks<R: Read + Send, T: Send>(
 
 /// Reads and converts chunks until the log ends or the receiver is dropped.
 fn make_all<R: Read, T>(
-    stretches: &Mutex<(usize, ChunkReader<R>)>,
+    chunks: &Mutex<(usize, ChunkReader<R>)>,
     make: &impl Fn(Chunk) -> T,
     send: mpsc::SyncSender<(usize, io::Result<T>)>,
 ) {
     loop {
-        let (number, stretch) = {
-            let mut held = stretches.lock().unwrap_or_else(PoisonError::into_inner);
-            held.0 += 1;
-            (held.0 - 1, held.1.next())
+        let (number, chunk) = {
+            let mut guard = chunks.lock().unwrap_or_else(PoisonError::into_inner);
+            guard.0 += 1;
+            (guard.0 - 1, guard.1.next())
         };
-        let made = match stretch {
+        let made = match chunk {
             Ok(None) => return,
-            Ok(Some(stretch)) => Ok(make(stretch)),
+            Ok(Some(chunk)) => Ok(make(chunk)),
             Err(error) => Err(error),
         };
         let failed = made.is_err();

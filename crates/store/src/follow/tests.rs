@@ -71,13 +71,14 @@ fn entries_have_their_position_and_ending() {
     let (_dir, path, _) = fixture();
     add(&path, "{\"a\":1}\n\n{\"b\":2}{\"c\":3}\n{}");
     let mut follower = Follower::open(&path);
-    let mut told = Vec::new();
-    let mut tell = |entry: Entry, _| told.push((entry.at().line_no, entry.at().byte_offset, entry.ending()));
+    let mut reported = Vec::new();
+    let mut tell =
+        |entry: Entry, _| reported.push((entry.at().line_no, entry.at().byte_offset, entry.ending()));
     follower.poll(&mut tell).unwrap();
     follower.finish(tell);
     let newline = Ending::Newline;
     assert_eq!(
-        told,
+        reported,
         [(1, 0, newline), (2, 8, newline), (3, 9, Ending::None), (3, 16, newline), (4, 24, Ending::None)]
     );
 }

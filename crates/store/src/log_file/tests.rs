@@ -141,7 +141,8 @@ fn unmodified_logs_are_skipped() {
 fn logs_below_any_directory_are_identified_by_path() {
     let dir = home();
     let logs = logs_below(dir.path()).found;
-    let told: Vec<_> = logs.iter().map(|log| (log.folder(), log.session.as_deref().unwrap_or("?"))).collect();
+    let named: Vec<_> =
+        logs.iter().map(|log| (log.folder(), log.session.as_deref().unwrap_or("?"))).collect();
     let expected = [
         ("-p", "a"),
         ("-p", "a"),
@@ -155,7 +156,7 @@ fn logs_below_any_directory_are_identified_by_path() {
         ("-q", "a"),
         ("projects", "stray"),
     ];
-    assert_eq!(told, expected.map(|(folder, session)| (folder.to_owned(), session)));
+    assert_eq!(named, expected.map(|(folder, session)| (folder.to_owned(), session)));
 }
 
 #[test]

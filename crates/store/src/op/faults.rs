@@ -186,7 +186,7 @@ impl World {
         let writer = conditions.writer.filter(|_| log.kind == FileKind::Log).map(|(writing, from, limit)| {
             let open = || std::fs::OpenOptions::new().append(true).open(&path).ok();
             Writer {
-                held: if writing == Writing::Holding { open() } else { None },
+                open_file: if writing == Writing::Holding { open() } else { None },
                 log: path.clone(),
                 from,
                 limit,
@@ -195,7 +195,7 @@ impl World {
         });
         // A program cannot keep a file open that does not exist.
         let writer = writer.filter(|writer| {
-            writer.held.is_some() || matches!(conditions.writer, Some((Writing::Reopening, ..)))
+            writer.open_file.is_some() || matches!(conditions.writer, Some((Writing::Reopening, ..)))
         });
         *self.disk.plan() = Plan {
             fault: conditions.fault,

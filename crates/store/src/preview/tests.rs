@@ -32,7 +32,7 @@ fn a_small_session_is_previewed() {
         r#"{"type":"tag","tag":"blue","sessionId":"s"}"#,
         r#"{"type":"last-prompt","lastPrompt":"bye","sessionId":"s"}"#,
     ]);
-    let told = [
+    let texts = [
         &glance.cwd,
         &glance.version,
         &glance.git_branch,
@@ -40,7 +40,7 @@ fn a_small_session_is_previewed() {
         &glance.tag,
         &glance.first_prompt,
     ];
-    assert_eq!(told.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
+    assert_eq!(texts.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
     assert_eq!(glance.title().as_deref(), Some("bye"));
     assert!(glance.is_listed());
     assert!(glance.size > 0);
@@ -172,9 +172,9 @@ fn a_list_is_newest_first_and_has_each_session_once() {
     put("-q/twice.jsonl", 4);
     fs_err::write(dir.path().join("projects/-q/empty.jsonl"), "").unwrap();
     let list = Store::open([dir.path().to_owned()]).list();
-    let told: Vec<_> =
+    let texts: Vec<_> =
         list.found.iter().map(|(file, _)| (&*file.id, file.folder.as_deref().unwrap())).collect();
-    assert_eq!(told, [("twice", "-q"), ("new", "-q"), ("old", "-p")]);
+    assert_eq!(texts, [("twice", "-q"), ("new", "-q"), ("old", "-p")]);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) enum Writing {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) log: PathBuf,
-    pub(super) held: Option<File>,
+    pub(super) open_file: Option<File>,
     /// The first call before which it writes, and how many lines.
     pub(super) from: usize,
     pub(super) limit: usize,
@@ -48,8 +48,8 @@ impl Writer {
             return;
         }
         let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
-        match &mut self.held {
-            Some(held) => held.write_all(line.as_bytes()).unwrap(),
+        match &mut self.open_file {
+            Some(open_file) => open_file.write_all(line.as_bytes()).unwrap(),
             None => {
                 let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.log);
                 // If the folder does not exist, it cannot write.
