@@ -184,7 +184,7 @@ impl ModelCalls {
             let file = &self.files[record.file as usize];
             let own = self.names.get(file.session);
             let dated = |at: Millis| Some(at).filter(|at| *at != UNDATED);
-            let mut told = RecordExplanation {
+            let mut explanation = RecordExplanation {
                 path: file.path.to_string(),
                 line: record.at.line_no,
                 byte_offset: record.at.byte_offset,
@@ -198,9 +198,9 @@ impl ModelCalls {
             };
             match &record.call {
                 Err((at, reason)) => {
-                    told.at = dated(*at);
-                    told.verdict = RecordVerdict::Rejected(reason.clone());
-                    if !keep(told.at, own) {
+                    explanation.at = dated(*at);
+                    explanation.verdict = RecordVerdict::Rejected(reason.clone());
+                    if !keep(explanation.at, own) {
                         continue;
                     }
                 }
@@ -209,15 +209,15 @@ impl ModelCalls {
                     if !keep(call.at, call.session) && !keep(call.at, own) {
                         continue;
                     }
-                    told.at = dated(row.at);
-                    told.session = call.session.to_owned();
-                    told.model = Some(self.names.get(row.model).to_owned());
-                    told.tokens = row.tokens;
+                    explanation.at = dated(row.at);
+                    explanation.session = call.session.to_owned();
+                    explanation.model = Some(self.names.get(row.model).to_owned());
+                    explanation.tokens = row.tokens;
                     let winner = counted[place];
                     if winner == i {
-                        told.cost = book.cost(&call);
+                        explanation.cost = book.cost(&call);
                     } else {
-                        told.verdict = RecordVerdict::Rejected(self.rejection_reason(
+                        explanation.verdict = RecordVerdict::Rejected(self.rejection_reason(
                             record,
                             row,
                             winner,
@@ -226,7 +226,7 @@ impl ModelCalls {
                     }
                 }
             }
-            out.push(told);
+            out.push(explanation);
         }
         out.sort_by(|a, b| (&a.path, a.line, &a.model).cmp(&(&b.path, b.line, &b.model)));
         out

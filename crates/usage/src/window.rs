@@ -54,9 +54,9 @@ pub fn limit_end(
     }
     let start = text.find("resets ")? + "resets ".len();
     // Lowercasing may change the length of a text, so offsets into `text` must not be used with `limit.text`.
-    let told = &text[start..];
-    let told = told.strip_prefix("at ").unwrap_or(told);
-    let time = parse_clock(told.split([' ', '(', '\n']).next()?)?;
+    let reset_text = &text[start..];
+    let reset_text = reset_text.strip_prefix("at ").unwrap_or(reset_text);
+    let time = parse_clock(reset_text.split([' ', '(', '\n']).next()?)?;
     let named = limit.text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(name, _)| name);
     let zone = match named {
         Some(name) => zone_named(name)?,
