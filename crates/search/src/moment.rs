@@ -86,7 +86,7 @@ mod tests {
         let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
         let now: Timestamp = "2026-03-10T10:00:00Z".parse().unwrap();
         let now = now.to_zoned(zone);
-        let told = |text: &str| {
+        let parsed = |text: &str| {
             let show = |millis| Timestamp::from_millisecond(millis).unwrap().to_string();
             parse(text, &now).map_or("-".into(), |(from, to)| format!("{} {}", show(from), show(to)))
         };
@@ -105,7 +105,7 @@ mod tests {
             ("2026-13-01", "-"),
             ("", "-"),
         ] {
-            assert_eq!(told(text), expected, "{text}");
+            assert_eq!(parsed(text), expected, "{text}");
         }
     }
 }

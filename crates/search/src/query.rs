@@ -227,10 +227,10 @@ impl Query {
 
     /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps.
     pub fn highlight(&self, text: &str) -> Vec<Range<usize>> {
-        let sheet = FoldCache::new(text);
+        let folded = FoldCache::new(text);
         let mut ranges = Vec::new();
         for term in &self.terms {
-            term.find(&sheet, &mut |range| {
+            term.find(&folded, &mut |range| {
                 ranges.push(range);
                 true
             });
@@ -243,17 +243,17 @@ impl Query {
         // For each kind of field that is not negated, whether one of its values matched.
         let mut groups: Vec<(std::mem::Discriminant<FieldCondition>, bool)> = Vec::new();
         for filter in &self.filters {
-            let Some(held) = asks(&filter.field) else { continue };
+            let Some(matches) = asks(&filter.field) else { continue };
             if filter.negated || matches!(filter.field, FieldCondition::Since(_) | FieldCondition::Until(_)) {
-                if held == filter.negated {
+                if matches == filter.negated {
                     return false;
                 }
                 continue;
             }
             let kind = std::mem::discriminant(&filter.field);
             match groups.iter_mut().find(|group| group.0 == kind) {
-                Some(group) => group.1 |= held,
-                None => groups.push((kind, held)),
+                Some(group) => group.1 |= matches,
+                None => groups.push((kind, matches)),
             }
         }
         groups.iter().all(|group| group.1)

@@ -174,11 +174,11 @@ impl<'a> SessionScan<'a> {
                     self.search(order, &next, &ResultSender { board: &board, changed: &changed, scan: self })
                 });
             }
-            let told = self.report_in_order(order, &board, &changed, sink);
+            let result = self.report_in_order(order, &board, &changed, sink);
             // Stops the threads that are still searching.
             self.cancelled.store(true, Ordering::Relaxed);
             changed.notify_all();
-            told
+            result
         })
     }
 
@@ -280,7 +280,7 @@ impl<'a> SessionScan<'a> {
                 changed.notify_all();
             }
             let mut events = Vec::new();
-            let told = !hits.is_empty();
+            let has_hits = !hits.is_empty();
             for mut hit in hits {
                 match hit.key.map_or(Some(0), |key| forks.copies(session, key)) {
                     Some(copies) => {
@@ -300,7 +300,7 @@ impl<'a> SessionScan<'a> {
                     return Ok(());
                 }
             }
-            if told {
+            if has_hits {
                 lock(board).limit = MAX_PENDING;
             }
         }

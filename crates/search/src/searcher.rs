@@ -303,21 +303,21 @@ impl Query {
 
     /// Returns whether the terms and the fields of a single piece match.
     fn matches_piece(&self, piece: &TextPiece<'_>) -> bool {
-        let sheet = FoldCache::new(&piece.text);
+        let folded = FoldCache::new(&piece.text);
         let fields = self.filters.is_empty()
             || self.matches_fields(|field| {
                 Some(match field {
                     FieldCondition::Role(role) => piece.role == *role,
                     FieldCondition::Kind(kind) => piece.kind == *kind,
                     FieldCondition::Error(is_error, term) => {
-                        piece.is_error == *is_error && term.as_ref().is_none_or(|term| term.is_in(&sheet))
+                        piece.is_error == *is_error && term.as_ref().is_none_or(|term| term.is_in(&folded))
                     }
                     _ => return None,
                 })
             });
         fields
-            && self.terms.iter().all(|term| term.is_in(&sheet))
-            && !self.excluded.iter().any(|term| term.is_in(&sheet))
+            && self.terms.iter().all(|term| term.is_in(&folded))
+            && !self.excluded.iter().any(|term| term.is_in(&folded))
     }
 
     /// Returns whether the fields match that a call and its result share.
@@ -374,8 +374,8 @@ impl MatchRef<'_> {
     /// Returns the match as owned data, with `context` lines of text around it.
     pub fn hit(&self, context: usize) -> SearchHit {
         let text = &*self.piece.text;
-        let sheet = FoldCache::new(text);
-        let found: Vec<Vec<_>> = self.highlighted_terms().map(|term| occurrences(term, &sheet)).collect();
+        let folded = FoldCache::new(text);
+        let found: Vec<Vec<_>> = self.highlighted_terms().map(|term| occurrences(term, &folded)).collect();
         let within = snippet::choose_excerpt(text, &found, context);
         let all = snippet::merge(found.into_iter().flatten().collect());
         let n_matches = all.len();
@@ -425,9 +425,9 @@ impl MatchRef<'_> {
 }
 
 /// Returns the first occurrences of a term, up to a limit that suffices for display.
-fn occurrences(term: &Term, sheet: &FoldCache<'_>) -> Vec<Range<usize>> {
+fn occurrences(term: &Term, folded: &FoldCache<'_>) -> Vec<Range<usize>> {
     let mut places = Vec::new();
-    term.find(sheet, &mut |range| {
+    term.find(folded, &mut |range| {
         places.push(range);
         places.len() < 10_000
     });

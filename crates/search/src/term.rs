@@ -72,9 +72,9 @@ impl Term {
     }
 
     /// Returns whether the term occurs.
-    pub(crate) fn is_in(&self, sheet: &FoldCache<'_>) -> bool {
+    pub(crate) fn is_in(&self, folded: &FoldCache<'_>) -> bool {
         let mut found = false;
-        self.find(sheet, &mut |_| {
+        self.find(folded, &mut |_| {
             found = true;
             false
         });
@@ -82,10 +82,10 @@ impl Term {
     }
 
     /// Calls `sink` with each occurrence, until it returns `false`.
-    pub(crate) fn find(&self, sheet: &FoldCache<'_>, sink: &mut dyn FnMut(Range<usize>) -> bool) {
+    pub(crate) fn find(&self, folded: &FoldCache<'_>, sink: &mut dyn FnMut(Range<usize>) -> bool) {
         match self {
             Self::Word(word) => {
-                let folded = sheet.folded(word.case);
+                let folded = folded.folded(word.case);
                 for at in word.finder.find_iter(folded.text.as_bytes()) {
                     if !sink(folded.original_range(at..at + word.folded.len())) {
                         return;
@@ -93,7 +93,7 @@ impl Term {
                 }
             }
             Self::Phrase(words) => {
-                let folded = sheet.folded(words[0].case);
+                let folded = folded.folded(words[0].case);
                 let text = &*folded.text;
                 let mut from = 0;
                 while let Some(at) = words[0].finder.find(&text.as_bytes()[from..]).map(|at| from + at) {
@@ -105,7 +105,7 @@ impl Term {
                 }
             }
             Self::Pattern { regex, .. } => {
-                for found in regex.find_iter(sheet.text) {
+                for found in regex.find_iter(folded.text) {
                     if !sink(found.range()) {
                         return;
                     }

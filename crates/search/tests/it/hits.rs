@@ -169,14 +169,14 @@ fn a_result_has_its_call_at_any_distance() {
             notation.push_str(&format!("r{i} result t{i} \"slow result\"\n"));
         }
         let log = log(&notation);
-        let told: Vec<_> = search("slow kind:result", &log)
+        let found: Vec<_> = search("slow kind:result", &log)
             .into_iter()
             .map(|hit| (hit.anchor, hit.tool.unwrap_or_default(), hit.line_no))
             .collect();
         let expected: Vec<_> = (0..n_calls)
             .map(|i| (format!("m{}", i + 1), format!("Tool{i}"), n_calls + n_between + i + 1))
             .collect();
-        assert_eq!(told, expected, "{n_between} {word}");
+        assert_eq!(found, expected, "{n_between} {word}");
         assert_eq!(search("kind:result path:src/2", &log).len(), 1);
     }
 }
