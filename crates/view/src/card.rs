@@ -357,9 +357,9 @@ impl<'a> CardInput<'a> {
             "text",
             "question",
         ];
-        let telling = SUBJECT_KEYS.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
+        let subject = SUBJECT_KEYS.iter().map(|key| self.string(key)).find(|text| !text.is_empty());
         let any = || self.input?.members().find_map(|(_, value)| Some(value.as_str()?.into_owned()));
-        let text = telling.or_else(any).unwrap_or_default();
+        let text = subject.or_else(any).unwrap_or_default();
         let more = text.trim().lines().nth(1).map(|_| " …").unwrap_or_default();
         format!("{}{more}", first_line(text.trim_start()))
     }

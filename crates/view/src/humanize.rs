@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(shorts, ["999", "1.2k", "10k", "48k", "1.0M", "2.3M", "2.8B"]);
         assert_eq!([5, 1500, 63_400, 2_500_000].map(bytes), ["5 B", "1.5 kB", "63.4 kB", "2.5 MB"]);
         let durations = [40, 4200, 12_000, 59_900, 75_000, 185_000, 7_260_000].map(duration);
-        let told = ["40 ms", "4.2 s", "12 s", "1 min 00 s", "1 min 15 s", "3 min 05 s", "2 h 01 min"];
-        assert_eq!(durations, told);
+        let texts = ["40 ms", "4.2 s", "12 s", "1 min 00 s", "1 min 15 s", "3 min 05 s", "2 h 01 min"];
+        assert_eq!(durations, texts);
         let some = [plural(1, "turn"), plural(3000, "turn"), plural(2, "branch"), plural(0, "line")];
         assert_eq!(some, ["1 turn", "3,000 turns", "2 branches", "0 lines"]);
     }

@@ -92,13 +92,13 @@ pub fn layout(
     findings: Vec<Finding>,
 ) -> Layout {
     let session = builder.family.session(agent);
-    let met = RefCell::default();
-    let teller = TranscriptWriter::new(builder, agent, &met);
-    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(builder.family) };
+    let visited = RefCell::default();
+    let writer = TranscriptWriter::new(builder, agent, &visited);
+    let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
     let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
-    teller.add_lines_outside_tree(&mut thread);
-    surveyor.turns(&thread, &mut |_| true, &mut layout);
+    writer.add_lines_outside_tree(&mut thread);
+    layout_builder.turns(&thread, &mut |_| true, &mut layout);
     layout.header.spent = match (agent, builder.spending) {
         (None, Some(spending)) => spending.total().clone(),
         _ => layout.turns.iter().fold(UsageTotals::default(), |mut sum, turn| {
@@ -107,10 +107,10 @@ pub fn layout(
         }),
     };
     if leaf.is_none() {
-        layout.branches = surveyor.branches();
+        layout.branches = layout_builder.branches();
     }
     if agent.is_none() && leaf.is_none() {
-        layout.unattached_agents = teller.unattached_agents(&|agent| surveyor.agent(agent).0);
+        layout.unattached_agents = writer.unattached_agents(&|agent| layout_builder.agent(agent).0);
     }
     layout
 }
@@ -118,17 +118,17 @@ pub fn layout(
 /// Lays out the turns of a session's active conversation that `wanted` accepts, and nothing else of it. It
 /// is called for every turn, in order. The notes are those of the family as it is now.
 pub fn layout_turns(
-    telling: TranscriptBuilder<'_>,
+    builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
     wanted: &mut dyn FnMut(&Turn) -> bool,
 ) -> Layout {
-    let met = RefCell::default();
-    let teller = TranscriptWriter::new(telling, None, &met);
-    let surveyor = LayoutBuilder { teller, notes, spawned: &spawned(telling.family) };
+    let visited = RefCell::default();
+    let writer = TranscriptWriter::new(builder, None, &visited);
+    let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
     let mut layout = Layout::default();
-    let mut thread = telling.family.main.thread();
-    teller.add_lines_outside_tree(&mut thread);
-    surveyor.turns(&thread, wanted, &mut layout);
+    let mut thread = builder.family.main.thread();
+    writer.add_lines_outside_tree(&mut thread);
+    layout_builder.turns(&thread, wanted, &mut layout);
     layout
 }
 
@@ -148,7 +148,7 @@ fn spawned(family: &SessionFamily) -> AgentsByCall<'_> {
 /// Adds up the notes of the entries.
 #[derive(Clone, Copy)]
 struct LayoutBuilder<'a> {
-    teller: TranscriptWriter<'a>,
+    writer: TranscriptWriter<'a>,
     notes: &'a LineNotes,
     spawned: &'a AgentsByCall<'a>,
 }
@@ -181,12 +181,12 @@ impl LayoutTotals {
 
 impl<'a> LayoutBuilder<'a> {
     fn notes(&self) -> &'a IndexVec<EntryIndex, LineNote> {
-        self.notes.for_session(self.teller.agent)
+        self.notes.for_session(self.writer.agent)
     }
 
     /// Adds the turns of a conversation that `wanted` accepts to `layout`.
     fn turns(&self, thread: &Thread, wanted: &mut dyn FnMut(&Turn) -> bool, layout: &mut Layout) {
-        let session = self.teller.session();
+        let session = self.writer.session();
         let (mut before, mut skipped) = (None, None);
         for turn in session.turns_of(thread) {
             if !wanted(&turn) {
@@ -205,7 +205,7 @@ impl<'a> LayoutBuilder<'a> {
     /// Returns the layout of a turn, and adds to `layout` the data of its items that depends on the whole
     /// session.
     fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
-        let session = self.teller.session();
+        let session = self.writer.session();
         let mut sum = LayoutTotals::default();
         for &idx in &turn.entries {
             for (block_idx, mark) in &self.notes()[idx].marks {
@@ -220,7 +220,7 @@ impl<'a> LayoutBuilder<'a> {
                     LineMark::Call(call) => {
                         let call = &session.tool_calls()[call.call];
                         layout.count(&call.name);
-                        let topic = self.teller.topic(call);
+                        let topic = self.writer.topic(call);
                         layout.topics.extend(topic.map(|topic| (name.clone(), topic)));
                         if !agents.is_empty() {
                             *layout.agents_by_line.entry(line_no).or_default() += agents.len();
@@ -228,29 +228,29 @@ impl<'a> LayoutBuilder<'a> {
                         }
                     }
                     LineMark::Compaction => {
-                        layout.dropped.insert(name, self.teller.dropped(idx));
+                        layout.dropped.insert(name, self.writer.dropped(idx));
                     }
                     LineMark::Error | LineMark::Unknown => {}
                 }
             }
         }
         let used = |reply: &Reply| line_note::used(self.notes(), reply);
-        let mut told = self.teller.turn_header(&turn, before, &used);
-        told.spent += &sum.spent_by_agents;
+        let mut view = self.writer.turn_header(&turn, before, &used);
+        view.spent += &sum.spent_by_agents;
         let line = OutlineLine {
             calls: sum.calls,
             errors: sum.errors,
             edits: sum.edits,
             lines: sum.lines,
             compactions: sum.compactions,
-            ..OutlineLine::blank(&told, self.title(&turn))
+            ..OutlineLine::blank(&view, self.title(&turn))
         };
-        told.spent_by_agents = sum.spent_by_agents;
+        view.spent_by_agents = sum.spent_by_agents;
         let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
         let mut context = replies.filter_map(|reply| Some(used(reply)?.context()));
         let context = context.find(|context| *context > 0).unwrap_or(0);
         let prompt_line = turn.prompt.map(|idx| session.entries()[idx].at().line_no);
-        TurnLayout { turn: told, line, entries: turn.entries, context, prompt_line }
+        TurnLayout { turn: view, line, entries: turn.entries, context, prompt_line }
     }
 
     fn title(&self, turn: &Turn) -> &'a str {
@@ -274,7 +274,7 @@ impl<'a> LayoutBuilder<'a> {
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
                 let place = call.call;
-                let failed = is_failure(&self.teller.session().tool_calls()[place].name, call.outcome);
+                let failed = is_failure(&self.writer.session().tool_calls()[place].name, call.outcome);
                 let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
                 let mut sum = LayoutTotals {
                     calls: 1,
@@ -284,11 +284,11 @@ impl<'a> LayoutBuilder<'a> {
                     has_error: failed,
                     ..LayoutTotals::default()
                 };
-                let call = &self.teller.session().tool_calls()[call.call];
+                let call = &self.writer.session().tool_calls()[call.call];
                 for &agent in self.spawned(&call.id) {
-                    let (told, inside) = self.agent(agent);
-                    sum.add(&LayoutTotals { spent_by_agents: told.spent.clone(), ..inside });
-                    agents.push(told);
+                    let (view, inside) = self.agent(agent);
+                    sum.add(&LayoutTotals { spent_by_agents: view.spent.clone(), ..inside });
+                    agents.push(view);
                 }
                 sum
             }
@@ -297,24 +297,24 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     fn spawned(&self, call: &'a str) -> &'a [AgentIndex] {
-        if self.spawned.is_empty() || !self.teller.descends() {
+        if self.spawned.is_empty() || !self.writer.descends() {
             return &[];
         }
-        self.spawned.get(&(self.teller.agent, call)).map_or(&[], |agents| agents)
+        self.spawned.get(&(self.writer.agent, call)).map_or(&[], |agents| agents)
     }
 
     /// Returns a sub-agent without its turns, and the totals of its conversation.
     fn agent(&self, agent: AgentIndex) -> (AgentView, LayoutTotals) {
-        let below = Self { teller: self.teller.for_agent(agent), ..*self };
-        let sum = below.sum(&below.teller.thread());
-        let mut told = below.teller.agent_without_turns(agent);
-        told.spent += &sum.spent_by_agents;
-        (told, sum)
+        let below = Self { writer: self.writer.for_agent(agent), ..*self };
+        let sum = below.sum(&below.writer.thread());
+        let mut view = below.writer.agent_without_turns(agent);
+        view.spent += &sum.spent_by_agents;
+        (view, sum)
     }
 
     fn sum(&self, thread: &Thread) -> LayoutTotals {
         let mut sum = LayoutTotals::default();
-        for turn in self.teller.session().turns_of(thread) {
+        for turn in self.writer.session().turns_of(thread) {
             let marks = turn.entries.iter().flat_map(|&idx| &self.notes()[idx].marks);
             marks.for_each(|(_, mark)| sum.add(&self.mark(mark).0));
         }
@@ -322,7 +322,7 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     fn branches(&self) -> Vec<BranchLayout> {
-        let session = self.teller.session();
+        let session = self.writer.session();
         let spoken = |idx: EntryIndex| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
         let found = session.branches().into_iter().filter_map(|branch| {
             let leaf = branch.entries.iter().copied().rfind(|&idx| spoken(idx))?;

@@ -123,25 +123,25 @@ fn update_notes(
     agent: Option<AgentIndex>,
 ) {
     let session = family.session(agent);
-    let met = RefCell::default();
-    let teller = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &met);
+    let visited = RefCell::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &visited);
     for (idx, note) in notes.enumerated_mut() {
         if note.is_stale(session) {
-            *note = LineNote::of(&teller, session, idx);
+            *note = LineNote::of(&writer, session, idx);
         }
     }
     notes.extend(
-        (notes.end()..session.entries().end()).indices().map(|idx| LineNote::of(&teller, session, idx)),
+        (notes.end()..session.entries().end()).indices().map(|idx| LineNote::of(&writer, session, idx)),
     );
 }
 
 impl LineNote {
-    fn of(teller: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) -> Self {
+    fn of(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) -> Self {
         let entry = &session.entries()[idx];
         let (mut title, mut marks) = (None, Vec::new());
         // Nothing in these kinds is counted.
         let is_counted = !matches!(entry.kind(), Kind::Progress | Kind::PrLink | Kind::FrameLink);
-        for (block_idx, content) in is_counted.then(|| teller.contents(idx)).into_iter().flatten() {
+        for (block_idx, content) in is_counted.then(|| writer.contents(idx)).into_iter().flatten() {
             let mark = match content {
                 BlockContent::Call { call, block } => LineMark::Call(CallNote::of(session, call, block)),
                 BlockContent::Compaction => LineMark::Compaction,
@@ -180,14 +180,14 @@ impl CallNote {
     fn of(session: &Session, place: CallIndex, block: Block<'_>) -> Self {
         let call = &session.tool_calls()[place];
         let (outcome, result) = (call.outcome(session), call.results.first().copied());
-        let told = || {
+        let changes = || {
             let data = result.and_then(|at| session.entries()[at.entry_idx].tool_use_result());
             let failed = outcome != ToolOutcome::Ok;
             let (name, input, kept) = (&*call.name, block.input(), &|_: &str| None);
             CardInput { name, input, data, text: "", failed, n_images: 0, cwd: "", read_output: kept }
                 .summary()
         };
-        let changed = match changes_files(&call.name).then(|| told().card) {
+        let changed = match changes_files(&call.name).then(|| changes().card) {
             Some(ToolCard::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
             _ => None,
         };

@@ -166,14 +166,14 @@ impl MarkdownWriter<'_> {
             ItemBody::Thinking(text) => self.list_item(depth, &format!("*thinking: {}*", one_line(text))),
             ItemBody::Call(call) => self.call(call, depth),
             ItemBody::Compaction { trigger, before, after, summary, .. } => {
-                let mut told = "compacted".to_owned();
+                let mut line = "compacted".to_owned();
                 if let Some(trigger) = trigger {
-                    let _ = write!(told, ", {}", one_line(trigger));
+                    let _ = write!(line, ", {}", one_line(trigger));
                 }
                 if let (Some(before), Some(after)) = (before, after) {
-                    let _ = write!(told, ", {before} → {after} tokens");
+                    let _ = write!(line, ", {before} → {after} tokens");
                 }
-                self.list_item(depth, &told);
+                self.list_item(depth, &line);
                 if let Some(summary) = summary.as_ref().filter(|_| self.level >= DetailLevel::Full) {
                     self.quote(summary);
                 }
@@ -201,23 +201,23 @@ impl MarkdownWriter<'_> {
     }
 
     fn call(&mut self, call: &CallView, depth: usize) {
-        let mut told = one_line(&call.name);
+        let mut line = one_line(&call.name);
         let subject = self
             .cwd
             .and_then(|cwd| call.subject.strip_prefix(cwd)?.strip_prefix(['/', '\\']))
             .unwrap_or(&call.subject);
         if !subject.is_empty() {
-            let _ = write!(told, " {}", code(&one_line(subject)));
+            let _ = write!(line, " {}", code(&one_line(subject)));
         }
         if call.is_error() {
-            let _ = write!(told, " ✗ {}", outcome_name(call.outcome));
+            let _ = write!(line, " ✗ {}", outcome_name(call.outcome));
         }
         if !call.gist.is_empty() {
-            let _ = write!(told, " ({})", one_line(&call.gist));
+            let _ = write!(line, " ({})", one_line(&call.gist));
         } else if call.outcome != ToolOutcome::Ok && !call.is_error() {
-            let _ = write!(told, " ({})", outcome_name(call.outcome));
+            let _ = write!(line, " ({})", outcome_name(call.outcome));
         }
-        self.list_item(depth, &told);
+        self.list_item(depth, &line);
         if self.level >= DetailLevel::Full {
             self.call_details(call, depth);
         } else if let Some(complaint) = call.error_text() {

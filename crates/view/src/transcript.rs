@@ -326,8 +326,8 @@ impl CallView {
     pub fn error_text(&self) -> Option<&str> {
         let text = self.result.trim();
         // The exit code is part of the card.
-        let told = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, ToolCard::Command(_)));
-        let text = told.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
+        let exit_code = text.strip_prefix("Exit code ").filter(|_| matches!(self.card, ToolCard::Command(_)));
+        let text = exit_code.map_or(text, |rest| rest.split_once('\n').map_or("", |(_, rest)| rest));
         Some(text).filter(|text| self.outcome != ToolOutcome::Ok && !is_refusal(text) && !text.is_empty())
     }
 }

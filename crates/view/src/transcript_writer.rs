@@ -116,19 +116,19 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,
     /// since building one visits the sub-agents below it.
-    pub(crate) fn unattached_agents(&self, tell: &dyn Fn(AgentIndex) -> AgentView) -> Vec<AgentView> {
+    pub(crate) fn unattached_agents(&self, build_agent: &dyn Fn(AgentIndex) -> AgentView) -> Vec<AgentView> {
         let agents = &self.builder.family.agents;
         let mut order: Vec<AgentIndex> = agents.indices().collect();
         order.sort_by_key(|&agent| agents[agent].spawn.is_some());
-        let untold = |agent: &AgentIndex| !self.visited.borrow().contains(agent);
+        let is_unvisited = |agent: &AgentIndex| !self.visited.borrow().contains(agent);
         let mut found: Vec<(AgentIndex, AgentView)> = Vec::new();
         for agent in order {
-            if untold(&agent) {
-                found.push((agent, tell(agent)));
+            if is_unvisited(&agent) {
+                found.push((agent, build_agent(agent)));
             }
         }
         found.sort_by_key(|(agent, _)| *agent);
-        found.into_iter().map(|(_, told)| told).collect()
+        found.into_iter().map(|(_, view)| view).collect()
     }
 
     /// Returns the active conversation, including lines outside the tree that are shown.
@@ -304,9 +304,9 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn agent(&self, idx: AgentIndex) -> AgentView {
         let below = self.for_agent(idx);
         let turns = below.turns_of(&below.thread());
-        let mut told = below.agent_without_turns(idx);
-        turns.iter().for_each(|turn| told.spent += &turn.spent_by_agents);
-        AgentView { turns, ..told }
+        let mut view = below.agent_without_turns(idx);
+        turns.iter().for_each(|turn| view.spent += &turn.spent_by_agents);
+        AgentView { turns, ..view }
     }
 
     /// Returns the agent with its own cost, without its turns and without the cost of its sub-agents.

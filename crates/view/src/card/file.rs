@@ -94,20 +94,20 @@ impl CardInput<'_> {
         let source = source.map_or_else(|| self.string("new_source"), Cow::into_owned);
         let removed = self.string("edit_mode") == "delete";
         let hunks = if removed { Vec::new() } else { hunks("", &source) };
-        let mut told = self.diff(path, false, hunks, false);
+        let mut summary = self.diff(path, false, hunks, false);
         if !self.failed {
             // The log does not contain the previous text of the cell.
             let cell = match self.string("cell_id") {
                 id if id.is_empty() => "cell".to_owned(),
                 id => format!("cell {id}"),
             };
-            told.gist = match &*self.string("edit_mode") {
+            summary.gist = match &*self.string("edit_mode") {
                 "insert" => format!("new cell, {}", plural(source.lines().count() as u64, "line")),
                 "delete" => format!("{cell} deleted"),
                 _ => format!("{cell} replaced, {}", plural(source.lines().count() as u64, "line")),
             };
         }
-        told
+        summary
     }
 
     pub(super) fn diff(&self, path: String, created: bool, hunks: Vec<Hunk>, by_hand: bool) -> CallSummary {

@@ -133,20 +133,20 @@ impl CardInput<'_> {
             output: self.text.to_owned(),
             ..CommandCard::default()
         };
-        let told = CallSummary {
+        let summary = CallSummary {
             card: ToolCard::Command(card),
             subject: self.generic_subject(),
             gist: String::new(),
         };
-        self.workflow_gist(told)
+        self.workflow_gist(summary)
     }
 
-    fn workflow_gist(&self, mut told: CallSummary) -> CallSummary {
+    fn workflow_gist(&self, mut summary: CallSummary) -> CallSummary {
         let task = self.of::<WorkflowResult<'_>>().and_then(|workflow| workflow.task_id());
         if let Some(task) = task.filter(|_| !self.failed) {
-            told.gist = format!("in the background as {task}");
+            summary.gist = format!("in the background as {task}");
         }
-        told
+        summary
     }
 
     /// Returns the id of the background task that a call refers to.

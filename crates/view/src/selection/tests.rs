@@ -35,8 +35,8 @@ fn of(link: &str) -> Selection {
 }
 
 fn ids(link: &str) -> String {
-    let shelf = sample_cards();
-    of(link).select(&shelf).cards.iter().map(|card| &*card.id).collect()
+    let cards = sample_cards();
+    of(link).select(&cards).cards.iter().map(|card| &*card.id).collect()
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn a_selection_round_trips_through_a_link() {
 
 #[test]
 fn a_page_contains_a_hundred_sessions() {
-    let shelf: Vec<_> = (0..250).map(|n| card(&format!("{n:03}"), "/p", 1000 - n)).collect();
-    let chosen = of("page=3").select(&shelf);
+    let cards: Vec<_> = (0..250).map(|n| card(&format!("{n:03}"), "/p", 1000 - n)).collect();
+    let chosen = of("page=3").select(&cards);
     assert_eq!((chosen.total, chosen.page, chosen.pages, chosen.cards.len()), (250, 2, 3, 50));
     assert_eq!(chosen.cards[0].id, "200");
-    let none = of("live=1").select(&shelf);
+    let none = of("live=1").select(&cards);
     assert_eq!((none.total, none.pages, none.cards.len()), (0, 1, 0));
 }
 

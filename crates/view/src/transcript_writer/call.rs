@@ -40,21 +40,21 @@ impl<'f> TranscriptWriter<'f> {
             cwd,
             read_output: kept,
         };
-        let mut told = call_of.summary();
-        if let Some(inside) = relative_to(&told.subject, cwd) {
-            told.subject = inside;
-        } else if matches!(told.card, ToolCard::File { .. } | ToolCard::Diff { .. }) {
-            told.subject = shorten_path(told.subject);
+        let mut summary = call_of.summary();
+        if let Some(inside) = relative_to(&summary.subject, cwd) {
+            summary.subject = inside;
+        } else if matches!(summary.card, ToolCard::File { .. } | ToolCard::Diff { .. }) {
+            summary.subject = shorten_path(summary.subject);
         }
         if let Some(topic) = self.topic(call) {
-            set_topic(&mut told.subject, &mut told.card, &topic);
+            set_topic(&mut summary.subject, &mut summary.card, &topic);
         }
         let agents = if self.descends() {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
-            fill_agent_names(&mut agents, &told.card);
+            fill_agent_names(&mut agents, &summary.card);
             // A sub-agent that has answered is finished, even if the log contains only its progress lines.
-            if matches!(told.card, ToolCard::Agent { background: false, .. })
+            if matches!(summary.card, ToolCard::Agent { background: false, .. })
                 && outcome != ToolOutcome::Missing
             {
                 agents
@@ -69,9 +69,9 @@ impl<'f> TranscriptWriter<'f> {
         CallView {
             id: call.id.clone(),
             name: call.name.clone(),
-            subject: told.subject,
-            gist: told.gist,
-            card: told.card,
+            subject: summary.subject,
+            gist: summary.gist,
+            card: summary.card,
             input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
             outcome,
             duration: call.duration(session),
@@ -125,7 +125,7 @@ impl<'f> TranscriptWriter<'f> {
 
 /// Returns the resources in the result of an MCP tool, for results without text.
 fn resources(content: Option<Content<'_>>) -> String {
-    let told = |block: Block<'_>| {
+    let resource_text = |block: Block<'_>| {
         let json = block.object().json();
         let inside = json.get("resource").unwrap_or(json);
         let part = |key: &str| Some(inside.get(key)?.as_str()?.into_owned());
@@ -133,7 +133,7 @@ fn resources(content: Option<Content<'_>>) -> String {
     };
     let blocks = content.into_iter().flat_map(|content| content.blocks());
     let given = blocks.filter(|block| block.is("resource") || block.is("resource_link"));
-    given.filter_map(told).collect::<Vec<_>>().join("\n")
+    given.filter_map(resource_text).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a path relative to the working directory, if it is inside it.

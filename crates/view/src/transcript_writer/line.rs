@@ -33,7 +33,7 @@ pub(crate) fn strip_tags(input: InputKind, text: String) -> String {
         let said: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
         (!parts.is_empty()).then(|| said.join("\n"))
     };
-    let told = match input {
+    let without_tags = match input {
         InputKind::SlashCommand => inner("command-name").map(|name| {
             let name = if name.starts_with('/') { name.to_owned() } else { format!("/{name}") };
             let args = inner("command-args").unwrap_or_default();
@@ -55,7 +55,7 @@ pub(crate) fn strip_tags(input: InputKind, text: String) -> String {
         }
         _ => None,
     };
-    told.unwrap_or(text)
+    without_tags.unwrap_or(text)
 }
 
 /// Returns the content of a compaction.

@@ -5,19 +5,19 @@ use crate::humanize::{duration, plural, short_count};
 
 /// Returns the notices and messages in a text without their tags, or `None` if it contains none.
 pub(super) fn notices(text: &str) -> Option<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     let mut rest = text;
     while let Some((before, block, after)) = next_block(rest) {
-        told.push(before.trim().to_owned());
-        told.push(if block.starts_with("<teammate") { message(block) } else { notice(block)? });
+        parts.push(before.trim().to_owned());
+        parts.push(if block.starts_with("<teammate") { message(block) } else { notice(block)? });
         rest = after;
     }
-    if told.is_empty() {
+    if parts.is_empty() {
         return None;
     }
-    told.push(rest.trim().to_owned());
-    told.retain(|part| !part.is_empty());
-    Some(told.join("\n\n"))
+    parts.push(rest.trim().to_owned());
+    parts.retain(|part| !part.is_empty());
+    Some(parts.join("\n\n"))
 }
 
 /// Returns the text before the first notice or message, the block itself, and the text after it.
@@ -34,7 +34,7 @@ fn next_block(text: &str) -> Option<(&str, &str, &str)> {
 /// Returns the outcome of a finished task, its figures and its result.
 fn notice(block: &str) -> Option<String> {
     let ended = || Some(format!("Task {} {}", tag_text(block, "task-id")?, tag_text(block, "status")?));
-    let mut told = tag_text(block, "summary").map(unescaped).or_else(ended)?;
+    let mut notice_text = tag_text(block, "summary").map(unescaped).or_else(ended)?;
     // The result may contain any text, including tags.
     let result = block.find("<result>").zip(block.rfind("</result>")).filter(|(start, end)| start < end);
     let about = result.map_or(block, |(_, end)| &block[end..]);
@@ -47,14 +47,14 @@ fn notice(block: &str) -> Option<String> {
     ];
     let figures: Vec<String> = figures.into_iter().flatten().collect();
     if !figures.is_empty() {
-        told.push('\n');
-        told.push_str(&figures.join(" · "));
+        notice_text.push('\n');
+        notice_text.push_str(&figures.join(" · "));
     }
     if let Some((start, end)) = result {
-        told.push_str("\n\n");
-        told.push_str(&unescaped(block[start + "<result>".len()..end].trim()));
+        notice_text.push_str("\n\n");
+        notice_text.push_str(&unescaped(block[start + "<result>".len()..end].trim()));
     }
-    Some(told)
+    Some(notice_text)
 }
 
 /// Returns a teammate's message: sender, summary if there is one, and text.

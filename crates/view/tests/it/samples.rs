@@ -9,12 +9,12 @@ use threadline_view::{DetailLevel, ItemBody, Transcript, TurnView, markdown, tra
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
         let family = SessionFamily::from_bytes(&sample.log, sample.agents);
-        let told = transcript(&family, &|_| None);
-        let mut text = markdown(&told, DetailLevel::Tools);
+        let view = transcript(&family, &|_| None);
+        let mut text = markdown(&view, DetailLevel::Tools);
         text.push_str("\n════ full ════\n\n");
-        text.push_str(&markdown(&told, DetailLevel::Full));
+        text.push_str(&markdown(&view, DetailLevel::Full));
         text.push_str("\n════ json ════\n\n");
-        wire::show(&told, &mut |object| {
+        wire::show(&view, &mut |object| {
             text.push_str(&serde_json::to_string(&object).unwrap());
             text.push('\n');
         });
@@ -25,7 +25,7 @@ fn every_tool_and_every_kind_of_entry() {
 }
 
 /// Returns the anchor of every item, with its kind.
-fn anchors(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
+fn anchors(view: &Transcript) -> BTreeMap<(String, String), &'static str> {
     fn add(agent: &str, turns: &[TurnView], names: &mut BTreeMap<(String, String), &'static str>) {
         for item in turns.iter().flat_map(|turn| &turn.items) {
             let kind = match &item.body {
@@ -51,9 +51,9 @@ fn anchors(told: &Transcript) -> BTreeMap<(String, String), &'static str> {
         }
     }
     let mut names = BTreeMap::new();
-    add("", &told.turns, &mut names);
-    told.end.branches.iter().for_each(|branch| add("", &branch.turns, &mut names));
-    told.end.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, &mut names));
+    add("", &view.turns, &mut names);
+    view.end.branches.iter().for_each(|branch| add("", &branch.turns, &mut names));
+    view.end.agents.iter().for_each(|agent| add(&agent.id, &agent.turns, &mut names));
     names
 }
 

@@ -21,7 +21,7 @@ const USED: &str = r#"usage={"input_tokens":0,"output_tokens":100000}"#;
 
 #[test]
 fn a_reply_of_several_lines_is_counted_once() {
-    let told = transcript_of(
+    let transcript = transcript_of(
         &format!(
             r#"
 u1        user   "why?"
@@ -33,13 +33,14 @@ a3 <- u2  reply  m2 text "Yes." {USED}
         ),
         &[],
     );
-    let turns: Vec<String> = told.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
+    let turns: Vec<String> = transcript.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, $2.50", "1 calls, $2.50"]);
-    let items: Vec<bool> = told.turns[0].items.iter().map(|item| item.spent.is_some()).collect();
+    let items: Vec<bool> = transcript.turns[0].items.iter().map(|item| item.spent.is_some()).collect();
     assert_eq!(items, [false, true, false]);
-    assert_eq!(cost_text(&told.header.spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&transcript.header.spent), "2 calls, $5.00");
     assert!(
-        markdown(&told, threadline_view::DetailLevel::Chat).contains("s1 · /home/ada/loom · main · $5.00\n")
+        markdown(&transcript, threadline_view::DetailLevel::Chat)
+            .contains("s1 · /home/ada/loom · main · $5.00\n")
     );
 }
 
@@ -54,18 +55,18 @@ r1 <- a1  result t1 "found" {{"agentId":"x1"}}
     );
     let deeper = format!("u1 user \"deeper\" sidechain\na1 <- u1 reply n1 text \"Down.\" sidechain {USED}");
     let stray = format!("u1 user \"tidy\" sidechain\na1 <- u1 reply n2 text \"Done.\" sidechain {USED}");
-    let told = transcript_of(&main, &[("x1", &deeper), ("x2", &stray)]);
-    assert_eq!(cost_text(&told.turns[0].spent), "2 calls, $5.00");
-    assert_eq!(cost_text(&told.turns[0].spent_by_agents), "1 calls, $2.50");
+    let transcript = transcript_of(&main, &[("x1", &deeper), ("x2", &stray)]);
+    assert_eq!(cost_text(&transcript.turns[0].spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&transcript.turns[0].spent_by_agents), "1 calls, $2.50");
     let strays: Vec<(&str, String)> =
-        told.end.agents.iter().map(|agent| (&*agent.id, cost_text(&agent.spent))).collect();
+        transcript.end.agents.iter().map(|agent| (&*agent.id, cost_text(&agent.spent))).collect();
     assert_eq!(strays, [("x2", "1 calls, $2.50".to_owned())]);
-    assert_eq!(cost_text(&told.header.spent), "3 calls, $7.50");
+    assert_eq!(cost_text(&transcript.header.spent), "3 calls, $7.50");
 }
 
 #[test]
 fn unknown_prices_are_reported() {
-    let told = transcript_of(
+    let transcript = transcript_of(
         r#"
 u1        user   "why?"
 a1 <- u1  reply  m1 text "Because." model=loom-9 usage={"input_tokens":9,"output_tokens":9}
@@ -74,15 +75,15 @@ a2 <- u2  reply  m2 text "Yes." version=2.0.1 usage={"input_tokens":9,"output_to
 "#,
         &[],
     );
-    let turns: Vec<String> = told.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
+    let turns: Vec<String> = transcript.turns.iter().map(|turn| cost_text(&turn.spent)).collect();
     assert_eq!(turns, ["1 calls, no price", "1 calls, ≥ $2.50"]);
-    let caveat = told.header.spent.caveat().unwrap();
+    let caveat = transcript.header.spent.caveat().unwrap();
     assert_eq!(caveat, "1 call without a price (loom-9); 1 call with under-reported output tokens");
 }
 
 #[test]
 fn branches_have_their_own_cost() {
-    let told = transcript_of(
+    let transcript = transcript_of(
         &format!(
             r#"
 u1        user   "why?"
@@ -93,7 +94,7 @@ a2 <- u2  reply  m2 text "So." {USED}
         ),
         &[],
     );
-    let branch: Vec<String> = told
+    let branch: Vec<String> = transcript
         .end
         .branches
         .iter()
@@ -101,5 +102,5 @@ a2 <- u2  reply  m2 text "So." {USED}
         .map(|turn| cost_text(&turn.spent))
         .collect();
     assert_eq!(branch, ["1 calls, $2.50"]);
-    assert_eq!(cost_text(&told.header.spent), "2 calls, $5.00");
+    assert_eq!(cost_text(&transcript.header.spent), "2 calls, $5.00");
 }

@@ -299,15 +299,15 @@ fn real_sessions_render_at_every_level() {
 
 #[test]
 fn a_turn_is_titled_after_its_plan() {
-    let told = of(r##"
+    let view = of(r##"
 u1        user   "Implement the following plan:\n\n# Plan: a faster loom\n\n1. warp"
 a1 <- u1  reply  m1 text "Done."
 u2 <- a1  user   "Implement the following plan:"
 u3 <- u2  user   [image png]
 "##);
-    let titles: Vec<String> = outline(&told.turns).into_iter().map(|line| line.title).collect();
+    let titles: Vec<String> = outline(&view.turns).into_iter().map(|line| line.title).collect();
     assert_eq!(titles, ["Plan: a faster loom", "Implement the following plan:", "[image]"]);
-    assert_eq!(told.header.heading(), Some("Plan: a faster loom"));
+    assert_eq!(view.header.heading(), Some("Plan: a faster loom"));
 }
 
 #[test]
@@ -333,7 +333,7 @@ a1 <- u3  reply  m1 text "Woven."
 
 #[test]
 fn attachments_that_carry_text_show_it() {
-    let told = of(r#"
+    let view = of(r#"
 u1        user   "go"
 x1 <- u1  attach hook_stopped_continuation {"message":"enough now","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}
 x2 <- x1  attach goal_status {"goal":"ship it","met":false,"toolUseID":"t1"}
@@ -345,7 +345,7 @@ x7 <- x6  attach next_week {"text":"something new"}
 x8 <- x7  attach silent_turn_reminder +{"rendered":[{"content":"<system-reminder>\nsay something\n</system-reminder>"}]}
 x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md","content":"…"}]}
 "#);
-    let lines = told.turns[0].items.iter().map(|item| match &item.body {
+    let lines = view.turns[0].items.iter().map(|item| match &item.body {
         ItemBody::Event { label, text } | ItemBody::Error { label, text } => format!("{label}: {text}"),
         other => format!("{other:?}"),
     });
@@ -364,12 +364,12 @@ x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md",
 
 #[test]
 fn errors_have_no_tags_around_them() {
-    let told = of(r#"
+    let view = of(r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Edit {"file_path":"/a"}
 r1 <- a1  result t1 "<tool_use_error>File not read.</tool_use_error>\n\n<system-reminder>now</system-reminder>" error
 "#);
-    let call = told.turns[0].items.iter().find_map(|item| match &item.body {
+    let call = view.turns[0].items.iter().find_map(|item| match &item.body {
         ItemBody::Call(call) => Some(call),
         _ => None,
     });
