@@ -233,8 +233,8 @@ impl TermWriter<'_> {
         }
         let whole = self.style.level >= DetailLevel::Full;
         // The card of a command contains its output.
-        let told = whole && matches!(call.card, ToolCard::Command(_));
-        if let Some(complaint) = call.error_text().filter(|_| !told) {
+        let in_card = whole && matches!(call.card, ToolCard::Command(_));
+        if let Some(complaint) = call.error_text().filter(|_| !in_card) {
             let limit = if whole { usize::MAX } else { MAX_ERROR_LINES };
             // The error message of a command is at the end of its output.
             let end = matches!(call.card, ToolCard::Command(_));

@@ -50,9 +50,9 @@ fn damage(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 
 fn draw(log: &[u8], what: &str) {
     let family = SessionFamily::new(Session::from_bytes(log), Vec::new());
-    let told = transcript(&family, &|_| None);
+    let view = transcript(&family, &|_| None);
     let mut objects = 0;
-    wire::show(&told, &mut |object| {
+    wire::show(&view, &mut |object| {
         assert!(serde_json::to_string(&object).is_ok(), "{what}");
         objects += 1;
     });
@@ -61,13 +61,13 @@ fn draw(log: &[u8], what: &str) {
     for level in
         [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full, DetailLevel::Raw]
     {
-        let mut told = told.clone();
-        assert!(markdown(&told, level).starts_with("# "), "{what}");
-        TranscriptFilter::up_to_level(level).apply(&mut told);
+        let mut view = view.clone();
+        assert!(markdown(&view, level).starts_with("# "), "{what}");
+        TranscriptFilter::up_to_level(level).apply(&mut view);
         let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
         for (width, color) in [(None, false), (Some(80), false), (Some(41), true)] {
             let page = TermPage { width, color, links: false };
-            let text = render_transcript(&told, page, &style) + render_outline(&outline(&told.turns), page);
+            let text = render_transcript(&view, page, &style) + render_outline(&outline(&view.turns), page);
             let text = text.as_str();
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');
             let found = text.find(obeyed).map(|at| text[at..].chars().take(80).collect::<String>());

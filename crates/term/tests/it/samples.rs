@@ -13,11 +13,11 @@ fn every_tool_and_every_kind_of_entry() {
         let whole = transcript(&family, &|_| None);
         let mut text = plain(render_outline(&outline(&whole.turns), page).as_str());
         for (name, level) in [("tools", DetailLevel::Tools), ("full", DetailLevel::Full)] {
-            let mut told = whole.clone();
-            TranscriptFilter::up_to_level(level).apply(&mut told);
+            let mut view = whole.clone();
+            TranscriptFilter::up_to_level(level).apply(&mut view);
             let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
             text +=
-                &format!("\n════ {name} ════\n\n{}", plain(render_transcript(&told, page, &style).as_str()));
+                &format!("\n════ {name} ════\n\n{}", plain(render_transcript(&view, page, &style).as_str()));
         }
         for line in text.lines() {
             assert!(line.width() <= 80 && !line.contains('\t'), "{}: {line}", sample.name);
