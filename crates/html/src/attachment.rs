@@ -124,14 +124,17 @@ mod tests {
 
     #[test]
     fn adjacent_runs_are_separate_and_words_are_skipped() {
-        let lump = "QUJD".repeat(MIN_LENGTH);
-        let text = format!("é{lump}\"{lump}\"{}", "some words ".repeat(MIN_LENGTH));
+        let base64 = "QUJD".repeat(MIN_LENGTH);
+        let text = format!("é{base64}\"{base64}\"{}", "some words ".repeat(MIN_LENGTH));
         let found = find_attachments(&text, 0..text.len());
-        assert_eq!(found, [2..2 + lump.len(), 3 + lump.len()..3 + 2 * lump.len()]);
+        assert_eq!(found, [2..2 + base64.len(), 3 + base64.len()..3 + 2 * base64.len()]);
         let whole = Arc::new(text);
-        let mut lumps = Attachments::default();
-        assert_eq!(lumps.find(&lump), None);
-        assert_eq!(found.into_iter().map(|range| lumps.number(&whole, range)).collect::<Vec<_>>(), [0, 0]);
-        assert_eq!((lumps.find(&lump), lumps.find(&lump[1..])), (Some(0), None));
+        let mut attachments = Attachments::default();
+        assert_eq!(attachments.find(&base64), None);
+        assert_eq!(
+            found.into_iter().map(|range| attachments.number(&whole, range)).collect::<Vec<_>>(),
+            [0, 0]
+        );
+        assert_eq!((attachments.find(&base64), attachments.find(&base64[1..])), (Some(0), None));
     }
 }

@@ -11,18 +11,18 @@ use crate::turn::{self, TurnContext};
 use crate::{message_files, prose, text_format};
 
 /// Adds the body of the call with the anchor `name`.
-pub(crate) fn render_body(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
+pub(crate) fn render_body(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let failed = call.outcome != ToolOutcome::Ok;
     if let ToolCard::Agent { .. } = call.card {
-        agent(sheet, out, call, name);
+        agent(cx, out, call, name);
     } else {
-        card(sheet, out, call);
+        card(cx, out, call);
         for agent in &call.agents {
-            render_subagent(sheet, out, agent, name);
+            render_subagent(cx, out, agent, name);
         }
     }
     // These cards already contain the result. An error is shown in any case.
-    let told = !failed
+    let in_card = !failed
         && matches!(
             call.card,
             ToolCard::Command(_)
@@ -35,47 +35,48 @@ pub(crate) fn render_body(sheet: &mut RenderContext<'_>, out: &mut Markup, call:
         );
     let shown = call.formatted_result();
     let said = if failed { call.error_text().unwrap_or_default() } else { shown.trim() };
-    let told = told || matches!(&call.card, ToolCard::Command(card) if card.output.trim() == said);
-    let told = told || matches!(&call.card, ToolCard::File { text, .. } if *text == call.result);
-    let told = told || matches!(&call.card, ToolCard::Matches { lines, .. } if *lines == call.result);
-    let told = told
+    let in_card = in_card || matches!(&call.card, ToolCard::Command(card) if card.output.trim() == said);
+    let in_card = in_card || matches!(&call.card, ToolCard::File { text, .. } if *text == call.result);
+    let in_card = in_card || matches!(&call.card, ToolCard::Matches { lines, .. } if *lines == call.result);
+    let in_card = in_card
         || matches!(&call.card, ToolCard::Questions(questions) if questions.iter().all(|q| q.answer.is_some()));
-    let told = told || matches!(&call.card, ToolCard::Matches { files, .. } if !failed && !files.is_empty());
-    if !told && !said.is_empty() {
+    let in_card =
+        in_card || matches!(&call.card, ToolCard::Matches { files, .. } if !failed && !files.is_empty());
+    if !in_card && !said.is_empty() {
         if failed {
             out.lit("<p class=\"cap bad\">").text(outcome_name(call.outcome)).lit("</p>");
         } else {
             out.lit("<p class=\"cap\">result</p>");
         }
-        sheet.output(out, said);
+        cx.output(out, said);
     }
-    message_files::render_files(sheet, out, &call.files, &[]);
+    message_files::render_files(cx, out, &call.files, &[]);
 }
 
-fn card(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
+fn card(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
     match &call.card {
-        ToolCard::Command(card) => command(sheet, out, card),
+        ToolCard::Command(card) => command(cx, out, card),
         ToolCard::File { path, text, start_line, .. } => {
             path_line(out, path);
-            file(sheet, out, path, text, *start_line);
+            file(cx, out, path, text, *start_line);
         }
         ToolCard::Diff { path, hunks, by_hand, .. } => {
             path_line(out, path);
             if *by_hand {
                 out.lit("<p class=\"note\">edited by the user before accepting</p>");
             }
-            render_diff(sheet, out, path, hunks);
+            render_diff(cx, out, path, hunks);
         }
         ToolCard::Matches { pattern, place, files, lines } => {
             fields(out, &[("pattern", pattern), ("in", place)]);
             if !files.is_empty() {
                 out.lit("<ul class=\"files\">");
                 for file in files {
-                    out.lit("<li>").text(text_format::path(file, sheet.cwd.as_deref())).lit("</li>");
+                    out.lit("<li>").text(text_format::path(file, cx.cwd.as_deref())).lit("</li>");
                 }
                 out.lit("</ul>");
             }
-            sheet.output(out, lines);
+            cx.output(out, lines);
         }
         ToolCard::Todos(todos) => render_todos(out, todos),
         ToolCard::Page { url, status, prompt, text } => {
@@ -83,7 +84,7 @@ fn card(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
             prose::link(out, url, url);
             out.lit("</p>");
             fields(out, &[("status", status), ("prompt", prompt)]);
-            let (text, left) = text_format::truncate(text, sheet.options.max_output);
+            let (text, left) = text_format::truncate(text, cx.options.max_output);
             out.lit("<div class=\"prose\">");
             prose::markdown(out, text);
             out.lit("</div>");
@@ -140,7 +141,7 @@ fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
     out.lit("</dl>");
 }
 
-fn command(sheet: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
+fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
     if !card.description.is_empty() {
         out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
     }
@@ -149,10 +150,10 @@ fn command(sheet: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
             .text(&card.command)
             .lit("</code></pre></div>");
     }
-    sheet.output(out, &card.output);
+    cx.output(out, &card.output);
     if !card.errors.trim().is_empty() {
         out.lit("<p class=\"cap\">stderr</p>");
-        sheet.output(out, &card.errors);
+        cx.output(out, &card.errors);
     }
     if let Some(code) = card.exit_code.filter(|code| *code != 0) {
         out.lit("<p class=\"cap bad\">exit ").text(&code.to_string()).lit("</p>");
@@ -171,8 +172,8 @@ fn language(out: &mut Markup, path: &str) {
     }
 }
 
-fn file(sheet: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
-    let (text, left) = text_format::truncate(text.trim_end_matches('\n'), sheet.options.max_output);
+fn file(cx: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
+    let (text, left) = text_format::truncate(text.trim_end_matches('\n'), cx.options.max_output);
     if text.is_empty() {
         return;
     }
@@ -188,11 +189,11 @@ fn file(sheet: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, sta
     omitted_note(out, left);
 }
 
-pub(crate) fn render_diff(sheet: &RenderContext<'_>, out: &mut Markup, path: &str, hunks: &[Hunk]) {
+pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, hunks: &[Hunk]) {
     if hunks.is_empty() {
         return;
     }
-    let limit = sheet.options.max_output.unwrap_or(usize::MAX);
+    let limit = cx.options.max_output.unwrap_or(usize::MAX);
     let mut shown = 0;
     let mut left = 0;
     out.lit("<div class=\"code diff\"");
@@ -295,7 +296,7 @@ fn question(out: &mut Markup, question: &Question) {
     }
 }
 
-fn agent(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
+fn agent(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &str) {
     let ToolCard::Agent { agent_type, prompt, answer, background, .. } = &call.card else { return };
     fields(out, &[("agent", agent_type), ("mode", if *background { "background" } else { "" })]);
     // The first turn of a sub-agent repeats the prompt.
@@ -305,14 +306,14 @@ fn agent(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name:
         let mut summary = Markup::new();
         summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
         summary.text(&text_format::excerpt(prompt, 160)).lit("</span>");
-        sheet.collapsible(out, None, &summary, &body);
+        cx.collapsible(out, None, &summary, &body);
     }
     for agent in &call.agents {
-        render_subagent(sheet, out, agent, name);
+        render_subagent(cx, out, agent, name);
     }
     // A background agent reports its answer later, in a separate prompt.
     if !answer.trim().is_empty() && (!*background || call.agents.is_empty()) {
-        let (answer, left) = text_format::truncate(answer, sheet.options.max_output);
+        let (answer, left) = text_format::truncate(answer, cx.options.max_output);
         out.lit("<p class=\"cap\">answer</p><div class=\"prose\">");
         prose::markdown(out, answer);
         out.lit("</div>");
@@ -321,21 +322,16 @@ fn agent(sheet: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name:
 }
 
 /// Adds the turns of a sub-agent. One that no call started gets its own anchor.
-pub(crate) fn render_subagent(
-    sheet: &mut RenderContext<'_>,
-    out: &mut Markup,
-    agent: &AgentView,
-    call: &str,
-) {
-    sheet.agents.push((agent.id.clone(), call.to_owned()));
-    if let Some(at) = sheet.options.served_at.clone() {
+pub(crate) fn render_subagent(cx: &mut RenderContext<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
+    cx.agents.push((agent.id.clone(), call.to_owned()));
+    if let Some(at) = cx.options.served_at.clone() {
         return link_subagent(out, agent, &at);
     }
     let mut body = Markup::new();
     body.lit("<div class=\"agent\">");
     let place = TurnContext { agent: Some(&agent.id), id_prefix: "", is_continuation: false };
     for turn in &agent.turns {
-        turn::turn(sheet, &mut body, turn, place);
+        turn::turn(cx, &mut body, turn, place);
     }
     body.lit("</div>");
     let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
@@ -348,9 +344,9 @@ pub(crate) fn render_subagent(
     }
     summary.lit("</span>");
     if call.is_empty() {
-        sheet.collapsible_with_id(out, &format!("a-{}", agent.id), &summary, &body);
+        cx.collapsible_with_id(out, &format!("a-{}", agent.id), &summary, &body);
     } else {
-        sheet.collapsible(out, None, &summary, &body);
+        cx.collapsible(out, None, &summary, &body);
     }
 }
 

@@ -41,11 +41,11 @@ pub(crate) fn extend_range(lines: (u64, u64), item: &TranscriptItem) -> (u64, u6
 }
 
 impl<'a> TurnItems<'a> {
-    pub(crate) fn new(sheet: &RenderContext<'_>, place: TurnContext<'a>) -> Self {
+    pub(crate) fn new(cx: &RenderContext<'_>, place: TurnContext<'a>) -> Self {
         Self {
             context: place,
             run: Vec::new(),
-            is_deferred: sheet.sections.is_some() && place.agent.is_none(),
+            is_deferred: cx.sections.is_some() && place.agent.is_none(),
             section: Markup::new(),
             lines: EMPTY_RANGE,
             rows: 0,
@@ -54,49 +54,49 @@ impl<'a> TurnItems<'a> {
     }
 
     /// Adds the next item.
-    pub(crate) fn add(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
+    pub(crate) fn add(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
         if is_background(&item.body) {
             self.run.push(item.clone());
         } else {
-            self.end_run(sheet, out);
-            self.draw(sheet, out, std::slice::from_ref(item));
+            self.end_run(cx, out);
+            self.draw(cx, out, std::slice::from_ref(item));
         }
     }
 
-    fn end_run(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup) {
+    fn end_run(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
         if !self.run.is_empty() {
             let mut run = std::mem::take(&mut self.run);
-            self.draw(sheet, out, &run);
+            self.draw(cx, out, &run);
             run.clear();
             self.run = run;
         }
     }
 
-    fn draw(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, items: &[TranscriptItem]) {
+    fn draw(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup, items: &[TranscriptItem]) {
         if self.section.len() >= SECTION_SIZE {
-            self.end_section(sheet, out);
+            self.end_section(cx, out);
         }
         let to = if self.is_deferred { &mut self.section } else { out };
         match items {
-            [one] => item(sheet, to, one, self.context),
-            several => render_background(sheet, to, several, self.context),
+            [one] => item(cx, to, one, self.context),
+            several => render_background(cx, to, several, self.context),
         }
         self.lines = items.iter().fold(self.lines, extend_range);
         self.rows += items.len();
     }
 
-    fn end_section(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup) {
-        sheet.deferred_section(out, &self.section, self.lines, self.rows);
+    fn end_section(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
+        cx.deferred_section(out, &self.section, self.lines, self.rows);
         // Keeps the allocation.
         self.section.truncate(0);
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
         self.has_sections = true;
     }
 
-    pub(crate) fn finish(mut self, sheet: &mut RenderContext<'_>, out: &mut Markup) {
-        self.end_run(sheet, out);
+    pub(crate) fn finish(mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
+        self.end_run(cx, out);
         if self.has_sections {
-            self.end_section(sheet, out);
+            self.end_section(cx, out);
         } else {
             out.add(&self.section);
         }
@@ -117,7 +117,7 @@ pub(crate) fn is_background(body: &ItemBody) -> bool {
 }
 
 fn render_background(
-    sheet: &mut RenderContext<'_>,
+    cx: &mut RenderContext<'_>,
     out: &mut Markup,
     items: &[TranscriptItem],
     place: TurnContext<'_>,
@@ -127,7 +127,7 @@ fn render_background(
     if events == 0 {
         out.lit("<div class=\"run k-thinking\">");
         for item in items {
-            open_item(sheet, out, "mark", "", item, place);
+            open_item(cx, out, "mark", "", item, place);
             out.lit("</div>");
         }
         out.lit("<p class=\"quiet\">")
@@ -137,7 +137,7 @@ fn render_background(
     }
     let (mut summary, mut body) = (Markup::new(), Markup::new());
     for found in items {
-        item(sheet, &mut body, found, place);
+        item(cx, &mut body, found, place);
     }
     summary
         .lit("<span class=\"tool\">")
@@ -157,13 +157,13 @@ fn render_background(
     summary.text(&text_format::excerpt(&labels.join(", "), 120)).lit("</span>");
     out.lit("<div class=\"run k-event\">");
     // The items have their own anchors and must be found by links, so the section is not deferred.
-    sheet.collapsible(out, None, &summary, &body);
+    cx.collapsible(out, None, &summary, &body);
     out.lit("</div>");
 }
 
 /// Opens the element of an item and sets its id.
 pub(crate) fn open_item(
-    sheet: &mut RenderContext<'_>,
+    cx: &mut RenderContext<'_>,
     out: &mut Markup,
     class: &'static str,
     kind: &'static str,
@@ -171,7 +171,7 @@ pub(crate) fn open_item(
     place: TurnContext<'_>,
 ) {
     out.lit("<div class=\"i ").lit(class).lit(kind).lit("\"");
-    if let Some(name) = sheet.unique_id(place.element_id(&item.anchor)) {
+    if let Some(name) = cx.unique_id(place.element_id(&item.anchor)) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
     out.lit(">");
@@ -190,57 +190,49 @@ pub(crate) fn close_item(out: &mut Markup, item: &TranscriptItem, place: TurnCon
         .lit("</a></div>");
 }
 
-fn item(sheet: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, place: TurnContext<'_>) {
+fn item(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, place: TurnContext<'_>) {
     let name = place.element_id(&item.anchor);
     match &item.body {
         ItemBody::Input { input, text, files, context } => {
             let quiet = *input == InputKind::Meta;
-            open_item(sheet, out, "user-input ", if quiet { "k-context" } else { "k-user" }, item, place);
-            input_item(sheet, out, *input, text, &name);
-            render_files(sheet, out, files, context);
+            open_item(cx, out, "user-input ", if quiet { "k-context" } else { "k-user" }, item, place);
+            input_item(cx, out, *input, text, &name);
+            render_files(cx, out, files, context);
         }
         ItemBody::Text(text) if text.trim().is_empty() => {
-            open_item(sheet, out, "mark ", "k-reply", item, place);
+            open_item(cx, out, "mark ", "k-reply", item, place);
             out.lit("</div>");
             return;
         }
         ItemBody::Text(text) => {
-            open_item(sheet, out, "reply ", "k-reply", item, place);
+            open_item(cx, out, "reply ", "k-reply", item, place);
             prose::markdown(out, text);
         }
         ItemBody::Thinking(text) if text.trim().is_empty() => {
-            open_item(sheet, out, "thinking ", "k-thinking", item, place);
+            open_item(cx, out, "thinking ", "k-thinking", item, place);
             out.lit("<p class=\"quiet\">thinking not recorded in the log</p>");
         }
         ItemBody::Thinking(text) => {
-            open_item(sheet, out, "thinking ", "k-thinking", item, place);
+            open_item(cx, out, "thinking ", "k-thinking", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Thinking</span><span class=\"subject\">");
             summary.text(&strip_markdown(&text_format::excerpt(text, 160))).lit("</span>");
             prose::markdown(&mut body, text);
-            sheet.collapsible(out, Some(&name), &summary, &body);
+            cx.collapsible(out, Some(&name), &summary, &body);
         }
-        ItemBody::Call(call) => return call_item(sheet, out, item, call, place),
+        ItemBody::Call(call) => return call_item(cx, out, item, call, place),
         ItemBody::Compaction { trigger, before, after, dropped, summary } => {
-            open_item(sheet, out, "compaction ", "k-reply", item, place);
-            compaction(
-                sheet,
-                out,
-                trigger.as_deref(),
-                (*before, *after),
-                *dropped,
-                summary.as_deref(),
-                &name,
-            );
+            open_item(cx, out, "compaction ", "k-reply", item, place);
+            compaction(cx, out, trigger.as_deref(), (*before, *after), *dropped, summary.as_deref(), &name);
         }
         ItemBody::Link { label, url } => {
-            open_item(sheet, out, "link ", "k-reply", item, place);
+            open_item(cx, out, "link ", "k-reply", item, place);
             out.lit("<p class=\"line\"><span class=\"tool\">Link</span> ");
             prose::link(out, url, label);
             out.lit("</p>");
         }
         ItemBody::Error { label, text } => {
-            open_item(sheet, out, "failure bad ", "k-reply", item, place);
+            open_item(cx, out, "failure bad ", "k-reply", item, place);
             out.lit("<p class=\"line\"><span class=\"outcome\">")
                 .text(label)
                 .lit("</span> <span class=\"subject\">");
@@ -248,30 +240,29 @@ fn item(sheet: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, 
         }
         ItemBody::Event { label, text } => {
             let given = item.body.is_attachment();
-            open_item(sheet, out, "event ", if given { "k-user" } else { "k-event" }, item, place);
+            open_item(cx, out, "event ", if given { "k-user" } else { "k-event" }, item, place);
             out.lit("<p class=\"line\"><span class=\"tool\">")
                 .text(label)
                 .lit("</span> <span class=\"subject\">");
-            let (text, left) =
-                text_format::truncate(text, Some(sheet.options.max_output.unwrap_or(usize::MAX)));
+            let (text, left) = text_format::truncate(text, Some(cx.options.max_output.unwrap_or(usize::MAX)));
             ansi::terminal(out, text);
             out.lit("</span></p>");
             crate::render_context::omitted_note(out, left);
         }
         ItemBody::Unknown { kind, raw } => {
-            open_item(sheet, out, "unknown bad ", "k-unknown", item, place);
+            open_item(cx, out, "unknown bad ", "k-unknown", item, place);
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"outcome\">unknown line</span><span class=\"subject\">");
             summary.text(&text_format::excerpt(kind.as_deref().unwrap_or(raw), 160)).lit("</span>");
-            sheet.output(&mut body, raw);
-            sheet.collapsible(out, Some(&name), &summary, &body);
+            cx.output(&mut body, raw);
+            cx.collapsible(out, Some(&name), &summary, &body);
         }
     }
     close_item(out, item, place);
 }
 
 /// Adds input of the user that does not open a turn.
-fn input_item(sheet: &mut RenderContext<'_>, out: &mut Markup, input: InputKind, text: &str, name: &str) {
+fn input_item(cx: &mut RenderContext<'_>, out: &mut Markup, input: InputKind, text: &str, name: &str) {
     match input {
         InputKind::Interrupt => {
             out.lit(
@@ -284,7 +275,7 @@ fn input_item(sheet: &mut RenderContext<'_>, out: &mut Markup, input: InputKind,
             out.text(&said.map_or(text, str::trim).replace("for tool use", "during a tool call"))
                 .lit("</span></p>");
         }
-        InputKind::CommandOutput | InputKind::BashOutput | InputKind::ToolResult => sheet.output(out, text),
+        InputKind::CommandOutput | InputKind::BashOutput | InputKind::ToolResult => cx.output(out, text),
         InputKind::Meta | InputKind::CompactSummary => {
             let (mut summary, mut body) = (Markup::new(), Markup::new());
             summary.lit("<span class=\"tool\">Context</span><span class=\"subject\">");
@@ -293,7 +284,7 @@ fn input_item(sheet: &mut RenderContext<'_>, out: &mut Markup, input: InputKind,
             body.lit("<div class=\"prose\">");
             prose::markdown(&mut body, text.trim());
             body.lit("</div>");
-            sheet.collapsible(out, Some(name), &summary, &body);
+            cx.collapsible(out, Some(name), &summary, &body);
         }
         _ => {
             let text = text.trim();
@@ -305,13 +296,13 @@ fn input_item(sheet: &mut RenderContext<'_>, out: &mut Markup, input: InputKind,
             } else {
                 out.text(first).lit("</p>");
             }
-            prompt_rest(sheet, out, rest, name);
+            prompt_rest(cx, out, rest, name);
         }
     }
 }
 
 fn call_item(
-    sheet: &mut RenderContext<'_>,
+    cx: &mut RenderContext<'_>,
     out: &mut Markup,
     item: &TranscriptItem,
     call: &CallView,
@@ -319,9 +310,9 @@ fn call_item(
 ) {
     let bad = call.is_error();
     let name = place.element_id(&item.anchor);
-    let number = sheet.count_tool_call(&call.name);
+    let number = cx.count_tool_call(&call.name);
     out.lit(if bad { "<div class=\"i call bad k-tool\"" } else { "<div class=\"i call k-tool\"" });
-    if let Some(name) = sheet.unique_id(name.clone()) {
+    if let Some(name) = cx.unique_id(name.clone()) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
     out.lit(" data-t=\"").num(number as u64).lit("\">");
@@ -346,7 +337,7 @@ fn call_item(
         "</span><span class=\"subject\">"
     });
     summary
-        .text(&text_format::excerpt(text_format::path(&call.subject, sheet.cwd.as_deref()), 240))
+        .text(&text_format::excerpt(text_format::path(&call.subject, cx.cwd.as_deref()), 240))
         .lit("</span>");
     if bad {
         summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");
@@ -372,9 +363,9 @@ fn call_item(
     }
     let mut body = Markup::new();
     body.lit("<div class=\"body\">");
-    card::render_body(sheet, &mut body, call, &name);
+    card::render_body(cx, &mut body, call, &name);
     body.lit("</div>");
-    sheet.collapsible(out, Some(&name), &summary, &body);
+    cx.collapsible(out, Some(&name), &summary, &body);
     if let Some(said) = call.denial_reason() {
         out.lit("<p class=\"follow-up\">").text(said).lit("</p>");
     }
@@ -382,7 +373,7 @@ fn call_item(
 }
 
 fn compaction(
-    sheet: &mut RenderContext<'_>,
+    cx: &mut RenderContext<'_>,
     out: &mut Markup,
     trigger: Option<&str>,
     tokens: (Option<u64>, Option<u64>),
@@ -390,8 +381,8 @@ fn compaction(
     summary: Option<&str>,
     name: &str,
 ) {
-    let mut told = Markup::new();
-    told.lit("<span class=\"tool\">Compacted</span><span class=\"subject\">");
+    let mut heading = Markup::new();
+    heading.lit("<span class=\"tool\">Compacted</span><span class=\"subject\">");
     let mut parts: Vec<String> = trigger.map(str::to_owned).into_iter().collect();
     match tokens {
         (Some(before), Some(after)) => {
@@ -403,17 +394,17 @@ fn compaction(
     if dropped > 0 {
         parts.push(format!("{} dropped", humanize::plural(dropped as u64, "line")));
     }
-    told.text(&parts.join(" · ")).lit("</span>");
+    heading.text(&parts.join(" · ")).lit("</span>");
     match summary {
         Some(summary) => {
             let mut body = Markup::new();
             body.lit("<div class=\"body\">");
             prose::markdown(&mut body, summary);
             body.lit("</div>");
-            sheet.collapsible(out, Some(name), &told, &body);
+            cx.collapsible(out, Some(name), &heading, &body);
         }
         None => {
-            out.lit("<p class=\"line\">").add(&told).lit("</p>");
+            out.lit("<p class=\"line\">").add(&heading).lit("</p>");
         }
     }
 }

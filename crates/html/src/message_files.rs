@@ -10,7 +10,7 @@ use crate::text_format;
 
 /// Adds the attachments of a message: context from the editor, images and documents.
 pub(crate) fn render_files(
-    sheet: &RenderContext<'_>,
+    cx: &RenderContext<'_>,
     out: &mut Markup,
     files: &[AttachedFile],
     context: &[String],
@@ -19,22 +19,25 @@ pub(crate) fn render_files(
         out.lit("<p class=\"note context\">").text(&text_format::excerpt(about, 400)).lit("</p>");
     }
     for file in files {
-        picture(sheet, out, file);
+        picture(cx, out, file);
     }
 }
 
 /// Image types that all browsers show and that cannot contain scripts.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-fn picture(sheet: &RenderContext<'_>, out: &mut Markup, file: &AttachedFile) {
+fn picture(cx: &RenderContext<'_>, out: &mut Markup, file: &AttachedFile) {
     let data = file.data.trim();
     let is_base64 = is_base64(data.as_bytes());
-    let lump = || sheet.sections.as_ref().and_then(|_| sheet.raw.attachments.find(data));
+    let attachment = || cx.sections.as_ref().and_then(|_| cx.raw.attachments.find(data));
     let kind = IMAGE_TYPES.iter().find(|kind| **kind == file.media_type);
-    match kind.filter(|_| is_base64 && !data.is_empty() && sheet.options.images == ImageMode::Inline) {
+    match kind.filter(|_| is_base64 && !data.is_empty() && cx.options.images == ImageMode::Inline) {
         // The script inserts the data from the raw lines, so that the page contains it once.
-        Some(kind) if let Some(lump) = lump() => {
-            out.lit("<figure><img alt=\"\" data-l=\"").num(lump as u64).lit("\" data-kind=\"").lit(kind);
+        Some(kind) if let Some(attachment) = attachment() => {
+            out.lit("<figure><img alt=\"\" data-l=\"")
+                .num(attachment as u64)
+                .lit("\" data-kind=\"")
+                .lit(kind);
             out.lit("\"></figure>");
         }
         Some(kind) => {

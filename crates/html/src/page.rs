@@ -110,10 +110,10 @@ impl<'a> PageBuilder<'a> {
     /// Creates a page for a session that ran in `cwd`, with the raw lines of its log. Compressed sections are
     /// kept in `spool` until the page is written.
     pub fn new(options: &'a RenderOptions, cwd: Option<&str>, raw: RawLines, spool: Box<dyn Spool>) -> Self {
-        let mut sheet = RenderContext::new(options, cwd);
-        sheet.raw = raw;
+        let mut cx = RenderContext::new(options, cwd);
+        cx.raw = raw;
         Self {
-            context: sheet,
+            context: cx,
             spool: Some(spool),
             // Unused capacity is never touched, and this avoids copying while the markup grows.
             turns: Markup::with_capacity(options.plain_up_to),
@@ -234,17 +234,17 @@ impl PageBuilder<'_> {
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
         let bars = bar_lengths(&self.outline);
-        for (i, stretch) in self.outline.chunks(OUTLINE_SECTION_TURNS).enumerate() {
+        for (i, lines) in self.outline.chunks(OUTLINE_SECTION_TURNS).enumerate() {
             let mut drawn = Markup::new();
             drawn.lit("<ol>");
-            for (line, percent) in stretch.iter().zip(&bars[i * OUTLINE_SECTION_TURNS..]) {
+            for (line, percent) in lines.iter().zip(&bars[i * OUTLINE_SECTION_TURNS..]) {
                 outline_line(&mut drawn, line, *percent);
             }
             drawn.lit("</ol>");
             if i < 2 {
                 out.add(&drawn);
             } else {
-                self.context.deferred_section(out, &drawn, (0, 0), stretch.len() * 2);
+                self.context.deferred_section(out, &drawn, (0, 0), lines.len() * 2);
             }
         }
         if branches.iter().any(|branch| !branch.turns.is_empty()) {
@@ -296,21 +296,21 @@ impl PageBuilder<'_> {
 }
 
 /// Adds the sub-agents that no call started.
-pub(crate) fn render_detached_agents(sheet: &mut RenderContext<'_>, out: &mut Markup, agents: &[AgentView]) {
+pub(crate) fn render_detached_agents(cx: &mut RenderContext<'_>, out: &mut Markup, agents: &[AgentView]) {
     if agents.is_empty() {
         return;
     }
     out.lit("<section class=\"branches\" aria-label=\"Detached sub-agents\"><h2>Detached sub-agents</h2>");
     out.lit("<p class=\"note\">sub-agents without a starting call</p>");
     for agent in agents {
-        card::render_subagent(sheet, out, agent, "");
+        card::render_subagent(cx, out, agent, "");
     }
     out.lit("</section>\n");
 }
 
 /// Renders the abandoned branches of a conversation with this span. Writes the buffer to `to` when it is large.
 fn render_branches(
-    sheet: &mut RenderContext<'_>,
+    cx: &mut RenderContext<'_>,
     out: &mut Markup,
     (branches, span): (&[BranchView], Option<(i64, i64)>),
     to: &mut dyn Write,
@@ -343,10 +343,10 @@ fn render_branches(
         }
         let (mut body, mut lines) = (Markup::new(), EMPTY_RANGE);
         for turn in &branch.turns {
-            turn::turn(sheet, &mut body, turn, TurnContext::BRANCH);
+            turn::turn(cx, &mut body, turn, TurnContext::BRANCH);
             lines = turn.items.iter().fold(lines, extend_range);
         }
-        sheet.deferred_section(out, &body, lines, 10);
+        cx.deferred_section(out, &body, lines, 10);
         out.lit("</details>");
         if out.len() >= SECTION_SIZE {
             to.write_all(out.as_str().as_bytes())?;

@@ -64,13 +64,13 @@ impl RawLines {
         }
         let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
         let found = find_attachments(&line.source, line.range.clone());
-        let lumps: Vec<_> = found
+        let attachments: Vec<_> = found
             .into_iter()
             .map(|range| (range.clone(), self.attachments.number(&line.source, range)))
             .collect();
-        let n_apart: usize = lumps.iter().map(|(range, _)| range.len()).sum();
+        let n_apart: usize = attachments.iter().map(|(range, _)| range.len()).sum();
         self.n_bytes += digits + line.range.len() - n_apart + 2;
-        self.lines.push(SectionLine { line, attachments: lumps });
+        self.lines.push(SectionLine { line, attachments });
     }
 
     /// Ends the current section and queues it for compression.
@@ -116,17 +116,17 @@ impl RawLines {
 /// Appends lines in the format of a section: the line number, then `:offset=attachment,…` for each attachment
 /// removed, a space, and the rest of the line. Offsets are in UTF-16 code units, as JavaScript counts.
 pub(crate) fn join_lines(lines: &[SectionLine], out: &mut String) {
-    for SectionLine { line, attachments: lumps } in lines {
+    for SectionLine { line, attachments } in lines {
         let _ = write!(out, "{}", line.line_no);
         let (mut from, mut at) = (line.range.start, 0);
-        for (i, (range, number)) in lumps.iter().enumerate() {
+        for (i, (range, number)) in attachments.iter().enumerate() {
             at += line.source[from..range.start].chars().map(char::len_utf16).sum::<usize>();
             let _ = write!(out, "{}{at}={number}", if i == 0 { ':' } else { ',' });
             from = range.end;
         }
         out.push(' ');
         let mut from = line.range.start;
-        for (range, _) in lumps {
+        for (range, _) in attachments {
             out.push_str(&line.source[from..range.start]);
             from = range.end;
         }

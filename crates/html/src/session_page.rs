@@ -53,12 +53,12 @@ pub struct SessionPage<'a> {
 
 /// Renders a part.
 pub fn render_part(turns: &[PageTurn], layout: &Layout, options: &RenderOptions) -> Markup {
-    let mut sheet = RenderContext::new(options, layout.header.cwd.as_deref());
-    sheet.set_tools(&layout.tools);
+    let mut cx = RenderContext::new(options, layout.header.cwd.as_deref());
+    cx.set_tools(&layout.tools);
     let mut out = Markup::new();
     for found in turns {
         let place = if found.is_continuation { TurnContext::CONTINUATION } else { TurnContext::MAIN };
-        turn::turn(&mut sheet, &mut out, &found.turn, place);
+        turn::turn(&mut cx, &mut out, &found.turn, place);
     }
     out
 }
@@ -70,12 +70,12 @@ pub fn render_subagent_turns(
     cwd: Option<&str>,
     options: &RenderOptions,
 ) -> Markup {
-    let mut sheet = RenderContext::new(options, cwd);
+    let mut cx = RenderContext::new(options, cwd);
     let mut out = Markup::new();
     out.lit("<div class=\"agent\">");
     for turn in turns {
         turn::turn(
-            &mut sheet,
+            &mut cx,
             &mut out,
             turn,
             TurnContext { agent: Some(agent), id_prefix: "", is_continuation: false },
@@ -259,7 +259,7 @@ pub fn render_changes_page(
     options: &RenderOptions,
 ) -> Markup {
     let mut body = Markup::new();
-    let sheet = RenderContext::new(options, cwd);
+    let cx = RenderContext::new(options, cwd);
     let at = options.served_at.as_deref().unwrap_or_default();
     body.lit("<header class=\"opening\"><h1>Net changes</h1><p class=\"facts\"><a href=\"")
         .text(at)
@@ -285,7 +285,7 @@ pub fn render_changes_page(
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");
         }
-        card::render_diff(&sheet, &mut body, &file.path, &hunks);
+        card::render_diff(&cx, &mut body, &file.path, &hunks);
         body.lit("</section>\n");
     }
     crate::site::site(

@@ -165,9 +165,9 @@ mod tests {
     fn times_are_relative_or_dates() {
         let zone = TimeZone::UTC;
         let now = 1_800_000_000_000;
-        let told = |seconds: i64| relative_time(now - seconds * 1000, now, &zone);
-        assert_eq!([told(5), told(60), told(7200)], ["just now", "1 minute ago", "2 hours ago"]);
-        assert_eq!([told(86_400), told(90 * 86_400)], ["14 Jan", "17 Oct 2026"]);
+        let ago = |seconds: i64| relative_time(now - seconds * 1000, now, &zone);
+        assert_eq!([ago(5), ago(60), ago(7200)], ["just now", "1 minute ago", "2 hours ago"]);
+        assert_eq!([ago(86_400), ago(90 * 86_400)], ["14 Jan", "17 Oct 2026"]);
         assert_eq!(time_of_day_or_relative(now - 7_200_000, now, &zone), "06:00");
         let today = Date::constant(2027, 1, 15);
         let days =

@@ -49,10 +49,10 @@ impl TurnContext<'_> {
 }
 
 /// Adds a turn.
-pub(crate) fn turn(sheet: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
-    let mut opened = TurnBuilder::new(sheet, out, place);
-    turn.items.iter().for_each(|item| opened.add(sheet, out, item));
-    opened.finish(sheet, out, turn);
+pub(crate) fn turn(cx: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
+    let mut opened = TurnBuilder::new(cx, out, place);
+    turn.items.iter().for_each(|item| opened.add(cx, out, item));
+    opened.finish(cx, out, turn);
 }
 
 /// A turn under construction. Its items are already written; the head is inserted before them at the end.
@@ -73,9 +73,9 @@ pub(crate) struct TurnBuilder<'a> {
 
 impl<'a> TurnBuilder<'a> {
     /// Begins a turn at the end of `out`.
-    pub(crate) fn new(sheet: &RenderContext<'_>, out: &Markup, place: TurnContext<'a>) -> Self {
-        let counts = sheet.tools.iter().map(|(_, count)| *count).collect();
-        let (head, work) = (None, TurnItems::new(sheet, place));
+    pub(crate) fn new(cx: &RenderContext<'_>, out: &Markup, place: TurnContext<'a>) -> Self {
+        let counts = cx.tools.iter().map(|(_, count)| *count).collect();
+        let (head, work) = (None, TurnItems::new(cx, place));
         Self {
             context: place,
             at: out.len(),
@@ -89,7 +89,7 @@ impl<'a> TurnBuilder<'a> {
     }
 
     /// Adds the next item.
-    pub(crate) fn add(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
+    pub(crate) fn add(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
         self.is_bad |= item.is_error();
         self.is_aside &= is_background(&item.body);
         let may_be_head = self.head.is_none() && !self.context.is_continuation;
@@ -101,35 +101,35 @@ impl<'a> TurnBuilder<'a> {
                 if text.trim().is_empty() {
                     self.pending.push(item.clone());
                 } else {
-                    self.head = Some(TurnHead::of(sheet, item, self.context));
-                    self.flush_pending(sheet, out);
+                    self.head = Some(TurnHead::of(cx, item, self.context));
+                    self.flush_pending(cx, out);
                 }
             }
             ItemBody::Input { .. } if !self.pending.is_empty() => self.pending.push(item.clone()),
             body if !self.pending.is_empty() && is_background(body) => self.pending.push(item.clone()),
             _ => {
-                self.flush_pending(sheet, out);
-                self.items.add(sheet, out, item);
+                self.flush_pending(cx, out);
+                self.items.add(cx, out, item);
             }
         }
     }
 
     /// Draws the items kept back. The first becomes the head if there is none yet.
-    fn flush_pending(&mut self, sheet: &mut RenderContext<'_>, out: &mut Markup) {
+    fn flush_pending(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
         for item in std::mem::take(&mut self.pending) {
             if self.head.is_none() {
-                self.head = Some(TurnHead::of(sheet, &item, self.context));
+                self.head = Some(TurnHead::of(cx, &item, self.context));
             } else {
-                self.items.add(sheet, out, &item);
+                self.items.add(cx, out, &item);
             }
         }
     }
 
     /// Ends the turn and inserts its head. `turn` provides its totals.
-    pub(crate) fn finish(mut self, sheet: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
+    pub(crate) fn finish(mut self, cx: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
         let place = self.context;
-        self.flush_pending(sheet, out);
-        self.items.finish(sheet, out);
+        self.flush_pending(cx, out);
+        self.items.finish(cx, out);
         let mut start = Markup::new();
         // A command that no model answered.
         let is_minor = turn.models.is_empty() && self.head.as_ref().is_some_and(|head| head.is_command);
@@ -145,7 +145,7 @@ impl<'a> TurnBuilder<'a> {
                 start.lit(" id=\"").lit(place.id_prefix).num(turn.number as u64).lit("\"");
             }
             start.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
-            for (number, (_, count)) in sheet.tools.iter().enumerate() {
+            for (number, (_, count)) in cx.tools.iter().enumerate() {
                 if self.counts.get(number).is_none_or(|before| count > before) {
                     start.num(number as u64).lit(" ");
                 }
@@ -154,9 +154,9 @@ impl<'a> TurnBuilder<'a> {
         }
         start.lit(">");
         match self.head {
-            Some(head) => head.put(sheet, &mut start, turn, place),
+            Some(head) => head.put(cx, &mut start, turn, place),
             None if place.is_continuation => {}
-            None => render_empty_head(sheet, &mut start, turn, place),
+            None => render_empty_head(cx, &mut start, turn, place),
         }
         if out.len() > self.at {
             start.lit("<div class=\"items\">");
@@ -179,10 +179,10 @@ struct TurnHead {
 }
 
 impl TurnHead {
-    fn of(sheet: &mut RenderContext<'_>, item: &TranscriptItem, place: TurnContext<'_>) -> Self {
+    fn of(cx: &mut RenderContext<'_>, item: &TranscriptItem, place: TurnContext<'_>) -> Self {
         let (mut start, mut text, mut end) = (Markup::new(), Markup::new(), Markup::new());
-        open_item(sheet, &mut start, "head", "", item, place);
-        prompt_head(sheet, &mut text, item, place);
+        open_item(cx, &mut start, "head", "", item, place);
+        prompt_head(cx, &mut text, item, place);
         close_item(&mut end, item, place);
         let is_command = matches!(
             item.body,
@@ -191,21 +191,16 @@ impl TurnHead {
         Self { start, text, end, is_command }
     }
 
-    fn put(&self, sheet: &RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
+    fn put(&self, cx: &RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
         out.add(&self.start);
         number(out, turn, place);
         out.add(&self.text);
-        margin(sheet, out, turn);
+        margin(cx, out, turn);
         out.add(&self.end);
     }
 }
 
-fn prompt_head(
-    sheet: &mut RenderContext<'_>,
-    out: &mut Markup,
-    item: &TranscriptItem,
-    place: TurnContext<'_>,
-) {
+fn prompt_head(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, place: TurnContext<'_>) {
     let ItemBody::Input { input, text, files, context } = &item.body else { return };
     let (first, rest) = split_heading(text.trim());
     let code = matches!(input, InputKind::SlashCommand | InputKind::BashInput);
@@ -224,22 +219,17 @@ fn prompt_head(
     out.lit(level.1);
     let name = place.element_id(&item.anchor);
     if machine {
-        report(sheet, out, rest, &name);
+        report(cx, out, rest, &name);
     } else {
-        prompt_rest(sheet, out, rest, &name);
+        prompt_rest(cx, out, rest, &name);
     }
-    render_files(sheet, out, files, context);
+    render_files(cx, out, files, context);
 }
 
-fn render_empty_head(
-    sheet: &mut RenderContext<'_>,
-    out: &mut Markup,
-    turn: &TurnView,
-    place: TurnContext<'_>,
-) {
+fn render_empty_head(cx: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {
     out.lit("<div class=\"i head\"");
     // The first item may already have this id.
-    if let Some(name) = sheet.unique_id(place.element_id(&turn.anchor)) {
+    if let Some(name) = cx.unique_id(place.element_id(&turn.anchor)) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
     out.lit(">");
@@ -249,7 +239,7 @@ fn render_empty_head(
     } else {
         "<h2 class=\"none\">No prompt</h2>"
     });
-    margin(sheet, out, turn);
+    margin(cx, out, turn);
     out.lit("</div>");
 }
 
@@ -275,7 +265,7 @@ fn split_heading(text: &str) -> (&str, &str) {
 }
 
 /// Adds a report of another agent as Markdown, collapsed if it is long.
-fn report(sheet: &mut RenderContext<'_>, out: &mut Markup, text: &str, name: &str) {
+fn report(cx: &mut RenderContext<'_>, out: &mut Markup, text: &str, name: &str) {
     let text = text.trim();
     let mut body = Markup::new();
     body.lit("<div class=\"prose\">");
@@ -293,11 +283,11 @@ fn report(sheet: &mut RenderContext<'_>, out: &mut Markup, text: &str, name: &st
         .lit("</span><span class=\"gist\">")
         .text(&humanize::plural(text.lines().count() as u64, "line"))
         .lit("</span>");
-    sheet.collapsible(out, Some(name), &summary, &body);
+    cx.collapsible(out, Some(name), &summary, &body);
 }
 
 /// Adds the rest of a prompt, after its heading. The end of a long text is collapsed.
-pub(crate) fn prompt_rest(sheet: &mut RenderContext<'_>, out: &mut Markup, rest: &str, name: &str) {
+pub(crate) fn prompt_rest(cx: &mut RenderContext<'_>, out: &mut Markup, rest: &str, name: &str) {
     let rest = rest.trim_matches(['\n', '\r']).trim_end();
     if rest.is_empty() {
         return;
@@ -316,7 +306,7 @@ pub(crate) fn prompt_rest(sheet: &mut RenderContext<'_>, out: &mut Markup, rest:
         .text(&humanize::plural(more.trim().lines().count() as u64, "more line"))
         .lit("</span>");
     render_typed_text(&mut body, more.trim_start_matches('\n'));
-    sheet.collapsible(out, Some(name), &summary, &body);
+    cx.collapsible(out, Some(name), &summary, &body);
 }
 
 /// Adds typed text verbatim. Fenced blocks are shown as code, and a text with headings is rendered as
@@ -384,11 +374,11 @@ pub(crate) fn label(out: &mut Markup, input: InputKind) {
 }
 
 /// Adds time, model, duration, tokens and cost of a turn, in the margin.
-fn margin(sheet: &RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
+fn margin(cx: &RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
     out.lit("<dl class=\"margin\">");
     let start = turn
         .span
-        .and_then(|(start, _)| text_format::format_time(start, &sheet.options.zone, "%-d %b %Y, %H:%M"));
+        .and_then(|(start, _)| text_format::format_time(start, &cx.options.zone, "%-d %b %Y, %H:%M"));
     if let Some((shown, exact)) = start {
         out.lit("<dt>Started</dt><dd><time datetime=\"")
             .text(&exact)

@@ -248,23 +248,23 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
 
 fn tokens(figures: &SessionCardFigures) -> (String, Option<String>) {
     let tokens = figures.totals.tokens;
-    let told = format!(
+    let text = format!(
         "{} input, {} output, {} cache read, {} cache write",
         humanize::count(tokens.input),
         humanize::count(tokens.output),
         humanize::count(tokens.cache_read),
         humanize::count(tokens.cache_write())
     );
-    (humanize::short_count(tokens.total()), Some(told))
+    (humanize::short_count(tokens.total()), Some(text))
 }
 
 fn cost(figures: &SessionCardFigures) -> (String, Option<String>) {
     let totals = &figures.totals;
-    let told = match totals.caveat() {
+    let text = match totals.caveat() {
         Some(caveat) => format!("at least ${}: {caveat}", totals.cost),
         None => format!("${}", totals.cost),
     };
-    (text_format::cost(totals), Some(told))
+    (text_format::cost(totals), Some(text))
 }
 
 /// Adds the project, branch, models, tools and errors of a session.
@@ -316,8 +316,8 @@ fn tools(out: &mut Markup, tools: &[(String, u64)]) {
     if tools.is_empty() {
         return;
     }
-    let told: Vec<String> = tools.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    out.lit("<span class=\"used\" title=\"").text(&told.join(", ")).lit("\">");
+    let names: Vec<String> = tools.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    out.lit("<span class=\"used\" title=\"").text(&names.join(", ")).lit("\">");
     for (n, (name, count)) in tools.iter().take(TOOLS).enumerate() {
         out.lit(if n > 0 { ", " } else { "" }).text(&text_format::excerpt(short_tool(name), 28)).lit(" <b>");
         out.text(&humanize::short_count(*count)).lit("</b>");

@@ -19,11 +19,11 @@ fn every_session_at_every_level() {
         for level in
             [DetailLevel::Raw, DetailLevel::Full, DetailLevel::Tools, DetailLevel::Chat, DetailLevel::Prompts]
         {
-            let mut told = transcript(&family, &|_| None);
-            assert!(markdown(&told, level).starts_with("# "), "{}", path.display());
-            TranscriptFilter::up_to_level(level).apply(&mut told);
+            let mut transcript_view = transcript(&family, &|_| None);
+            assert!(markdown(&transcript_view, level).starts_with("# "), "{}", path.display());
+            TranscriptFilter::up_to_level(level).apply(&mut transcript_view);
             let lines = if level == DetailLevel::Raw { raw(&family) } else { Default::default() };
-            let page = page(&told, lines, &options());
+            let page = page(&transcript_view, lines, &options());
             assert!(page.ends_with("</html>\n"), "{}", path.display());
             if level == DetailLevel::Raw {
                 check(&page);

@@ -114,8 +114,8 @@ fn base64_data_is_stored_once_and_uncompressed() {
         parts.iter().map(|part| part.encode_utf16().count()).collect()
     };
     assert_eq!(before, format!("3:{}=0,{}=0", units[0], units[0] + units[1]));
-    let lump = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
-    assert_eq!((page.matches(&lump).count(), page.matches(&picture).count()), (1, 3));
+    let stored = format!("<script type=\"application/octet-stream\" id=\"b0\">{picture}</script>");
+    assert_eq!((page.matches(&stored).count(), page.matches(&picture).count()), (1, 3));
     // On a page that is drawn by the script, the image data is present only once.
     let large = render_page(&family, &RenderOptions { plain_up_to: 0, ..options() });
     assert_eq!(large.matches(&picture).count(), 1);

@@ -27,11 +27,11 @@ pub(crate) fn rendered(notation: &str) -> String {
 }
 
 pub(crate) fn rendered_with(notation: &str, options: &RenderOptions) -> String {
-    let told = build_transcript(&family(notation, None));
-    let turns: String = told
+    let transcript = build_transcript(&family(notation, None));
+    let turns: String = transcript
         .turns
         .iter()
-        .map(|found| turn(found, told.header.cwd.as_deref(), options).into_string())
+        .map(|found| turn(found, transcript.header.cwd.as_deref(), options).into_string())
         .collect();
     let work = turns.split_once("<div class=\"items\">").map_or("", |(_, work)| work);
     lined(work.trim_end().trim_end_matches("</section>").trim_end_matches("</div>"))
