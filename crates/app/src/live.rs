@@ -380,9 +380,9 @@ impl LiveSession {
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
     pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
         self.notes.update(&self.family);
-        let telling =
+        let builder =
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
-        layout_turns(telling, &self.notes, wanted)
+        layout_turns(builder, &self.notes, wanted)
     }
 
     /// Reads the lines of some spans of a conversation again, whole.

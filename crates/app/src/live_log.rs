@@ -102,12 +102,12 @@ impl LiveLog {
         log.skipped = from.line_no - 1;
         log.starts = vec![from.byte_offset];
         file.seek(SeekFrom::Start(from.byte_offset))?;
-        let stretches = ChunkReader::from(file.take(length - from.byte_offset), from);
+        let chunks = ChunkReader::from(file.take(length - from.byte_offset), from);
         let mut end = from;
         read_chunks(
-            stretches,
+            chunks,
             length,
-            |stretch| AbridgedChunk::of(&stretch),
+            |chunk| AbridgedChunk::of(&chunk),
             |short| {
                 log.weight += short.weight;
                 end = short.end;
@@ -306,10 +306,10 @@ const READ: u64 = 4 << 20;
 const LONGEST_TAIL: u64 = 64 << 20;
 
 impl AbridgedChunk {
-    fn of(stretch: &Chunk) -> Self {
+    fn of(chunk: &Chunk) -> Self {
         let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
         let mut open = None;
-        for line in stretch.lines() {
+        for line in chunk.lines() {
             short.starts.push(line.at.byte_offset);
             let next = line.at.byte_offset + line.bytes.len() as u64 + 1;
             short.end = Position { line_no: line.at.line_no + 1, byte_offset: next };
@@ -320,7 +320,7 @@ impl AbridgedChunk {
         if open.is_none() {
             short.starts.push(short.end.byte_offset);
         }
-        stretch.parse_abridged(KEEP, |entry, findings| {
+        chunk.parse_abridged(KEEP, |entry, findings| {
             if Some(entry.at().line_no) != open {
                 short.weight += entry.as_bytes().len() + ENTRY;
                 short.entries.push((entry, findings));

@@ -20,13 +20,13 @@ fn whole_transcript(file: &SessionFile) -> Transcript {
 }
 
 /// Returns the turns, assembled from the parts.
-fn by_parts(live: &mut LiveSession, look: &SessionSelector) -> Vec<TurnView> {
-    let plan = live.page_layout(look).unwrap();
+fn by_parts(live: &mut LiveSession, selector: &SessionSelector) -> Vec<TurnView> {
+    let plan = live.page_layout(selector).unwrap();
     let mut turns: Vec<TurnView> = Vec::new();
     for (_, spans) in &plan.parts {
-        let told = live.read(look, &plan.layout, spans).unwrap();
+        let read = live.read(selector, &plan.layout, spans).unwrap();
         for (i, span) in spans.iter().enumerate() {
-            let items = told.items(&plan.layout, i);
+            let items = read.items(&plan.layout, i);
             if span.entries.start > 0 {
                 turns.last_mut().unwrap().items.extend(items);
             } else {
@@ -212,29 +212,29 @@ fn findings_and_costs_of_a_large_log_are_computed_later() {
         &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
     );
     let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let told = |live: &mut LiveSession| {
+    let figures = |live: &mut LiveSession| {
         let layout = &live.page_layout(&SessionSelector::default()).unwrap().layout;
         (layout.findings.len(), layout.header.spent.clone())
     };
-    let (found, first) = told(&mut live);
+    let (found, first) = figures(&mut live);
     assert_eq!(found, 0);
     let version = live.version();
     live.settle();
-    let (found, same) = told(&mut live);
+    let (found, same) = figures(&mut live);
     assert!(found > 0 && same == first && live.version() > version, "{found} {same:?}");
     // Appended lines appear at once; their cost is counted later.
     let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
     File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
     live.update().unwrap();
     assert_eq!(live.page_layout(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
-    assert_eq!(told(&mut live), (found, first.clone()));
+    assert_eq!(figures(&mut live), (found, first.clone()));
     let version = live.version();
     live.settle();
     assert!(live.version() > version);
-    let now = told(&mut live);
+    let now = figures(&mut live);
     let mut fresh = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
     fresh.settle();
-    assert!(now == told(&mut fresh) && now.1 != first, "{now:?}");
+    assert!(now == figures(&mut fresh) && now.1 != first, "{now:?}");
 }
 
 #[test]
