@@ -69,10 +69,10 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &StateDir) -
     if let Some(until) = backoff.until(exporter.now) {
         return Ok(HookRun::Backoff(until));
     }
-    let mut told = Vec::new();
+    let mut exports = Vec::new();
     if let Some(previous) = previous_session(input) {
         let agents = agents_of(&previous, states);
-        told.push(HookExport {
+        exports.push(HookExport {
             session: previous.id.to_string(),
             result: exporter.session(&previous, agents, true),
         });
@@ -92,25 +92,25 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &StateDir) -
             result = exporter.session(&file, agents_of(&file, states), is_over);
         }
     }
-    told.push(HookExport { session: file.id.to_string(), result });
-    let failed = told.iter().find_map(|told| match &told.result {
+    exports.push(HookExport { session: file.id.to_string(), result });
+    let failed = exports.iter().find_map(|exports| match &exports.result {
         Err(ExportError::Undelivered(undelivered)) => Some(undelivered.retry_after),
         _ => None,
     });
     match failed {
         Some(retry_after) => backoff.fail(states, exporter.now, retry_after)?,
         None => {
-            told.extend(drain_others(&file, exporter, states));
+            exports.extend(drain_others(&file, exporter, states));
             backoff.clear(states);
         }
     }
-    Ok(HookRun::Done(told))
+    Ok(HookRun::Done(exports))
 }
 
 /// Delivers spooled spans of other sessions. Stops at the first failure.
 fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &StateDir) -> Vec<HookExport> {
     let own = StateDir::key(file);
-    let mut told = Vec::new();
+    let mut exports = Vec::new();
     for key in spool::keys(states).into_iter().filter(|key| *key != own) {
         let mut exported = ExportSummary::default();
         let mut drain = || -> Result<(), ExportError> {
@@ -124,12 +124,12 @@ fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &StateDir) 
         };
         let result = drain().map(|()| exported);
         let failed = result.is_err();
-        told.push(HookExport { session: key, result });
+        exports.push(HookExport { session: key, result });
         if failed {
             break;
         }
     }
-    told
+    exports
 }
 
 /// Returns the session that this one continues, if the first line of the log carries another session id.

@@ -251,7 +251,7 @@ impl SpanReceiver for HttpSender {
 
 /// Classifies a response by its status and body.
 fn classify_response(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> PostOutcome {
-    let told = || {
+    let message = || {
         let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("the receiver returned {status} {}", text.trim()).trim().to_owned()
@@ -261,9 +261,9 @@ fn classify_response(status: u16, retry_after: Option<Duration>, said: &[u8], is
             Some((refused, message)) => PostOutcome::Accepted { refused, complaint: Some(message) },
             None => PostOutcome::Accepted { refused: 0, complaint: None },
         },
-        400 | 413 | 422 => PostOutcome::Rejected(told()),
-        408 | 425 | 429 | 500..=599 => retry_later(&told(), retry_after),
-        _ => PostOutcome::Permanent(DeliveryError { why: told(), retry_after: None, is_permanent: true }),
+        400 | 413 | 422 => PostOutcome::Rejected(message()),
+        408 | 425 | 429 | 500..=599 => retry_later(&message(), retry_after),
+        _ => PostOutcome::Permanent(DeliveryError { why: message(), retry_after: None, is_permanent: true }),
     }
 }
 

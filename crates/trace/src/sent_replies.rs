@@ -33,9 +33,9 @@ pub(crate) struct ToldReply {
 impl SentReplies {
     /// Continues with the last reply sent by an earlier run.
     pub fn from_last(id: &str, tokens: TokenCounts, trace: TraceId) -> Self {
-        let mut told = Self::default();
-        told.add_reply(id, tokens, trace);
-        told
+        let mut sent = Self::default();
+        sent.add_reply(id, tokens, trace);
+        sent
     }
 
     /// Returns the last reply sent and its token counts as sent.

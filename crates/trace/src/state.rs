@@ -317,11 +317,11 @@ impl ExportState {
     }
 
     /// Stores the last reply sent.
-    pub fn set_sent_replies(&mut self, told: &SentReplies) {
+    pub fn set_sent_replies(&mut self, sent: &SentReplies) {
         let of = |tokens: TokenCounts| {
             [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h]
         };
-        self.reply = told.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
+        self.reply = sent.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
     }
 
     /// Forgets all progress, so that the whole log is sent again.

@@ -37,14 +37,14 @@ pub fn spans_of(
     head: &TurnHeader,
     family: &SessionFamily,
     session: &str,
-    told: &mut SentReplies,
+    sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
     if !head.is_exportable {
         return Vec::new();
     }
     let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
-    let mut builder = SpanBuilder::new(&home, shape, told);
+    let mut builder = SpanBuilder::new(&home, shape, sent);
     let root = home.trace.span(&["turn"]);
     let prompt = family.main.entries().first().filter(|_| head.has_prompt);
     let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
@@ -70,10 +70,10 @@ pub fn spans_of_agent(
     family: &SessionFamily,
     home: &TurnSpanParent,
     parent: SpanId,
-    told: &mut SentReplies,
+    sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
-    let mut builder = SpanBuilder::new(home, shape, told);
+    let mut builder = SpanBuilder::new(home, shape, sent);
     for agent in family.agents.indices() {
         builder.agent(family, agent, parent);
     }
@@ -116,7 +116,7 @@ pub(crate) struct SpanBuilder<'a, 'b> {
 }
 
 impl<'a, 'b> SpanBuilder<'a, 'b> {
-    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, told: &'a mut SentReplies) -> Self {
+    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, sent: &'a mut SentReplies) -> Self {
         let trace_name = format!("Turn {}", home.number);
         let spans = Vec::new();
         let (placed, replies, agents) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
@@ -124,7 +124,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             home,
             trace_name,
             shape,
-            sent: told,
+            sent,
             spans,
             has_duplicates: false,
             agents_with_span: placed,

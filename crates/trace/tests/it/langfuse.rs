@@ -89,11 +89,12 @@ mod classify_message {
         let get = |span: &TraceSpan, name: &str| {
             span.text(&format!("langfuse.trace.metadata.{name}")).map(str::to_owned)
         };
-        let told = |span: &TraceSpan| ["version", "slug", "cwd", "git_branch"].map(|name| get(span, name));
+        let metadata =
+            |span: &TraceSpan| ["version", "slug", "cwd", "git_branch"].map(|name| get(span, name));
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(told(&all[0]), [text("2.1.0"), text("s"), text("/home/ada/loom"), text("main")]);
+        assert_eq!(metadata(&all[0]), [text("2.1.0"), text("s"), text("/home/ada/loom"), text("main")]);
         let none = spans(&log("-version -cwd -gitBranch"));
-        assert_eq!(told(&none[0]), [None, None, None, None]);
+        assert_eq!(metadata(&none[0]), [None, None, None, None]);
     }
 
     #[test]
@@ -250,11 +251,11 @@ mod match_tool_results {
     fn by_id_with_the_time_of_its_line() {
         let log = "u1 user \"q\"\na1 <- u1 reply m1 [tool t1 A, tool t2 B]\nr2 <- a1 result t2 \"two\" @10:00:05\nr1 <- a1 result t1 \"one\" @10:00:09";
         let spans = spans(log);
-        let told: Vec<_> = of_kind(&spans, SpanKind::Tool)
+        let tools: Vec<_> = of_kind(&spans, SpanKind::Tool)
             .iter()
             .map(|span| (output(span).unwrap(), span.start % 60_000, span.end % 60_000))
             .collect();
-        assert_eq!(told, [("one", 1000, 9000), ("two", 1000, 5000)]);
+        assert_eq!(tools, [("one", 1000, 9000), ("two", 1000, 5000)]);
     }
 
     #[test]
@@ -432,8 +433,8 @@ mod filesystem {
     /// Returns the sessions that a hook exported, given the first line of the log.
     fn exported_sessions(world: &TraceFixture, first: &str) -> Vec<String> {
         let path = world.home.session("s", &format!("{first}{TWO}"));
-        let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
-        told.into_iter().map(|told| told.session).collect()
+        let HookRun::Done(exports) = world.hook(&path, "Stop") else { panic!() };
+        exports.into_iter().map(|exports| exports.session).collect()
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub(crate) fn spans(notation: &str) -> Vec<TraceSpan> {
 }
 
 /// Returns the spans that a log adds to those that were sent before.
-pub(crate) fn spans_again(notation: &str, told: &mut SentReplies) -> Vec<TraceSpan> {
-    spans_beside(notation, Vec::new(), &shape(&PriceBook::embedded()), told)
+pub(crate) fn spans_again(notation: &str, sent: &mut SentReplies) -> Vec<TraceSpan> {
+    spans_beside(notation, Vec::new(), &shape(&PriceBook::embedded()), sent)
 }
 
 pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &SpanOptions<'_>) -> Vec<TraceSpan> {
@@ -56,14 +56,14 @@ fn spans_beside(
     notation: &str,
     agents: Vec<Agent>,
     shape: &SpanOptions<'_>,
-    told: &mut SentReplies,
+    sent: &mut SentReplies,
 ) -> Vec<TraceSpan> {
     let mut agents = Some(agents);
     let mut all = Vec::new();
     for piece in turn_parts(&threadline_testkit::log(notation)) {
         let head = piece.header();
         let family = SessionFamily::new(piece.session, agents.take().unwrap_or_default());
-        all.extend(spans_of(&head, &family, "s1", told, shape));
+        all.extend(spans_of(&head, &family, "s1", sent, shape));
     }
     all
 }

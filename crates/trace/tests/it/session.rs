@@ -267,8 +267,8 @@ fn undelivered_spans_survive_deletion_of_the_log() {
     world.receiver.set_faults(|| Fault::None);
     let other = world.home.session("other", TWO.replace("<- a1 ", "").as_str());
     fs::write(&path, "").unwrap();
-    let HookRun::Done(told) = world.hook(&other, "Stop") else { panic!() };
-    assert_eq!(told.len(), 2);
+    let HookRun::Done(exports) = world.hook(&other, "Stop") else { panic!() };
+    assert_eq!(exports.len(), 2);
     assert_eq!(world.names(), ["Turn 1", "claude-opus-4-8", "Turn 1", "claude-opus-4-8"]);
     assert_eq!(fs::read_dir(world.states.spool_dir()).unwrap().count(), 0);
     assert!(world.states.load(&session_uuid("s")).spool.is_empty());
@@ -380,17 +380,17 @@ fn the_previous_session_is_sent_first_and_its_failure_is_not_fatal() {
     let before = world.home.session("before", ONE);
     let first = ONE.replace("\"one\"", &format!("\"one\" session={}", session_uuid("before")));
     let path = world.home.session("s", &format!("{}{TWO}", first.replace("msg_1", "msg_9")));
-    let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
-    let sessions: Vec<_> = told.iter().map(|told| told.session.clone()).collect();
+    let HookRun::Done(exports) = world.hook(&path, "Stop") else { panic!() };
+    let sessions: Vec<_> = exports.iter().map(|exports| exports.session.clone()).collect();
     assert_eq!(sessions, [session_uuid("before"), session_uuid("s")]);
     assert_eq!(world.receiver.ids().len(), 6);
     // A directory in place of the log cannot be read.
     fs::remove_file(&before).unwrap();
     fs::create_dir(&before).unwrap();
     append(&path, "u3 <- a2 user \"three\"\na3 <- u3 reply msg_3 text \"drei\"\n");
-    let HookRun::Done(told) = world.hook(&path, "Stop") else { panic!() };
-    assert!(told[0].result.is_err());
-    assert_eq!(told[1].result.as_ref().unwrap().spans, 2);
+    let HookRun::Done(exports) = world.hook(&path, "Stop") else { panic!() };
+    assert!(exports[0].result.is_err());
+    assert_eq!(exports[1].result.as_ref().unwrap().spans, 2);
 }
 
 #[test]

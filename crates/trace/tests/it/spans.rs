@@ -79,14 +79,14 @@ a1 <- u1  reply  msg_1 text "A sleep." usage={"input_tokens":6,"output_tokens":2
 
 #[test]
 fn tokens_that_were_sent_are_not_sent_again_when_a_later_part_has_fewer() {
-    let mut told = SentReplies::default();
-    let first = spans_again(UNEVEN, &mut told);
+    let mut sent = SentReplies::default();
+    let first = spans_again(UNEVEN, &mut sent);
     let received: BTreeMap<_, _> =
         first.iter().filter_map(|span| Some(((span.trace, span.id), span.usage?.0))).collect();
     let input: u64 = received.values().map(|used| used.input).sum();
     let output: u64 = received.values().map(|used| used.output).sum();
     assert_eq!((received.len(), input, output), (2, 6, 19), "{}", tree(&first));
-    let again = spans_again(UNEVEN, &mut told);
+    let again = spans_again(UNEVEN, &mut sent);
     let generations = again.iter().filter(|span| span.kind == SpanKind::Generation).count();
     assert_eq!(generations, 0, "sent twice: {}", tree(&again));
 }
@@ -99,10 +99,10 @@ a1 <- u1  reply  msg_1 text "Let me look." usage={"input_tokens":10,"output_toke
 u2 <- a1  user   "well?"
 a2 <- u2  reply  msg_1 tool t1 Grep {"pattern":"sleep"} model=claude-opus-5
 "#;
-    let mut told = SentReplies::default();
-    let first = spans_again(log, &mut told);
+    let mut sent = SentReplies::default();
+    let first = spans_again(log, &mut sent);
     assert!(first.iter().any(|span| span.kind == SpanKind::Tool), "{}", tree(&first));
-    let again = spans_again(log, &mut told);
+    let again = spans_again(log, &mut sent);
     let twice =
         again.iter().filter(|span| matches!(span.kind, SpanKind::Generation | SpanKind::Tool)).count();
     assert_eq!(twice, 0, "sent twice: {}", tree(&again));
@@ -129,8 +129,8 @@ a2 <- r1 reply msg_2 text "{token}" stop={token}
         ] {
             let shape = SpanOptions { content, dialect, redact: Some(&rules), ..shape(&book) };
             let spans = spans_with(&log, Vec::new(), &shape);
-            let told = format!("{spans:?}");
-            assert!(spans.len() >= 4 && !told.contains(token) && !told.contains("Heddle42weft"), "{told}");
+            let text = format!("{spans:?}");
+            assert!(spans.len() >= 4 && !text.contains(token) && !text.contains("Heddle42weft"), "{text}");
         }
     }
 }
