@@ -54,11 +54,12 @@ impl ChangeNotifier {
                 }
             }
         };
-        let told: Option<Box<dyn Watcher + Send>> = match notify::recommended_watcher(heard(&self.sender)) {
-            Ok(mut watcher) => watch_all(&mut watcher, store).then(|| Box::new(watcher) as _),
-            Err(_) => None,
-        };
-        told.or_else(|| {
+        let new_watcher: Option<Box<dyn Watcher + Send>> =
+            match notify::recommended_watcher(heard(&self.sender)) {
+                Ok(mut watcher) => watch_all(&mut watcher, store).then(|| Box::new(watcher) as _),
+                Err(_) => None,
+            };
+        new_watcher.or_else(|| {
             let config = notify::Config::default().with_poll_interval(POLL_INTERVAL);
             let mut watcher = notify::PollWatcher::new(heard(&self.sender), config).ok()?;
             watch_all(&mut watcher, store).then(|| Box::new(watcher) as _)

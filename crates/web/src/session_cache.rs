@@ -32,7 +32,7 @@ pub(crate) struct SessionCache {
 
 impl SessionCache {
     pub(crate) fn new(book: Arc<PriceBook>) -> Self {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "shelf".to_owned());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "session-cache".to_owned());
         // Without a pool, jobs run on the calling thread.
         let pool = pool.build().ok();
         Self { book, slots: Mutex::default(), reading: Mutex::default(), pool }
@@ -45,12 +45,12 @@ impl SessionCache {
         }
     }
 
-    /// Calls `look` with the current state of a session.
+    /// Calls `run` with the current state of a session.
     pub(crate) fn with<T: Send>(
         &self,
         app: &App,
         id: &str,
-        look: impl FnOnce(&mut LiveSession) -> Result<T, PageError> + Send,
+        run: impl FnOnce(&mut LiveSession) -> Result<T, PageError> + Send,
     ) -> Result<T, PageError> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
@@ -74,7 +74,7 @@ impl SessionCache {
             },
         }
         let Some(live) = &mut *guard else { return Err(session_not_found()) };
-        let answer = self.run(|| look(live));
+        let answer = self.run(|| run(live));
         let weight = live.weight();
         drop(guard);
         self.record_size(id, weight);

@@ -20,7 +20,7 @@ const BATCH_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) async fn events(state: ServerState) -> Response {
     let mut news = state.changes.subscribe(state.app.store());
     news.mark_changed();
-    let told = stream::unfold((news, false), |(mut news, greeted)| async move {
+    let messages = stream::unfold((news, false), |(mut news, greeted)| async move {
         news.changed().await.ok()?;
         if greeted {
             tokio::time::sleep(BATCH_INTERVAL).await;
@@ -28,5 +28,5 @@ pub(crate) async fn events(state: ServerState) -> Response {
         let count = news.borrow_and_update().to_string();
         Some((Ok::<_, Infallible>(Event::default().event("changed").data(count)), (news, true)))
     });
-    Sse::new(told).keep_alive(KeepAlive::new().interval(Duration::from_secs(20))).into_response()
+    Sse::new(messages).keep_alive(KeepAlive::new().interval(Duration::from_secs(20))).into_response()
 }

@@ -30,14 +30,14 @@ pub(crate) async fn live(
         query,
         cancelled: Arc::default(),
     };
-    let look = match parse_selector(&ask) {
-        Ok(look) => look,
+    let selector = match parse_selector(&ask) {
+        Ok(selector) => selector,
         Err(problem) => return problem.to_response(ResponseFormat::Json),
     };
     let following = LiveUpdates {
         watch: state.watches.follow(&state, &id),
         id,
-        selector: look,
+        selector,
         // A page rendered by an earlier run of the server gets everything.
         client: ClientPageState {
             parts: ask
@@ -95,9 +95,9 @@ impl LiveUpdates {
             }
             let first = !std::mem::replace(&mut self.has_sent, true);
             version.mark_unchanged();
-            let (state, id, look) = (self.state.clone(), self.id.clone(), self.selector.clone());
+            let (state, id, selector) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.session_cache.with(&state.app, &id, |live| Ok(live.page_layout(&look)?))
+                state.session_cache.with(&state.app, &id, |live| Ok(live.page_layout(&selector)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {

@@ -41,10 +41,10 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         ResponseFormat::Markdown => Err(PageError::not_found("Page not found")
             .with_hint("Search results are available as HTML and JSON.")),
         ResponseFormat::Html => {
-            let told = wrong.as_ref().map(ToString::to_string);
+            let message = wrong.as_ref().map(ToString::to_string);
             let page = SearchPage {
                 query: text,
-                problem: told.as_deref().zip(wrong.as_ref().map(|error| error.span())),
+                problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
                 sessions: &finds.sessions,
                 counts: (finds.found, finds.sessions.len()),
                 stopped: finds.stopped,
@@ -79,7 +79,7 @@ impl Finds {
         let scope = state.app.search_scope(Some(query), None);
         self.troubles.extend(scope.unread.iter().map(ToString::to_string));
         let sessions = &scope.sessions;
-        let told = scope.search(query, Some(0), &ask.cancelled, &mut |event| {
+        let result = scope.search(query, Some(0), &ask.cancelled, &mut |event| {
             let flow = match event {
                 ScanEvent::Hit(at, hit) if ask.format == ResponseFormat::Json => {
                     self.write(&sessions[at], &hit)
@@ -94,7 +94,7 @@ impl Finds {
             };
             Ok::<_, std::convert::Infallible>(flow)
         });
-        let Ok(()) = told;
+        let Ok(()) = result;
     }
 
     fn hit(&mut self, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {

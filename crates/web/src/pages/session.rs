@@ -20,10 +20,10 @@ const INITIAL_BYTES: u64 = 160 << 10;
 const MAX_WHOLE_BYTES: u64 = 600 << 10;
 
 pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let look = parse_selector(ask)?;
+    let selector = parse_selector(ask)?;
     match ask.format {
-        ResponseFormat::Html => html_page(state, ask, &look),
-        ResponseFormat::Json | ResponseFormat::Markdown => super::session_text::page(state, ask, &look),
+        ResponseFormat::Html => html_page(state, ask, &selector),
+        ResponseFormat::Json | ResponseFormat::Markdown => super::session_text::page(state, ask, &selector),
     }
 }
 
@@ -36,12 +36,12 @@ pub(crate) fn parse_selector(ask: &PageRequest) -> Result<SessionSelector, PageE
 }
 
 /// Returns the query string of a page and of its requests.
-fn query_string(look: &SessionSelector) -> String {
+fn query_string(selector: &SessionSelector) -> String {
     let mut parts = Vec::new();
-    if let Some(agent) = &look.agent {
+    if let Some(agent) = &selector.agent {
         parts.push(format!("agent={}", threadline_html::encode_url(agent)));
     }
-    if let Some(leaf) = look.leaf {
+    if let Some(leaf) = selector.leaf {
         parts.push(format!("branch=m{leaf}"));
     }
     if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
@@ -58,26 +58,26 @@ pub(crate) fn render_options(state: &ServerState, id: &str) -> RenderOptions {
 fn html_page(
     state: &ServerState,
     ask: &PageRequest,
-    look: &SessionSelector,
+    selector: &SessionSelector,
 ) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
     let at = ask.query_param("at").and_then(anchor_line);
-    let (plan, told, drawn, facts) = state.session_cache.with(&state.app, id, |live| {
+    let (plan, lines_read, drawn, facts) = state.session_cache.with(&state.app, id, |live| {
         live.count();
-        let plan = live.page_layout(look)?;
+        let plan = live.page_layout(selector)?;
         let from = at.map_or(0, |line| plan.part_at(line));
-        let drawn = initial_parts(live, look, &plan, from)?;
+        let drawn = initial_parts(live, selector, &plan, from)?;
         let spans: Vec<TurnSpan> =
             plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
-        let told = live.read(look, &plan.layout, &spans)?;
-        Ok((plan, told, drawn, SessionPageInfo::of(live, look)?))
+        let lines_read = live.read(selector, &plan.layout, &spans)?;
+        Ok((plan, lines_read, drawn, SessionPageInfo::of(live, selector)?))
     })?;
     let options = render_options(state, id);
-    let mut markup = render_parts(&told, &plan, &plan.parts[drawn.clone()], &options).into_iter();
+    let mut markup = render_parts(&lines_read, &plan, &plan.parts[drawn.clone()], &options).into_iter();
     let parts = plan.parts.iter().enumerate();
     let parts =
         parts.map(|(i, (part, _))| (part, if drawn.contains(&i) { markup.next() } else { None })).collect();
-    let query = query_string(look);
+    let query = query_string(selector);
     let served = facts.session_page(&plan, &options, &query, parts);
     Ok(PageResponse::Html(render_session_page(&served)))
 }
@@ -92,13 +92,13 @@ pub(crate) struct SessionPageInfo {
 }
 
 impl SessionPageInfo {
-    pub(crate) fn of(live: &LiveSession, look: &SessionSelector) -> Result<Self, PageError> {
-        let agent = live.family().agents.iter().find(|agent| Some(&agent.id) == look.agent.as_ref());
+    pub(crate) fn of(live: &LiveSession, selector: &SessionSelector) -> Result<Self, PageError> {
+        let agent = live.family().agents.iter().find(|agent| Some(&agent.id) == selector.agent.as_ref());
         Ok(Self {
             file: live.file().clone(),
-            size: live.log(look)?.0.bytes(),
+            size: live.log(selector)?.0.bytes(),
             agent: agent.map(|agent| agent.description.clone().unwrap_or_else(|| agent.id.clone())),
-            branch: look.leaf.is_some(),
+            branch: selector.leaf.is_some(),
             cwd: live.cwd(),
         })
     }
@@ -149,11 +149,11 @@ impl SessionPageInfo {
 /// Returns the range of parts that are sent with the page.
 fn initial_parts(
     live: &LiveSession,
-    look: &SessionSelector,
+    selector: &SessionSelector,
     plan: &PageLayout,
     from: usize,
 ) -> Result<std::ops::Range<usize>, PageError> {
-    let log = live.log(look)?.0;
+    let log = live.log(selector)?.0;
     let size = |part: &PagePart| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
     if from == 0 && log.bytes() <= MAX_WHOLE_BYTES {
         return Ok(0..plan.parts.len());
@@ -169,7 +169,7 @@ fn initial_parts(
 
 /// Renders parts from their lines.
 fn render_parts(
-    told: &ReadSpans,
+    lines_read: &ReadSpans,
     plan: &PageLayout,
     parts: &[(PagePart, Vec<TurnSpan>)],
     options: &RenderOptions,
@@ -182,7 +182,7 @@ fn render_parts(
             .map(|span| {
                 at += 1;
                 let turn = &plan.layout.turns[span.turn].turn;
-                let turn = TurnView { items: told.items(&plan.layout, at - 1), ..turn.clone() };
+                let turn = TurnView { items: lines_read.items(&plan.layout, at - 1), ..turn.clone() };
                 PageTurn { turn, is_continuation: span.entries.start > 0 }
             })
             .collect();
@@ -193,23 +193,23 @@ fn render_parts(
 
 /// Returns one part, which the page loads when it comes into view.
 pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
     let name = ask.query_param("name").unwrap_or_default();
-    let (plan, told, at) = state.session_cache.with(&state.app, id, |live| {
-        let plan = live.page_layout(&look)?;
+    let (plan, lines_read, at) = state.session_cache.with(&state.app, id, |live| {
+        let plan = live.page_layout(&selector)?;
         let at = plan.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
-        let told = live.read(&look, &plan.layout, &plan.parts[at].1)?;
-        Ok((plan, told, at))
+        let lines_read = live.read(&selector, &plan.layout, &plan.parts[at].1)?;
+        Ok((plan, lines_read, at))
     })?;
-    let mut drawn = render_parts(&told, &plan, &plan.parts[at..=at], &render_options(state, id));
+    let mut drawn = render_parts(&lines_read, &plan, &plan.parts[at..=at], &render_options(state, id));
     let stamp = plan.parts[at].0.stamp.clone();
     Ok(PageResponse::Fragment(drawn.pop().unwrap_or_default(), stamp))
 }
 
 /// Returns a section of the outline.
 pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let plan = state.session_cache.with(&state.app, id, |live| Ok(live.page_layout(&look)?))?;
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
+    let plan = state.session_cache.with(&state.app, id, |live| Ok(live.page_layout(&selector)?))?;
     let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.outline_parts.get(number))
@@ -222,11 +222,11 @@ pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<
 
 /// Renders everything around the conversation again.
 pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let (plan, facts) = state
-        .session_cache
-        .with(&state.app, id, |live| Ok((live.page_layout(&look)?, SessionPageInfo::of(live, &look)?)))?;
-    let (options, query) = (render_options(state, id), query_string(&look));
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
+    let (plan, facts) = state.session_cache.with(&state.app, id, |live| {
+        Ok((live.page_layout(&selector)?, SessionPageInfo::of(live, &selector)?))
+    })?;
+    let (options, query) = (render_options(state, id), query_string(&selector));
     let served = facts.session_page(&plan, &options, &query, Vec::new());
     let (opening, ending) = threadline_html::header_and_footer(&served);
     let object =
@@ -239,23 +239,23 @@ const MAX_INLINE_BYTES: u64 = 1 << 20;
 
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
 pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let agent = look.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
+    let agent = selector.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
     let read = state.session_cache.with(&state.app, id, |live| {
-        let plan = live.page_layout(&look)?;
+        let plan = live.page_layout(&selector)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
-        if live.log(&look)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
+        if live.log(&selector)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
             return Ok(None);
         }
-        let told = live.read(&look, &plan.layout, &spans)?;
-        Ok(Some((plan, told, spans)))
+        let lines_read = live.read(&selector, &plan.layout, &spans)?;
+        Ok(Some((plan, lines_read, spans)))
     })?;
-    let Some((plan, told, spans)) = read else {
+    let Some((plan, lines_read, spans)) = read else {
         let mut note = Markup::new();
         note.lit("<p class=\"note\">Too large to show inline</p>");
         return Ok(PageResponse::Html(note));
     };
-    let turns = join_turns(&plan, &told, &spans);
+    let turns = join_turns(&plan, &lines_read, &spans);
     let cwd = plan.layout.header.cwd.as_deref();
     Ok(PageResponse::Html(threadline_html::render_subagent_turns(
         &turns,
@@ -265,11 +265,11 @@ pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<Pag
     )))
 }
 
-/// Whole turns out of stretches.
-pub(crate) fn join_turns(plan: &PageLayout, told: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
+/// Joins spans to whole turns.
+pub(crate) fn join_turns(plan: &PageLayout, lines_read: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
-        let items = told.items(&plan.layout, i);
+        let items = lines_read.items(&plan.layout, i);
         match turns.last_mut() {
             Some(turn) if span.entries.start > 0 => turn.items.extend(items),
             _ => turns.push(TurnView { items, ..plan.layout.turns[span.turn].turn.clone() }),
@@ -283,13 +283,14 @@ const MAX_RAW_BYTES: u64 = 1 << 20;
 
 /// Returns a raw line of the log.
 pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
     let line = ask
         .query_param("line")
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| PageError::bad_request("Missing or invalid parameter: line"))?;
     let most = if ask.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
-    let found = state.session_cache.with(&state.app, id, |live| Ok(live.log(&look)?.0.raw(line, most)?))?;
+    let found =
+        state.session_cache.with(&state.app, id, |live| Ok(live.log(&selector)?.0.raw(line, most)?))?;
     let (bytes, length) = found.ok_or_else(|| PageError::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
@@ -327,10 +328,10 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
 
 /// Returns the anchors of the blocks in this conversation that match a query.
 pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, look) = (ask.path_param(0), parse_selector(ask)?);
-    let (path, plan) = state
-        .session_cache
-        .with(&state.app, id, |live| Ok((live.log(&look)?.0.path.clone(), live.page_layout(&look)?)))?;
+    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
+    let (path, plan) = state.session_cache.with(&state.app, id, |live| {
+        Ok((live.log(&selector)?.0.path.clone(), live.page_layout(&selector)?))
+    })?;
     let query = ask.query_param("q").unwrap_or_default();
     let query =
         Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;

@@ -10,12 +10,12 @@ use crate::state::ServerState;
 pub(crate) fn page(
     state: &ServerState,
     ask: &PageRequest,
-    look: &SessionSelector,
+    selector: &SessionSelector,
 ) -> Result<PageResponse, PageError> {
-    let (id, look, form) = (ask.path_param(0).to_owned(), look.clone(), ask.format);
+    let (id, selector, form) = (ask.path_param(0).to_owned(), selector.clone(), ask.format);
     let plan = state.session_cache.with(&state.app, &id, |live| {
         live.settle();
-        Ok(live.page_layout(&look)?)
+        Ok(live.page_layout(&selector)?)
     })?;
     let state = state.clone();
     let mut turns = plan.layout.turns.indices();
@@ -25,10 +25,10 @@ pub(crate) fn page(
             return Some(head_chunk(&plan, form));
         }
         let turn = turns.next()?;
-        let told =
-            state.session_cache.with(&state.app, &id, |live| Ok(live.turn(&look, &plan.layout, turn)?));
+        let view =
+            state.session_cache.with(&state.app, &id, |live| Ok(live.turn(&selector, &plan.layout, turn)?));
         // The head was already sent, so only the error can follow.
-        Some(told.map_or_else(|problem| error_chunk(&problem, form), |told| turn_chunk(&told, &plan, form)))
+        Some(view.map_or_else(|problem| error_chunk(&problem, form), |view| turn_chunk(&view, &plan, form)))
     };
     let kind =
         if form == ResponseFormat::Json { "application/x-ndjson" } else { "text/markdown; charset=utf-8" };

@@ -156,12 +156,12 @@ fn sentence(note: &str) -> String {
 pub(crate) fn explain(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let wanted = Wanted::of(state, ask)?;
     let shown = state.cards(COMPLETE_TIMEOUT);
-    let held = shown.figures.calls.logs_of(|call| wanted.keeps(call));
+    let matching_logs = shown.figures.calls.logs_of(|call| wanted.keeps(call));
     let mut ledger = CallLedger::default();
     let mut scanner = LogScanner::default();
     let wants = ScanOptions { records: true, ..ScanOptions::default() };
     for log in shown.logs.iter().flat_map(|session| session.logs()) {
-        if wanted.asked.is_empty() || held.contains(&*log.path.to_string_lossy()) {
+        if wanted.asked.is_empty() || matching_logs.contains(&*log.path.to_string_lossy()) {
             // A log that was deleted meanwhile has no records.
             if let Ok((scanned, _)) = scanner.scan(log, wants) {
                 ledger.add(scanned);

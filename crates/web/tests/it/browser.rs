@@ -79,7 +79,7 @@ fn a_live_page_ends_equal_to_a_fresh_one() {
     browser.wait_for("return document.getElementById('main')?.dataset.line");
     // The reader is in the middle of the page and has expanded an element.
     browser.run("document.querySelector('#parts details')?.setAttribute('open', ''); scrollTo(0, 60);");
-    let held = browser.run("return scrollY").as_f64().unwrap();
+    let position = browser.run("return scrollY").as_f64().unwrap();
     assert!(
         browser.run(HEIGHT_BELOW).as_f64().unwrap() > 500.0,
         "not at the end, where the page would follow"
@@ -95,7 +95,7 @@ fn a_live_page_ends_equal_to_a_fresh_one() {
         }
     }
     browser.wait_for(&format!("return document.getElementById('main').dataset.line === '{}'", lines.len()));
-    assert_eq!(browser.run("return scrollY").as_f64().unwrap(), held, "the scroll position changed");
+    assert_eq!(browser.run("return scrollY").as_f64().unwrap(), position, "the scroll position changed");
     assert!(browser.run(HEIGHT_BELOW).as_f64().unwrap() > 500.0, "the page grew below the viewport");
     browser.run("for (const open of document.querySelectorAll('#parts details[open]')) open.open = false;");
     browser.wait_for(RENDER_ALL);

@@ -87,9 +87,9 @@ fn a_printed_page_is_complete_and_dark_on_light() {
 /// Returns the role and the name of every node in the accessibility tree.
 fn accessibility_nodes(browser: &Browser) -> Vec<(String, String)> {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
-    let told = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
+    let text_of = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
     let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
-    nodes.map(|node| (told(node, "role"), told(node, "name").trim().to_owned())).collect()
+    nodes.map(|node| (text_of(node, "role"), text_of(node, "name").trim().to_owned())).collect()
 }
 
 #[test]
@@ -118,10 +118,10 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
     ] {
         browser.open(&served.url(page));
         browser.wait_for("return document.readyState === 'complete' && !document.querySelector('.pending')");
-        let told = accessibility_nodes(&browser);
-        let has = |role: &str| told.iter().any(|(known, _)| known == role);
-        assert!(has("main") && has("navigation") && has("heading"), "{page}: {told:#?}");
-        for (role, name) in &told {
+        let nodes = accessibility_nodes(&browser);
+        let has = |role: &str| nodes.iter().any(|(known, _)| known == role);
+        assert!(has("main") && has("navigation") && has("heading"), "{page}: {nodes:#?}");
+        for (role, name) in &nodes {
             let acts = [
                 "button",
                 "link",

@@ -125,11 +125,12 @@ fn open_pages_are_notified_of_changes() {
     let (port, cookie) = (served.port, served.cookie());
     write!(stream, "GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
-    let mut told = || lines.by_ref().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
+    let mut next_event =
+        || lines.by_ref().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
     // The first event is sent immediately.
-    let before = told();
+    let before = next_event();
     home.session("new", "u1 user \"hello\"");
-    assert_ne!(told(), before);
+    assert_ne!(next_event(), before);
 }
 
 #[test]
@@ -302,8 +303,8 @@ fn check_shows_findings_and_a_repair_plan() {
     let sound = served.get(&format!("/s/{}/check", session_uuid("dye"))).body;
     assert!(sound.contains("No automatic repairs"), "{sound}");
     assert!(sound.contains("No problems found"), "{sound}");
-    for nobody in ["none", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "x%00y"] {
-        assert_eq!(served.get(&format!("/s/{nobody}/check")).status, 404, "{nobody}");
+    for unknown in ["none", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "x%00y"] {
+        assert_eq!(served.get(&format!("/s/{unknown}/check")).status, 404, "{unknown}");
     }
 }
 
