@@ -89,10 +89,10 @@ impl From<serde_json::Error> for CommandError {
 impl From<AppError> for CommandError {
     fn from(error: AppError) -> Self {
         let hints = error.hints();
-        let told = match error {
+        let converted = match error {
             AppError::Io(error) => Self::from(error),
             error => Self::new(error.to_string()),
         };
-        Self { hints, ..told }
+        Self { hints, ..converted }
     }
 }

@@ -111,8 +111,8 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
         }
         ExportCommand::Markdown(args) => {
             let file = cx.app.find(&args.session)?;
-            let (told, outcome) = load_transcript(cx, &file)?;
-            let text = markdown(&told, args.level.into());
+            let (transcript, outcome) = load_transcript(cx, &file)?;
+            let text = markdown(&transcript, args.level.into());
             write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
                 Ok(out.write_all(text.as_bytes())?)
             })?;
@@ -120,8 +120,10 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
         }
         ExportCommand::Json(args) => {
             let file = cx.app.find(&args.session)?;
-            let (told, outcome) = load_transcript(cx, &file)?;
-            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| write_json(&told, out))?;
+            let (transcript, outcome) = load_transcript(cx, &file)?;
+            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
+                write_json(&transcript, out)
+            })?;
             Ok(outcome)
         }
     }
@@ -134,9 +136,9 @@ fn load_transcript(cx: &Context, file: &SessionFile) -> Result<(Transcript, Comm
     Ok((loaded.transcript(), outcome))
 }
 
-fn write_json(told: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
+fn write_json(transcript: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
     let mut result = Ok(());
-    wire::show(told, &mut |object| {
+    wire::show(transcript, &mut |object| {
         if result.is_ok() {
             result = serde_json::to_writer(&mut *out, &object)
                 .map_err(io::Error::from)

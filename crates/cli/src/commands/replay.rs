@@ -66,8 +66,8 @@ fn write_message(cx: &Context, out: &mut OutputStream, message: &ReplayMessage<'
     let page = cx.ui.page();
     for block in &message.content {
         let json = block.json();
-        let told = [key::TEXT, key::THINKING, key::NAME, key::TOOL_USE_ID, key::DATA];
-        let about = told.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
+        let keys = [key::TEXT, key::THINKING, key::NAME, key::TOOL_USE_ID, key::DATA];
+        let about = keys.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
         let first = about.trim_start().lines().next().unwrap_or_default().to_owned();
         let role = page.paint(TextLabel::Strong, format!("{:<9}", message.role.name()));
         let line = format!("{:<17} {}", block.kind(), first);

@@ -116,7 +116,7 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, Com
 
 fn parse(text: &str) -> Result<Query, CommandError> {
     Query::parse(text, &jiff::Zoned::now()).map_err(|error| {
-        let told = match error.span() {
+        let message = match error.span() {
             Some(span) => {
                 let columns =
                     |text: &str| text.chars().map(|ch| if ch >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
@@ -126,7 +126,7 @@ fn parse(text: &str) -> Result<Query, CommandError> {
             }
             None => error.to_string(),
         };
-        CommandError::new(told).hint(match error {
+        CommandError::new(message).hint(match error {
             QueryError::Empty => "give a word to search for, such as `threadline search timeout`",
             QueryError::OnlyExcluded => "add a word that must match",
             _ => "query syntax: `threadline search --help`",

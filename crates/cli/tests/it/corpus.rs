@@ -46,19 +46,19 @@ fn export_all_formats(path: &Path) {
 
 /// Asserts that every text, thinking block, tool call and result of a session and its sub-agents is in the
 /// exported JSON, on whichever branch it is.
-fn assert_all_content_is_exported(path: &Path, told: &[Value]) {
+fn assert_all_content_is_exported(path: &Path, objects: &[Value]) {
     let mut haystack = String::new();
-    told.iter().for_each(|line| collect_strings(line, &mut haystack));
-    let calls: BTreeMap<&str, &Value> = told
+    objects.iter().for_each(|line| collect_strings(line, &mut haystack));
+    let calls: BTreeMap<&str, &Value> = objects
         .iter()
         .filter_map(|line| Some((line["id"].as_str().filter(|_| line["kind"] == "call")?, line)))
         .collect();
-    let thoughts: BTreeSet<&str> = told
+    let thoughts: BTreeSet<&str> = objects
         .iter()
         .filter(|line| line["kind"] == "thinking")
         .filter_map(|line| line["text"].as_str())
         .collect();
-    let lines: BTreeSet<u64> = told.iter().filter_map(|line| line["line"].as_u64()).collect();
+    let lines: BTreeSet<u64> = objects.iter().filter_map(|line| line["line"].as_u64()).collect();
     let agents = path.with_extension("").join("subagents");
     let agents = std::fs::read_dir(agents).into_iter().flatten().map(|entry| entry.unwrap().path());
     let logs = agents.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

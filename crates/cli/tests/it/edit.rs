@@ -426,12 +426,12 @@ fn a_full_disk_leaves_everything_unchanged() {
         (&["edit", "clone", "last", "--apply"], blocks / 2),
     ] {
         let done = with_file_size_limit(&world.command(args), blocks).output().unwrap();
-        let told = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(2), "{args:?}: {told}");
-        let is_said = told.contains("hint: nothing was changed")
-            || told.contains("hint: the file that had been changed is as it was before");
-        assert!(is_said, "{args:?}: {told}");
-        assert!(told.contains("there must be space"), "{args:?}: {told}");
+        let stderr = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {stderr}");
+        let is_said = stderr.contains("hint: nothing was changed")
+            || stderr.contains("hint: the file that had been changed is as it was before");
+        assert!(is_said, "{args:?}: {stderr}");
+        assert!(stderr.contains("there must be space"), "{args:?}: {stderr}");
         assert_eq!(all_files(&world), before, "{args:?}");
         assert_eq!(world.receipts(), 0, "{args:?}");
         assert_eq!(world.run(args).code, 0, "{args:?} with room");

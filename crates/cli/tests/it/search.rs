@@ -181,9 +181,12 @@ fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     2 matches in 2 sessions; 1 copy in forks omitted
     ");
     let hits = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
-    let told: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
-    assert_eq!(told.len(), 2);
-    assert!(told.contains(&(Some(1), Some(1))) && told.contains(&(Some(7), Some(0))), "{told:?}");
+    let line_copies: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
+    assert_eq!(line_copies.len(), 2);
+    assert!(
+        line_copies.contains(&(Some(1), Some(1))) && line_copies.contains(&(Some(7), Some(0))),
+        "{line_copies:?}"
+    );
 }
 
 #[test]

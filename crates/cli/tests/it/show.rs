@@ -98,7 +98,7 @@ fn json_lists_turns_and_items() {
     let home = TestHome::new();
     home.session("slow", TALK);
     let lines = at_home(&home, &["show", "last", "--json"]).json_lines();
-    let told: Vec<String> = lines
+    let texts: Vec<String> = lines
         .iter()
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
@@ -117,7 +117,7 @@ fn json_lists_turns_and_items() {
         "item m7 input ",
         "item m8 call error",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(texts, expected);
     assert_eq!(lines[5]["input"]["pattern"], "sleep");
     assert_eq!(lines[5]["duration_ms"], 1000);
 }
@@ -289,17 +289,20 @@ fn costs_equal_those_of_usage() {
         let figures = |value: &serde_json::Value, calls: &str| {
             (value[calls].as_u64().unwrap_or(0), value["cost_usd"].as_f64().unwrap_or(0.0))
         };
-        let told = figures(&shown[0]["usage"], "model_calls");
+        let shown_figures = figures(&shown[0]["usage"], "model_calls");
         let counted = used.first().map_or((0, 0.0), |group| figures(group, "calls"));
         let close = |a: (u64, f64), b: (u64, f64)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9;
-        assert!(close(told, counted), "{path}: {told:?} in show, {counted:?} in usage");
+        assert!(close(shown_figures, counted), "{path}: {shown_figures:?} in show, {counted:?} in usage");
         let is_part = |line: &&serde_json::Value| {
             (line["type"] == "turn" && line["agent"].is_null())
                 || (line["type"] == "agent" && line["call"].is_null())
         };
         let parts = shown.iter().filter(is_part).map(|line| figures(&line["usage"], "model_calls"));
         let sum = parts.fold((0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-        assert!(close(told, sum), "{path}: {told:?} for the session, {sum:?} for its parts");
+        assert!(
+            close(shown_figures, sum),
+            "{path}: {shown_figures:?} for the session, {sum:?} for its parts"
+        );
     }
 }
 

@@ -31,16 +31,16 @@ enum WriterMode {
 }
 
 /// Writes a line every few milliseconds until `ended` is set, and then three more. Returns the lines.
-fn write_lines(log: &Path, mut held: Option<File>, ended: &AtomicBool) -> Vec<String> {
+fn write_lines(log: &Path, mut open_file: Option<File>, ended: &AtomicBool) -> Vec<String> {
     let open = || OpenOptions::new().append(true).create(true).open(log);
     let mut lines = Vec::new();
     let mut after = 0;
     // An edit cannot finish while a program keeps the log open and writes without pause, so this one stops.
-    while after < 3 && (held.is_none() || lines.len() < 30) {
+    while after < 3 && (open_file.is_none() || lines.len() < 30) {
         after += usize::from(ended.load(Ordering::Relaxed));
         let line = format!("{{\"type\":\"mode\",\"n\":{}}}\n", lines.len());
-        let written = match &mut held {
-            Some(held) => held.write_all(line.as_bytes()),
+        let written = match &mut open_file {
+            Some(open_file) => open_file.write_all(line.as_bytes()),
             None => open().and_then(|mut file| file.write_all(line.as_bytes())),
         };
         // The folder may be gone if the log was moved.
@@ -92,8 +92,8 @@ fn no_line_is_lost_during_concurrent_writes() {
         let lines = std::thread::scope(|scope| {
             // A program that keeps the log open opened it before the move.
             let open = || OpenOptions::new().append(true).open(written).unwrap();
-            let held = (writing == WriterMode::KeepsFileOpen).then(open);
-            let writer = scope.spawn(|| write_lines(written, held, &ended));
+            let open_file = (writing == WriterMode::KeepsFileOpen).then(open);
+            let writer = scope.spawn(|| write_lines(written, open_file, &ended));
             // Starts the command at a different point in each trial.
             std::thread::sleep(Duration::from_millis((pseudo_random(i) % 12) as u64));
             let run = world.run(command);

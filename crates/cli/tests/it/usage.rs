@@ -142,13 +142,13 @@ fn a_session_is_counted_without_inherited_calls() {
 #[test]
 fn explain_lists_every_record() {
     let run = at_home(&home(), &["usage", "--explain", "--json"]);
-    let told: Vec<_> = run
+    let rows: Vec<_> = run
         .json_lines()
         .iter()
         .map(|line| (line["line"].clone(), line["counted"].clone(), line["reason"].clone()))
         .collect();
     assert_eq!(
-        told,
+        rows,
         [
             (json!(2), json!(false), json!("same-reply")),
             (json!(3), json!(true), Value::Null),
@@ -165,8 +165,8 @@ fn explain_lists_every_record() {
 fn records_that_are_not_calls_have_no_figures() {
     let home = TestHome::new();
     home.session("one", "a1 reply msg_1 text \"Sorry\" model=\"<synthetic>\" usage={\"input_tokens\":0}");
-    let told = at_home(&home, &["usage", "--explain"]).out;
-    let line = told.lines().nth(1).unwrap_or_default();
+    let explained = at_home(&home, &["usage", "--explain"]).out;
+    let line = explained.lines().nth(1).unwrap_or_default();
     assert_eq!(line.trim(), "1  –  –  not counted: synthetic message, no model call");
 }
 
@@ -221,12 +221,12 @@ fn reconcile_compares_with_claude_codes_own_figure() {
     let home = home();
     assert_eq!(at_home(&home, &["usage", "--reconcile"]).code, 1);
     home.session(
-        "told",
+        "priced",
         &format!("{LOG}\nentry cost-state {{\"totalCostUSD\":0.75,\"modelUsage\":{{}}}}")
             .replace("msg_", "msg_t"),
     );
     let line = at_home(&home, &["usage", "--reconcile", "--json"]).json();
-    assert_eq!(line["session"], session_uuid("told"));
+    assert_eq!(line["session"], session_uuid("priced"));
     assert_eq!((&line["cost_usd"], &line["claude_code_cost_usd"]), (&json!(0.5025), &json!(0.75)));
     assert_eq!(at_home(&home, &["usage", "--reconcile"]).code, 0);
 }

@@ -156,16 +156,16 @@ impl TraceVariables {
     }
 
     fn config_error(&self, error: &ReceiverConfigError) -> CommandError {
-        let told = CommandError::new(error.to_string());
+        let described = CommandError::new(error.to_string());
         let file = self.key_file.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         match error {
             ReceiverConfigError::NoKey(_) => {
-                told.hint(format!("set it in the environment, or write it to {file} (mode 0600)"))
+                described.hint(format!("set it in the environment, or write it to {file} (mode 0600)"))
             }
-            ReceiverConfigError::NoEndpoint => told
+            ReceiverConfigError::NoEndpoint => described
                 .hint("for an OpenTelemetry receiver, use --endpoint URL or set OTEL_EXPORTER_OTLP_ENDPOINT")
                 .hint(format!("for Langfuse, set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY in the environment or in {file}")),
-            _ => told,
+            _ => described,
         }
     }
 }
@@ -248,7 +248,7 @@ mod tests {
     fn a_key_file_is_parsed_like_a_shell_script() {
         let text = "# keys\nA=1\nexport B=\"two words\"\n C = 'x' \nnothing\nEMPTY=\n";
         let pairs = parse_key_file(text);
-        let told: Vec<_> = pairs.iter().map(|(name, value)| (&**name, &**value)).collect();
-        assert_eq!(told, [("A", "1"), ("B", "two words"), ("C", "x"), ("EMPTY", "")]);
+        let borrowed: Vec<_> = pairs.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(borrowed, [("A", "1"), ("B", "two words"), ("C", "x"), ("EMPTY", "")]);
     }
 }

@@ -101,24 +101,24 @@ fn export_session(cx: &Context, args: &HookArgs, diary: &HookLog, until: Instant
             let at = Timestamp::from_millisecond(at).unwrap_or_default();
             write_log(diary, "INFO", &format!("{}: backing off until {at:.0}", input.session_id));
         }
-        HookRun::Done(told) => {
-            for told in told {
-                match told.result {
+        HookRun::Done(export) => {
+            for export in export {
+                match export.result {
                     Ok(exported) if exported.spans > 0 => {
                         let turns = plural(exported.turns as u64, "turn");
                         let spans = plural(exported.spans, "span");
-                        write_log(diary, "INFO", &format!("{}: {turns}, {spans}", told.session));
+                        write_log(diary, "INFO", &format!("{}: {turns}, {spans}", export.session));
                         if let Some(complaint) = &exported.received.complaint {
                             let refused = plural(exported.received.refused, "span");
                             write_log(
                                 diary,
                                 "WARN",
-                                &format!("{}: {refused} rejected: {complaint}", told.session),
+                                &format!("{}: {refused} rejected: {complaint}", export.session),
                             );
                         }
                     }
                     Ok(_) => {}
-                    Err(error) => write_log(diary, "WARN", &format!("{}: {error}", told.session)),
+                    Err(error) => write_log(diary, "WARN", &format!("{}: {error}", export.session)),
                 }
             }
         }

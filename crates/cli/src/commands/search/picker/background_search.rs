@@ -40,10 +40,10 @@ impl BackgroundSearch {
     /// search.
     pub(super) fn start(app: Arc<App>, project: Option<String>) -> (Self, Receiver<(usize, SearchMessage)>) {
         let (asks, asked) = channel();
-        let (tells, told) = channel();
-        let thread = std::thread::spawn(move || run_searches(&app, project.as_deref(), &asked, &tells));
+        let (sender, results) = channel();
+        let thread = std::thread::spawn(move || run_searches(&app, project.as_deref(), &asked, &sender));
         let hunt = Self { requests: Some(asks), number: 0, cancelled: Arc::default(), thread: Some(thread) };
-        (hunt, told)
+        (hunt, results)
     }
 
     /// Cancels the current search and starts another one. Returns its number.
@@ -78,7 +78,7 @@ fn run_searches(
     app: &App,
     project: Option<&str>,
     asked: &Receiver<SearchRequest>,
-    tells: &Sender<(usize, SearchMessage)>,
+    sender: &Sender<(usize, SearchMessage)>,
 ) {
     while let Ok(mut ask) = asked.recv() {
         // Only the latest of several requests counts.
@@ -90,7 +90,7 @@ fn run_searches(
             }
         }
         let tell = |news: SearchMessage| {
-            let gone = tells.send((ask.number, news)).is_err();
+            let gone = sender.send((ask.number, news)).is_err();
             if gone || ask.cancelled.load(Ordering::Relaxed) {
                 ControlFlow::Break(())
             } else {
@@ -139,7 +139,7 @@ fn search(
     let mut finds = Vec::new();
     let mut found = 0;
     let mut rows = 0;
-    let told = scope.search(&query, Some(0), &ask.cancelled, &mut |event| {
+    let results = scope.search(&query, Some(0), &ask.cancelled, &mut |event| {
         match event {
             ScanEvent::Hit(session, hit) => {
                 found += 1;
@@ -170,7 +170,7 @@ fn search(
         }
         Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
     });
-    let Ok(()) = told;
+    let Ok(()) = results;
     // Also if the search was cancelled: the scan sets the flag when it ends, so it does not distinguish the
     // two. The receiver ignores messages of earlier searches.
     ControlFlow::Continue(sessions.len())

@@ -82,14 +82,14 @@ fn pick(
                 fresh = true;
             }
         }
-        while let Ok((of, told)) = news.try_recv() {
+        while let Ok((of, message)) = news.try_recv() {
             // Ignores messages of earlier searches.
             if of != number {
                 continue;
             }
             dirty = true;
-            let bad = matches!(told, SearchMessage::Bad(_));
-            if picker.receive(told, fresh) == PickerAction::LoadPreview {
+            let bad = matches!(message, SearchMessage::Bad(_));
+            if picker.receive(message, fresh) == PickerAction::LoadPreview {
                 load_preview(&mut picker);
             }
             fresh &= bad;
