@@ -150,20 +150,20 @@ impl Browser {
     }
 
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-        let told = |error: std::io::Error| error.to_string();
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(told)?;
-        stream.set_read_timeout(Some(TIMEOUT)).map_err(told)?;
+        let error_text = |error: std::io::Error| error.to_string();
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(error_text)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(error_text)?;
         let body = body.to_string();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         let request =
             format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).map_err(told)?;
+        stream.write_all(request.as_bytes()).map_err(error_text)?;
         // The driver keeps connections open, so the length of the body comes from its header.
         let mut stream = BufReader::new(stream);
         let mut length = 0;
         loop {
             let mut line = String::new();
-            stream.read_line(&mut line).map_err(told)?;
+            stream.read_line(&mut line).map_err(error_text)?;
             if line.trim().is_empty() {
                 break;
             }
@@ -174,7 +174,7 @@ impl Browser {
             }
         }
         let mut body = vec![0; length];
-        stream.read_exact(&mut body).map_err(told)?;
+        stream.read_exact(&mut body).map_err(error_text)?;
         let answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         let value = answer["value"].clone();
         match value["error"].as_str() {
