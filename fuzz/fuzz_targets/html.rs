@@ -57,9 +57,9 @@ fn check(markup: &str) {
 fuzz_target!(|data: &[u8]| {
     let bytes = log(data);
     let family = SessionFamily::new(Session::from_bytes(&bytes), Vec::new());
-    let told = transcript(&family, &|_| None);
+    let view = transcript(&family, &|_| None);
     let options = RenderOptions::new(jiff::tz::TimeZone::UTC);
-    for shown in &told.turns {
-        check(&turn(shown, told.cwd.as_deref(), &options).into_string());
+    for shown in &view.turns {
+        check(&turn(shown, view.cwd.as_deref(), &options).into_string());
     }
 });

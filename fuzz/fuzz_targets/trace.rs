@@ -20,7 +20,7 @@ thread_local! {
     static BOOK: &'static PriceBook = Box::leak(Box::new(PriceBook::embedded()));
 }
 
-fn all_spans(bytes: &[u8], shape: &SpanOptions<'_>, told: &mut SentReplies) -> Vec<TraceSpan> {
+fn all_spans(bytes: &[u8], shape: &SpanOptions<'_>, sent: &mut SentReplies) -> Vec<TraceSpan> {
     let mut cutter = TurnSplitter::new(LogOwner::Session, 0);
     let mut pieces = Vec::new();
     let mut lines = LineReader::new(bytes);
@@ -33,7 +33,7 @@ fn all_spans(bytes: &[u8], shape: &SpanOptions<'_>, told: &mut SentReplies) -> V
     for piece in pieces {
         let head = piece.header();
         let family = SessionFamily::new(piece.session, Vec::new());
-        let part = spans_of(&head, &family, "s1", told, shape);
+        let part = spans_of(&head, &family, "s1", sent, shape);
         let mut ids = HashSet::new();
         for span in &part {
             assert!(ids.insert((span.trace, span.id)), "two spans with one id: {}", span.name);
@@ -63,8 +63,8 @@ fuzz_target!(|data: &[u8]| {
         release: None,
         book: BOOK.with(|book| *book),
     };
-    let mut told = SentReplies::default();
-    let spans = all_spans(&bytes, &shape, &mut told);
+    let mut sent = SentReplies::default();
+    let spans = all_spans(&bytes, &shape, &mut sent);
     // A reply that continues is sent again under its id and replaces the earlier version; a call is sent
     // once. Two prompts with one uuid share a trace: a trace is named after a reply or a prompt, so that a
     // log that was written again sends the same ids, and a log that uses a uuid twice says that both are
@@ -93,8 +93,8 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     // A turn without replies, such as a compaction, may be sent again; replies and calls are sent once.
-    let again = all_spans(&bytes, &shape, &mut told);
+    let again = all_spans(&bytes, &shape, &mut sent);
     let twice =
         again.iter().filter(|span| matches!(span.kind, SpanKind::Generation | SpanKind::Tool)).count();
-    assert_eq!(twice, 0, "spans are told twice");
+    assert_eq!(twice, 0, "spans are sent twice");
 });

@@ -13,20 +13,20 @@ fuzz_target!(|data: &[u8]| {
     let Some((&how, data)) = data.split_first() else { return };
     let bytes = log(data);
     let family = SessionFamily::new(Session::from_bytes(&bytes), Vec::new());
-    let mut told = transcript(&family, &|_| None);
-    wire::show(&told, &mut |object| {
+    let mut view = transcript(&family, &|_| None);
+    wire::show(&view, &mut |object| {
         serde_json::to_string(&object).expect("public JSON");
     });
     let _ = patch(&changes(&family), None);
     let levels =
         [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full, DetailLevel::Raw];
     let level = levels[usize::from(how) % levels.len()];
-    assert!(markdown(&told, level).starts_with("# "));
-    TranscriptFilter::up_to_level(level).apply(&mut told);
+    assert!(markdown(&view, level).starts_with("# "));
+    TranscriptFilter::up_to_level(level).apply(&mut view);
     let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
     for (width, color) in [(None, false), (Some(80), false), (Some(20 + usize::from(how)), true)] {
         let page = TermPage { width, color, links: false };
-        let text = render_transcript(&told, page, &style) + &render_outline(&outline(&told.turns), page);
+        let text = render_transcript(&view, page, &style) + &render_outline(&outline(&view.turns), page);
         let text = text.as_str();
         for (at, ch) in text.char_indices().filter(|(_, ch)| ch.is_control() && *ch != '\n') {
             // Our colours: `ESC [`, digits and semicolons, `m`.

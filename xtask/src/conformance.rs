@@ -299,11 +299,11 @@ impl ConformanceRun {
         args.extend(&operation.args[1..]);
         args.push("--apply");
         let done = self.threadline(&home, &args);
-        let told = |text: &str| text.trim().lines().take(3).collect::<Vec<_>>().join("; ");
+        let first_lines = |text: &str| text.trim().lines().take(3).collect::<Vec<_>>().join("; ");
         match done.code {
             0 => {}
-            1 => return Err((ConformanceVerdict::NothingToDo, told(&done.err))),
-            _ => return Err((ConformanceVerdict::Refused, told(&done.err))),
+            1 => return Err((ConformanceVerdict::NothingToDo, first_lines(&done.err))),
+            _ => return Err((ConformanceVerdict::Refused, first_lines(&done.err))),
         }
         let plan: Value =
             serde_json::from_str(done.out.lines().last().unwrap_or_default()).unwrap_or_default();
@@ -532,8 +532,13 @@ fn describe_ignored(mine: &[RequestBlock], its: &[RequestBlock]) -> String {
     for (sign, block) in mine.iter().map(|block| ('-', block)).chain(its.iter().map(|block| ('+', block))) {
         *counts.entry(format!("{sign}{}", block.kind)).or_default() += 1;
     }
-    let told: Vec<String> = counts.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-    if told.is_empty() { String::new() } else { format!("ignored differences: {}", told.join(", ")) }
+    let shown_counts: Vec<String> =
+        counts.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+    if shown_counts.is_empty() {
+        String::new()
+    } else {
+        format!("ignored differences: {}", shown_counts.join(", "))
+    }
 }
 
 /// Returns the blocks without those in `own`.

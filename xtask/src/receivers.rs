@@ -34,10 +34,10 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     for kind in ["mlflow", "phoenix"] {
         match std::env::var_os(kind.to_uppercase()) {
             Some(bin) => match run_receiver(kind, Path::new(&bin), &binary, &sessions) {
-                Ok(told) => println!("{told}"),
-                Err(told) => {
+                Ok(report) => println!("{report}"),
+                Err(report) => {
                     good = false;
-                    println!("{kind}: {told}");
+                    println!("{kind}: {report}");
                 }
             },
             None => println!("{kind}: skipped, {} is not set", kind.to_uppercase()),
@@ -80,13 +80,13 @@ fn run_receiver(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> 
     let _server = start(kind, bin, port, &dir)?;
     let url = format!("http://127.0.0.1:{port}");
     let expected = expected(binary, sessions)?;
-    let mut told = String::new();
+    let mut report = String::new();
     // Sending the same spans again must change nothing.
     for again in [false, true] {
         push(kind, binary, sessions, &url, &dir, again)?;
         let stored = read_back(kind, bin, &url, &dir, expected.len())?;
         let wrong: Vec<String> = compare(&expected, &stored);
-        told = format!(
+        report = format!(
             "{kind}: {} sessions, {} spans sent{}, {} stored, {} differences",
             sessions.len(),
             expected.len(),
@@ -95,11 +95,11 @@ fn run_receiver(kind: &str, bin: &Path, binary: &Path, sessions: &[PathBuf]) -> 
             wrong.len()
         );
         if !wrong.is_empty() {
-            return Err(format!("{told}\n{}", wrong[..wrong.len().min(12)].join("\n")));
+            return Err(format!("{report}\n{}", wrong[..wrong.len().min(12)].join("\n")));
         }
     }
     let _ = fs::remove_dir_all(&dir);
-    Ok(told)
+    Ok(report)
 }
 
 fn free_port() -> Result<u16, String> {

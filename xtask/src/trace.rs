@@ -47,11 +47,11 @@ fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
         return;
     }
     let input = folder.join("input.json");
-    let told = format!(
+    let summary = format!(
         "{{\"session_id\":\"{session}\",\"transcript_path\":\"{}\",\"hook_event_name\":\"Stop\"}}",
         path.display()
     );
-    if fs::write(&input, told).is_err() {
+    if fs::write(&input, summary).is_err() {
         return;
     }
     let hook = || {

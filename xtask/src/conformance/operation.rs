@@ -265,8 +265,8 @@ fn check_compressed(
     if kept < rest.len() {
         return Err(format!("not in the source: {}", describe(&rest[rest.len() - kept - 1])));
     }
-    let told = source[..source.len() - kept].iter();
-    let prompts = told.filter(|block| {
+    let summarised = source[..source.len() - kept].iter();
+    let prompts = summarised.filter(|block| {
         block.role == "user"
             && is_text(block)
             && !block.content.starts_with(['<', '['])
