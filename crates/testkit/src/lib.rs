@@ -69,6 +69,7 @@
 //! (`cwd="/home/ada/my loom"`). Keys are in the order of Claude Code: the envelope is before the message up
 //! to 2.1.80, and after it in later versions. Invalid notation panics with the line number.
 
+pub mod api;
 mod browser;
 mod home;
 mod notation;

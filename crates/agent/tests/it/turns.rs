@@ -1,0 +1,153 @@
+//! Turns without faults.
+
+use serde_json::{Value, json};
+use threadline_agent::TurnEnd;
+use threadline_cancel::CancelToken;
+use threadline_testkit::api::{ScriptedApi, ScriptedReply};
+
+use crate::harness::Stage;
+
+/// The type of each line, and what it is about.
+fn outline(stage: &Stage) -> Vec<String> {
+    let line = |line: &String| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let content = &line["message"]["content"];
+        let kind = line["type"].as_str().unwrap();
+        match content.as_array().and_then(|blocks| blocks.first()) {
+            Some(block) => format!("{kind} {}", block["type"].as_str().unwrap()),
+            None => kind.to_owned(),
+        }
+    };
+    stage.lines().iter().map(line).collect()
+}
+
+#[test]
+fn a_turn_with_a_call_writes_its_lines_in_order() {
+    let stage = Stage::new();
+    std::fs::write(stage.work().join("a.txt"), "hello\n").unwrap();
+    let path = stage.work().join("a.txt");
+    let (summary, api) = stage.run(
+        "read it",
+        vec![ScriptedReply::call("Read", json!({"file_path": path})), ScriptedReply::text("It says hello.")],
+    );
+    assert_eq!(
+        (summary.end, summary.text.as_str(), summary.num_turns),
+        (TurnEnd::Completed, "It says hello.", 2)
+    );
+    assert_eq!(
+        outline(&stage),
+        [
+            "queue-operation",
+            "queue-operation",
+            "user",
+            "file-history-snapshot",
+            "assistant tool_use",
+            "user tool_result",
+            "assistant text",
+            "last-prompt"
+        ]
+    );
+    let sent = &api.requests()[1].body["messages"][2]["content"][0];
+    assert_eq!(sent["content"], "1\thello\n2\t");
+}
+
+#[test]
+fn a_resumed_session_sends_what_was_said_before_with_its_thinking() {
+    let stage = Stage::new();
+    let thinking = ScriptedReply::thinking("Let me see.");
+    let first = vec![ScriptedReply::blocks(vec![thinking, json!({"type": "text", "text": "Hi."})])];
+    stage.run("hello", first);
+    let (summary, api) = stage.run("again", vec![ScriptedReply::text("Hi again.")]);
+    assert_eq!(summary.end, TurnEnd::Completed);
+    let messages = &api.requests()[0].body["messages"];
+    let roles: Vec<&str> = messages.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    assert_eq!(messages[1]["content"][0]["thinking"], "Let me see.");
+}
+
+#[test]
+fn an_error_of_the_api_is_part_of_the_session_and_the_next_prompt_goes_on() {
+    let stage = Stage::new();
+    let (summary, _) = stage.run("one", vec![ScriptedReply::error(400, "invalid_request_error", "no")]);
+    assert_eq!(summary.text, "API Error: 400 no");
+    assert!(matches!(summary.end, TurnEnd::ApiError { status: Some(400), .. }));
+    let (summary, api) = stage.run("two", vec![ScriptedReply::text("fine")]);
+    assert_eq!(summary.end, TurnEnd::Completed);
+    let sent = api.requests()[0].body["messages"].to_string();
+    assert!(!sent.contains("API Error") && sent.contains("one") && sent.contains("two"), "{sent}");
+}
+
+#[test]
+fn a_temporary_error_is_retried() {
+    let stage = Stage::new();
+    let (summary, api) = stage.run(
+        "one",
+        vec![ScriptedReply::error(529, "overloaded_error", "Overloaded"), ScriptedReply::text("fine")],
+    );
+    assert_eq!((summary.end, api.requests().len()), (TurnEnd::Completed, 2));
+}
+
+#[test]
+fn the_number_of_replies_is_limited() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Bash", json!({"command": "true"})),
+        ScriptedReply::call("Bash", json!({"command": "true"})),
+        ScriptedReply::text("never"),
+    ]);
+    let mut config = stage.config(stage.start());
+    config.max_turns = Some(2);
+    let summary = stage.run_with("loop", &api, config, &CancelToken::new());
+    assert_eq!((summary.end, api.requests().len()), (TurnEnd::MaxTurns(2), 2));
+}
+
+#[test]
+fn a_call_that_is_not_permitted_is_refused_and_reported() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Bash", json!({"command": "touch made"})),
+        ScriptedReply::text("refused"),
+    ]);
+    let mut config = stage.config(stage.start());
+    config.permissions.mode = threadline_agent::PermissionMode::Default;
+    let summary = stage.run_with("try", &api, config, &CancelToken::new());
+    assert_eq!(summary.denials.len(), 1);
+    assert!(!stage.work().join("made").exists());
+}
+
+#[test]
+fn the_key_is_not_in_the_environment_of_commands() {
+    let stage = Stage::new();
+    let (_, api) = stage.run(
+        "env",
+        vec![ScriptedReply::call("Bash", json!({"command": "env"})), ScriptedReply::text("done")],
+    );
+    let result = api.requests()[1].body["messages"][2].to_string();
+    assert!(!result.contains("sk-test"), "{result}");
+}
+
+#[test]
+fn a_changed_file_has_a_backup() {
+    let stage = Stage::new();
+    let path = stage.work().join("a.txt");
+    std::fs::write(&path, "old\n").unwrap();
+    stage.run(
+        "edit",
+        vec![
+            ScriptedReply::call("Read", json!({"file_path": path})),
+            ScriptedReply::call("Edit", json!({"file_path": path, "old_string": "old", "new_string": "new"})),
+            ScriptedReply::text("done"),
+        ],
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
+    let snapshots: Vec<Value> = stage
+        .lines()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["type"] == "file-history-snapshot")
+        .collect();
+    let name = snapshots[1]["snapshot"]["trackedFileBackups"]["a.txt"]["backupFileName"].as_str().unwrap();
+    let home = stage.log().ancestors().nth(3).unwrap().to_owned();
+    let backup = home.join("file-history").join(crate::harness::SESSION).join(name);
+    assert_eq!(std::fs::read_to_string(backup).unwrap(), "old\n");
+}
