@@ -2,12 +2,11 @@
 
 mod search;
 
-use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 
 use crate::context::ToolContext;
-use crate::file_state::modified_ms;
 use crate::glob::{missing_path, show_path};
 use crate::output::{Failure, ToolOutput};
 use crate::paths::resolve;
@@ -199,8 +198,10 @@ impl Grep {
 
     fn show_files(&self, hits: Vec<FileHit>, page: &Page, context: &ToolContext<'_>) -> ToolOutput {
         let cwd = context.cwd();
-        let time = |hit: &FileHit| std::fs::metadata(&hit.path).map_or(0, |metadata| modified_ms(&metadata));
-        let mut files: Vec<(u64, PathBuf)> = hits.into_iter().map(|hit| (time(&hit), hit.path)).collect();
+        let time = |hit: &FileHit| {
+            std::fs::metadata(&hit.path).and_then(|metadata| metadata.modified()).unwrap_or(UNIX_EPOCH)
+        };
+        let mut files: Vec<_> = hits.into_iter().map(|hit| (time(&hit), hit.path)).collect();
         files.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let (files, applied) = page.cut(files);
         let names: Vec<_> = files.iter().map(|(_, path)| show_path(path, &cwd)).collect();

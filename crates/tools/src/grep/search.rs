@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
-use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
+use ignore::{WalkBuilder, WalkState};
 
 use crate::context::ToolContext;
 use crate::output::Failure;
@@ -81,7 +81,7 @@ impl SearchRequest<'_> {
         let (results, collected) = channel();
         let hits = std::thread::scope(|scope| {
             let (stop, queue) = (&stop, &queue);
-            scope.spawn(move || send_files(&walk, &jobs, stop));
+            scope.spawn(move || send_files(&mut walk, &jobs, stop));
             for _ in 0..threads {
                 let (matcher, results) = (matcher.clone(), results.clone());
                 scope.spawn(move || self.search_files(&matcher, queue, &results, stop, context));
@@ -203,18 +203,24 @@ impl SearchRequest<'_> {
     }
 }
 
-fn send_files(walk: &WalkBuilder, jobs: &SyncSender<(usize, PathBuf)>, stop: &AtomicBool) {
-    let entries = walk.build().flatten();
-    // A path that is given is searched whatever it is called; links are not followed.
-    let files = entries.filter(|entry| {
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        is_file || entry.depth() == 0 && entry.path().is_file()
+/// Sends the files to search. One thread of the parallel walker visits the entries of a folder last to first, as
+/// ripgrep does with one thread, so that results have its order.
+fn send_files(walk: &mut WalkBuilder, jobs: &SyncSender<(usize, PathBuf)>, stop: &AtomicBool) {
+    let count = AtomicUsize::new(0);
+    walk.threads(1).build_parallel().run(|| {
+        Box::new(|entry| {
+            let Ok(entry) = entry else { return WalkState::Continue };
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            // A path that is given is searched whatever it is; other links are not followed.
+            let is_searched = is_file || entry.depth() == 0 && entry.path().is_file();
+            if !is_searched {
+                return WalkState::Continue;
+            }
+            let index = count.fetch_add(1, Ordering::Relaxed);
+            let is_over = stop.load(Ordering::Relaxed) || jobs.send((index, entry.into_path())).is_err();
+            if is_over { WalkState::Quit } else { WalkState::Continue }
+        })
     });
-    for (index, entry) in files.enumerate() {
-        if stop.load(Ordering::Relaxed) || jobs.send((index, entry.into_path())).is_err() {
-            return;
-        }
-    }
 }
 
 /// Collects the results of one file.

@@ -192,6 +192,19 @@ fn lines_are_limited_and_large_results_saved() {
 }
 
 #[test]
+fn results_have_the_same_order_in_every_run() {
+    let fixture = Fixture::new();
+    (0..200).for_each(|n| drop(fixture.put(&format!("d{}/f{n}.txt", n % 7), "needle\n")));
+    let count = grep(&fixture, r#""pattern": "needle", "output_mode": "count""#);
+    assert_eq!(count.lines().count(), 202);
+    let lines = grep(&fixture, r#""pattern": "needle", "output_mode": "content", "-n": false"#);
+    let names = |text: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.split_once(".txt:")).map(|(name, _)| name.to_owned()).collect()
+    };
+    assert_eq!(names(&lines), names(&count));
+}
+
+#[test]
 fn globs_are_split_outside_of_braces() {
     assert_eq!(split_globs("*.{a,b} *.c,*.d"), ["*.{a,b}", "*.c", "*.d"]);
 }
