@@ -49,8 +49,10 @@ pub struct Limits {
     pub web_chars: usize,
     /// The time for one web request.
     pub web_timeout: Duration,
-    /// The most redirects within one host.
+    /// The most redirects within one host (reference).
     pub web_redirects: u32,
+    /// Whether addresses of private networks may be fetched, also over plain HTTP.
+    pub web_allows_private: bool,
 }
 
 impl Default for Limits {
@@ -79,6 +81,7 @@ impl Default for Limits {
             web_chars: 100_000,
             web_timeout: Duration::from_secs(60),
             web_redirects: 10,
+            web_allows_private: false,
         }
     }
 }

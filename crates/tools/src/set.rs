@@ -13,6 +13,8 @@ use crate::read::ReadFile;
 use crate::task_list::{TaskListTool, TaskOperation};
 use crate::task_output::{TaskOutput, TaskStop, TodoWrite};
 use crate::tool::{Tool, ToolDefinition};
+use crate::web_fetch::WebFetch;
+use crate::web_search::WebSearch;
 use crate::write::WriteFile;
 
 /// A tool of this crate, by which profiles name it.
@@ -31,6 +33,8 @@ pub(crate) enum ToolKind {
     TaskStop,
     TaskUpdate,
     TodoWrite,
+    WebFetch,
+    WebSearch,
     Write,
 }
 
@@ -50,6 +54,8 @@ impl ToolKind {
             Self::TaskStop => Box::new(TaskStop { profile }),
             Self::TaskUpdate => Box::new(TaskListTool { profile, operation: TaskOperation::Update }),
             Self::TodoWrite => Box::new(TodoWrite::new(profile)),
+            Self::WebFetch => Box::new(WebFetch { profile }),
+            Self::WebSearch => Box::new(WebSearch { profile }),
             Self::Write => Box::new(WriteFile { profile }),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::background::BackgroundTasks;
 use crate::cancel::CancelToken;
-use crate::context::{FileObserver, NoModel, ShellState, ToolContext};
+use crate::context::{FileObserver, ModelAccess, NoModel, ShellState, ToolContext};
 use crate::file_state::FileStates;
 use crate::limits::Limits;
 use crate::output::{ResultContent, ToolOutput};
@@ -26,6 +26,7 @@ pub(crate) struct Fixture {
     pub(crate) cancel: CancelToken,
     pub(crate) limits: Limits,
     pub(crate) observed: ObservedPaths,
+    pub(crate) model: Box<dyn ModelAccess>,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
@@ -63,6 +64,7 @@ impl Fixture {
             cancel: CancelToken::new(),
             limits: Limits::default(),
             observed: ObservedPaths::default(),
+            model: Box::new(NoModel),
             environment: environment.map(|(name, value)| (name.into(), value.into())).to_vec(),
             project,
             root,
@@ -120,7 +122,7 @@ impl Fixture {
             background: &self.background,
             environment: &self.environment,
             limits: &self.limits,
-            model: &NoModel,
+            model: &*self.model,
             progress: &|_| {},
         };
         tool.run(&input, &context)
