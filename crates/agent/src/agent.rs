@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 use threadline_api::{Client, MessagesRequest, RawObject, Thinking, model_info};
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
-use threadline_tools::{BackgroundTasks, FileStates, Limits, ShellState, ToolSelection, ToolSet};
+use threadline_tools::{
+    BackgroundTasks, FileStates, Limits, ShellState, StructuredOutput, ToolSelection, ToolSet,
+};
 use threadline_usage::PriceBook;
 
 use crate::clock::Clock;
@@ -164,7 +166,9 @@ impl Agent {
         if let Some(schema) = &config.json_schema {
             let schema: Box<RawValue> =
                 serde_json::from_str(schema).map_err(|error| AgentError::JsonSchema(error.to_string()))?;
-            let _ = (&schema, &mut tools);
+            let tool = StructuredOutput::new(&schema)
+                .ok_or_else(|| AgentError::JsonSchema("it must be an object".to_owned()))?;
+            tools.push(Box::new(tool));
         }
         let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
         let slug = encode_project(&config.paths.cwd.to_string_lossy());
