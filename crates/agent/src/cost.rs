@@ -1,6 +1,6 @@
 //! Tokens and cost of a process, by model.
 
-use threadline_api::{RawObject, Usage, model_info};
+use threadline_api::Usage;
 use threadline_usage::PriceBook;
 
 /// The tokens and the cost of one model.
@@ -45,25 +45,6 @@ impl UsageTotals {
     /// The cost of all models in dollars.
     pub fn cost_usd(&self) -> f64 {
         self.models.iter().map(|entry| entry.cost_usd).sum()
-    }
-
-    /// Returns the totals as `modelUsage` of the output.
-    pub fn to_json(&self) -> RawObject {
-        let mut object = RawObject::new();
-        for entry in &self.models {
-            let info = model_info(&entry.model);
-            let value = RawObject::new()
-                .with("inputTokens", entry.usage.input)
-                .with("outputTokens", entry.usage.output)
-                .with("cacheReadInputTokens", entry.usage.cache_read)
-                .with("cacheCreationInputTokens", entry.usage.cache_write)
-                .with("webSearchRequests", entry.usage.web_searches)
-                .with("costUSD", entry.cost_usd)
-                .with("contextWindow", info.context_window)
-                .with("maxOutputTokens", info.max_output);
-            object.set(&entry.model, value);
-        }
-        object
     }
 }
 

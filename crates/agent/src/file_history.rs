@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use threadline_api::RawObject;
-use threadline_entry::write::timestamp;
+use threadline_entry::write::{FileBackup, timestamp};
 
 use crate::clock::Clock;
 use crate::session_writer::{SessionWriter, WriteError};
@@ -80,11 +80,14 @@ impl FileBackups {
     fn to_json(&self) -> RawObject {
         let mut object = RawObject::new();
         for file in &self.tracked {
-            let backup = RawObject::new()
-                .with("backupFileName", &file.backup)
-                .with("version", file.version)
-                .with("backupTime", &file.time);
-            object.set(&file.name, backup);
+            let backup = FileBackup {
+                backup_file_name: file.backup.as_deref(),
+                version: file.version,
+                backup_time: &file.time,
+            };
+            if let Ok(json) = RawObject::parse(&backup.to_json()) {
+                object.set(&file.name, json);
+            }
         }
         object
     }

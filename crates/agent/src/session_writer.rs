@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{
-    AgentNameLine, AssistantLine, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine, LastPromptLine,
-    LineContext, LineHeader, ModeLine, QueueOperationLine, SyntheticLine, UserContent, UserLine,
+    AgentNameLine, AssistantLine, Attachment, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine,
+    LastPromptLine, LineContext, LineHeader, ModeLine, QueueOperationLine, SyntheticLine, UserContent,
+    UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, append, create_new};
@@ -52,6 +53,7 @@ pub(crate) struct UserLineFields<'a> {
     pub(crate) origin: Option<&'a str>,
     pub(crate) tool_use_result: Option<&'a RawValue>,
     pub(crate) source_tool_assistant_uuid: Option<&'a str>,
+    pub(crate) tool_ends_turn: bool,
     /// The line that this one continues; `None` for the last one.
     pub(crate) parent: Option<&'a str>,
 }
@@ -162,6 +164,7 @@ impl SessionWriter {
             is_meta: fields.is_meta,
             tool_use_result: fields.tool_use_result.map(|record| json(record.get())),
             source_tool_assistant_uuid: fields.source_tool_assistant_uuid,
+            tool_ends_turn: fields.tool_ends_turn,
             permission_mode: fields.permission_mode,
             prompt_source: fields.prompt_source,
             origin: origin.as_deref().map(json),
@@ -227,12 +230,16 @@ impl SessionWriter {
     }
 
     /// Writes an attachment.
-    pub(crate) fn attachment(&mut self, attachment: &RawObject, clock: &dyn Clock) -> Result<(), WriteError> {
-        let (uuid, timestamp, attachment) = (clock.new_uuid(), self.time(clock), attachment.to_json());
+    pub(crate) fn attachment(
+        &mut self,
+        attachment: Attachment<'_>,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
         let line = AttachmentLine {
             header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
             context: &self.context,
-            attachment: json(&attachment),
+            attachment,
         };
         let line = line.to_line();
         self.write(&[line])?;

@@ -7,6 +7,8 @@ use std::sync::mpsc;
 use serde_json::value::RawValue;
 use threadline_api::{RawObject, Reply};
 use threadline_cancel::CancelToken;
+use threadline_entry::Json;
+use threadline_entry::write::Attachment;
 use threadline_tools::{
     FileObserver, ResultContent, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
 };
@@ -250,6 +252,7 @@ impl Agent {
             prompt_id: Some(prompt_id),
             tool_use_result: output.record.as_deref(),
             source_tool_assistant_uuid: Some(&call.line),
+            tool_ends_turn: output.ends_turn,
             parent: Some(&call.line),
             ..UserLineFields::default()
         };
@@ -257,6 +260,13 @@ impl Agent {
         let written = {
             let mut writer = lock(&self.writer);
             writer.set_cwd(&self.shell.cwd());
+            if output.ends_turn
+                && let Ok(input) = &call.input
+            {
+                let data = Json::parse(input.raw().get()).unwrap_or(Json::NULL);
+                let attachment = Attachment::StructuredOutput { data, tool_use_id: &call.id };
+                writer.attachment(attachment, &*self.clock)?;
+            }
             writer.user(content, fields, &*self.clock)?
         };
         for task in self.new_tasks(call) {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{ApiError, BlockKind, ClientEvent, Message, RawObject, Reply, Role, StreamEvent, Usage};
 use threadline_cancel::CancelToken;
+use threadline_entry::write::Attachment;
 
 use crate::agent::{Agent, lock};
 use crate::config::SessionStart;
@@ -168,11 +169,8 @@ impl Agent {
             }
             state.replies += 1;
             if let Some(limit) = self.config.max_turns.filter(|limit| state.replies > *limit) {
-                let attachment = RawObject::new()
-                    .with("type", "max_turns_reached")
-                    .with("maxTurns", limit)
-                    .with("turnCount", state.replies);
-                lock(&self.writer).attachment(&attachment, &*self.clock)?;
+                let attachment = Attachment::MaxTurnsReached { max_turns: limit, turn_count: state.replies };
+                lock(&self.writer).attachment(attachment, &*self.clock)?;
                 return Ok(TurnEnd::MaxTurns(limit));
             }
         }

@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) ui: Ui,
     pub(crate) json: bool,
+    /// Whether the built-in samples are used.
+    pub(crate) is_demo: bool,
 }
 
 impl Context {
@@ -66,7 +68,7 @@ impl Context {
             home_dir: etcetera::home_dir().ok(),
         };
         let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet);
-        Ok(Self { app: Arc::new(App::new(config)), ui, json: args.json })
+        Ok(Self { app: Arc::new(App::new(config)), ui, json: args.json, is_demo: args.demo })
     }
 
     /// Returns the sessions on disk.

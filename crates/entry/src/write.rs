@@ -25,12 +25,12 @@ mod record;
 mod tests;
 
 pub use conversation::{
-    AssistantLine, AttachmentLine, CompactBoundaryLine, ForkOrigin, LineContext, LineHeader, SyntheticLine,
-    UserContent, UserLine,
+    AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, ForkOrigin, LineContext, LineHeader,
+    SyntheticLine, UserContent, UserLine,
 };
 pub use record::{
-    AgentNameLine, CustomTitleLine, FileHistorySnapshotLine, LastPromptLine, ModeLine, QueueOperationLine,
-    SummaryLine, TagLine,
+    AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine, ModeLine,
+    QueueOperationLine, SummaryLine, TagLine,
 };
 
 use crate::timestamp::Millis;

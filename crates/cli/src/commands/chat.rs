@@ -1,6 +1,7 @@
 //! `threadline chat`: continues a conversation with the model, or starts one.
 
 mod config;
+mod demo;
 mod input;
 mod output;
 

@@ -45,8 +45,14 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("trace/src/event.rs", "api_error", "the name of an event in a span"),
 ];
 
-/// Crates that speak the Messages API, of which the log repeats the types of blocks.
-const API_CRATES: &[&str] = &["agent/", "api/", "tools/"];
+/// Sources of the client, which speak other protocols with words that logs contain too, and whether all of
+/// the keys may appear. Where they may not, keys in camel case belong to logs only.
+const PROTOCOLS: &[(&str, bool, &str)] = &[
+    ("api/", true, "the Messages API"),
+    ("tools/", true, "inputs, results and files of tools"),
+    ("agent/", false, "messages of the API"),
+    ("cli/src/commands/chat", true, "the events that Claude Code prints"),
+];
 
 /// Files outside of `view::wire` that serialise JSON, and why it is not our public output.
 const OTHER_JSON: &[(&str, &str)] = &[
@@ -156,7 +162,13 @@ fn format_keys_are_spelled_in_entry_only() {
     let mut unused: Vec<_> = OTHER_USES.iter().map(|(path, key, _)| (*path, *key)).collect();
     let mut found = Vec::new();
     for file in sources().iter().filter(|file| !file.path.starts_with("entry/")) {
-        for word in quoted_words(&file.code).filter(|word| keys.contains(*word)) {
+        let protocol = PROTOCOLS.iter().find(|(path, _, _)| file.path.starts_with(path));
+        let is_log_key = |word: &str| match protocol {
+            Some((_, true, _)) => false,
+            Some(_) => word.contains(|ch: char| ch.is_ascii_uppercase()),
+            None => true,
+        };
+        for word in quoted_words(&file.code).filter(|word| keys.contains(*word) && is_log_key(word)) {
             let is_other = |use_: &(&str, &str)| use_.0 == file.path && use_.1 == word;
             unused.retain(|use_| !is_other(use_));
             if !OTHER_USES.iter().any(|(path, key, _)| is_other(&(path, key))) {
@@ -164,7 +176,7 @@ fn format_keys_are_spelled_in_entry_only() {
             }
         }
         let lookups = LOOKED_UP_KEYS.iter().map(|word| format!("get(\"{word}\")"));
-        let lookups = lookups.filter(|lookup| file.code.contains(lookup));
+        let lookups = lookups.filter(|lookup| protocol.is_none() && file.code.contains(lookup));
         found.extend(lookups.map(|lookup| format!("{}: {lookup}", file.path)));
     }
     assert!(found.is_empty(), "use a lens or a constant of entry::key:\n{}", found.join("\n"));
@@ -194,7 +206,7 @@ fn format_values_are_spelled_in_entry_only() {
     let mut unused: Vec<_> = OTHER_VALUES.iter().map(|(path, value, _)| (*path, *value)).collect();
     let mut found = Vec::new();
     let is_exempt =
-        |path: &str| path.starts_with("entry/") || API_CRATES.iter().any(|folder| path.starts_with(folder));
+        |path: &str| path.starts_with("entry/") || PROTOCOLS.iter().any(|(folder, ..)| path.starts_with(folder));
     for file in sources().iter().filter(|file| !is_exempt(&file.path)) {
         for value in clear.iter().filter(|value| file.code.contains(&format!("\"{value}\""))) {
             let is_other = |use_: &(&str, &str)| use_.0 == file.path && use_.1 == *value;
@@ -218,7 +230,8 @@ fn public_json_is_defined_in_view_wire_only() {
     let mut found = Vec::new();
     for file in sources() {
         let is_wire = file.path.starts_with("view/src/wire");
-        if is_wire || !(file.code.contains("Serialize") || file.code.contains("json!")) {
+        let is_protocol = PROTOCOLS.iter().any(|(path, _, _)| file.path.starts_with(path));
+        if is_wire || is_protocol || !(file.code.contains("Serialize") || file.code.contains("json!")) {
             continue;
         }
         if !unused.remove(&*file.path) {

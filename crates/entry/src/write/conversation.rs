@@ -120,6 +120,8 @@ pub struct UserLine<'a> {
     pub prompt_source: Option<&'a str>,
     /// The program that made a prompt, if it was not a person: an object.
     pub origin: Option<Json<'a>>,
+    /// Whether the result of a tool ends the turn.
+    pub tool_ends_turn: bool,
 }
 
 impl<'a> UserLine<'a> {
@@ -137,6 +139,7 @@ impl<'a> UserLine<'a> {
             permission_mode: None,
             prompt_source: None,
             origin: None,
+            tool_ends_turn: false,
         }
     }
 
@@ -160,6 +163,7 @@ impl<'a> UserLine<'a> {
             .header
             .write_id_and_time(object)
             .optional_json("toolUseResult", self.tool_use_result)
+            .flag("toolEndsTurn", self.tool_ends_turn)
             .optional_string("sourceToolAssistantUUID", self.source_tool_assistant_uuid)
             .optional_string("permissionMode", self.permission_mode)
             .optional_json("origin", self.origin)
@@ -265,6 +269,41 @@ impl SyntheticLine<'_> {
     }
 }
 
+/// The value of an attachment that the client writes.
+#[derive(Clone, Copy, Debug)]
+pub enum Attachment<'a> {
+    /// The number of replies reached its limit.
+    MaxTurnsReached {
+        /// The limit.
+        max_turns: u64,
+        /// The number of replies.
+        turn_count: u64,
+    },
+    /// The structured output of a turn.
+    StructuredOutput {
+        /// The output.
+        data: Json<'a>,
+        /// The call that returned it.
+        tool_use_id: &'a str,
+    },
+}
+
+impl Attachment<'_> {
+    /// Returns the value as JSON.
+    pub fn to_json(self) -> String {
+        let start = |kind: &str| ObjectWriter::new().string("type", kind);
+        match self {
+            Self::MaxTurnsReached { max_turns, turn_count } => {
+                start("max_turns_reached").number("maxTurns", max_turns).number("turnCount", turn_count)
+            }
+            Self::StructuredOutput { data, tool_use_id } => {
+                start("structured_output").json("data", data).string("toolUseID", tool_use_id)
+            }
+        }
+        .finish()
+    }
+}
+
 /// An `attachment` line: context that the client adds to the conversation.
 #[derive(Clone, Debug)]
 pub struct AttachmentLine<'a> {
@@ -272,17 +311,18 @@ pub struct AttachmentLine<'a> {
     pub header: LineHeader<'a>,
     /// The values that all lines have.
     pub context: &'a LineContext<'a>,
-    /// The attachment: an object with a `type`.
-    pub attachment: Json<'a>,
+    /// The attachment.
+    pub attachment: Attachment<'a>,
 }
 
 impl AttachmentLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(&self) -> String {
+        let attachment = self.attachment.to_json();
         let object = self
             .header
             .start(None, self.context)
-            .json("attachment", self.attachment)
+            .json("attachment", Json::parse(&attachment).unwrap_or(Json::NULL))
             .string("type", "attachment");
         let object = self.header.write_id_and_time(object);
         self.context.write(object).finish()

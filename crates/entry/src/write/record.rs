@@ -166,3 +166,25 @@ impl FileHistorySnapshotLine<'_> {
             .finish()
     }
 }
+
+/// A backup of a file, in a `file-history-snapshot` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileBackup<'a> {
+    /// The name of the backup; `None` if the file did not exist.
+    pub backup_file_name: Option<&'a str>,
+    /// The version of the backup.
+    pub version: u64,
+    /// The time of the backup, as it is written.
+    pub backup_time: &'a str,
+}
+
+impl FileBackup<'_> {
+    /// Returns the value as JSON.
+    pub fn to_json(self) -> String {
+        ObjectWriter::new()
+            .nullable_string("backupFileName", self.backup_file_name)
+            .number("version", self.version)
+            .string("backupTime", self.backup_time)
+            .finish()
+    }
+}

@@ -34,9 +34,10 @@ const CREDENTIALS: &[&str] =
 impl ChatSetup {
     pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
         let profile = profile(&args.session_format)?;
-        let mode = permission_mode(args)?;
-        let (api, api_key_source) = match api_config()? {
-            Ok(api) => api,
+        // The script of the demonstration runs one harmless command.
+        let mode = if cx.is_demo { PermissionMode::BypassPermissions } else { permission_mode(args)? };
+        let (client, api_key_source) = match client(cx)? {
+            Ok(client) => client,
             Err(failure) => return Ok(Err(failure)),
         };
         let paths = paths(cx, args)?;
@@ -44,13 +45,12 @@ impl ChatSetup {
             Ok(start) => start,
             Err(failure) => return Ok(Err(failure)),
         };
-        let client = Client::new(api).map_err(|error| CommandError::new(error.to_string()))?;
         let model = args.model.clone().or_else(|| env::get(env::ANTHROPIC_MODEL));
         let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
         let agent = AgentConfig {
             profile,
             start,
-            is_persistent: !args.no_session_persistence,
+            is_persistent: !args.no_session_persistence && !cx.is_demo,
             has_file_history: env::get(env::CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING).is_some(),
             model,
             fallback_model: args.fallback_model.as_deref().map(full_model_name),
@@ -104,6 +104,19 @@ fn permission_mode(args: &ChatArgs) -> Result<PermissionMode, CommandError> {
 fn with_suffix(name: &str) -> String {
     let suffix = if name.ends_with("[1m]") { "[1m]" } else { "" };
     format!("{}{suffix}", full_model_name(name))
+}
+
+/// Returns the client of the API, and where its key comes from.
+fn client(cx: &Context) -> Result<Result<(Client, &'static str), ChatFailure>, CommandError> {
+    if cx.is_demo {
+        return Ok(Ok((super::demo::client(), "none")));
+    }
+    let (api, source) = match api_config()? {
+        Ok(api) => api,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let client = Client::new(api).map_err(|error| CommandError::new(error.to_string()))?;
+    Ok(Ok((client, source)))
 }
 
 /// Reads the address and the key of the API from the environment.

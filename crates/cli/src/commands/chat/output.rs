@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use threadline_agent::{Agent, AgentEvent, TurnEnd, TurnSummary};
-use threadline_api::RawObject;
+use threadline_agent::{Agent, AgentEvent, TurnEnd, TurnSummary, UsageTotals};
+use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
 
@@ -266,7 +266,7 @@ impl Printer {
         line.set("session_id", &self.session_id);
         line.set("total_cost_usd", number(summary.totals.cost_usd()));
         line.set("usage", &summary.usage);
-        line.set("modelUsage", summary.totals.to_json());
+        line.set("modelUsage", model_usage(&summary.totals));
         let denials: Vec<RawObject> = summary
             .denials
             .iter()
@@ -294,6 +294,25 @@ impl Printer {
         }
         line
     }
+}
+
+/// Returns the tokens and the cost by model.
+fn model_usage(totals: &UsageTotals) -> RawObject {
+    let mut object = RawObject::new();
+    for entry in &totals.models {
+        let info = model_info(&entry.model);
+        let value = RawObject::new()
+            .with("inputTokens", entry.usage.input)
+            .with("outputTokens", entry.usage.output)
+            .with("cacheReadInputTokens", entry.usage.cache_read)
+            .with("cacheCreationInputTokens", entry.usage.cache_write)
+            .with("webSearchRequests", entry.usage.web_searches)
+            .with("costUSD", entry.cost_usd)
+            .with("contextWindow", info.context_window)
+            .with("maxOutputTokens", info.max_output);
+        object.set(&entry.model, value);
+    }
+    object
 }
 
 fn subtype(end: &TurnEnd) -> &'static str {
