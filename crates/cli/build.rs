@@ -1,9 +1,11 @@
-//! Lists the files of the demo home, so that the binary can carry them.
+//! Lists the files of the demo home, which the binary contains, and passes the commit to `--version`.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, io};
 
 fn main() -> io::Result<()> {
+    pass_commit();
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
     println!("cargo::rerun-if-changed={}", demo.display());
     let mut files = Vec::new();
@@ -18,6 +20,21 @@ fn main() -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "this is how cargo tells a build script where to write")]
     let out = std::env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     fs::write(out.join("demo_files.rs"), list)
+}
+
+/// Sets `THREADLINE_COMMIT`; empty outside of a repository.
+fn pass_commit() {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=9", "HEAD"]).unwrap_or_default();
+    println!("cargo::rustc-env=THREADLINE_COMMIT={commit}");
+    // This file changes with every commit and checkout.
+    let log = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]);
+    if let Some(log) = log.filter(|log| Path::new(log).exists()) {
+        println!("cargo::rerun-if-changed={log}");
+    }
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

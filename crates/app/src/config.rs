@@ -15,6 +15,9 @@ pub struct AppConfig {
     pub homes: Vec<PathBuf>,
     /// The folder for threadline's own state, such as `~/.local/state/threadline`; `None` if there is none.
     pub state_dir: Option<PathBuf>,
+    /// The folder for files that can be deleted at any time, such as `~/.cache/threadline`; `None` if there
+    /// is none.
+    pub cache_dir: Option<PathBuf>,
     /// A price list that overrides the built-in one. It must exist.
     pub prices_file: Option<PathBuf>,
     /// The working directory: the base of relative paths, and the current project.

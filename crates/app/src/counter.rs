@@ -222,46 +222,50 @@ impl Worker {
             }
         }
         let calls = ledger.finish();
-        let by_session = self.figures(sessions, &calls);
+        let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
+        let by_session = figures_by_session(sessions, &tally, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
         self.published.changed.notify_all();
         (self.on_change)();
     }
+}
 
-    /// Returns the figures of each session with a readable log.
-    fn figures(&self, sessions: &[SessionLogs], calls: &ModelCalls) -> HashMap<String, SessionCardFigures> {
-        let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
-        let mut all: HashMap<String, SessionCardFigures> = HashMap::new();
-        for session in sessions {
-            let Some(mut own) = session.own.as_ref().and_then(tally) else { continue };
-            for agent in session.agents.iter().filter_map(tally) {
-                own.add_agent(agent);
-            }
-            all.insert(
-                session.file.id.to_string(),
-                SessionCardFigures { tally: own, ..SessionCardFigures::default() },
-            );
+/// Returns the figures of each session with a readable log, by session id.
+pub(crate) fn figures_by_session(
+    sessions: &[SessionLogs],
+    tally: &dyn Fn(&LogFile) -> Option<LogTally>,
+    calls: &ModelCalls,
+    prices: &PriceBook,
+    zone: &TimeZone,
+) -> HashMap<String, SessionCardFigures> {
+    let mut all: HashMap<String, SessionCardFigures> = HashMap::new();
+    for session in sessions {
+        let Some(mut own) = session.own.as_ref().and_then(tally) else { continue };
+        for agent in session.agents.iter().filter_map(tally) {
+            own.add_agent(agent);
         }
-        let crossed = |by: GroupBy| {
-            CallGroups::nested(calls, (GroupBy::Session, by), &self.prices, &self.zone, |_| true)
-        };
-        for (group, models) in crossed(GroupBy::Model) {
-            let CallGroupKey::Session { session, .. } = group.key else { continue };
-            let Some(figures) = all.get_mut(&session) else { continue };
-            figures.totals = group.totals;
-            figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
-        }
-        for (group, tools) in crossed(GroupBy::Tool) {
-            let CallGroupKey::Session { session, .. } = group.key else { continue };
-            let Some(figures) = all.get_mut(&session) else { continue };
-            let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
-            figures.tools =
-                called.filter_map(|group| Some((name(group.key)?, group.totals.tool_calls))).collect();
-            figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        }
-        all
+        all.insert(
+            session.file.id.to_string(),
+            SessionCardFigures { tally: own, ..SessionCardFigures::default() },
+        );
     }
+    let crossed = |by: GroupBy| CallGroups::nested(calls, (GroupBy::Session, by), prices, zone, |_| true);
+    for (group, models) in crossed(GroupBy::Model) {
+        let CallGroupKey::Session { session, .. } = group.key else { continue };
+        let Some(figures) = all.get_mut(&session) else { continue };
+        figures.totals = group.totals;
+        figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
+    }
+    for (group, tools) in crossed(GroupBy::Tool) {
+        let CallGroupKey::Session { session, .. } = group.key else { continue };
+        let Some(figures) = all.get_mut(&session) else { continue };
+        let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
+        figures.tools =
+            called.filter_map(|group| Some((name(group.key)?, group.totals.tool_calls))).collect();
+        figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    }
+    all
 }
 
 fn name(key: CallGroupKey) -> Option<String> {
@@ -296,6 +300,12 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
     let (scanned, left_out) =
         scanner.scan(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() })?;
+    let tally = read_tally(log, scanner)?;
+    Ok(LogFigures { scanned, tally, left_out })
+}
+
+/// Counts the turns and errors of a log.
+pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogTally> {
     let mut tally = LogTally::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
@@ -306,6 +316,5 @@ fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
         });
     }
     scanner.give_back(lines.into_buffer());
-    let tally = whole.map_or(tally, |session| LogTally::of(&session));
-    Ok(LogFigures { scanned, tally, left_out })
+    Ok(whole.map_or(tally, |session| LogTally::of(&session)))
 }

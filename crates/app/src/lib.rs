@@ -6,7 +6,7 @@
 //! | to | use |
 //! |---|---|
 //! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
-//! | list sessions | [`App::list`]; [`CardList`] with figures, for a list that is shown again and again |
+//! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] for a list that is shown again and again |
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
 //! | follow a session while it is written | [`LiveSession`] |
 //! | search | [`App::search_scope`], [`search`] |
@@ -41,6 +41,7 @@ mod config;
 mod counter;
 pub mod edit;
 mod error;
+mod figures;
 mod find;
 mod list;
 mod live;
@@ -59,7 +60,8 @@ pub use check::{CheckReport, CheckTargets, CodeSummary, check_log, session_log};
 pub use config::{App, AppConfig};
 pub use counter::{SessionCounter, SessionFigures};
 pub use error::AppError;
-pub use list::{CardList, ListFilter, ListedCards, SessionSummary};
+pub use figures::{CountedFigures, FigureOptions};
+pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
 pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};
 pub use live_log::{LiveLimits, LiveLog};
 pub use load::{

@@ -7,15 +7,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::tz::TimeZone;
 use threadline_entry::project_directory;
 use threadline_store::{
     Listing, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
     read_session_preview,
 };
-use threadline_view::SessionCard;
+use threadline_view::{Selection, SessionCard, SessionCardFigures};
 
 use crate::config::App;
 use crate::counter::{SessionCounter, SessionFigures};
+use crate::error::AppError;
+use crate::figures::FigureOptions;
 use crate::sync::lock;
 use crate::time::millis;
 
@@ -102,6 +105,113 @@ impl App {
     }
 }
 
+/// Which sessions to list with figures. Texts are matched anywhere in the value, ignoring case.
+#[derive(Clone, Debug, Default)]
+pub struct CardFilter {
+    /// Words, times and sort order. Its other filters are exact.
+    pub selection: Selection,
+    /// A part of the project, of the working directory, or of the project folder.
+    pub project: Option<String>,
+    /// A part of the branch.
+    pub branch: Option<String>,
+    /// A part of the name of a model that was used.
+    pub model: Option<String>,
+    /// The name of a tool that was called; `mcp__*` for several.
+    pub tool: Option<String>,
+    /// Also logs without a title and a prompt.
+    pub untitled: bool,
+}
+
+impl CardFilter {
+    /// Returns whether figures are needed to select or sort the sessions.
+    pub fn needs_figures(&self) -> bool {
+        self.model.is_some() || self.tool.is_some() || self.selection.needs_figures()
+    }
+
+    fn matches(&self, card: &SessionCard) -> bool {
+        let has = |wanted: &Option<String>, values: &[Option<&str>]| {
+            let Some(wanted) = wanted.as_ref().map(|wanted| wanted.to_lowercase()) else { return true };
+            values.iter().flatten().any(|value| value.to_lowercase().contains(&wanted))
+        };
+        let figures = card.figures.as_ref();
+        let models: Vec<Option<&str>> =
+            figures.iter().flat_map(|figures| &figures.models).map(|name| Some(&**name)).collect();
+        let called = |wanted: &String| {
+            let is_called = |name: &str| match wanted.strip_suffix('*') {
+                Some(start) => name.to_lowercase().starts_with(&start.to_lowercase()),
+                None => name.eq_ignore_ascii_case(wanted),
+            };
+            figures.is_some_and(|figures| figures.tools.iter().any(|(name, _)| is_called(name)))
+        };
+        has(&self.project, &[Some(&card.project), Some(&card.folder), card.cwd.as_deref()])
+            && has(&self.branch, &[card.branch.as_deref()])
+            && has(&self.model, &models)
+            && self.tool.as_ref().is_none_or(called)
+    }
+}
+
+impl App {
+    /// Returns the sessions of all homes with figures, in the order of the selection. Its page is ignored.
+    ///
+    /// Without `options`, nothing is counted, and [`SessionCard::figures`] is `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`App::count_figures`].
+    pub fn list_cards(
+        &self,
+        filter: &CardFilter,
+        zone: &TimeZone,
+        options: Option<&FigureOptions>,
+        now: SystemTime,
+        progress: &(dyn Fn() + Sync),
+    ) -> Result<(Vec<SessionCard>, Vec<String>), AppError> {
+        let listing = self.store().session_logs();
+        let mut unread: Vec<String> = listing.errors.iter().map(ToString::to_string).collect();
+        let own: Vec<&SessionLogs> = listing.found.iter().filter(|session| session.own.is_some()).collect();
+        let files: Vec<SessionFile> = own.iter().map(|session| session.file.clone()).collect();
+        let count =
+            || options.map(|options| self.count_figures(&listing.found, zone, options, now, progress));
+        let (previews, counted) = rayon::join(|| preview_all(&files), count);
+        let mut figures = match counted.transpose()? {
+            Some(counted) => {
+                unread.extend(counted.unread);
+                counted.by_session
+            }
+            None => HashMap::new(),
+        };
+        let mut cards = Vec::new();
+        for (session, preview) in own.into_iter().zip(previews) {
+            match preview {
+                Ok(preview) if preview.is_listed() || (filter.untitled && !preview.is_sidechain) => {
+                    let counted = figures.get(&*session.file.id).cloned();
+                    cards.push(card(session, &preview, counted, now));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => unread.push(error.to_string()),
+            }
+        }
+        figures.clear();
+        keep_last_active_cards(&mut cards);
+        cards.retain(|card| filter.matches(card));
+        let cards = filter.selection.sorted(&cards).into_iter().cloned().collect();
+        unread.sort();
+        unread.dedup();
+        Ok((cards, unread))
+    }
+}
+
+/// Sorts cards by last activity, latest first, and keeps one card per session.
+fn keep_last_active_cards(cards: &mut Vec<SessionCard>) {
+    cards.sort_by(|a, b| {
+        let newest = b.last_active.cmp(&a.last_active);
+        newest.then_with(|| a.id.cmp(&b.id)).then_with(|| b.modified.cmp(&a.modified))
+    });
+    let mut seen = HashSet::new();
+    cards.retain(|card| seen.insert(card.id.clone()));
+}
+
 /// The sessions as cards with figures, for a front end that lists them repeatedly.
 ///
 /// Caches the heads and tails of logs by path, size and modification time.
@@ -140,12 +250,11 @@ impl CardList {
             .iter()
             .filter_map(|session| {
                 let glance = glances.get(&session.own.as_ref()?.path).filter(|glance| glance.is_listed())?;
-                Some(card(session, glance, &figures, now))
+                let figures = figures.by_session.get(&*session.file.id).cloned();
+                Some(card(session, glance, figures, now))
             })
             .collect();
-        cards.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| a.id.cmp(&b.id)));
-        let mut seen = HashSet::new();
-        cards.retain(|card| seen.insert(card.id.clone()));
+        keep_last_active_cards(&mut cards);
         ListedCards { cards, logs, figures, unread }
     }
 
@@ -188,7 +297,7 @@ impl CardList {
 fn card(
     session: &SessionLogs,
     glance: &SessionPreview,
-    figures: &SessionFigures,
+    figures: Option<SessionCardFigures>,
     now: SystemTime,
 ) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
@@ -196,6 +305,10 @@ fn card(
     let created = glance.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     SessionCard {
         id: file.id.to_string(),
+        path: session.own.as_ref().map_or(&file.path, |own| &own.path).to_string_lossy().into_owned(),
+        folder: file.folder.clone().unwrap_or_default(),
+        cwd: glance.cwd.clone(),
+        modified: millis(glance.modified),
         project: project(glance, file).unwrap_or_default().to_owned(),
         title: glance.title().unwrap_or_else(|| file.id.to_string()),
         first_prompt: glance.first_prompt.clone(),
@@ -207,6 +320,6 @@ fn card(
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
         live: now.duration_since(written).map_or(true, |since| since < LIVE),
-        figures: figures.by_session.get(&*file.id).cloned(),
+        figures,
     }
 }

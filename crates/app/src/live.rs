@@ -15,6 +15,7 @@ use threadline_view::{
     TurnView, findings, layout, layout_turns,
 };
 
+use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output};
 use crate::page_layout::PageLayout;
@@ -355,7 +356,15 @@ impl LiveSession {
         let builder =
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
         let findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
-        Ok(layout(builder, &self.notes, agent, leaf, findings))
+        let mut layout = layout(builder, &self.notes, agent, leaf, findings);
+        // The texts in memory are truncated. Lists read the title from the file, and so does a page.
+        if agent.is_none()
+            && let Ok(summary) = SessionSummary::of(self.file.clone())
+        {
+            layout.facts.title = summary.title().or(layout.facts.title);
+            layout.facts.first_prompt = summary.glance.first_prompt.or(layout.facts.first_prompt);
+        }
+        Ok(layout)
     }
 
     /// A conversation, divided into the parts of a page. It is cached until the session changes.

@@ -1,11 +1,11 @@
 //! Search over the sessions of all homes.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rayon::prelude::*;
 pub use threadline_search::{LogHit, LogProblem, Query, ScanEvent, SearchedSession};
@@ -89,28 +89,53 @@ impl SearchScope {
         scan.run(order, &mut |event| on_event(event))
     }
 
-    /// Returns the sessions by rank: those with a hit in a prompt first, then in a reply; then by number of
-    /// hits.
+    /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions first.
     ///
-    /// Searches everything once, and keeps only counts.
-    pub fn ranked(&self, query: &Query) -> Vec<usize> {
-        let mut found: HashMap<usize, (usize, usize)> = HashMap::new();
-        let counted = self.search(query, None, &AtomicBool::new(false), &mut |event| {
-            if let ScanEvent::Hit(session, hit) = event {
-                let (best, count) = found.entry(session).or_insert((usize::MAX, 0));
-                *best = (*best).min(hit.kind.rank());
-                *count += 1;
+    /// Relevance combines the number of matches, the kinds of text they are in (titles and prompts count more
+    /// than replies, and these more than tool output), and how recently the session was active. At most
+    /// `max_kept` matches of a session have text; the others are only counted.
+    ///
+    /// # Errors
+    ///
+    /// Those of `on_event`.
+    pub fn search_by_relevance<E: Send>(
+        &self,
+        query: &Query,
+        context: Option<usize>,
+        max_kept: usize,
+        cancelled: &AtomicBool,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let mut found: HashMap<usize, SessionMatches> = HashMap::new();
+        self.search(query, context, cancelled, &mut |event| match event {
+            ScanEvent::Hit(session, hit) => {
+                found.entry(session).or_default().add(hit, max_kept);
+                Ok(ControlFlow::Continue(()))
             }
-            Ok::<_, Infallible>(ControlFlow::Continue(()))
-        });
-        let Ok(()) = counted;
-        let mut order: Vec<usize> = (0..self.sessions.len()).collect();
-        // Sessions without a hit stay, so that the search reports their errors.
-        order.sort_by_key(|session| {
-            let (best, count) = found.get(session).copied().unwrap_or((usize::MAX, 0));
-            (best, std::cmp::Reverse(count), *session)
-        });
-        order
+            ScanEvent::End(session) if found.contains_key(&session) => Ok(ControlFlow::Continue(())),
+            event => on_event(event),
+        })?;
+        let newest = self.sessions.iter().map(|session| session.last_active).max();
+        let mut ranked: Vec<(f64, usize, SessionMatches)> = found
+            .into_iter()
+            .map(|(session, matches)| {
+                let active = self.sessions[session].last_active;
+                let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
+                (matches.relevance(age), session, matches)
+            })
+            .collect();
+        ranked.sort_by(|(x, a, _), (y, b, _)| y.total_cmp(x).then_with(|| a.cmp(b)));
+        for (_, session, matches) in ranked {
+            for hit in matches.hits() {
+                if on_event(ScanEvent::Hit(session, hit))?.is_break() {
+                    return Ok(());
+                }
+            }
+            if on_event(ScanEvent::End(session))?.is_break() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -131,6 +156,44 @@ pub fn matching_anchors(log: &Path, query: &Query, limit: usize) -> io::Result<V
     anchors.dedup();
     Ok(anchors)
 }
+
+/// The matches of one session.
+#[derive(Default)]
+struct SessionMatches {
+    kept: Vec<LogHit>,
+    /// The number of matches that were not kept, and one of them without its text.
+    dropped: Option<(usize, LogHit)>,
+    /// The sum of the weights of all matches.
+    weight: f64,
+}
+
+impl SessionMatches {
+    fn add(&mut self, mut hit: LogHit, max_kept: usize) {
+        self.weight += [4.0, 2.0, 1.0][hit.kind.rank().min(2)];
+        if self.kept.len() < max_kept {
+            return self.kept.push(hit);
+        }
+        hit.hit = None;
+        self.dropped.get_or_insert((0, hit)).0 += 1;
+    }
+
+    /// Returns the relevance of a session that was active this long before the newest one.
+    ///
+    /// Further matches count less and less. A session as old as [`HALF_LIFE`] has three quarters of the
+    /// relevance of a new one, a very old one has half.
+    fn relevance(&self, age: Duration) -> f64 {
+        let recency = 0.5_f64.powf(age.as_secs_f64() / HALF_LIFE.as_secs_f64());
+        (1.0 + self.weight).ln() * (0.5 + 0.5 * recency)
+    }
+
+    fn hits(self) -> impl Iterator<Item = LogHit> {
+        let dropped = self.dropped.into_iter().flat_map(|(n, hit)| std::iter::repeat_n(hit, n));
+        self.kept.into_iter().chain(dropped)
+    }
+}
+
+/// The age at which half of the advantage of a recent session is gone.
+const HALF_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn searched(session: SessionLogs) -> SearchedSession {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);

@@ -61,6 +61,7 @@ impl Context {
             homes,
             state_dir: base
                 .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
+            cache_dir: base.map(|base| base.cache_dir().join("threadline")),
             prices_file: base
                 .map(|base| base.config_dir().join("threadline/prices.json"))
                 .filter(|file| file.is_file()),
@@ -74,6 +75,11 @@ impl Context {
     /// Returns the sessions on disk.
     pub(crate) fn store(&self) -> &Store {
         self.app.store()
+    }
+
+    /// Returns the time zone in which times are shown.
+    pub(crate) fn zone(&self) -> jiff::tz::TimeZone {
+        env::time_zone()
     }
 
     /// Prints a warning for each error. Returns [`CommandOutcome::Partial`] if there are any, else `outcome`.

@@ -8,6 +8,7 @@ mod demo;
 mod env;
 mod error;
 mod ui;
+mod version;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use crate::context::{Context, GlobalArgs};
 
 /// Read, show, search, count, edit, repair and export Claude Code sessions
 #[derive(Debug, Parser)]
-#[command(name = "threadline", version, about, propagate_version = true)]
+#[command(name = "threadline", version = version::LONG.as_str(), about, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
     global: GlobalArgs,

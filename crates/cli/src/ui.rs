@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use threadline_term::{TermPage, TermText, TextLabel, text};
 use threadline_view::is_hidden;
@@ -59,7 +60,12 @@ impl Ui {
 
     /// Returns the stream for long results: a pager, if stdout is a terminal.
     pub(crate) fn paged_output(&self) -> OutputStream {
-        let pager = self.paging.then(start_pager).flatten();
+        self.paged_output_at(None)
+    }
+
+    /// Returns the stream for long results, which the pager opens at this line, from 0.
+    pub(crate) fn paged_output_at(&self, line: Option<usize>) -> OutputStream {
+        let pager = self.paging.then(|| start_pager(line)).flatten();
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
@@ -92,10 +98,11 @@ impl Ui {
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Starts a progress line, which is shown on a terminal only, for more than 20 steps.
+    /// Starts a progress line, which is shown on a terminal only, for more than 20 steps that take a while.
     pub(crate) fn progress(&self, what: &'static str, total: usize) -> ProgressLine {
         let shown = !self.quiet && total > 20 && io::stderr().is_terminal();
-        ProgressLine { label: what, total, shown, done: std::sync::atomic::AtomicUsize::new(0) }
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        ProgressLine { label: what, total, shown, done, started: Instant::now() }
     }
 }
 
@@ -104,12 +111,20 @@ pub(crate) fn write_stderr(text: &TermText) {
     let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
 }
 
-fn start_pager() -> Option<Child> {
+/// Lines that a pager shows above the line that it is opened at.
+const LINES_ABOVE: usize = 8;
+
+fn start_pager(line: Option<usize>) -> Option<Child> {
     let command = env::get(env::THREADLINE_PAGER).or_else(|| env::get(env::PAGER));
     let command = command.unwrap_or_else(|| "less -FRX".to_owned());
     let mut words = command.split_whitespace();
     let program = words.next().filter(|program| *program != "cat")?;
-    Command::new(program).args(words).stdin(Stdio::piped()).spawn().ok()
+    let mut command = Command::new(program);
+    command.args(words);
+    if let Some(line) = line.filter(|line| *line > LINES_ABOVE && program.ends_with("less")) {
+        command.arg(format!("+{}", line - LINES_ABOVE));
+    }
+    command.stdin(Stdio::piped()).spawn().ok()
 }
 
 /// A stream for results. It must be finished to detect write errors.
@@ -257,13 +272,17 @@ pub(crate) struct ProgressLine {
     total: usize,
     shown: bool,
     done: std::sync::atomic::AtomicUsize,
+    started: Instant,
 }
+
+/// A progress line is shown after this time.
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 
 impl ProgressLine {
     /// Counts one more step as done.
     pub(crate) fn step(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        if self.shown && done.is_multiple_of(16) {
+        if self.shown && done.is_multiple_of(16) && self.started.elapsed() > PROGRESS_DELAY {
             self.draw(&format!("\r{} {done} of {}", self.label, self.total));
         }
     }
@@ -278,7 +297,7 @@ impl ProgressLine {
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.shown {
+        if self.shown && self.started.elapsed() > PROGRESS_DELAY {
             self.draw("\r\u{1b}[K");
         }
     }

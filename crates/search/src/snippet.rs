@@ -26,12 +26,12 @@ pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// Returns the part of `text` to show: the line with the most terms, and `context` lines around it.
+/// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around it.
 ///
 /// `found` contains the occurrences of each term. The result is truncated if lines are very long, and has no
 /// white space at its ends.
 pub(crate) fn choose_excerpt(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
-    let best = best_match(text, found);
+    let best = best_window(text, found);
     let (from, to) = (line_start(text, best.start), line_end(text, best.end));
     let mut start = from.max(floor(text, best.start.saturating_sub(BEFORE)));
     let mut end = to.min(ceil(text, best.end.saturating_add(AFTER)));
@@ -67,29 +67,39 @@ pub(crate) fn is_truncated(text: &str, part: &Range<usize>) -> [bool; 2] {
     [!(before.is_empty() || before.ends_with('\n')), !(behind.is_empty() || behind.starts_with('\n'))]
 }
 
-/// Returns the first match on the line with the most terms, or the start of the text if there are none.
-fn best_match(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
-    let mut lines: Vec<(usize, u64, Range<usize>)> = Vec::new();
-    for (i, places) in found.iter().enumerate() {
-        for place in places {
-            let line = line_start(text, place.start);
-            let n_lines = lines.len();
-            match lines.iter_mut().find(|(at, ..)| *at == line) {
-                Some((_, terms, first)) => {
-                    *terms |= 1 << (i % 64);
-                    if place.start < first.start {
-                        *first = place.clone();
-                    }
-                }
-                // A better line further down is not worth the search.
-                None if n_lines < 100 => lines.push((line, 1 << (i % 64), place.clone())),
-                None => break,
+/// The maximum length of a window with several matches.
+const WINDOW: usize = 320;
+
+/// Returns the window that contains the most terms: of several, the one on the fewest lines, then the shortest,
+/// then the first. Without matches, returns the start of the text.
+fn best_window(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
+    let mut places: Vec<(usize, usize, usize)> = Vec::new();
+    for (term, ranges) in found.iter().enumerate() {
+        // A better window further down is not worth the search.
+        places.extend(ranges.iter().take(1000).map(|range| (range.start, range.end, term)));
+    }
+    places.sort_unstable();
+    let mut best: Option<(std::cmp::Reverse<usize>, usize, usize, Range<usize>)> = None;
+    for (i, &(start, ..)) in places.iter().enumerate() {
+        let mut terms = Vec::new();
+        let mut end = start;
+        for &(_, stop, term) in places[i..].iter().take_while(|(_, stop, _)| *stop <= start + WINDOW) {
+            if terms.contains(&term) {
+                continue;
+            }
+            terms.push(term);
+            end = end.max(stop);
+            let lines = text[start..end].matches('\n').count();
+            let window = (std::cmp::Reverse(terms.len()), lines, end - start, start..end);
+            if best.as_ref().is_none_or(|best| (window.0, window.1, window.2) < (best.0, best.1, best.2)) {
+                best = Some(window);
             }
         }
     }
-    lines.sort_by_key(|(at, terms, _)| (std::cmp::Reverse(terms.count_ones()), *at));
+    // A single match may be longer than a window.
+    let first = || places.first().map(|&(start, end, _)| start..end);
     let blank = text.len() - text.trim_start().len();
-    lines.into_iter().next().map_or(blank..blank, |(.., place)| place)
+    best.map(|(.., window)| window).or_else(first).unwrap_or(blank..blank)
 }
 
 fn line_start(text: &str, at: usize) -> usize {
@@ -125,6 +135,9 @@ mod tests {
         let text = "one\n  two slow\nthree\nslow fast\nfive\n";
         assert_eq!(shown(text, &["slow", "fast"], 0), "slow fast");
         assert_eq!(shown(text, &["slow"], 0), "two slow");
+        assert_eq!(shown(text, &["one", "fast"], 0), text.trim().strip_suffix("\nfive").unwrap());
+        let far = format!("slow {}slow and fast{}", "filler ".repeat(200), " filler".repeat(200));
+        assert!(shown(&far, &["slow", "fast"], 0).contains("slow and fast"));
         assert_eq!(shown(text, &["slow"], 1), "one\n  two slow\nthree");
         assert_eq!(shown(text, &["slow"], 9), text.trim());
         assert_eq!(shown(text, &[], 0), "one");

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::agent_file::{self, AgentFile};
 use crate::home::Store;
 use crate::id::SessionId;
-use crate::identity::FileId;
+use crate::identity::{FileId, change_time};
 use crate::listing::Listing;
 use crate::regular_file::{is_inside, link_error};
 use crate::session_file::{SessionFile, side_dir};
@@ -33,6 +33,9 @@ pub struct LogFile {
     pub modified: SystemTime,
     /// The identity of the file.
     pub id: FileId,
+    /// When the file or its metadata last changed, in nanoseconds since 1970. No program can set this time.
+    /// `None` if the system does not record it.
+    pub changed: Option<i128>,
 }
 
 impl LogFile {
@@ -57,6 +60,7 @@ impl LogFile {
             size: metadata.map_or(0, Metadata::len),
             modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
             id: metadata.map_or(FileId { volume: 0, index: 0, born: None }, FileId::of),
+            changed: metadata.and_then(change_time),
         }
     }
 

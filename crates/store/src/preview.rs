@@ -22,9 +22,9 @@ use crate::session_file::{SessionFile, starts_sidechain};
 
 /// The properties of a session that a list shows.
 ///
-/// They are taken from the first and the last 64 KiB of the file, by the rules of Anthropic's SDK; anything
-/// in between is not seen. If these contain no prompt, and lack either a working directory or a heading, up
-/// to 4 MiB of the beginning are read.
+/// They are taken from the first and the last 64 KiB of the file; anything in between is not seen. If these
+/// contain no prompt, and lack either a working directory or another title, up to 4 MiB of the beginning are
+/// read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPreview {
     /// The title set by the user.
@@ -65,14 +65,17 @@ pub struct SessionPreview {
 impl SessionPreview {
     /// Returns the title on one line, by the rules of [`TitleSources`].
     pub fn title(&self) -> Option<String> {
-        let sources = TitleSources {
+        self.title_sources().title()
+    }
+
+    fn title_sources(&self) -> TitleSources<'_> {
+        TitleSources {
             custom: self.custom_title.as_deref(),
             generated: self.ai_title.as_deref(),
             last_prompt: self.last_prompt.as_deref(),
             summary: self.summary.as_deref(),
             first_prompt: self.first_prompt.as_deref(),
-        };
-        sources.title()
+        }
     }
 
     /// Whether this is a conversation to list: a session with a title.
@@ -150,9 +153,12 @@ fn read_preview(
     let named = window.tail_is_whole_file();
     loop {
         let head = HeadValues::of(window.head(), &glance, named);
+        let has_prompt = head.has_prompt;
         head.fill(&mut glance);
-        let stranger = glance.first_prompt.is_none() && (glance.cwd.is_none() || glance.title().is_none());
-        if !(stranger && window.grow(&mut handle)?) {
+        // A command may be followed by a prompt, which is the better title.
+        let is_titled = TitleSources { first_prompt: None, ..glance.title_sources() }.title().is_some();
+        let is_incomplete = !has_prompt && (glance.cwd.is_none() || !is_titled);
+        if !(is_incomplete && window.grow(&mut handle)?) {
             glance.is_sidechain = starts_sidechain(window.head_bytes());
             return Ok(glance);
         }
@@ -211,6 +217,8 @@ impl<'w> TailValues<'w> {
 #[derive(Default)]
 struct HeadValues<'w> {
     prompt: Option<String>,
+    /// Whether the prompt is certain, so that no further lines are needed.
+    has_prompt: bool,
     names: SessionTitles<'w>,
     cwd: Option<Cow<'w, str>>,
     created: Option<Cow<'w, str>>,
@@ -236,6 +244,7 @@ impl<'w> HeadValues<'w> {
                 head.names.read_line(line, LineKind::of(line), bytes);
             }
         }
+        head.has_prompt = search.is_done();
         head.prompt = search.finish();
         head
     }
@@ -267,7 +276,8 @@ impl<'w> HeadValues<'w> {
         or(&mut glance.created, self.created);
         or(&mut glance.git_branch, self.git_branch);
         or(&mut glance.version, self.version);
-        glance.first_prompt = glance.first_prompt.take().or(self.prompt);
+        // The head grows, so the last result is the best one.
+        glance.first_prompt = self.prompt;
     }
 }
 

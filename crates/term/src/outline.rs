@@ -12,10 +12,15 @@ const MAX_TITLE_WIDTH: usize = 80;
 
 /// Renders an outline.
 pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
-    let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+    let number = |name: &'static str| TableColumn {
+        name,
+        align: ColumnAlign::Right,
+        can_shrink: false,
+        ..TableColumn::default()
+    };
     let columns = [
         number("turn"),
-        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true },
+        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
         number("calls"),
         number("errors"),
         number("lines"),
@@ -23,7 +28,7 @@ pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
         number("out"),
         number("time"),
         number("cost"),
-        TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false },
+        TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false, ..TableColumn::default() },
     ];
     let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
     let rows: Vec<Vec<String>> = lines

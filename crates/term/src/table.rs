@@ -6,15 +6,16 @@ use crate::page::{TermPage, TextLabel, to_one_line, truncate};
 use crate::text::TermText;
 
 /// The alignment of the cells of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum ColumnAlign {
+    #[default]
     Left,
     Right,
 }
 
 /// A column of a table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TableColumn {
     /// The heading.
     pub name: &'static str,
@@ -22,10 +23,58 @@ pub struct TableColumn {
     pub align: ColumnAlign,
     /// Whether the cells are truncated if the page is too narrow.
     pub can_shrink: bool,
+    /// Whether a truncated cell keeps its end instead of its beginning, as is best for paths.
+    pub keeps_end: bool,
+    /// The minimum width of a truncated column, if it is more than the usual one.
+    pub min_width: usize,
+    /// If not 0, the column is left out if the page is too narrow; the one with the highest number first.
+    pub drop_order: u8,
 }
 
-/// The minimum width of a truncated column.
+/// The usual minimum width of a truncated column.
 const MIN_COLUMN_WIDTH: usize = 12;
+
+impl TableColumn {
+    /// Returns a column of text, which can be truncated.
+    pub const fn text(name: &'static str) -> Self {
+        Self {
+            name,
+            align: ColumnAlign::Left,
+            can_shrink: true,
+            keeps_end: false,
+            min_width: 0,
+            drop_order: 0,
+        }
+    }
+
+    /// Returns a column of numbers, which are never truncated.
+    pub const fn number(name: &'static str) -> Self {
+        let align = ColumnAlign::Right;
+        Self { name, align, can_shrink: false, keeps_end: false, min_width: 0, drop_order: 0 }
+    }
+
+    /// Returns the width that the column needs at least, given its natural width.
+    fn narrowest(&self, width: usize) -> usize {
+        if self.can_shrink { width.min(MIN_COLUMN_WIDTH.max(self.min_width)) } else { width }
+    }
+}
+
+/// Truncates the beginning of a text, so that it has at most `width` columns.
+fn truncate_start(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut start = text.len();
+    let mut used = 1;
+    for (at, ch) in text.char_indices().rev() {
+        used += ch.to_string().width();
+        if used > width {
+            break;
+        }
+        start = at;
+    }
+    format!("…{}", &text[start..])
+}
 
 /// Renders a table with a heading line. Cells are flattened to one line.
 ///
@@ -39,11 +88,32 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
             *width = (*width).max(cell.width());
         }
     }
+    let mut shown = vec![true; columns.len()];
+    if let Some(page_width) = page.width {
+        let narrowest = |shown: &[bool]| {
+            let columns = columns.iter().zip(&widths).zip(shown).filter(|(_, shown)| **shown);
+            let widths = columns.map(|((column, width), _)| column.narrowest(*width) + 2);
+            widths.sum::<usize>().saturating_sub(2)
+        };
+        while narrowest(&shown) > page_width {
+            let droppable = (0..columns.len()).filter(|&at| shown[at] && columns[at].drop_order > 0);
+            let Some(dropped) = droppable.max_by_key(|&at| columns[at].drop_order) else { break };
+            shown[dropped] = false;
+        }
+    }
+    let keep = |at: &usize| shown[*at];
+    let columns: Vec<TableColumn> = (0..columns.len()).filter(keep).map(|at| columns[at]).collect();
+    let mut widths: Vec<usize> = (0..widths.len()).filter(keep).map(|at| widths[at]).collect();
+    let cells = |row: &[String]| -> Vec<String> {
+        row.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell.clone()).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
+    let columns = &columns[..];
     if let Some(page_width) = page.width {
         let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(page_width);
-        for (width, _) in widths.iter_mut().zip(columns).filter(|(_, column)| column.can_shrink) {
-            let given = excess.min(width.saturating_sub(MIN_COLUMN_WIDTH));
+        for (width, column) in widths.iter_mut().zip(columns).filter(|(_, column)| column.can_shrink) {
+            let given = excess.min(width.saturating_sub(column.narrowest(*width)));
             *width -= given;
             excess -= given;
         }
@@ -51,7 +121,7 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut out = String::new();
         for ((cell, width), column) in cells.zip(&widths).zip(columns) {
-            let cell = truncate(cell, *width);
+            let cell = if column.keeps_end { truncate_start(cell, *width) } else { truncate(cell, *width) };
             let gap = " ".repeat(width.saturating_sub(cell.width()));
             let cell = if column.align == ColumnAlign::Right { gap + &cell } else { cell + &gap };
             out.push_str(&cell);
@@ -73,10 +143,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_narrow_page_drops_columns_in_order_and_keeps_the_end_of_paths() {
+        let columns = [
+            TableColumn { keeps_end: true, ..TableColumn::text("path") },
+            TableColumn { drop_order: 1, ..TableColumn::number("size") },
+            TableColumn { drop_order: 2, ..TableColumn::number("cache") },
+            TableColumn::number("cost"),
+        ];
+        let row = ["/home/ada/projects/loom", "1.5 kB", "12,345", "$1.00"];
+        let rows = [row.map(str::to_owned).to_vec()];
+        let at = |width| {
+            let page = TermPage { width: Some(width), color: false, links: false };
+            table(page, &columns, &rows).as_str().to_owned()
+        };
+        insta::assert_snapshot!([80, 40, 30, 20].map(at).join(""), @r"
+        path                       size   cache   cost
+        /home/ada/projects/loom  1.5 kB  12,345  $1.00
+        path                 size   cache   cost
+        …da/projects/loom  1.5 kB  12,345  $1.00
+        path               size   cost
+        …/projects/loom  1.5 kB  $1.00
+        path            cost
+        …rojects/loom  $1.00
+        ");
+    }
+
+    #[test]
     fn a_narrow_page_truncates_the_columns_that_can_shrink() {
         let columns = [
-            TableColumn { name: "title", align: ColumnAlign::Left, can_shrink: true },
-            TableColumn { name: "n", align: ColumnAlign::Right, can_shrink: false },
+            TableColumn {
+                name: "title",
+                align: ColumnAlign::Left,
+                can_shrink: true,
+                ..TableColumn::default()
+            },
+            TableColumn { name: "n", align: ColumnAlign::Right, can_shrink: false, ..TableColumn::default() },
         ];
         let rows = [
             vec!["a rather long title 错误修复".to_owned(), "1".to_owned()],

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
@@ -122,14 +122,52 @@ impl TermText {
         while let Some(start) = rest.find('\u{1b}') {
             out.push_str(&rest[..start]);
             let sequence = &rest[start..];
-            let end = match sequence.strip_prefix("\u{1b}]") {
-                Some(_) => sequence.find("\u{1b}\\").map(|end| end + 2),
-                None => sequence.find('m').map(|end| end + 1),
-            };
-            rest = &sequence[end.unwrap_or(sequence.len())..];
+            rest = &sequence[sequence_length(sequence)..];
         }
         out.push_str(rest);
         Cow::Owned(out)
+    }
+
+    /// Highlights the byte ranges that `find` returns for each line without its styles. Also returns the
+    /// number of the first line with a highlight, from 0.
+    pub fn highlighted(&self, find: &dyn Fn(&str) -> Vec<Range<usize>>) -> (Self, Option<usize>) {
+        const START: &str = "\u{1b}[7m";
+        const END: &str = "\u{1b}[27m";
+        let mut out = Self::new();
+        let mut first = None;
+        for (number, line) in self.text.split_inclusive('\n').enumerate() {
+            let line = Self { text: line.to_owned() };
+            let plain = line.plain();
+            let ranges = find(plain.trim_end_matches('\n'));
+            if ranges.is_empty() {
+                out.text.push_str(&line.text);
+                continue;
+            }
+            first = first.or(Some(number));
+            let (mut at, mut rest) = (0, &*line.text);
+            let is_inside = |at: usize| ranges.iter().any(|range| range.contains(&at));
+            let mut open = false;
+            while let Some(ch) = rest.chars().next() {
+                let length = if ch == '\u{1b}' { sequence_length(rest) } else { ch.len_utf8() };
+                if ch != '\u{1b}' {
+                    if is_inside(at) != open {
+                        open = !open;
+                        out.text.push_str(if open { START } else { END });
+                    }
+                    at += length;
+                }
+                out.text.push_str(&rest[..length]);
+                // A style may end within a match; the highlight must not end with it.
+                if ch == '\u{1b}' && open {
+                    out.text.push_str(START);
+                }
+                rest = &rest[length..];
+            }
+            if open {
+                out.text.push_str(END);
+            }
+        }
+        (out, first)
     }
 
     /// Returns the width in columns.
@@ -164,6 +202,15 @@ impl TermText {
         }
         self
     }
+}
+
+/// Returns the length of the style or link sequence that `text` starts with.
+fn sequence_length(text: &str) -> usize {
+    let end = match text.strip_prefix("\u{1b}]") {
+        Some(_) => text.find("\u{1b}\\").map(|end| end + 2),
+        None => text.find('m').map(|end| end + 1),
+    };
+    end.unwrap_or(text.len())
 }
 
 impl fmt::Write for TermText {

@@ -19,12 +19,12 @@ impl Money {
     pub const ZERO: Self = Self(0);
 
     /// Returns an amount from steps of 10⁻¹⁵ dollars.
-    pub(crate) const fn from_steps(steps: i128) -> Self {
+    pub const fn from_steps(steps: i128) -> Self {
         Self(steps)
     }
 
     /// Returns the amount in steps of 10⁻¹⁵ dollars.
-    pub(crate) const fn steps(self) -> i128 {
+    pub const fn steps(self) -> i128 {
         self.0
     }
 

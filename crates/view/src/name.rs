@@ -48,6 +48,16 @@ pub fn short_model(model: &str) -> &str {
     }
 }
 
+/// Returns a path with `~` in place of the user's home directory.
+pub fn short_path(path: &str, home: Option<&str>) -> String {
+    let home = home.map(|home| home.trim_end_matches(['/', '\\'])).filter(|home| !home.is_empty());
+    match home.and_then(|home| path.strip_prefix(home)) {
+        Some("") => "~".to_owned(),
+        Some(rest) if rest.starts_with(['/', '\\']) => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +66,12 @@ mod tests {
     fn names_are_shortened() {
         let models = ["claude-opus-4-5-20251101", "claude-opus-4-5", "gpt-9", "claude-20251101"];
         assert_eq!(models.map(short_model), ["opus-4-5", "opus-4-5", "gpt-9", "20251101"]);
+        let paths = ["/home/ada/loom", "/home/ada", "/home/adam", "/srv"];
+        assert_eq!(
+            paths.map(|path| short_path(path, Some("/home/ada/"))),
+            ["~/loom", "~", "/home/adam", "/srv"]
+        );
+        assert_eq!(short_path("/srv", None), "/srv");
         let tools = ["mcp__loom__weave", "mcp__loom__", "mcp__loom", "Bash"];
         assert_eq!(tools.map(short_tool), ["weave", "mcp__loom__", "mcp__loom", "Bash"]);
     }

@@ -92,7 +92,8 @@ impl SortBy {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    /// Returns the order with this name.
+    pub fn named(name: &str) -> Option<Self> {
         match name {
             // The names in links of earlier versions.
             "modified" => Some(Self::Active),
@@ -219,8 +220,8 @@ impl Selection {
         words.all(|word| text.contains(&word) || card.id.starts_with(&word))
     }
 
-    /// Returns the selected page of the sessions that match.
-    pub fn select<'c>(&self, cards: &'c [SessionCard]) -> SelectedPage<'c> {
+    /// Returns the sessions that match, in order.
+    pub fn sorted<'c>(&self, cards: &'c [SessionCard]) -> Vec<&'c SessionCard> {
         let mut kept: Vec<&SessionCard> = cards.iter().filter(|card| self.matches(card)).collect();
         let by = |value: fn(&SessionCardFigures) -> u128| {
             move |card: &&SessionCard| std::cmp::Reverse(card.figures.as_ref().map(value))
@@ -240,6 +241,12 @@ impl Selection {
             SortBy::Errors => kept.sort_by_key(by(|figures| figures.tally.errors.into())),
             SortBy::Size => kept.sort_by_key(|card| std::cmp::Reverse(card.size)),
         }
+        kept
+    }
+
+    /// Returns the selected page of the sessions that match.
+    pub fn select<'c>(&self, cards: &'c [SessionCard]) -> SelectedPage<'c> {
+        let kept = self.sorted(cards);
         let total = kept.len();
         let pages = total.div_ceil(PAGE_SIZE).max(1);
         let page = self.page.min(pages - 1);

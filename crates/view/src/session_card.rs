@@ -9,8 +9,14 @@ use threadline_usage::UsageTotals;
 pub struct SessionCard {
     /// The session's id.
     pub id: String,
-    /// The working directory, else the name of the project folder.
+    /// The log.
+    pub path: String,
+    /// The directory of the project, else the name of its folder. A worktree belongs to its repository.
     pub project: String,
+    /// The name of the project folder.
+    pub folder: String,
+    /// The working directory at the start.
+    pub cwd: Option<String>,
     /// The title.
     pub title: String,
     /// The first prompt.
@@ -23,6 +29,8 @@ pub struct SessionCard {
     pub version: Option<String>,
     /// The time of the first message.
     pub started: Option<Millis>,
+    /// When the log was last modified.
+    pub modified: Millis,
     /// The time of the last message.
     pub last_active: Millis,
     /// The size of the log in bytes.

@@ -33,26 +33,6 @@ pub fn moment(millis: Millis) -> String {
     jiff::Timestamp::from_millisecond(millis).map(|moment| format!("{moment:.3}")).unwrap_or_default()
 }
 
-/// One session of `list`.
-#[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "docs/json.md explains the fields")]
-pub struct ListedSession {
-    pub id: String,
-    pub path: String,
-    pub project: String,
-    pub cwd: Option<String>,
-    pub title: Option<String>,
-    pub first_prompt: Option<String>,
-    pub git_branch: Option<String>,
-    pub tag: Option<String>,
-    pub started_at: Option<String>,
-    pub last_active_at: Option<String>,
-    pub modified_at: Option<String>,
-    pub size_bytes: u64,
-    pub version: Option<String>,
-    pub agents: u64,
-}
-
 /// One turn of `restore` that changed files.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

@@ -7,6 +7,7 @@ use threadline_testkit::TestHome;
 
 mod check;
 mod edit;
+mod figures;
 mod list;
 mod live;
 mod load;

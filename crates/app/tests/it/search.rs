@@ -21,7 +21,14 @@ fn hits_become_objects_and_prompts_rank_first() {
     let now = Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC);
     let query = Query::parse("loom", &now).unwrap();
     let scope = app.search_scope(Some(&query), None);
-    let order: Vec<_> = scope.ranked(&query).into_iter().map(|at| scope.sessions[at].id.clone()).collect();
+    let mut order = Vec::new();
+    let ranked = scope.search_by_relevance(&query, Some(0), 10, &AtomicBool::new(false), &mut |event| {
+        if let ScanEvent::End(at) = event {
+            order.push(scope.sessions[at].id.clone());
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    });
+    let Ok(()) = ranked;
     assert_eq!(order, [session_uuid("prompt"), session_uuid("reply")]);
     let mut hits = Vec::new();
     let done = scope.search(&query, Some(0), &AtomicBool::new(false), &mut |event| {
@@ -37,4 +44,28 @@ fn hits_become_objects_and_prompts_rank_first() {
     let other = app.search_scope(None, Some("other")).sessions;
     assert_eq!(other.len(), 1);
     assert_eq!(summary(&other[0]).unwrap().title().as_deref(), Some("why is the loom slow?"));
+}
+
+#[test]
+fn relevance_combines_the_number_of_matches_with_recency() {
+    let home = TestHome::new();
+    home.session("old", "u1 user \"the loom\"");
+    home.session("new", "u1 user \"the loom\" @+60000m");
+    let many = (1..9).map(|n| format!("u{n} user \"a loom\"\n")).collect::<String>();
+    home.session("many", &many);
+    let app = app(&home);
+    let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&query), None);
+    let (mut order, mut hits) = (Vec::new(), 0);
+    let ranked = scope.search_by_relevance(&query, Some(0), 2, &AtomicBool::new(false), &mut |event| {
+        match event {
+            ScanEvent::End(at) => order.push(scope.sessions[at].id.clone()),
+            ScanEvent::Hit(..) => hits += 1,
+            _ => {}
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    });
+    let Ok(()) = ranked;
+    assert_eq!(order, ["many", "new", "old"].map(session_uuid));
+    assert_eq!(hits, 10, "matches without text are counted");
 }

@@ -88,8 +88,14 @@ fn code_named(name: &str) -> Result<Code, CommandError> {
 
 /// Writes one line per code, most frequent first.
 fn write_summary(cx: &Context, answer: &mut OutputStream, checked: &CheckReport) -> std::io::Result<()> {
-    let text = |name, can_shrink| TableColumn { name, align: ColumnAlign::Left, can_shrink };
-    let number = |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+    let text = |name, can_shrink| TableColumn {
+        name,
+        align: ColumnAlign::Left,
+        can_shrink,
+        ..TableColumn::default()
+    };
+    let number =
+        |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false, ..TableColumn::default() };
     let columns = [
         number("findings"),
         number("sessions"),

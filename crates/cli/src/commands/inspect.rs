@@ -116,10 +116,20 @@ fn versions(drift: &DriftCount) -> String {
 }
 
 fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole: &Inventory) -> TermText {
-    let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+    let number = |name: &'static str| TableColumn {
+        name,
+        align: ColumnAlign::Right,
+        can_shrink: false,
+        ..TableColumn::default()
+    };
     let columns = [
-        TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: true },
-        TableColumn { name: "versions", align: ColumnAlign::Left, can_shrink: true },
+        TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
+        TableColumn {
+            name: "versions",
+            align: ColumnAlign::Left,
+            can_shrink: true,
+            ..TableColumn::default()
+        },
         number("size"),
         number("lines"),
         number("bad"),

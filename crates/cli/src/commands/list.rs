@@ -1,21 +1,53 @@
+use std::path::Path;
 use std::time::SystemTime;
 
-use threadline_app::{ListFilter, SessionSummary};
-use threadline_term::{ColumnAlign, TableColumn, TermText, table};
-use threadline_view::humanize::bytes;
-use threadline_view::wire::ListedSession;
+use threadline_app::time::{end_of, start_of};
+use threadline_app::{CardFilter, FigureOptions};
+use threadline_term::{TableColumn, TermText, table};
+use threadline_view::humanize::{bytes, count, plural};
+use threadline_view::wire::CardObject;
+use threadline_view::{Selection, SessionCard, SortBy, TypedTime, short_path};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
-/// List sessions, last active first
+/// List sessions with turns and cost, last active first
 ///
-/// Reads only the first and last lines of each log.
+/// "Last active" is the time of the last message. Turns and cost are counted from all logs and kept in a cache
+/// in $XDG_CACHE_HOME/threadline, which can be deleted at any time; logs that have changed are counted again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// Only sessions whose working directory or project folder contains this
+    /// Only sessions with these words in their title or first prompt, or with an id that starts with one
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+
+    /// Only sessions whose project, working directory or project folder contains this
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
+
+    /// Only sessions active at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+
+    /// Only sessions started before the end of this day or time
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+
+    /// Only sessions on a branch that contains this
+    #[arg(long, value_name = "TEXT")]
+    branch: Option<String>,
+
+    /// Only sessions that used a model whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    model: Option<String>,
+
+    /// Only sessions that called this tool; `mcp__*` for several
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+
+    /// Sort order
+    #[arg(long, value_name = "ORDER", default_value = "active")]
+    sort: SortOrder,
 
     /// Maximum number of sessions
     #[arg(long, short = 'n', value_name = "N")]
@@ -24,94 +56,167 @@ pub(crate) struct ListArgs {
     /// Include logs without a title or prompt
     #[arg(long, short)]
     all: bool,
+
+    /// Do not count turns and cost: read only the first and last lines of each log
+    #[arg(long, conflicts_with_all = ["model", "tool"])]
+    no_figures: bool,
+
+    /// Count turns and cost without the cache
+    #[arg(long, conflicts_with = "no_figures")]
+    no_cache: bool,
+}
+
+/// The order of the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SortOrder {
+    /// Last active first
+    Active,
+    /// Last started first
+    Started,
+    /// Highest cost first
+    Cost,
+    /// Most errors first
+    Errors,
+    /// Most turns first
+    Turns,
+    /// Largest log first
+    Size,
+}
+
+impl From<SortOrder> for SortBy {
+    fn from(order: SortOrder) -> Self {
+        match order {
+            SortOrder::Active => Self::Active,
+            SortOrder::Started => Self::Started,
+            SortOrder::Cost => Self::Cost,
+            SortOrder::Errors => Self::Errors,
+            SortOrder::Turns => Self::Turns,
+            SortOrder::Size => Self::Size,
+        }
+    }
 }
 
 pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, CommandError> {
-    let filter = ListFilter { project: args.project.clone(), untitled: args.all, limit: args.limit };
-    let listing = cx.app.list(&filter);
-    let sessions = listing.found;
+    let zone = cx.zone();
+    let now = SystemTime::now();
+    let today = jiff::Timestamp::try_from(now).unwrap_or_default().to_zoned(zone.clone());
+    let typed = |text: &Option<String>, end: bool| {
+        let at = |text: &String| if end { end_of(text, &today) } else { start_of(text, &today) };
+        text.as_ref()
+            .map(|text| Ok::<_, CommandError>(TypedTime { text: text.clone(), at: at(text)? }))
+            .transpose()
+    };
+    let filter = CardFilter {
+        selection: Selection {
+            words: args.query.join(" "),
+            since: typed(&args.since, false)?,
+            until: typed(&args.until, true)?,
+            sort: args.sort.into(),
+            ..Selection::default()
+        },
+        project: args.project.clone(),
+        branch: args.branch.clone(),
+        model: args.model.clone(),
+        tool: args.tool.clone(),
+        untitled: args.all,
+    };
+    if args.no_figures && filter.needs_figures() {
+        return Err(CommandError::new("this order needs figures").hint("leave out --no-figures"));
+    }
+    let options = (!args.no_figures).then(|| FigureOptions {
+        cache: cx.app.config().cache_dir.as_ref().map(|dir| dir.join("figures")).filter(|_| !args.no_cache),
+        build: crate::version::build_id(),
+    });
+    let progress = cx.ui.progress("counting log", cx.store().logs().found.len());
+    let listed = cx.app.list_cards(&filter, &zone, options.as_ref(), now, &|| progress.step());
+    drop(progress);
+    let (mut sessions, unread) = listed?;
+    let n_found = sessions.len();
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for session in &sessions {
-            answer.json(&object(session))?;
+            answer.json(&CardObject::from(session))?;
         }
     } else if !sessions.is_empty() {
-        answer.text(&render(cx, &sessions))?;
+        answer.text(&render(cx, &zone, &sessions, options.is_some()))?;
     }
     answer.finish()?;
-    for error in &listing.errors {
-        cx.ui.warn(&error.to_string());
+    for message in &unread {
+        cx.ui.warn(message);
     }
-    if sessions.is_empty() {
-        let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
-        cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
-        cx.ui.note("hint: use --home DIR for another folder, or --demo for sample sessions");
-    }
-    Ok(match (listing.errors.is_empty(), sessions.is_empty()) {
+    write_notes(cx, &filter, n_found, sessions.len());
+    Ok(match (unread.is_empty(), sessions.is_empty()) {
         (false, _) => CommandOutcome::Partial,
         (true, true) => CommandOutcome::Negative,
         (true, false) => CommandOutcome::Done,
     })
 }
 
-fn object(session: &SessionSummary) -> ListedSession {
-    let SessionSummary { file, glance } = session;
-    ListedSession {
-        id: file.id.to_string(),
-        path: file.path.to_string_lossy().into_owned(),
-        project: file.folder.clone().unwrap_or_default(),
-        cwd: glance.cwd.clone(),
-        title: glance.title(),
-        first_prompt: glance.first_prompt.clone(),
-        git_branch: glance.git_branch.clone(),
-        tag: glance.tag.clone(),
-        started_at: glance.created.clone(),
-        last_active_at: moment(glance.last_active).map(|moment| format!("{moment:.3}")),
-        modified_at: moment(glance.modified).map(|moment| format!("{moment:.3}")),
-        size_bytes: glance.size,
-        version: glance.version.clone(),
-        agents: glance.n_agents as u64,
+fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize) {
+    if n_shown < n_found {
+        cx.ui.note(&format!("{n_shown} of {}", plural(n_found as u64, "session")));
     }
+    if n_found > 0 {
+        return;
+    }
+    let CardFilter { project, branch, model, tool, selection, .. } = filter;
+    let is_filtered = [project, branch, model, tool].iter().any(|text| text.is_some());
+    if is_filtered || selection.has_filter() {
+        cx.ui.note("no sessions match these filters");
+        return;
+    }
+    let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
+    cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
+    cx.ui.note("hint: use --home DIR for another folder, or --demo for sample sessions");
 }
 
-fn moment(time: SystemTime) -> Option<jiff::Timestamp> {
-    jiff::Timestamp::try_from(time).ok()
-}
-
-fn render(cx: &Context, sessions: &[SessionSummary]) -> TermText {
-    let text = |name: &'static str, gives_way: bool| TableColumn {
-        name,
-        align: ColumnAlign::Left,
-        can_shrink: gives_way,
-    };
-    let columns = [
-        text("id", false),
-        text("last active", false),
-        text("started", false),
-        TableColumn { name: "size", align: ColumnAlign::Right, can_shrink: false },
-        text("directory", true),
-        text("branch", true),
-        text("title", true),
+fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has_figures: bool) -> TermText {
+    let mut columns = vec![
+        TableColumn { can_shrink: false, ..TableColumn::text("id") },
+        TableColumn { can_shrink: false, ..TableColumn::text("last active") },
+        TableColumn { can_shrink: false, drop_order: 5, ..TableColumn::text("started") },
+        TableColumn { drop_order: 4, ..TableColumn::number("size") },
     ];
-    let zone = crate::env::time_zone();
-    let one_line = |text: Option<&str>| text.unwrap_or("–").split_whitespace().collect::<Vec<_>>().join(" ");
+    if has_figures {
+        columns.push(TableColumn::number("turns"));
+        columns.push(TableColumn { drop_order: 6, ..TableColumn::number("errors") });
+        columns.push(TableColumn::number("cost"));
+    }
+    columns.push(TableColumn { keeps_end: true, drop_order: 1, ..TableColumn::text("project") });
+    columns.push(TableColumn { drop_order: 3, ..TableColumn::text("branch") });
+    columns.push(TableColumn { min_width: 20, ..TableColumn::text("title") });
+    let shown = |at: i64| {
+        let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_zoned(zone.clone()));
+        at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+    };
+    let home = cx.app.config().home_dir.as_deref().and_then(Path::to_str);
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
-            let SessionSummary { file, glance } = session;
-            let shown = |moment: Option<jiff::Timestamp>| {
-                let moment = moment.map(|moment| moment.to_zoned(zone.clone()));
-                moment.map_or_else(String::new, |moment| moment.strftime("%Y-%m-%d %H:%M").to_string())
-            };
-            vec![
-                file.id.chars().take(8).collect(),
-                shown(moment(glance.last_active)),
-                shown(glance.created.as_ref().and_then(|time| time.parse().ok())),
-                bytes(glance.size),
-                one_line(session.project()),
-                one_line(glance.git_branch.as_deref()),
-                session.title().unwrap_or_else(|| "–".to_owned()),
-            ]
+            let mut row = vec![
+                session.id.chars().take(8).collect(),
+                if session.live {
+                    format!("{} live", shown(session.last_active))
+                } else {
+                    shown(session.last_active)
+                },
+                session.started.map(shown).unwrap_or_default(),
+                bytes(session.size),
+            ];
+            if has_figures {
+                let figures = session.figures.as_ref();
+                let number = |value: fn(&threadline_view::LogTally) -> u64| {
+                    figures.map_or_else(|| "–".to_owned(), |figures| count(value(&figures.tally)))
+                };
+                row.push(number(|tally| tally.turns));
+                row.push(number(|tally| tally.errors));
+                row.push(figures.map_or_else(|| "–".to_owned(), |figures| figures.totals.short_cost()));
+            }
+            row.push(short_path(&session.project, home));
+            row.push(session.branch.clone().unwrap_or_else(|| "–".to_owned()));
+            row.push(session.title.clone());
+            row
         })
         .collect();
     table(cx.ui.page(), &columns, &rows)

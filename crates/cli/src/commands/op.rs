@@ -101,7 +101,12 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
             answer.json(&object(cx, receipt)?)?;
         }
     } else if !listing.found.is_empty() {
-        let left = |name, gives_way| TableColumn { name, align: ColumnAlign::Left, can_shrink: gives_way };
+        let left = |name, gives_way| TableColumn {
+            name,
+            align: ColumnAlign::Left,
+            can_shrink: gives_way,
+            ..TableColumn::default()
+        };
         let columns = [
             left("id", false),
             left("operation", false),

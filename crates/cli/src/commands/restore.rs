@@ -159,6 +159,7 @@ fn report(
         name,
         align: ColumnAlign::Left,
         can_shrink: gives_way,
+        ..TableColumn::default()
     };
     let columns =
         [text("file", true), text("as it was", false), text("now", false), text("known from", false)];

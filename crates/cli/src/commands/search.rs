@@ -58,9 +58,9 @@ pub(crate) struct SearchArgs {
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
-    /// Order of sessions
-    #[arg(long, value_name = "ORDER", default_value = "time")]
-    sort: Sort,
+    /// Order of sessions [default: relevance, or newest with --lines and --json]
+    #[arg(long, value_name = "ORDER")]
+    sort: Option<Sort>,
 }
 
 const HELP: &str = r#"Query syntax:
@@ -83,7 +83,7 @@ const HELP: &str = r#"Query syntax:
 
 In a shell, quote the query: threadline search '"slow loom" tool:Bash -test'
 or put `--` before it: threadline search --json -- slow -test
-`threadline show ID#m42` opens the match at m42. With fzf:
+`threadline show ID#m42 --find loom` opens the match at m42 and highlights it. With fzf:
 threadline search --lines --color always loom |
   fzf --ansi -d '\t' --with-nth 2.. --preview 'threadline show {1}' --bind 'enter:become(threadline show {1})'
 
@@ -92,10 +92,12 @@ Exit codes: 0 matches found, 1 no matches, 2 error (or some logs could not be re
 /// The order of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Last active first
-    Time,
-    /// Matches in prompts first, then in replies, then others; then by number of matches
-    Rank,
+    /// Many matches first; titles, prompts and recent sessions count more
+    #[value(alias = "rank")]
+    Relevance,
+    /// Last active first, printed as they are found
+    #[value(alias = "time")]
+    Newest,
 }
 
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {
@@ -105,16 +107,21 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, Com
     let query = parse(&args.query.join(" "))?;
     let scope = cx.app.search_scope(Some(&query), args.project.as_deref());
     let context = (!(args.list || args.count)).then_some(args.context);
-    let order: Vec<usize> = match args.sort {
-        Sort::Time => (0..scope.sessions.len()).collect(),
-        Sort::Rank => scope.ranked(&query),
-    };
+    let sort = args.sort.unwrap_or(if args.lines || cx.json { Sort::Newest } else { Sort::Relevance });
     let mut report = SearchReport::new(cx, args, &scope.sessions);
-    scope.search_in(&order, &query, context, &AtomicBool::new(false), &mut |event| report.event(event))?;
+    let max_kept = report.max_count();
+    let cancelled = AtomicBool::new(false);
+    let mut on_event = |event| report.event(event);
+    match sort {
+        Sort::Newest => scope.search(&query, context, &cancelled, &mut on_event)?,
+        Sort::Relevance => {
+            scope.search_by_relevance(&query, context, max_kept, &cancelled, &mut on_event)?;
+        }
+    }
     report.finish(&scope.unread)
 }
 
-fn parse(text: &str) -> Result<Query, CommandError> {
+pub(super) fn parse(text: &str) -> Result<Query, CommandError> {
     Query::parse(text, &jiff::Zoned::now()).map_err(|error| {
         let message = match error.span() {
             Some(span) => {

@@ -9,8 +9,9 @@ use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
-    TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
+    DetailLevel, ItemBody, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
+    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline,
+    patch, wire,
 };
 
 use crate::context::Context;
@@ -31,9 +32,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
     turns: Option<TurnRange>,
 
-    /// Level of detail
-    #[arg(long, short, value_name = "LEVEL", default_value = "tools")]
-    level: LevelChoice,
+    /// Level of detail [default: tools; with `#m42`, full if line 42 would not be visible otherwise]
+    #[arg(long, short, value_name = "LEVEL")]
+    level: Option<LevelChoice>,
+
+    /// Highlight the matches of a search query, and open the pager at the first one
+    #[arg(long, value_name = "QUERY", conflicts_with_all = ["follow", "patch"])]
+    find: Option<String>,
 
     /// Only calls of this tool (can be repeated)
     #[arg(long, value_name = "NAME")]
@@ -105,7 +110,11 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     let kept = |path: &str| threadline_app::kept_output(&file, path);
     let builder =
         TranscriptBuilder { family: &loaded.family, read_output: &kept, spending: loaded.spending.as_ref() };
-    let whole = cx.json || args.outline || anchor.is_some() || matches!(args.level, LevelChoice::Raw);
+    let whole = cx.json
+        || args.outline
+        || anchor.is_some()
+        || matches!(args.level, Some(LevelChoice::Raw))
+        || args.find.is_some();
     let shown = if args.outline && !cx.json && anchor.is_none() {
         show_outline(cx, args, builder)
     } else if whole {
@@ -134,7 +143,8 @@ fn show_by_turn(
     args: &ShowArgs,
     builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
-    let (filter, style) = (filter(args), style(args));
+    let level = args.level();
+    let (filter, style) = (filter(args, level), style(level));
     let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style);
     let mut answer = cx.ui.paged_output();
     let mut written = 0;
@@ -174,7 +184,7 @@ fn show_outline(
     args: &ShowArgs,
     builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
-    let filter = filter(args);
+    let filter = filter(args, args.level());
     args.check_turns(builder.family.main.turns().len())?;
     let mut lines = Vec::new();
     for mut turn in builder.turns(&|number, count| args.is_wanted(number, count)) {
@@ -198,9 +208,14 @@ fn show_whole(
     builder: TranscriptBuilder<'_>,
     anchor: Option<&str>,
 ) -> Result<CommandOutcome, CommandError> {
+    let query = args.find.as_deref().map(super::search::parse).transpose()?;
+    let level = match anchor {
+        Some(anchor) if args.level.is_none() && !cx.json => level_of(builder, anchor),
+        _ => args.level(),
+    };
     let transcript = match anchor {
-        Some(anchor) => transcript_of(args, builder, anchor)?,
-        None => transcript(args, builder, &|number, count| args.is_wanted(number, count)),
+        Some(anchor) => transcript_of(args, level, builder, anchor)?,
+        None => transcript(args, level, builder, &|number, count| args.is_wanted(number, count)),
     };
     if anchor.is_none() {
         args.check_turns(transcript.header.n_turns)?;
@@ -217,30 +232,59 @@ fn show_whole(
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }
-    let mut answer = cx.ui.paged_output();
     let text = if args.outline {
         render_outline(&outline(&transcript.turns), cx.ui.page())
-    } else if matches!(args.level, LevelChoice::Raw) {
+    } else if level == DetailLevel::Raw {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
         raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript))
     } else {
-        render_transcript(&transcript, cx.ui.page(), &style(args))
+        render_transcript(&transcript, cx.ui.page(), &style(level))
     };
-    answer.text(&text)?;
+    let (marked, first) = match &query {
+        Some(query) => text.highlighted(&|line| query.highlight(line)),
+        None => (TermText::new(), None),
+    };
+    let mut answer = cx.ui.paged_output_at(first);
+    answer.text(if cx.ui.page().color && first.is_some() { &marked } else { &text })?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }
 
 /// Returns the filtered transcript. No format of [`show_whole`] includes the findings.
-fn transcript<'a>(args: &ShowArgs, builder: TranscriptBuilder<'a>, wanted: TurnPredicate<'a>) -> Transcript {
+fn transcript<'a>(
+    args: &ShowArgs,
+    level: DetailLevel,
+    builder: TranscriptBuilder<'a>,
+    wanted: TurnPredicate<'a>,
+) -> Transcript {
     let mut transcript: Transcript = parts(args, builder, wanted).without_findings().collect();
-    filter(args).apply(&mut transcript);
+    filter(args, level).apply(&mut transcript);
     transcript
+}
+
+/// Returns the level at which the item with this anchor is visible in full: the text of prompts and replies is
+/// at the default level, thinking, tool calls and their output only at the full one.
+fn level_of(builder: TranscriptBuilder<'_>, anchor: &str) -> DetailLevel {
+    let shows_text = |item: &TranscriptItem| match &item.body {
+        ItemBody::Input { input, .. } => input.is_typed() || input.opens_turn(),
+        ItemBody::Text(_) => true,
+        _ => false,
+    };
+    let line = anchor_line(anchor);
+    let number = line.and_then(|line| builder.turn_of_line(line));
+    let Some(number) = number else { return DetailLevel::Full };
+    let found: Transcript = builder.parts_of_turns(&|other, _| other == number).without_findings().collect();
+    let mut items = found.turns.iter().flat_map(|turn| &turn.items).filter(|item| item.anchor == anchor);
+    match items.next() {
+        Some(item) if shows_text(item) => DetailLevel::Tools,
+        _ => DetailLevel::Full,
+    }
 }
 
 /// Returns the transcript with only the turn that contains the item with this anchor.
 fn transcript_of(
     args: &ShowArgs,
+    level: DetailLevel,
     builder: TranscriptBuilder<'_>,
     anchor: &str,
 ) -> Result<Transcript, CommandError> {
@@ -249,18 +293,23 @@ fn transcript_of(
     if let Some(number) = line.and_then(|line| builder.turn_of_line(line)) {
         let mut found: Transcript =
             builder.parts_of_turns(&|other, _| other == number).without_findings().collect();
-        filter(args).apply(&mut found);
+        filter(args, level).apply(&mut found);
         if !found.turns.is_empty() {
             return Ok(found);
         }
     }
-    let mut transcript = transcript(args, builder, &|_, _| true);
+    let mut transcript = transcript(args, level, builder, &|_, _| true);
     let last_line = builder.family.main.entries().last().map_or(0, |entry| entry.at().line_no);
     keep_turn_of(&mut transcript, anchor, line.filter(|line| (1..=last_line).contains(line)))?;
     Ok(transcript)
 }
 
 impl ShowArgs {
+    /// Returns the chosen level, or the default one.
+    fn level(&self) -> DetailLevel {
+        self.level.unwrap_or(LevelChoice::Tools).into()
+    }
+
     /// Returns an error if `--turns` selects none of `count` turns.
     fn check_turns(&self, count: usize) -> Result<(), CommandError> {
         if self.turns.is_none() || (1..=count).any(|number| self.is_wanted(number, count)) {
@@ -280,17 +329,12 @@ impl ShowArgs {
     }
 }
 
-fn filter(args: &ShowArgs) -> TranscriptFilter {
-    TranscriptFilter {
-        level: args.level.into(),
-        tools: args.tool.clone(),
-        errors_only: args.errors,
-        role: args.role.clone(),
-    }
+fn filter(args: &ShowArgs, level: DetailLevel) -> TranscriptFilter {
+    TranscriptFilter { level, tools: args.tool.clone(), errors_only: args.errors, role: args.role.clone() }
 }
 
-fn style(args: &ShowArgs) -> TranscriptStyle {
-    TranscriptStyle { level: args.level.into(), zone: crate::env::time_zone() }
+fn style(level: DetailLevel) -> TranscriptStyle {
+    TranscriptStyle { level, zone: crate::env::time_zone() }
 }
 
 /// Returns the raw lines of the log: all, or those of the chosen items and of the results of their calls.

@@ -1,6 +1,7 @@
 mod report;
 mod statusline;
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,10 +54,19 @@ pub(crate) struct UsageArgs {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
+    /// Order of the groups [default: periods and sessions by time, others by cost]
+    #[arg(long, value_name = "ORDER", conflicts_with_all = ["blocks", "explain", "reconcile"])]
+    sort: Option<GroupOrder>,
+
+    /// Show only calls, tokens and cost
+    #[arg(long, conflicts_with_all = ["csv", "json", "explain", "reconcile"])]
+    compact: bool,
+
     /// Group by five-hour windows of a subscription
     ///
     /// Windows whose end Claude Code logged are exact. The others are estimates that start at the full hour
-    /// (UTC) of the first call.
+    /// (UTC) of the first call. The cost of the active window at its end is an estimate: it assumes that usage
+    /// continues at the same rate.
     #[arg(long, conflicts_with_all = ["by", "only", "csv"])]
     blocks: bool,
 
@@ -147,6 +157,30 @@ impl From<Grouping> for GroupBy {
     }
 }
 
+/// The order of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum GroupOrder {
+    /// By name or period, ascending
+    Name,
+    /// Highest cost first
+    Cost,
+    /// Most tokens first
+    Tokens,
+    /// Most calls first
+    Calls,
+}
+
+impl GroupOrder {
+    fn sort(self, groups: &mut CallGroups) {
+        match self {
+            Self::Name => groups.groups.sort_by(|a, b| a.key.cmp(&b.key)),
+            Self::Cost => groups.groups.sort_by_key(|group| Reverse(group.totals.cost)),
+            Self::Tokens => groups.groups.sort_by_key(|group| Reverse(group.totals.tokens.total())),
+            Self::Calls => groups.groups.sort_by_key(|group| Reverse(group.totals.calls)),
+        }
+    }
+}
+
 pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<CommandOutcome, CommandError> {
     if let Some(UsageCommand::Statusline(args)) = &args.command {
         return statusline::run(cx, args);
@@ -167,14 +201,23 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<CommandOutcome, Comm
     drop(progress);
     let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
     let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
-    let report =
-        report::UsageReport { cx, book: &book, zone: &zone, now: now.as_millisecond(), csv: args.csv };
+    let report = report::UsageReport {
+        cx,
+        book: &book,
+        zone: &zone,
+        now: now.as_millisecond(),
+        csv: args.csv,
+        compact: args.compact,
+    };
     let by = args.by.into();
     let wanted =
         |key: &CallGroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
     let mut groups = CallGroups::of(&read.calls, by, &book, &zone, keep);
     if !args.only.is_empty() {
         groups.retain(wanted);
+    }
+    if let Some(order) = args.sort {
+        order.sort(&mut groups);
     }
     let found = if args.explain {
         let marked = (!args.only.is_empty()).then(|| read.calls.in_groups(by, &zone, wanted));

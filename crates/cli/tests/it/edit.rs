@@ -570,7 +570,7 @@ fn a_session_moves_with_its_project() {
     assert_eq!(run.code, 0, "{run}");
     let list = world.run(&["list", "--json"]).json();
     assert_eq!(
-        (list["cwd"].as_str(), list["project"].as_str()),
+        (list["cwd"].as_str(), list["folder"].as_str()),
         (Some("/srv/loom two"), Some("-srv-loom-two"))
     );
     assert_eq!((list["id"].as_str(), list["agents"].as_u64()), (Some(&*id), Some(1)));

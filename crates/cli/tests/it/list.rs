@@ -26,7 +26,8 @@ fn json_has_every_field() {
     let expected = json!({
         "id": session_uuid("slow"),
         "path": format!("[home]/projects/-home-ada-loom/{}.jsonl", session_uuid("slow")),
-        "project": "-home-ada-loom",
+        "project": "/home/ada/loom",
+        "folder": "-home-ada-loom",
         "cwd": "/home/ada/loom",
         "title": "Slow loom",
         "first_prompt": "why is it slow?",
@@ -38,6 +39,14 @@ fn json_has_every_field() {
         "size_bytes": size,
         "version": "2.1.197",
         "agents": 1,
+        "live": true,
+        "turns": 1,
+        "errors": 0,
+        "models": ["claude-opus-4-8"],
+        "tools": {},
+        "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
+        "cost_usd": 0,
+        "unpriced_models": [],
     });
     assert_eq!(session, expected);
     assert_eq!(run.code, 0);

@@ -62,7 +62,7 @@ r1 <- a1  result t1 "\u001b[31merror:\u001b[0m the \u001b[1mloom\u001b[22m broke
 
 #[test]
 fn matches_are_grouped_by_session_newest_first() {
-    assert_snapshot!(at_home(&home(), &["search", "slow"]), @r"
+    assert_snapshot!(at_home(&home(), &["search", "slow", "--sort", "newest"]), @r"
     exit: 0
     ----- stdout -----
     all is well
@@ -94,7 +94,7 @@ fn matches_are_grouped_by_session_newest_first() {
 }
 
 #[test]
-fn prompts_rank_before_replies() {
+fn sessions_with_many_matches_and_matches_in_prompts_are_first() {
     let ranked = at_home(&home(), &["search", "--sort", "rank", "-l", "slow"]);
     assert_snapshot!(ranked, @r"
     exit: 0
@@ -107,8 +107,8 @@ fn prompts_rank_before_replies() {
     assert_snapshot!(at_home(&home(), &["search", "-c", "slow"]), @r"
     exit: 0
     ----- stdout -----
-    bbbbbbbb-0000-4000-8000-000000000002	1
     aaaaaaaa-0000-4000-8000-000000000001	5
+    bbbbbbbb-0000-4000-8000-000000000002	1
     ----- stderr -----
     6 matches in 2 sessions
     ");
@@ -152,7 +152,8 @@ fn project_and_session_filters_narrow_the_search() {
     assert_eq!(ids(&["--project", "reed"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
     assert_eq!(ids(&["project:/home/ada/loom"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
     assert_eq!(ids(&["session:aaaa"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
-    assert_eq!(ids(&["-n", "1"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
+    assert_eq!(ids(&["-n", "1"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
+    assert_eq!(ids(&["-n", "1", "--sort", "newest"]), "bbbbbbbb-0000-4000-8000-000000000002\n");
     assert_eq!(ids(&["project:nowhere"]), "");
     assert_eq!(ids(&["--", "-grep", "-not"]), "aaaaaaaa-0000-4000-8000-000000000001\n");
 }
@@ -166,7 +167,7 @@ fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     home.session("aaaaaaaa-0000-4000-8000-000000000001", &talk);
     let fork = format!("{talk}u5 <- a3 user \"slow again\"");
     home.session("bbbbbbbb-0000-4000-8000-000000000002", &fork);
-    let run = at_home(&home, &["search", "slow", "kind:prompt"]);
+    let run = at_home(&home, &["search", "slow", "kind:prompt", "--sort", "newest"]);
     assert_snapshot!(run, @r"
     exit: 0
     ----- stdout -----
@@ -375,4 +376,22 @@ fn an_anchor_opens_the_match() {
         let shown = threadline(["--demo", "show", &place]);
         assert_eq!(shown.code, 0, "{place}: {shown}");
     }
+}
+
+#[test]
+fn a_match_is_visible_and_highlighted_when_it_is_opened() {
+    let home = home();
+    let session = "aaaaaaaa-0000-4000-8000-000000000001";
+    for hit in at_home(&home, &["search", "slow", "session:aaaa", "--json", "-kind:title"]).json_lines() {
+        let place = format!("{session}#{}", hit["anchor"].as_str().unwrap());
+        let shown = at_home(&home, &["show", &place, "--find", "slow", "--color", "always"]).out;
+        let text = hit["text"].as_str().unwrap();
+        let plain = shown.replace("\u{1b}[7m", "").replace("\u{1b}[27m", "");
+        assert!(plain.contains("slow"), "{place}: {text}: {shown}");
+        assert!(shown.contains("\u{1b}[7mslow\u{1b}[27m"), "{place}: {shown}");
+    }
+    let result = at_home(&home, &["show", &format!("{session}#m3")]).out;
+    assert!(result.contains("slower();"), "the output of the call is shown: {result}");
+    let reply = at_home(&home, &["show", &format!("{session}#m5")]).out;
+    assert!(!reply.contains("slower();"), "the output of a call is not shown for a reply: {reply}");
 }

@@ -36,7 +36,7 @@ proptest! {
         color in any::<bool>(),
     ) {
         let columns: Vec<TableColumn> = ["name", "n", "last"].iter().zip(can_shrink).zip(right).map(|((name, can_shrink), right)| {
-            TableColumn { name, align: if right { ColumnAlign::Right } else { ColumnAlign::Left }, can_shrink }
+            TableColumn { name, align: if right { ColumnAlign::Right } else { ColumnAlign::Left }, can_shrink, ..TableColumn::default() }
         }).collect();
         let table = table(TermPage { width, color, links: false }, &columns, &cells);
         let table = table.plain();

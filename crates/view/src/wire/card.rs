@@ -9,12 +9,15 @@ use super::usage::exact;
 use super::{TokensObject, moment};
 use crate::session_card::SessionCard;
 
-/// One session of the viewer's home page.
+/// One session of `list`, and of the viewer's home page.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct CardObject<'a> {
     pub id: &'a str,
+    pub path: &'a str,
     pub project: &'a str,
+    pub folder: &'a str,
+    pub cwd: Option<&'a str>,
     pub title: &'a str,
     pub first_prompt: Option<&'a str>,
     pub git_branch: Option<&'a str>,
@@ -22,6 +25,7 @@ pub struct CardObject<'a> {
     pub version: Option<&'a str>,
     pub started_at: Option<String>,
     pub last_active_at: String,
+    pub modified_at: String,
     pub size_bytes: u64,
     pub agents: u64,
     pub live: bool,
@@ -45,7 +49,10 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
         };
         Self {
             id: &card.id,
+            path: &card.path,
             project: &card.project,
+            folder: &card.folder,
+            cwd: card.cwd.as_deref(),
             title: &card.title,
             first_prompt: card.first_prompt.as_deref(),
             git_branch: card.branch.as_deref(),
@@ -53,6 +60,7 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
             version: card.version.as_deref(),
             started_at: card.started.map(moment),
             last_active_at: moment(card.last_active),
+            modified_at: moment(card.modified),
             size_bytes: card.size,
             agents: card.agents as u64,
             live: card.live,

@@ -105,7 +105,8 @@ fn a_live_session_is_marked_and_listed_first() {
     let served = TestServer::new(&home);
     assert_eq!(titles(&served, "/index.json"), ["dye it blue", "Slow loom"]);
     let path = home.root().join("projects/-home-ada-loom").join(format!("{}.jsonl", session_uuid("loom")));
-    let line = "{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}\n";
+    let line = "{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}\n\
+                {\"type\":\"user\",\"timestamp\":\"2026-06-01T10:00:00.000Z\"}\n";
     let mut bytes = std::fs::read(&path).unwrap();
     bytes.extend_from_slice(line.as_bytes());
     std::fs::write(&path, bytes).unwrap();

@@ -135,13 +135,14 @@ fn write_turns(
     if turns.is_empty() {
         return Ok(());
     }
-    let right = |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
+    let right =
+        |name| TableColumn { name, align: ColumnAlign::Right, can_shrink: false, ..TableColumn::default() };
     let columns = [
         right("turn"),
         right("lines"),
         right("tokens"),
         right("bytes"),
-        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true },
+        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
     ];
     let shown = if all { turns.len() } else { SHOWN };
     let pair = |(before, after): (u64, u64), format: fn(u64) -> String| {

@@ -86,12 +86,7 @@ impl<'a> SearchReport<'a> {
         if self.args.list && self.session_hits == 1 && !self.cx.json {
             return self.write_session_id(session);
         }
-        let most = match self.args.max_count {
-            Some(0) => usize::MAX,
-            Some(most) => most,
-            None if self.is_flat() => usize::MAX,
-            None => DEFAULT_MAX_COUNT,
-        };
+        let most = self.max_count();
         if counting {
             return Ok(ControlFlow::Continue(()));
         }
@@ -120,6 +115,16 @@ impl<'a> SearchReport<'a> {
         self.stopped = true;
         let _stop = self.end_session(session)?;
         Ok(ControlFlow::Break(()))
+    }
+
+    /// Returns the maximum number of matches to show per session.
+    pub(super) fn max_count(&self) -> usize {
+        match self.args.max_count {
+            Some(0) => usize::MAX,
+            Some(most) => most,
+            None if self.is_flat() => usize::MAX,
+            None => DEFAULT_MAX_COUNT,
+        }
     }
 
     /// Returns whether matches are written one by one instead of grouped by session.
@@ -355,8 +360,15 @@ fn truncate_around_match(
     let Some(width) = width.map(|width| width.max(20)).filter(|width| columns(line) > *width) else {
         return (line.to_owned(), ranges);
     };
-    // A third of the width precedes the match.
-    let first = ranges.first().map_or(0, |range| range.start);
+    // A third of the width precedes the first of the matches that fit together best.
+    let n_within = |from: &Range<usize>| {
+        let fits = |range: &&Range<usize>| {
+            range.start >= from.start && columns(&line[from.start..range.end]) <= width * 2 / 3
+        };
+        ranges.iter().filter(fits).count()
+    };
+    let best = ranges.iter().take(100).rev().max_by_key(|range| n_within(range));
+    let first = best.map_or(0, |range| range.start);
     let mut start = first;
     while start > 0 && columns(&line[start..first]) < width / 3 {
         start = line.floor_char_boundary(start - 1);

@@ -108,7 +108,7 @@ impl Shown {
         args: &ShowArgs,
         answer: &mut OutputStream,
     ) -> Result<(), LiveError> {
-        let (selector, filter) = (SessionSelector::default(), filter(args));
+        let (selector, filter) = (SessionSelector::default(), filter(args, args.level()));
         let (mut layout, mut turns) = self.changed_turns(session);
         // Costs are shown at the end of a turn, so they are added up no sooner.
         if turns.len() > self.turns.len() {
@@ -202,7 +202,7 @@ impl Shown {
             writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
             self.is_tight = false;
         }
-        let text = render_items(&fresh, cx.ui.page(), &style(args));
+        let text = render_items(&fresh, cx.ui.page(), &style(args.level()));
         // Prose is set apart from tool calls.
         let is_prose =
             fresh.first().is_some_and(|item| matches!(item.body, ItemBody::Text(_) | ItemBody::Input { .. }));
@@ -231,7 +231,7 @@ impl Shown {
     ) -> Result<(), LiveError> {
         let Some(mut turn) = self.last.take() else { return Ok(()) };
         for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
-            answer.text(&render_running(&item, cx.ui.page(), &style(args)))?;
+            answer.text(&render_running(&item, cx.ui.page(), &style(args.level())))?;
         }
         if !turn.open && turn.number <= self.headed {
             session.count();

@@ -93,11 +93,21 @@ fn render(cx: &Context, lines: &[SessionStatusObject], all: bool) -> TermText {
         return TermText::new();
     }
     let columns = [
-        TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: false },
-        TableColumn { name: "turns", align: ColumnAlign::Right, can_shrink: false },
-        TableColumn { name: "spans", align: ColumnAlign::Right, can_shrink: false },
-        TableColumn { name: "pending", align: ColumnAlign::Left, can_shrink: false },
-        TableColumn { name: "error", align: ColumnAlign::Left, can_shrink: true },
+        TableColumn {
+            name: "session",
+            align: ColumnAlign::Left,
+            can_shrink: false,
+            ..TableColumn::default()
+        },
+        TableColumn { name: "turns", align: ColumnAlign::Right, can_shrink: false, ..TableColumn::default() },
+        TableColumn { name: "spans", align: ColumnAlign::Right, can_shrink: false, ..TableColumn::default() },
+        TableColumn {
+            name: "pending",
+            align: ColumnAlign::Left,
+            can_shrink: false,
+            ..TableColumn::default()
+        },
+        TableColumn { name: "error", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
     ];
     let row = |line: &&SessionStatusObject| {
         let mut waiting = Vec::new();

@@ -1,15 +1,18 @@
 //! Output of `usage`: tables for people, JSON and CSV for programs.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use threadline_app::{UsageRead, prices_note, usage_notes, window_resets};
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
+use threadline_app::{ListFilter, UsageRead, prices_note, usage_notes, window_resets};
+use threadline_term::{TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
 };
-use threadline_view::humanize::{count, plural};
+use threadline_view::humanize::{count, plural, short_count};
 use threadline_view::wire::{GroupObject, ReconciledObject, RecordObject, WindowObject};
+use threadline_view::{short_model, short_path};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -22,6 +25,8 @@ pub(super) struct UsageReport<'a> {
     /// The current time, in milliseconds since 1970.
     pub(super) now: i64,
     pub(super) csv: bool,
+    /// Whether tables show only the number of calls, all tokens and the cost.
+    pub(super) compact: bool,
 }
 
 impl UsageReport<'_> {
@@ -49,35 +54,95 @@ impl UsageReport<'_> {
     }
 
     fn table(&self, by: GroupBy, groups: &CallGroups) -> TermText {
-        let text = |name: &'static str, gives_way: bool| TableColumn {
-            name,
-            align: ColumnAlign::Left,
-            can_shrink: gives_way,
-        };
-        let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
-        let mut columns: Vec<TableColumn> = key_columns(by).iter().map(|name| text(name, true)).collect();
+        let changes = changes(by, groups);
+        let mut columns = key_table_columns(by);
+        let n_keys = columns.len();
         // The figures of a call are divided among the tools that it used, so the number of uses is a separate
         // column.
-        let uses = |totals: &UsageTotals| (by == GroupBy::Tool).then(|| count(totals.tool_calls));
-        columns.extend((by == GroupBy::Tool).then(|| number("uses")));
-        columns.extend(["calls", "input", "output", "cache read", "cache write", "cost"].map(number));
-        columns.push(text("", false));
+        columns.extend((by == GroupBy::Tool).then(|| TableColumn::number("uses")));
+        columns.extend(self.total_columns());
+        columns
+            .extend(changes.as_ref().map(|_| TableColumn { drop_order: 6, ..TableColumn::number("change") }));
+        columns.push(TableColumn { can_shrink: false, drop_order: 7, ..TableColumn::text("") });
+        let cells = |totals: &UsageTotals, change: Option<&String>| {
+            let mut cells = Vec::new();
+            cells.extend((by == GroupBy::Tool).then(|| count(totals.tool_calls)));
+            cells.extend(self.total_cells(totals));
+            cells.extend(changes.as_ref().map(|_| change.cloned().unwrap_or_default()));
+            cells
+        };
+        let titles = self.titles(by);
         let largest =
             groups.groups.iter().map(|group| bar_weight(&group.totals, &groups.total)).fold(0.0, f64::max);
         let mut rows: Vec<Vec<String>> = Vec::new();
         for group in &groups.groups {
-            let mut row: Vec<String> = key_cells(&group.key).map(|cell| visible(cell).into_owned()).collect();
-            row.extend(uses(&group.totals));
-            row.extend(total_cells(&group.totals));
+            let mut row = self.key_row(&group.key, &titles);
+            row.extend(cells(&group.totals, changes.as_ref().and_then(|changes| changes.get(&group.key))));
             row.push(bar(bar_weight(&group.totals, &groups.total), largest));
             rows.push(row);
         }
-        let mut total = vec![String::new(); key_columns(by).len()];
+        let mut total = vec![String::new(); n_keys];
         "total".clone_into(&mut total[0]);
-        total.extend(uses(&groups.total));
-        total.extend(total_cells(&groups.total));
+        total.extend(cells(&groups.total, None));
         rows.push(total);
         table(self.cx.ui.page(), &columns, &rows)
+    }
+
+    /// Returns the titles of sessions by id, if groups are sessions.
+    fn titles(&self, by: GroupBy) -> HashMap<String, String> {
+        if by != GroupBy::Session {
+            return HashMap::new();
+        }
+        let sessions = self.cx.app.list(&ListFilter::default()).found;
+        sessions.iter().filter_map(|one| Some((one.file.id.to_string(), one.title()?))).collect()
+    }
+
+    /// Returns the cells of a group's key in a table.
+    fn key_row(&self, key: &CallGroupKey, titles: &HashMap<String, String>) -> Vec<String> {
+        let home = self.cx.app.config().home_dir.as_deref().and_then(std::path::Path::to_str);
+        let path = |path: &str| visible(&short_path(path, home)).into_owned();
+        match key {
+            CallGroupKey::Session { session, project } => {
+                let title = titles.get(session).map_or("–", |title| title);
+                vec![session.chars().take(8).collect(), visible(title).into_owned(), path(project)]
+            }
+            CallGroupKey::Project(project) => vec![path(project)],
+            CallGroupKey::Branch { project, branch } => vec![path(project), visible(branch).into_owned()],
+            CallGroupKey::Model(model) => vec![visible(short_model(model)).into_owned()],
+            key => key_cells(key).map(|cell| visible(cell).into_owned()).collect(),
+        }
+    }
+
+    /// Returns the columns of [`UsageReport::total_cells`]. Cache columns are left out first on a narrow page.
+    fn total_columns(&self) -> Vec<TableColumn> {
+        let number = |name, drop_order| TableColumn { drop_order, ..TableColumn::number(name) };
+        match self.compact {
+            true => vec![number("calls", 3), number("tokens", 0), number("cost", 0)],
+            false => vec![
+                number("calls", 3),
+                number("input", 4),
+                number("output", 5),
+                number("cache read", 9),
+                number("cache write", 8),
+                number("cost", 0),
+            ],
+        }
+    }
+
+    /// Returns the cells of totals.
+    fn total_cells(&self, totals: &UsageTotals) -> Vec<String> {
+        let tokens = totals.tokens;
+        if self.compact {
+            return vec![count(totals.calls), short_count(tokens.total()), totals.short_cost()];
+        }
+        vec![
+            count(totals.calls),
+            count(tokens.input),
+            count(tokens.output),
+            count(tokens.cache_read),
+            count(tokens.cache_write()),
+            totals.short_cost(),
+        ]
     }
 
     /// Writes the five-hour windows. Returns whether there are any.
@@ -108,33 +173,32 @@ impl UsageReport<'_> {
     }
 
     fn window_table(&self, windows: &[LimitWindow]) -> TermText {
-        let text = |name: &'static str| TableColumn { name, align: ColumnAlign::Left, can_shrink: false };
-        let number = |name: &'static str| TableColumn { name, align: ColumnAlign::Right, can_shrink: false };
-        let mut columns = vec![text("from"), text("to"), text("end")];
-        columns.extend(
-            ["calls", "input", "output", "cache read", "cache write", "cost", "per hour"].map(number),
-        );
-        columns.push(text(""));
-        let local = |at: i64| {
+        let text =
+            |name, drop_order| TableColumn { can_shrink: false, drop_order, ..TableColumn::text(name) };
+        let mut columns = vec![text("from", 0), text("to", 2), text("end", 6)];
+        columns.extend(self.total_columns());
+        columns.push(TableColumn { drop_order: 7, ..TableColumn::number("per hour") });
+        let is_active = windows.iter().any(|window| window.is_active(self.now));
+        columns.extend(is_active.then(|| text("active", 0)));
+        let local = |at: i64, format: &str| {
             let at = Timestamp::from_millisecond(at).map(|at| at.to_zoned(self.zone.clone()));
-            at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+            at.map(|at| at.strftime(format).to_string()).unwrap_or_default()
         };
-        let rows: Vec<Vec<String>> = windows
-            .iter()
-            .map(|window| {
-                let end = if window.stated { "stated" } else { "estimate" };
-                let mut row = vec![local(window.start), local(window.end), end.to_owned()];
-                row.extend(total_cells(&window.totals));
-                row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
-                let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
-                row.push(match (window.is_active(self.now), projected) {
-                    (true, Some(cost)) => format!("active; projected {}", cost.short()),
-                    (true, None) => "active".to_owned(),
-                    (false, _) => String::new(),
-                });
-                row
-            })
-            .collect();
+        let row = |window: &LimitWindow| {
+            let end = if window.stated { "stated" } else { "estimate" };
+            let mut row =
+                vec![local(window.start, "%Y-%m-%d %H:%M"), local(window.end, "%H:%M"), end.to_owned()];
+            row.extend(self.total_cells(&window.totals));
+            row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
+            let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
+            row.extend(is_active.then(|| match (window.is_active(self.now), projected) {
+                (true, Some(cost)) => format!("estimate at end: {}", cost.short()),
+                (true, None) => "yes".to_owned(),
+                (false, _) => String::new(),
+            }));
+            row
+        };
+        let rows: Vec<Vec<String>> = windows.iter().map(row).collect();
         table(self.cx.ui.page(), &columns, &rows)
     }
 
@@ -253,21 +317,43 @@ pub(super) fn is_named(key: &CallGroupKey, name: &str) -> bool {
     key_cells(key).any(|cell| cell == name)
 }
 
-/// Returns the cells of totals.
-fn total_cells(totals: &UsageTotals) -> [String; 6] {
-    let cost = match totals.unpriced_calls == totals.calls && totals.calls > 0 && totals.cost == Money::ZERO {
-        true => "–".to_owned(),
-        false => totals.cost.short(),
+/// Returns the columns of a group's key in a table.
+fn key_table_columns(by: GroupBy) -> Vec<TableColumn> {
+    let fixed = |name| TableColumn { can_shrink: false, ..TableColumn::text(name) };
+    let path = TableColumn { keeps_end: true, ..TableColumn::text("project") };
+    match by {
+        GroupBy::Session => {
+            let title = TableColumn { min_width: 20, ..TableColumn::text("title") };
+            vec![fixed("session"), title, TableColumn { drop_order: 10, ..path }]
+        }
+        GroupBy::Project => vec![path],
+        GroupBy::Branch => vec![path, TableColumn::text("branch")],
+        GroupBy::Model | GroupBy::Tool => key_columns(by)
+            .iter()
+            .map(|name| TableColumn { min_width: 20, ..TableColumn::text(name) })
+            .collect(),
+        by => key_columns(by).iter().map(|name| fixed(name)).collect(),
+    }
+}
+
+/// Returns the change of the cost since the previous period with calls, if groups are periods.
+fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, String>> {
+    if !matches!(by, GroupBy::Day | GroupBy::Week | GroupBy::Month) || groups.groups.len() < 2 {
+        return None;
+    }
+    let mut periods: Vec<&CallGroup> = groups.groups.iter().collect();
+    periods.sort_by(|a, b| a.key.cmp(&b.key));
+    let change = |pair: &[&CallGroup]| {
+        let [before, after] = [pair[0], pair[1]].map(|group| group.totals.cost.to_f64());
+        let percent = (before >= 0.01).then(|| (after / before - 1.0) * 100.0)?;
+        let text = match percent {
+            percent if percent >= 999.5 => format!("×{:.0}", after / before),
+            percent if percent <= -0.5 => format!("−{:.0} %", -percent),
+            percent => format!("+{:.0} %", percent.max(0.0)),
+        };
+        Some((pair[1].key.clone(), text))
     };
-    let tokens = totals.tokens;
-    [
-        count(totals.calls),
-        count(tokens.input),
-        count(tokens.output),
-        count(tokens.cache_read),
-        count(tokens.cache_write()),
-        cost,
-    ]
+    Some(periods.windows(2).filter_map(change).collect())
 }
 
 /// Returns the weight of a group's bar: its cost, or its tokens if nothing has a cost.

@@ -39,13 +39,13 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Co
         pick(&mut screen, Picker::new(query), hunt, &news)?
     };
     match picked {
-        Some((path, anchor)) => open_match(cx, &path, anchor.as_deref()),
+        Some((path, anchor, query)) => open_match(cx, &path, anchor.as_deref(), &query),
         None => Ok(CommandOutcome::Negative),
     }
 }
 
-/// A selected log, and an anchor in it.
-type PickedMatch = (std::path::PathBuf, Option<String>);
+/// A selected log, an anchor in it, and the query.
+type PickedMatch = (std::path::PathBuf, Option<String>, String);
 
 fn pick(
     screen: &mut PickerScreen,
@@ -73,7 +73,7 @@ fn pick(
         match action {
             PickerAction::Nothing => {}
             PickerAction::Quit => return Ok(None),
-            PickerAction::Open(path, anchor) => return Ok(Some((path, anchor))),
+            PickerAction::Open(path, anchor) => return Ok(Some((path, anchor, picker.input))),
             PickerAction::Copy(text) => copy_to_clipboard(&text)?,
             PickerAction::LoadPreview => load_preview(&mut picker),
             PickerAction::Search => {
@@ -118,7 +118,12 @@ fn copy_to_clipboard(text: &str) -> io::Result<()> {
 }
 
 /// Opens the match with `show`, or the whole session if the anchor cannot be shown.
-fn open_match(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<CommandOutcome, CommandError> {
+fn open_match(
+    cx: &Context,
+    path: &Path,
+    anchor: Option<&str>,
+    query: &str,
+) -> Result<CommandOutcome, CommandError> {
     let place = match anchor {
         Some(anchor) => format!("{}#{anchor}", path.display()),
         None => path.display().to_string(),
@@ -130,7 +135,12 @@ fn open_match(cx: &Context, path: &Path, anchor: Option<&str>) -> Result<Command
         return Ok(CommandOutcome::Done);
     }
     let program = std::env::current_exe()?;
-    let shown = Command::new(&program).args(["show", &place]).stderr(Stdio::null()).status()?;
+    let mut command = Command::new(&program);
+    command.args(["show", &place]);
+    if anchor.is_some() {
+        command.args(["--find", query]);
+    }
+    let shown = command.stderr(Stdio::null()).status()?;
     if !shown.success() && anchor.is_some() {
         Command::new(&program).arg("show").arg(path).status()?;
     }

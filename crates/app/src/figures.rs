@@ -1,0 +1,409 @@
+//! Turns, errors, tokens and costs of all sessions, counted at once, for a list that is printed.
+//!
+//! Counting reads every log. The result is cached in one file, which can be deleted at any time. It is used
+//! only for logs that are certainly unchanged: same path, size, modification time, identity and, above all,
+//! same time of the last change of the inode, which no program can set. A log that changed less than
+//! [`SETTLING`] before it was counted is not cached, since a later change might get the same times. On
+//! systems without such a time nothing is cached.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::tz::TimeZone;
+use rayon::prelude::*;
+use threadline_store::{LogFile, SessionLogs};
+use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
+use threadline_view::{LogTally, SessionCardFigures};
+
+use crate::config::App;
+use crate::counter::{figures_by_session, read_tally};
+use crate::error::AppError;
+use crate::sync::{into_inner, lock};
+use crate::usage::{LogScanner, left_out_note, unreadable};
+
+/// A log must be unchanged for this long before its figures are cached.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// The first line of the cache file. It changes with the format, and with the meaning of a figure.
+const FORMAT: &str = "threadline figures 1";
+
+/// How to count.
+#[derive(Clone, Debug, Default)]
+pub struct FigureOptions {
+    /// The cache file; `None` to count everything.
+    pub cache: Option<PathBuf>,
+    /// Identifies the program. Figures of another one are not used.
+    pub build: String,
+}
+
+/// The figures of all sessions.
+#[derive(Debug, Default)]
+pub struct CountedFigures {
+    /// Figures by session id.
+    pub by_session: HashMap<String, SessionCardFigures>,
+    /// Messages about logs and lines that could not be read.
+    pub unread: Vec<String>,
+    /// Whether every figure came from the cache.
+    pub is_cached: bool,
+}
+
+impl App {
+    /// Counts the figures of sessions, which must be all those of the homes: a call that several logs contain
+    /// belongs to one of them. `progress` is called once per log that is read.
+    ///
+    /// # Errors
+    ///
+    /// If the price list cannot be read. A cache that cannot be read or written is ignored.
+    pub fn count_figures(
+        &self,
+        sessions: &[SessionLogs],
+        zone: &TimeZone,
+        options: &FigureOptions,
+        now: SystemTime,
+        progress: &(dyn Fn() + Sync),
+    ) -> Result<CountedFigures, AppError> {
+        let prices = self.prices()?;
+        let key = format!("{FORMAT}\t{}\t{}\t{}", options.build, prices.digest(), zone_name(zone, now));
+        let logs: Vec<&LogFile> = sessions.iter().flat_map(SessionLogs::logs).collect();
+        let cached = options.cache.as_deref().and_then(|file| FigureCache::read(file, &key));
+        let cached = cached.unwrap_or_default();
+        if cached.is_of(&logs) {
+            return Ok(CountedFigures { by_session: cached.sessions, unread: Vec::new(), is_cached: true });
+        }
+        let counted = count(sessions, &logs, &cached, &prices, zone, progress);
+        if let Some(file) = options.cache.as_deref().filter(|_| counted.unread.is_empty()) {
+            // The cache only saves time, so a full disk is no error.
+            let _ = write_cache(file, &key, &counted, &logs, now);
+        }
+        Ok(CountedFigures { by_session: counted.by_session, unread: counted.unread, is_cached: false })
+    }
+}
+
+/// Returns a name of the zone, or its current offset.
+fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
+    let offset = || {
+        let now = jiff::Timestamp::try_from(now).unwrap_or_default();
+        zone.to_offset(now).seconds().to_string()
+    };
+    zone.iana_name().map_or_else(offset, str::to_owned)
+}
+
+/// The result of counting.
+struct Counted {
+    by_session: HashMap<String, SessionCardFigures>,
+    tallies: HashMap<PathBuf, LogTally>,
+    unread: Vec<String>,
+}
+
+fn count(
+    sessions: &[SessionLogs],
+    logs: &[&LogFile],
+    cached: &FigureCache,
+    prices: &PriceBook,
+    zone: &TimeZone,
+    progress: &(dyn Fn() + Sync),
+) -> Counted {
+    let ledger = Mutex::new(CallLedger::default());
+    let unread = Mutex::new(Vec::new());
+    let mut largest_first: Vec<&LogFile> = logs.to_vec();
+    largest_first.sort_by_key(|log| std::cmp::Reverse(log.size));
+    let options = ScanOptions { tools: true, ..ScanOptions::default() };
+    let read = |scanner: &mut LogScanner, log: &LogFile| {
+        let scanned = scanner.scan(log, options);
+        let tally = match cached.tally(log) {
+            Some(tally) => Ok(tally),
+            None => read_tally(log, scanner),
+        };
+        progress();
+        match scanned.and_then(|(scanned, left_out)| Ok((scanned, left_out, tally?))) {
+            Ok((scanned, left_out, tally)) => {
+                lock(&ledger).add(scanned);
+                lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
+                Some((log.path.clone(), tally))
+            }
+            Err(error) => {
+                lock(&unread).extend(unreadable(&log.path, &error));
+                None
+            }
+        }
+    };
+    let tallies: HashMap<PathBuf, LogTally> = largest_first
+        .par_iter()
+        .with_max_len(1)
+        .map_init(LogScanner::default, |scanner, log| read(scanner, log))
+        .flatten()
+        .collect();
+    let calls = into_inner(ledger).finish();
+    let by_session =
+        figures_by_session(sessions, &|log: &LogFile| tallies.get(&log.path).copied(), &calls, prices, zone);
+    let mut unread = into_inner(unread);
+    unread.sort();
+    Counted { by_session, tallies, unread }
+}
+
+/// The version of a log: equal only if its content is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LogVersion {
+    size: u64,
+    modified: u128,
+    changed: i128,
+    volume: u64,
+    index: u64,
+}
+
+impl LogVersion {
+    /// Returns `None` if the system does not record when a file was changed.
+    fn of(log: &LogFile) -> Option<Self> {
+        let modified = log.modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let (volume, index) = (log.id.volume, log.id.index);
+        Some(Self { size: log.size, modified, changed: log.changed?, volume, index })
+    }
+
+    /// Returns whether the log has not changed for a while.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(SETTLING).as_nanos();
+        self.modified < limit && u128::try_from(self.changed).is_ok_and(|changed| changed < limit)
+    }
+}
+
+/// The content of a cache file.
+#[derive(Debug, Default)]
+struct FigureCache {
+    logs: HashMap<PathBuf, (LogVersion, LogTally)>,
+    sessions: HashMap<String, SessionCardFigures>,
+    /// Whether `logs` contains every log that the sessions were counted from.
+    is_complete: bool,
+}
+
+impl FigureCache {
+    /// Returns whether the sessions were counted from exactly these logs.
+    fn is_of(&self, logs: &[&LogFile]) -> bool {
+        self.is_complete
+            && logs.len() == self.logs.len()
+            && logs.iter().map(|log| &log.path).collect::<HashSet<_>>().len() == logs.len()
+            && logs.iter().all(|log| self.tally(log).is_some())
+    }
+
+    /// Returns the tally of this version of a log.
+    fn tally(&self, log: &LogFile) -> Option<LogTally> {
+        let (version, tally) = self.logs.get(&log.path)?;
+        (LogVersion::of(log).as_ref() == Some(version)).then_some(*tally)
+    }
+
+    /// Reads a cache file. Returns `None` if it does not exist, is of another program, or is damaged.
+    fn read(file: &Path, key: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(file).ok()?;
+        let mut lines = text.lines();
+        if lines.next()? != key {
+            return None;
+        }
+        let mut cache = Self::default();
+        let mut ended = false;
+        for line in lines {
+            let fields: Vec<&str> = line.split('\t').collect();
+            match fields[..] {
+                ["log", path, size, modified, changed, volume, index, turns, errors] => {
+                    let version = LogVersion {
+                        size: size.parse().ok()?,
+                        modified: modified.parse().ok()?,
+                        changed: changed.parse().ok()?,
+                        volume: volume.parse().ok()?,
+                        index: index.parse().ok()?,
+                    };
+                    let tally = LogTally { turns: turns.parse().ok()?, errors: errors.parse().ok()? };
+                    cache.logs.insert(PathBuf::from(unescape(path)), (version, tally));
+                }
+                ["session", id, ref figures @ ..] => {
+                    cache.sessions.insert(unescape(id), read_figures(figures)?);
+                }
+                ["end", complete] => {
+                    cache.is_complete = complete == "complete";
+                    ended = true;
+                }
+                _ => return None,
+            }
+        }
+        ended.then_some(cache)
+    }
+}
+
+/// Writes a cache file. Another process may write it at the same time; the last one wins.
+fn write_cache(
+    file: &Path,
+    key: &str,
+    counted: &Counted,
+    logs: &[&LogFile],
+    now: SystemTime,
+) -> std::io::Result<()> {
+    let mut out = format!("{key}\n");
+    let mut is_complete = true;
+    for log in logs {
+        let version = LogVersion::of(log).filter(|version| version.is_settled(now));
+        let (Some(version), Some(tally), Some(path)) =
+            (version, counted.tallies.get(&log.path), log.path.to_str())
+        else {
+            is_complete = false;
+            continue;
+        };
+        let LogVersion { size, modified, changed, volume, index } = version;
+        let LogTally { turns, errors } = tally;
+        let path = escape(path);
+        let _ =
+            writeln!(out, "log\t{path}\t{size}\t{modified}\t{changed}\t{volume}\t{index}\t{turns}\t{errors}");
+    }
+    if is_complete {
+        for (id, figures) in &counted.by_session {
+            let _ = writeln!(out, "session\t{}\t{}", escape(id), write_figures(figures));
+        }
+    }
+    out.push_str(if is_complete { "end\tcomplete\n" } else { "end\tpartial\n" });
+    let Some(folder) = file.parent() else { return Ok(()) };
+    std::fs::create_dir_all(folder)?;
+    let new = file.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&new, out)?;
+    std::fs::rename(&new, file).inspect_err(|_| {
+        let _ = std::fs::remove_file(&new);
+    })
+}
+
+fn write_figures(figures: &SessionCardFigures) -> String {
+    let SessionCardFigures { tally, totals, models, tools } = figures;
+    let TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h } = totals.tokens;
+    let list = |names: &mut dyn Iterator<Item = String>| names.collect::<Vec<_>>().join(",");
+    let numbers = [
+        tally.turns,
+        tally.errors,
+        totals.calls,
+        input,
+        output,
+        cache_read,
+        cache_write_5m,
+        cache_write_1h,
+        totals.web_searches,
+        totals.unpriced_calls,
+        totals.under_reported,
+        totals.tool_calls,
+    ];
+    [
+        list(&mut numbers.iter().map(u64::to_string)),
+        totals.cost.steps().to_string(),
+        list(&mut totals.unpriced.iter().map(|name| escape(name))),
+        list(&mut models.iter().map(|name| escape(name))),
+        list(&mut tools.iter().map(|(name, count)| format!("{}={count}", escape(name)))),
+    ]
+    .join("\t")
+}
+
+fn read_figures(fields: &[&str]) -> Option<SessionCardFigures> {
+    let [numbers, cost, unpriced, models, tools] = fields else { return None };
+    let numbers: Vec<u64> = numbers.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    let [turns, errors, calls, input, output, cache_read, cache_write_5m, cache_write_1h, rest @ ..] =
+        &numbers[..]
+    else {
+        return None;
+    };
+    let [web_searches, unpriced_calls, under_reported, tool_calls] = *rest else { return None };
+    let names = |text: &&str| -> Vec<String> {
+        text.split(',').filter(|name| !name.is_empty()).map(unescape).collect()
+    };
+    let tool = |text: &str| {
+        let (name, count) = text.rsplit_once('=')?;
+        Some((unescape(name), count.parse().ok()?))
+    };
+    Some(SessionCardFigures {
+        tally: LogTally { turns: *turns, errors: *errors },
+        totals: UsageTotals {
+            calls: *calls,
+            tokens: TokenCounts {
+                input: *input,
+                output: *output,
+                cache_read: *cache_read,
+                cache_write_5m: *cache_write_5m,
+                cache_write_1h: *cache_write_1h,
+            },
+            web_searches,
+            cost: Money::from_steps(cost.parse().ok()?),
+            unpriced: names(unpriced).into_iter().collect::<BTreeSet<_>>(),
+            unpriced_calls,
+            under_reported,
+            tool_calls,
+        },
+        models: names(models),
+        tools: tools.split(',').filter(|text| !text.is_empty()).map(tool).collect::<Option<Vec<_>>>()?,
+    })
+}
+
+/// Replaces the characters that separate fields and lines.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for ch in text.chars() {
+        match ch {
+            '%' | '\t' | '\n' | '\r' | ',' | '=' => {
+                let _ = write!(out, "%{:02x}", u32::from(ch));
+            }
+            ch => out.push(ch),
+        }
+    }
+    out
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let code = rest.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match code {
+            Some(code) => {
+                out.push(char::from(code));
+                rest = &rest[at + 3..];
+            }
+            None => {
+                out.push('%');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_survive_the_cache() {
+        let figures = SessionCardFigures {
+            tally: LogTally { turns: 3, errors: 1 },
+            totals: UsageTotals {
+                calls: 4,
+                tokens: TokenCounts {
+                    input: 1,
+                    output: 2,
+                    cache_read: 3,
+                    cache_write_5m: 4,
+                    cache_write_1h: 5,
+                },
+                web_searches: 6,
+                cost: Money::from_steps(123_456_789_012_345_678_901),
+                unpriced: BTreeSet::from(["a,b".to_owned(), "c%2c".to_owned()]),
+                unpriced_calls: 7,
+                under_reported: 8,
+                tool_calls: 9,
+            },
+            models: vec!["claude-opus-4".to_owned(), "odd\tname\n".to_owned()],
+            tools: vec![("Bash".to_owned(), 12), ("a=b,c".to_owned(), 1)],
+        };
+        let line = write_figures(&figures);
+        assert!(!line.contains('\n'));
+        assert_eq!(read_figures(&line.split('\t').collect::<Vec<_>>()), Some(figures));
+        let empty = SessionCardFigures::default();
+        assert_eq!(read_figures(&write_figures(&empty).split('\t').collect::<Vec<_>>()), Some(empty));
+        for text in ["", "%", "%zz", "a%2", "é%é", "100%, \t=\r\n"] {
+            assert_eq!(unescape(&escape(text)), text);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Figures of a list, and their cache.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use jiff::tz::TimeZone;
+use threadline_app::{App, CardFilter, CountedFigures, FigureOptions};
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::app;
+
+const TALK: &str = r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 text "done" usage={"input_tokens":10,"output_tokens":5}
+u2 <- a1  user   "again"
+a2 <- u2  reply  m2 text "done"
+"#;
+
+struct Cached<'a> {
+    app: &'a App,
+    cache: PathBuf,
+}
+
+impl Cached<'_> {
+    /// Counts at a time long after every change, with or without the cache.
+    fn count(&self, cache: bool) -> CountedFigures {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000_000_000);
+        let options = FigureOptions { cache: cache.then(|| self.cache.clone()), build: "test".to_owned() };
+        let sessions = self.app.store().session_logs().found;
+        self.app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|| ()).unwrap()
+    }
+
+    /// Checks that the cache is used if `unchanged`, and that it never changes the figures.
+    fn check(&self, unchanged: bool, what: &str) {
+        let cached = self.count(true);
+        assert_eq!(cached.by_session, self.count(false).by_session, "{what}");
+        assert_eq!(cached.is_cached, unchanged && cfg!(unix), "{what}");
+        assert_eq!(self.count(true).is_cached, cfg!(unix), "{what}, the second time");
+    }
+}
+
+fn set_times(path: &Path, time: SystemTime) {
+    File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn the_cache_never_changes_a_figure() {
+    let home = TestHome::new();
+    let path = home.session("loom", TALK);
+    home.session("other", TALK);
+    let agent = home.agent("loom", "a1b2c3", "x1 user \"look\"\nx2 <- x1 reply m9 text \"Two.\"", None);
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(&home);
+    let cached = Cached { app: &app, cache: folder.path().join("deep/figures") };
+    cached.check(false, "nothing is cached");
+    cached.check(true, "nothing has changed");
+
+    let text = fs::read_to_string(&path).unwrap();
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    // The same size and the same modification time.
+    fs::write(&path, text.replace("\"type\":\"user\"", "\"type\":\"used\"")).unwrap();
+    set_times(&path, modified);
+    cached.check(false, "a log was edited in place");
+    assert_eq!(cached.count(true).by_session[&session_uuid("loom")].tally.turns, 1);
+
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    set_times(&path, modified);
+    cached.check(false, "a log was truncated");
+
+    let copy = path.with_extension("new");
+    fs::write(&copy, &text).unwrap();
+    set_times(&copy, modified);
+    fs::rename(&copy, &path).unwrap();
+    cached.check(false, "a log was replaced");
+    assert_eq!(cached.count(true).by_session[&session_uuid("loom")].tally.turns, 2);
+
+    set_times(&path, modified + Duration::from_secs(5));
+    cached.check(false, "a log was touched");
+
+    fs::write(&agent, "").unwrap();
+    cached.check(false, "the log of a sub-agent was emptied");
+    fs::remove_file(&agent).unwrap();
+    cached.check(false, "the log of a sub-agent was removed");
+    let third = home.session("third", TALK);
+    cached.check(false, "a session was added");
+    fs::remove_file(third).unwrap();
+    cached.check(false, "a session was removed");
+
+    for damage in ["", "x", "threadline figures 1\n"] {
+        fs::write(&cached.cache, damage).unwrap();
+        cached.check(false, "the cache was damaged");
+    }
+    let whole = fs::read_to_string(&cached.cache).unwrap();
+    fs::write(&cached.cache, &whole[..whole.len() - 4]).unwrap();
+    cached.check(false, "the cache was truncated");
+}
+
+#[test]
+fn a_log_that_has_just_changed_is_not_cached() {
+    let home = TestHome::new();
+    let path = home.session("loom", TALK);
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(&home);
+    let options = FigureOptions { cache: Some(folder.path().join("figures")), build: "test".to_owned() };
+    let sessions = app.store().session_logs().found;
+    for _ in 0..2 {
+        let now = fs::metadata(&path).unwrap().modified().unwrap();
+        let counted = app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|| ()).unwrap();
+        assert!(!counted.is_cached);
+    }
+}
+
+#[test]
+fn cards_are_filtered_and_sorted_by_figures() {
+    let home = TestHome::new();
+    home.session_in("/home/ada/loom", "two", TALK);
+    home.session_in(
+        "/home/ada/loom/.worktrees/3",
+        "one",
+        "u1 user \"weave\" branch=fix\na1 <- u1 reply m5 tool t1 Bash {\"command\":\"ls\"} usage={\"input_tokens\":1,\"output_tokens\":5} branch=fix",
+    );
+    let app = app(&home);
+    let ids = |filter: CardFilter| -> Vec<String> {
+        let options = FigureOptions::default();
+        let now = SystemTime::UNIX_EPOCH;
+        let listed = app.list_cards(&filter, &TimeZone::UTC, Some(&options), now, &|| ()).unwrap();
+        listed.0.into_iter().map(|card| card.id).collect()
+    };
+    let [one, two] = ["one", "two"].map(session_uuid);
+    let text = |text: &str| Some(text.to_owned());
+    let by_turns = threadline_view::Selection { sort: threadline_view::SortBy::Turns, ..Default::default() };
+    assert_eq!(ids(CardFilter { selection: by_turns, ..CardFilter::default() }), [two.clone(), one.clone()]);
+    assert_eq!(ids(CardFilter { tool: text("bash"), ..CardFilter::default() }), [&*one]);
+    assert_eq!(ids(CardFilter { branch: text("FIX"), ..CardFilter::default() }), [&*one]);
+    assert_eq!(ids(CardFilter { project: text("ada/loom"), ..CardFilter::default() }).len(), 2);
+    assert_eq!(ids(CardFilter { model: text("opus"), ..CardFilter::default() }).len(), 2);
+    assert!(ids(CardFilter { model: text("gpt"), ..CardFilter::default() }).is_empty());
+}
