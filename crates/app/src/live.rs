@@ -361,8 +361,8 @@ impl LiveSession {
         if agent.is_none()
             && let Ok(summary) = SessionSummary::of(self.file.clone())
         {
-            layout.facts.title = summary.title().or(layout.facts.title);
-            layout.facts.first_prompt = summary.glance.first_prompt.or(layout.facts.first_prompt);
+            layout.header.title = summary.title().or(layout.header.title);
+            layout.header.first_prompt = summary.glance.first_prompt.or(layout.header.first_prompt);
         }
         Ok(layout)
     }
