@@ -14,6 +14,8 @@ use super::rule::{ReplayRule, VersionRules};
 pub struct ReplayBlock<'s> {
     text: Cow<'s, str>,
     kind: Cow<'s, str>,
+    /// Reminders that [`ReplayBlock::fold_reminders`] will append to this result. `None` for most blocks.
+    reminders: Option<Box<Vec<String>>>,
 }
 
 /// The text that Claude Code sends as the result of a call that has none.
@@ -40,7 +42,7 @@ impl<'s> ReplayBlock<'s> {
     pub(super) fn of(json: Json<'s>, rules: VersionRules) -> Self {
         let kind = json.get(key::TYPE).and_then(Json::as_str).unwrap_or_default();
         if kind != value::TOOL_USE {
-            return Self { text: Cow::Borrowed(json.raw()), kind };
+            return Self::unchanged(json.raw(), kind);
         }
         let known = [key::TYPE, key::ID, key::NAME, key::INPUT];
         let name = json.get(key::NAME).and_then(Json::as_str).unwrap_or_default();
@@ -49,7 +51,7 @@ impl<'s> ReplayBlock<'s> {
         let input = json.get(key::INPUT).and_then(|input| stripped_input(&name, input, rules));
         let has_more = || json.members().any(|(key, _)| !known.iter().any(|name| key.is(name)));
         if renamed.is_none() && input.is_none() && !has_more() {
-            return Self { text: Cow::Borrowed(json.raw()), kind };
+            return Self::unchanged(json.raw(), kind);
         }
         let raw = |key: &str| json.get(key).map_or("null", Json::raw);
         let name = renamed.map_or_else(|| raw(key::NAME).to_owned(), |(_, new)| quote(new));
@@ -61,9 +63,14 @@ impl<'s> ReplayBlock<'s> {
         )
     }
 
+    /// Returns a block as the log contains it.
+    fn unchanged(text: &'s str, kind: Cow<'s, str>) -> Self {
+        Self { text: Cow::Borrowed(text), kind, reminders: None }
+    }
+
     /// Returns a generated block.
     fn generated(kind: &'static str, text: String) -> Self {
-        Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind) }
+        Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind), reminders: None }
     }
 
     /// Returns a text block.
@@ -97,30 +104,55 @@ impl<'s> ReplayBlock<'s> {
     /// Returns a placeholder for text that Claude Code adds itself. It affects merging, and is removed in
     /// the end.
     pub(super) fn reminder() -> Self {
-        Self { text: Cow::Borrowed("{}"), kind: Cow::Borrowed("reminder") }
+        Self::unchanged("{}", Cow::Borrowed("reminder"))
     }
 
-    /// Returns this result with a reminder appended to its content. `None` if it cannot contain one.
-    pub(super) fn with_reminder(&self, reminder: &str, rules: VersionRules) -> Option<Self> {
+    /// Adds a reminder to the content of this result. Returns whether the result can contain one.
+    ///
+    /// The content changes in [`ReplayBlock::fold_reminders`]: rewriting it for each reminder would be
+    /// quadratic.
+    pub(super) fn add_reminder(&mut self, reminder: &str, rules: VersionRules) -> bool {
+        let accepts = self.reminders.is_some() || self.accepts_reminders(rules);
+        if accepts {
+            self.reminders.get_or_insert_default().push(reminder.to_owned());
+        }
+        accepts
+    }
+
+    fn accepts_reminders(&self, rules: VersionRules) -> bool {
+        let Some(content) = self.json().get(key::CONTENT).filter(|content| content.as_str().is_none()) else {
+            return true;
+        };
+        rules.has(ReplayRule::FoldIntoBlocks)
+            && !content.items().any(|item| is_item(item, "tool_reference"))
+    }
+
+    /// Appends the added reminders to the content.
+    pub(super) fn fold_reminders(&mut self) {
+        let Some(reminders) = self.reminders.take() else { return };
         let json = self.json();
         let content = json.get(key::CONTENT);
-        if let Some(text) = content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
-            let texts = [text.trim(), reminder].into_iter().filter(|text| !text.is_empty());
-            return Some(self.with_member(key::CONTENT, &quote(&texts.collect::<Vec<_>>().join("\n\n"))));
-        }
-        let is = |item: Json<'_>, kind: &str| item.get(key::TYPE).is_some_and(|json| json.is_str(kind));
-        let items: Vec<Json<'_>> = content?.items().collect();
-        if !rules.has(ReplayRule::FoldIntoBlocks) || items.iter().any(|item| is(*item, "tool_reference")) {
-            return None;
-        }
-        let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
-        if let Some((last, block)) = items.last().zip(blocks.last_mut())
-            && let Some(text) = last.get(key::TEXT).and_then(Json::as_str).filter(|_| is(*last, value::TEXT))
-        {
-            *block = Self::text(&format!("{text}\n")).text.into_owned();
-        }
-        blocks.push(Self::text(reminder).text.into_owned());
-        Some(self.with_member(key::CONTENT, &format!("[{}]", blocks.join(","))))
+        let folded = match content.map_or(Some(Cow::Borrowed("")), Json::as_str) {
+            Some(text) => quote(&append_paragraphs(&text, &reminders)),
+            None => {
+                let items: Vec<Json<'_>> = content.into_iter().flat_map(Json::items).collect();
+                let mut blocks: Vec<String> = items.iter().map(|item| item.raw().to_owned()).collect();
+                if let Some((last, block)) = items.last().zip(blocks.last_mut())
+                    && let Some(text) =
+                        last.get(key::TEXT).and_then(Json::as_str).filter(|_| is_item(*last, value::TEXT))
+                {
+                    *block = Self::text(&format!("{text}\n")).text.into_owned();
+                }
+                let end = reminders.len() - 1;
+                // Two texts in a row are set apart by a newline.
+                blocks.extend(reminders.iter().enumerate().map(|(i, reminder)| {
+                    let newline = if i < end { "\n" } else { "" };
+                    Self::text(&format!("{reminder}{newline}")).text.into_owned()
+                }));
+                format!("[{}]", blocks.join(","))
+            }
+        };
+        *self = self.with_member(key::CONTENT, &folded);
     }
 
     /// Returns this block with a field replaced or added.
@@ -136,7 +168,8 @@ impl<'s> ReplayBlock<'s> {
         if !found {
             members.push(format!("{}:{value}", quote(name)));
         }
-        Self { text: Cow::Owned(format!("{{{}}}", members.join(","))), kind: self.kind.clone() }
+        let text = Cow::Owned(format!("{{{}}}", members.join(",")));
+        Self { text, kind: self.kind.clone(), reminders: None }
     }
 
     /// Returns this block with other content items.
@@ -202,6 +235,27 @@ fn stripped_input(name: &str, input: Json<'_>, rules: VersionRules) -> Option<St
     let kept = input.members().filter(|(key, _)| !added.contains(&&*key.name()));
     let kept: Vec<String> = kept.map(|(key, value)| format!("\"{}\":{}", key.raw(), value.raw())).collect();
     (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
+}
+
+/// Returns whether an item of the content of a result has this type.
+fn is_item(item: Json<'_>, kind: &str) -> bool {
+    item.get(key::TYPE).is_some_and(|json| json.is_str(kind))
+}
+
+/// Appends paragraphs to a text, each after a blank line. White space around the text so far is removed
+/// before each of them.
+fn append_paragraphs(text: &str, paragraphs: &[String]) -> String {
+    let mut out = text.to_owned();
+    for paragraph in paragraphs {
+        out.truncate(out.trim_end().len());
+        let white = out.len() - out.trim_start().len();
+        out.drain(..white);
+        if !out.is_empty() && !paragraph.is_empty() {
+            out.push_str("\n\n");
+        }
+        out.push_str(paragraph);
+    }
+    out
 }
 
 /// Returns a text as a JSON string literal.
@@ -305,6 +359,41 @@ mod tests {
         let mut out = String::new();
         ReplayBlock::of(Json::parse(call).unwrap(), newest()).write_json(&mut out);
         assert_eq!(out, r#"{"type":"tool_use","id":"t1","name":"TaskStop","input":{"a":1}}"#);
+    }
+
+    /// Appends one reminder as a request with a single reminder would contain it.
+    fn fold_one<'s>(block: &ReplayBlock<'s>, reminder: &str) -> ReplayBlock<'s> {
+        let mut block = block.clone();
+        assert!(block.add_reminder(reminder, newest()));
+        block.fold_reminders();
+        block
+    }
+
+    #[test]
+    fn reminders_folded_together_equal_those_folded_one_by_one() {
+        let contents =
+            [r#""ok""#, r#""  ""#, r#"" a \n""#, "[]", "null", r#"[{"type":"text","text":"a"}]"#, r#"[{"type":"image"}]"#];
+        for content in contents {
+            let result = format!(r#"{{"type":"tool_result","content":{content},"is_error":true}}"#);
+            let block = ReplayBlock::of(Json::parse(&result).unwrap(), newest());
+            let reminders = ["\n one \n", "", " ", "two", "three\n"];
+            let (mut together, mut each) = (block.clone(), block.clone());
+            for reminder in reminders {
+                assert!(together.add_reminder(reminder, newest()));
+                each = fold_one(&each, reminder);
+            }
+            together.fold_reminders();
+            assert_eq!(together.text, each.text, "{content}");
+        }
+    }
+
+    #[test]
+    fn a_result_with_tool_references_accepts_no_reminder() {
+        let result = r#"{"type":"tool_result","content":[{"type":"tool_reference","tool_name":"x"}]}"#;
+        let mut block = ReplayBlock::of(Json::parse(result).unwrap(), newest());
+        assert!(!block.add_reminder("one", newest()));
+        block.fold_reminders();
+        assert_eq!(block.text, result);
     }
 
     #[test]

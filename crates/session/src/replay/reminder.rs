@@ -116,10 +116,7 @@ fn without_tags(reminder: &str) -> &str {
 fn push_reminder(drafts: &mut Drafts<'_>, text: &str, rules: VersionRules) {
     let last = drafts.last_user().and_then(DraftMessage::last_mut);
     let result = last.filter(|block| block.is(value::TOOL_RESULT));
-    if let Some(result) = result
-        && let Some(folded) = result.with_reminder(text, rules)
-    {
-        *result = folded;
+    if result.is_some_and(|result| result.add_reminder(text, rules)) {
         return;
     }
     push_user(drafts, vec![ReplayBlock::reminder()]);

@@ -157,8 +157,9 @@ impl<'s> DraftMessage<'s> {
         self.content.extend(others);
     }
 
-    /// Puts the blocks into the order in which they are sent.
+    /// Puts the blocks into the order in which they are sent, and the reminders into their results.
     fn finish(&mut self) {
+        self.content.iter_mut().for_each(ReplayBlock::fold_reminders);
         self.content.append(&mut self.calls);
         if self.is_joined {
             // Within a user message, results come before anything else.
