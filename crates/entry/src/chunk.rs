@@ -63,6 +63,10 @@ impl<R: Read> ChunkReader<R> {
         if bytes.is_empty() {
             return Ok(None);
         }
+        // Entries keep their chunk in memory, and a session may have thousands of short logs.
+        if bytes.len() < bytes.capacity() / 2 {
+            bytes.shrink_to_fit();
+        }
         let at = self.at;
         self.at.byte_offset += bytes.len() as u64;
         self.at.line_no += memchr_iter(b'\n', &bytes).count() as u64;
@@ -238,6 +242,18 @@ mod tests {
                 .concat();
         let (ours, theirs) = (parse_by_chunks(bytes.as_bytes()), parse_by_lines(bytes.as_bytes()));
         assert!(ours == theirs);
+    }
+
+    #[test]
+    fn a_short_log_takes_no_more_memory_than_its_length() {
+        let chunk = ChunkReader::new(&b"{}\n{}\n"[..]).next().unwrap().unwrap();
+        assert!(chunk.bytes.capacity() < 64, "{}", chunk.bytes.capacity());
+        // The rest of a long log is short.
+        let long = vec![b'\n'; CHUNK_SIZE + 3];
+        let mut chunks = ChunkReader::new(&long[..]);
+        let capacities: Vec<usize> =
+            std::iter::from_fn(|| chunks.next().unwrap()).map(|chunk| chunk.bytes.capacity()).collect();
+        assert!(capacities.len() == 2 && capacities[1] < 64, "{capacities:?}");
     }
 
     proptest! {

@@ -27,7 +27,9 @@ pub struct Entry {
     kind: Kind,
     ending: Ending,
     line_part: LinePart,
-    at: Position,
+    /// The position of the line: its number and its offset.
+    line_no: u32,
+    byte_offset: u64,
 }
 
 /// The bytes of a line, and the text that the lenses read.
@@ -36,14 +38,24 @@ enum LineBytes {
     Text(Box<str>),
     /// A range of a text that several entries share: its start and end offset.
     Shared(Arc<String>, (u32, u32)),
-    /// Bytes that are not valid UTF-8, and the same bytes decoded with U+FFFD for the invalid sequences.
-    Bytes(Box<[u8]>, Box<str>),
+    /// Bytes that are not valid UTF-8. Boxed, because they are rare and every entry has the size of the
+    /// largest variant.
+    Invalid(Box<InvalidBytes>),
+}
+
+/// Bytes that are not valid UTF-8.
+#[derive(Clone)]
+struct InvalidBytes {
+    bytes: Box<[u8]>,
+    /// The same bytes decoded with U+FFFD for the invalid sequences.
+    text: Box<str>,
 }
 
 impl LineBytes {
     fn text(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Bytes(_, text) => text,
+            Self::Text(text) => text,
+            Self::Invalid(invalid) => &invalid.text,
             Self::Shared(text, (start, end)) => &text[*start as usize..*end as usize],
         }
     }
@@ -169,18 +181,11 @@ impl Entry {
             Ok(text) => LineBytes::Text(text.into()),
             Err(_) => {
                 findings.push(Finding::new(Code::OddBytes, at, "the line is not UTF-8"));
-                LineBytes::Bytes(bytes.into(), String::from_utf8_lossy(bytes).into())
+                let text = String::from_utf8_lossy(bytes).into();
+                LineBytes::Invalid(Box::new(InvalidBytes { bytes: bytes.into(), text }))
             }
         };
-        let mut entry = Self {
-            raw,
-            index: LineIndex::default(),
-            kind: Kind::Bad,
-            ending,
-            line_part: LinePart::Whole,
-            at,
-        };
-        entry.analyze(&mut findings);
+        let entry = Self::analyzed(raw, ending, at, &mut findings);
         (entry, findings)
     }
 
@@ -193,16 +198,23 @@ impl Entry {
     ) -> (Self, Vec<Finding>) {
         let mut findings = Vec::new();
         let raw = LineBytes::Shared(text.clone(), range);
+        let entry = Self::analyzed(raw, ending, at, &mut findings);
+        (entry, findings)
+    }
+
+    fn analyzed(raw: LineBytes, ending: Ending, at: Position, findings: &mut Vec<Finding>) -> Self {
         let mut entry = Self {
             raw,
             index: LineIndex::default(),
             kind: Kind::Bad,
             ending,
             line_part: LinePart::Whole,
-            at,
+            // A log with as many lines would not fit into memory.
+            line_no: u32::try_from(at.line_no).unwrap_or(u32::MAX),
+            byte_offset: at.byte_offset,
         };
-        entry.analyze(&mut findings);
-        (entry, findings)
+        entry.analyze(findings);
+        entry
     }
 
     /// Parses an object inside the line as a separate entry with the position of the line.
@@ -215,15 +227,15 @@ impl Entry {
         match (&self.raw, range) {
             (LineBytes::Shared(shared, (from, _)), Some(range)) => {
                 let range = (from + range.start as u32, from + range.end as u32);
-                Self::parse_shared(shared, range, self.ending, self.at)
+                Self::parse_shared(shared, range, self.ending, self.at())
             }
-            _ => Self::parse_at(raw.as_bytes(), self.ending, self.at),
+            _ => Self::parse_at(raw.as_bytes(), self.ending, self.at()),
         }
     }
 
     /// Indexes the object, sets the kind, and reports anything unusual about the text.
     fn analyze(&mut self, findings: &mut Vec<Finding>) {
-        let at = self.at;
+        let at = self.at();
         let text = self.raw.text();
         if text.len() >= HUGE_LINE_LENGTH {
             let message = format!("the line is {} MB long", text.len() >> 20);
@@ -269,7 +281,7 @@ impl Entry {
     /// Returns the bytes of the line as written, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.raw {
-            LineBytes::Bytes(bytes, _) => bytes,
+            LineBytes::Invalid(invalid) => &invalid.bytes,
             raw => raw.text().as_bytes(),
         }
     }
@@ -285,7 +297,7 @@ impl Entry {
     pub fn shared_text(&self) -> (Arc<String>, Range<usize>) {
         match &self.raw {
             LineBytes::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
-            LineBytes::Text(text) | LineBytes::Bytes(_, text) => (Arc::new(text.to_string()), 0..text.len()),
+            raw => (Arc::new(raw.text().to_owned()), 0..raw.text().len()),
         }
     }
 
@@ -296,7 +308,7 @@ impl Entry {
 
     /// Returns the position of the line in its file.
     pub fn at(&self) -> Position {
-        self.at
+        Position { line_no: u64::from(self.line_no), byte_offset: self.byte_offset }
     }
 
     /// Returns the kind of the line, from its `type`.
@@ -440,7 +452,7 @@ impl Eq for Entry {}
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Entry({}:{:?} {})", self.at.line_no, self.kind, self.text())
+        write!(f, "Entry({}:{:?} {})", self.line_no, self.kind, self.text())
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct LineIndex {
     fields: Box<[FieldOffsets]>,
     /// The number of members of the line itself.
     top: u32,
-    /// The end of the message and the number of its members; `None` if the message is not indexed.
-    message: Option<(u32, u32)>,
+    /// The end of the message, 0 if it is not indexed, and the number of its members.
+    message: (u32, u32),
     /// Whether any key may contain escapes or be followed by white space, which is rare.
     has_unusual_keys: bool,
 }
@@ -79,7 +79,7 @@ impl LineIndex {
             value: place(value.raw()),
         };
         let fields: Box<[FieldOffsets]> = json.members().map(member).collect();
-        let index = Self { top: fields.len() as u32, fields, message: None, has_unusual_keys: true };
+        let index = Self { top: fields.len() as u32, fields, message: (0, 0), has_unusual_keys: true };
         Ok((index, LineProperties { max_depth: 1, may_have_surrogates: true }))
     }
 
@@ -91,7 +91,10 @@ impl LineIndex {
 
     /// Returns the members of the line's message, and its blocks.
     pub(crate) fn message<'a>(&'a self, text: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
-        let (end, count) = self.message?;
+        let (end, count) = self.message;
+        if end == 0 {
+            return None;
+        }
         let rest = &self.fields[self.top as usize..];
         let (fields, blocks) = rest.split_at_checked(count as usize)?;
         let odd = self.has_unusual_keys;
@@ -246,7 +249,7 @@ impl IndexBuilder {
         for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
             fields.extend_from_slice(part);
         }
-        let message = self.message_end.map(|end| (end, count as u32));
+        let message = self.message_end.map_or((0, 0), |end| (end, count as u32));
         LineIndex { fields: fields.into(), top: top as u32, message, has_unusual_keys: odd }
     }
 }

@@ -70,9 +70,9 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Skips lines of `max_length` bytes or more, which limits the memory used to about twice that.
+    /// Skips lines of `max_length` bytes or more, which limits the buffer to that and one chunk.
     ///
-    /// The limit is checked between reads, so a line that is longer by less than one read may still be
+    /// The limit is checked between reads, so a line that is longer by less than one chunk may still be
     /// returned. [`LineReader::skipped_lines`] returns the skipped lines.
     #[must_use]
     pub fn skip_longer_than(mut self, longest: usize) -> Self {
@@ -209,7 +209,10 @@ impl<R: Read> LineReader<R> {
         // Room for a chunk, or for as much again as is pending: a huge line needs at most twice its length.
         if self.buffer.len() < pending + CHUNK_SIZE / 2 {
             let most = self.max_length.saturating_add(CHUNK_SIZE).max(pending + CHUNK_SIZE);
-            self.buffer.resize((pending + pending.max(CHUNK_SIZE)).min(most), 0);
+            let length = (pending + pending.max(CHUNK_SIZE)).min(most);
+            // `resize` alone would reserve up to twice as much.
+            self.buffer.reserve_exact(length.saturating_sub(self.buffer.len()));
+            self.buffer.resize(length, 0);
         }
         while self.end < self.buffer.len() {
             match self.reader.read(&mut self.buffer[self.end..]) {
@@ -331,6 +334,21 @@ mod tests {
             let numbers: Vec<_> = plain.iter().map(|(at, _)| at.line_no).collect();
             let expected: Vec<_> = (1..=plain.len() as u64 + 1).filter(|&n| n != at.line_no).collect();
             assert_eq!(numbers, expected);
+        }
+    }
+
+    #[test]
+    fn the_buffer_never_exceeds_the_limit_by_more_than_a_chunk() {
+        let limit = 6 * CHUNK_SIZE;
+        for length in [limit - 1, limit, limit + 1, limit + CHUNK_SIZE - 1, limit + CHUNK_SIZE, 9 * limit] {
+            let bytes = [&vec![b'x'; length][..], b"\nshort\n"].concat();
+            let mut lines = LineReader::new(&bytes[..]).skip_longer_than(limit);
+            let mut largest = 0;
+            while let Some(line) = lines.next().unwrap() {
+                assert!(line.bytes.len() < limit + CHUNK_SIZE, "{length}");
+                largest = largest.max(lines.buffer.capacity());
+            }
+            assert!(largest <= limit + CHUNK_SIZE, "{length}: {largest}");
         }
     }
 
