@@ -82,7 +82,12 @@ impl SessionFamily {
         let mut agents = IndexVec::from(agents);
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
-        agents.append(&mut inside.agents);
+        if agents.is_empty() {
+            agents = std::mem::take(&mut inside.agents);
+        } else {
+            agents.reserve_exact(inside.agents.len());
+            agents.append(&mut inside.agents);
+        }
         let mut family = Self {
             main,
             agents,
@@ -301,6 +306,7 @@ impl Session {
 fn inline_agents(main: &Session) -> Vec<Agent> {
     let agent = |lines: Vec<EntryIndex>| {
         let mut agent = Agent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
+        agent.session.reserve_exact(lines.len());
         for idx in lines {
             agent.session.push(main.entries()[idx].clone(), Vec::new());
         }

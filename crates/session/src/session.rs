@@ -49,7 +49,7 @@ pub struct Session {
     answers: Vec<(ResultPosition, CallIndex)>,
     early_answers: FxHashMap<ResultPosition, CallIndex>,
     /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
-    block_ranges_by_line: FxHashMap<EntryIndex, Vec<Range<usize>>>,
+    block_ranges_by_line: FxHashMap<EntryIndex, Box<[Range<u32>]>>,
     /// Results without a call so far, by the id of the call.
     pub(crate) orphan_results_by_id: FxHashMap<Box<str>, Vec<ResultPosition>>,
     /// Indexes of the compaction boundaries, in file order.
@@ -77,9 +77,11 @@ pub enum ParentLink {
     Dangling,
 }
 
+/// The links of an entry. Kept small, since a log may consist of very short lines.
 #[derive(Clone, Debug)]
 struct TreeNode {
-    parent: ParentLink,
+    /// The parent, if it is in the log.
+    parent: Option<EntryIndex>,
     /// The entry's own uuid and its parent's uuid. `None` if the kind of entry cannot be in the tree.
     uuid: Option<UuidKey>,
     parent_uuid: Option<UuidKey>,
@@ -87,11 +89,17 @@ struct TreeNode {
     last_child: Option<EntryIndex>,
     next_sibling: Option<EntryIndex>,
     reply: Option<ReplyIndex>,
+    /// [`NO_TIMESTAMP`] if the entry has none.
+    timestamp: Millis,
     input: Option<InputKind>,
-    timestamp: Option<Millis>,
+    /// Whether the entry names a parent that is not in the log.
+    is_dangling: bool,
     in_tree: bool,
     sidechain: bool,
 }
+
+/// The timestamp of a [`TreeNode`] whose entry has none.
+const NO_TIMESTAMP: Millis = Millis::MIN;
 
 impl Session {
     /// Returns an empty session.
@@ -114,6 +122,13 @@ impl Session {
         session
     }
 
+    /// Reserves memory for this many further entries, and no more.
+    pub(crate) fn reserve_exact(&mut self, count: usize) {
+        self.entries.reserve_exact(count);
+        self.nodes.reserve_exact(count);
+        self.root_links.reserve_exact(count);
+    }
+
     /// Appends the next entry, with the findings of its parser.
     ///
     /// Updates the tree, the replies and the tool calls, and clears the cached results.
@@ -133,15 +148,16 @@ impl Session {
         let spoken = matches!(kind, Kind::User | Kind::Assistant) || queued.is_some();
         let nameless = name.is_none() && spoken;
         let mut node = TreeNode {
-            parent: ParentLink::Root,
+            parent: None,
             uuid: name,
             parent_uuid: parent_name,
             first_child: None,
             last_child: None,
             next_sibling: None,
             reply: None,
+            timestamp: entry.timestamp().unwrap_or(NO_TIMESTAMP),
             input: None,
-            timestamp: entry.timestamp(),
+            is_dangling: false,
             in_tree: (name.is_some() && !is_copy) || nameless,
             sidechain: entry.is_sidechain(),
         };
@@ -181,7 +197,7 @@ impl Session {
             Some(parent) => match self.first_with_uuid(parent) {
                 Some(parent) => self.link(idx, parent),
                 None => {
-                    self.nodes[idx].parent = ParentLink::Dangling;
+                    self.nodes[idx].is_dangling = true;
                     self.pending_children.entry(parent).or_default().push(idx);
                 }
             },
@@ -210,7 +226,7 @@ impl Session {
     /// Links a root to the previous line in the tree with the same sidechain flag. Does nothing for other
     /// entries.
     pub(crate) fn link_to_previous_line(&mut self, idx: EntryIndex) {
-        if !self.nodes[idx].in_tree || self.nodes[idx].parent != ParentLink::Root {
+        if !self.nodes[idx].in_tree || self.parent(idx) != ParentLink::Root {
             return;
         }
         let before = |&at: &EntryIndex| {
@@ -259,12 +275,13 @@ impl Session {
         self.spoken.take();
         self.cached_faults.take();
         self.root_links[child] = parent;
-        self.nodes[child].parent = ParentLink::Entry(parent);
+        self.nodes[child].parent = Some(parent);
+        let child = Some(child);
         match self.nodes[parent].last_child {
-            Some(last) => self.nodes[last].next_sibling = Some(child),
-            None => self.nodes[parent].first_child = Some(child),
+            Some(last) => self.nodes[last].next_sibling = child,
+            None => self.nodes[parent].first_child = child,
         }
-        self.nodes[parent].last_child = Some(child);
+        self.nodes[parent].last_child = child;
     }
 
     /// Records the tool results of a user entry and returns the kind of the entry.
@@ -280,7 +297,12 @@ impl Session {
             let result = ResultPosition { entry_idx: idx, block_idx };
             match self.call_by_id.get(&*id) {
                 Some(&call) => {
-                    self.calls[call].results.push(result);
+                    let results = &mut self.calls[call].results;
+                    // Nearly every call has one result; `push` would reserve memory for four.
+                    if results.is_empty() {
+                        results.reserve_exact(1);
+                    }
+                    results.push(result);
                     self.answers.push((result, call));
                 }
                 None => self.orphan_results_by_id.entry(id.into()).or_default().push(result),
@@ -417,7 +439,10 @@ impl Session {
     pub fn block(&self, entry_idx: EntryIndex, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
         match self.block_ranges_by_line.get(&entry_idx) {
-            Some(blocks) => Block::from_json(Json::parse(&entry.text()[blocks.get(block_idx)?.clone()])?),
+            Some(blocks) => {
+                let range = blocks.get(block_idx)?;
+                Block::from_json(Json::parse(&entry.text()[range.start as usize..range.end as usize])?)
+            }
             None => entry.message()?.blocks().nth(block_idx),
         }
     }
@@ -495,15 +520,17 @@ impl Session {
     /// A message without a uuid has the previous line as its parent, unless it names one. A link that would
     /// close a cycle is left out; the entry is then [`ParentLink::Dangling`].
     pub fn parent(&self, entry_idx: EntryIndex) -> ParentLink {
-        self.nodes[entry_idx].parent
+        let node = &self.nodes[entry_idx];
+        match node.parent {
+            Some(parent) => ParentLink::Entry(parent),
+            None if node.is_dangling => ParentLink::Dangling,
+            None => ParentLink::Root,
+        }
     }
 
     /// Returns the entry itself, its parent, and so on up to the root.
     pub fn ancestors(&self, entry_idx: EntryIndex) -> impl Iterator<Item = EntryIndex> {
-        std::iter::successors(Some(entry_idx), |&idx| match self.nodes[idx].parent {
-            ParentLink::Entry(parent) => Some(parent),
-            ParentLink::Root | ParentLink::Dangling => None,
-        })
+        std::iter::successors(Some(entry_idx), |&idx| self.nodes[idx].parent)
     }
 
     /// Returns how many user and assistant lines an entry and its ancestors are.
@@ -516,10 +543,8 @@ impl Session {
             for idx in counts.indices() {
                 chain.extend(self.ancestors(idx).take_while(|&above| counts[above].is_none()));
                 while let Some(below) = chain.pop() {
-                    let above = match self.nodes[below].parent {
-                        ParentLink::Entry(parent) => counts[parent].unwrap_or(0),
-                        ParentLink::Root | ParentLink::Dangling => 0,
-                    };
+                    let above = self.nodes[below].parent.get();
+                    let above = above.and_then(|parent| counts[parent as usize]).unwrap_or(0);
                     let speaks = matches!(self.entries[below].kind(), Kind::User | Kind::Assistant);
                     counts[below] = Some(above + u32::from(speaks));
                 }
@@ -537,9 +562,7 @@ impl Session {
 
     /// Returns the entries in the tree without a linked parent: roots, and entries with a missing parent.
     pub fn roots(&self) -> impl Iterator<Item = EntryIndex> {
-        self.nodes
-            .indices()
-            .filter(|&idx| self.nodes[idx].in_tree && !matches!(self.nodes[idx].parent, ParentLink::Entry(_)))
+        self.nodes.indices().filter(|&idx| self.nodes[idx].in_tree && self.nodes[idx].parent.is_none())
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
@@ -554,7 +577,7 @@ impl Session {
 
     /// Returns the time at which the entry was written.
     pub fn timestamp(&self, entry_idx: EntryIndex) -> Option<Millis> {
-        self.nodes[entry_idx].timestamp
+        Some(self.nodes[entry_idx].timestamp).filter(|&timestamp| timestamp != NO_TIMESTAMP)
     }
 
     /// Returns the findings about single lines that were collected by `push`.
@@ -613,12 +636,13 @@ impl Session {
 const BLOCK_INDEX_THRESHOLD: usize = 64;
 
 /// Returns the byte ranges of the message blocks in the text of a line.
-fn block_ranges(entry: &Entry) -> Vec<Range<usize>> {
+fn block_ranges(entry: &Entry) -> Box<[Range<u32>]> {
     let start = entry.text().as_ptr().addr();
     let range = |block: Block<'_>| {
         let raw = block.object().json().raw();
         let at = raw.as_ptr().addr().saturating_sub(start);
-        at..at + raw.len()
+        // Lines of 4 GiB or more are not parsed.
+        at as u32..(at + raw.len()) as u32
     };
     entry.message().into_iter().flat_map(|message| message.blocks()).map(range).collect()
 }

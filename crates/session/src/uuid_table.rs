@@ -3,19 +3,21 @@
 //! A uuid occurs on its line and on every line that continues it. Each one is hashed once, when its line is
 //! pushed. Tree traversals then compare integers instead of strings.
 
+use std::num::NonZeroU32;
+
 use rustc_hash::FxHashMap;
 
 /// An interned uuid. The log may or may not contain an entry with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct UuidKey(u32);
+pub(crate) struct UuidKey(NonZeroU32);
 
 impl UuidKey {
     /// The interned empty uuid, for lines without one.
-    pub(crate) const EMPTY: Self = Self(0);
+    pub(crate) const EMPTY: Self = Self(NonZeroU32::MIN);
 
     /// Returns the index for tables with [`UuidTable::len`] elements.
     pub(crate) fn idx(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
@@ -32,7 +34,7 @@ impl UuidTable {
         if let Some(&name) = self.0.get(uuid) {
             return name;
         }
-        let name = UuidKey(self.0.len() as u32 + 1);
+        let name = UuidKey(NonZeroU32::MIN.saturating_add(self.0.len() as u32 + 1));
         self.0.insert(uuid.into(), name);
         name
     }

@@ -15,6 +15,10 @@ pub struct ReplayBlock<'s> {
     text: Cow<'s, str>,
     kind: Cow<'s, str>,
     /// Reminders that [`ReplayBlock::fold_reminders`] will append to this result. `None` for most blocks.
+    #[expect(
+        clippy::box_collection,
+        reason = "nearly no block has any, and a log may have very many blocks"
+    )]
     reminders: Option<Box<Vec<String>>>,
 }
 
@@ -123,8 +127,7 @@ impl<'s> ReplayBlock<'s> {
         let Some(content) = self.json().get(key::CONTENT).filter(|content| content.as_str().is_none()) else {
             return true;
         };
-        rules.has(ReplayRule::FoldIntoBlocks)
-            && !content.items().any(|item| is_item(item, "tool_reference"))
+        rules.has(ReplayRule::FoldIntoBlocks) && !content.items().any(|item| is_item(item, "tool_reference"))
     }
 
     /// Appends the added reminders to the content.
@@ -371,8 +374,15 @@ mod tests {
 
     #[test]
     fn reminders_folded_together_equal_those_folded_one_by_one() {
-        let contents =
-            [r#""ok""#, r#""  ""#, r#"" a \n""#, "[]", "null", r#"[{"type":"text","text":"a"}]"#, r#"[{"type":"image"}]"#];
+        let contents = [
+            r#""ok""#,
+            r#""  ""#,
+            r#"" a \n""#,
+            "[]",
+            "null",
+            r#"[{"type":"text","text":"a"}]"#,
+            r#"[{"type":"image"}]"#,
+        ];
         for content in contents {
             let result = format!(r#"{{"type":"tool_result","content":{content},"is_error":true}}"#);
             let block = ReplayBlock::of(Json::parse(&result).unwrap(), newest());
