@@ -9,7 +9,7 @@ mod task;
 use std::borrow::Cow;
 
 use threadline_entry::lens::{SmallResult, ToolUseResult};
-use threadline_entry::{Json, JsonKind};
+use threadline_entry::{Json, JsonKey, JsonKind};
 use threadline_session::ToolOutcome;
 
 use crate::diff::Hunk;
@@ -103,6 +103,9 @@ pub enum ToolCard {
     /// Any other tool: the fields of its input.
     Fields(Vec<(String, String)>),
 }
+
+/// The maximum number of fields of an unknown input on a card. The raw input has all of them.
+const MAX_FIELDS: usize = 1000;
 
 /// A command and its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -289,9 +292,14 @@ impl<'a> CardInput<'a> {
     }
 
     fn fields(&self) -> CallSummary {
-        let members = self.input.into_iter().flat_map(Json::members);
+        let mut members = self.input.into_iter().flat_map(Json::members);
         let value = |value: Json<'_>| value.as_str().map_or_else(|| value.raw().to_owned(), Cow::into_owned);
-        let fields = members.map(|(key, found)| (key.name().into_owned(), value(found))).collect();
+        let field = |(key, found): (JsonKey<'_>, Json<'_>)| (key.name().into_owned(), value(found));
+        let mut fields: Vec<_> = members.by_ref().take(MAX_FIELDS).map(field).collect();
+        let more = members.count() as u64;
+        if more > 0 {
+            fields.push(("…".to_owned(), plural(more, "more field")));
+        }
         let gist = if self.failed { String::new() } else { self.generic_gist() };
         CallSummary { card: ToolCard::Fields(fields), subject: self.generic_subject(), gist }
     }

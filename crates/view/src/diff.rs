@@ -26,9 +26,9 @@ pub struct DiffLine {
     /// Whether it was kept, added or removed.
     pub change: DiffChange,
     /// The line, without its newline.
-    pub text: String,
+    pub text: Box<str>,
     /// The byte ranges that differ from the line that it replaces or is replaced by.
-    pub changed: Vec<Range<usize>>,
+    pub changed: Box<[Range<usize>]>,
 }
 
 /// The kind of change of a line.
@@ -76,7 +76,7 @@ impl Hunk {
                 Some(b'\\') => continue,
                 _ => (DiffChange::Kept, &*line),
             };
-            lines.push(DiffLine { change, text: text.to_owned(), changed: Vec::new() });
+            lines.push(DiffLine { change, text: text.into(), changed: Box::default() });
         }
         mark_words(&mut lines);
         Self { old_start, new_start, lines }
@@ -274,9 +274,10 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         let first = &group[0];
         let mut lines = Vec::new();
         for (change, line) in group.iter().flat_map(|op| diff.lines(op)) {
-            let text = line.trim_end_matches(['\n', '\r']).to_owned();
-            lines.push(DiffLine { change, text, changed: Vec::new() });
+            let text = line.trim_end_matches(['\n', '\r']).into();
+            lines.push(DiffLine { change, text, changed: Box::default() });
         }
+        lines.shrink_to_fit();
         mark_words(&mut lines);
         let (old_start, new_start) = (first.old_range().start as u64 + 1, first.new_range().start as u64 + 1);
         hunks.push(Hunk { old_start, new_start, lines });
@@ -287,17 +288,21 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
 /// Lines longer than this are not worth comparing word by word.
 const MAX_COMPARED_LENGTH: usize = 2000;
 
+/// The maximum number of consecutive lines whose words are compared. In longer runs, the lines that are
+/// paired have little to do with each other, and marks would take more memory than the lines.
+const MAX_COMPARED_LINES: usize = 1000;
+
 /// Marks the words that differ within each pair of lines, where as many lines were added as removed.
 fn mark_words(lines: &mut [DiffLine]) {
     let mut at = 0;
     while at < lines.len() {
         let removed = lines[at..].iter().take_while(|line| line.change == DiffChange::Removed).count();
         let added = lines[at + removed..].iter().take_while(|line| line.change == DiffChange::Added).count();
-        if removed == added && removed > 0 {
+        if removed == added && (1..=MAX_COMPARED_LINES).contains(&removed) {
             for i in at..at + removed {
                 let (old, new) = changed_words(&lines[i].text, &lines[i + removed].text);
-                lines[i].changed = old;
-                lines[i + removed].changed = new;
+                lines[i].changed = old.into();
+                lines[i + removed].changed = new.into();
             }
         }
         at += (removed + added).max(1);
@@ -392,7 +397,7 @@ mod tests {
                     DiffChange::Added => '+',
                     DiffChange::Removed => '-',
                 };
-                let mut text = line.text.clone();
+                let mut text = line.text.to_string();
                 for range in line.changed.iter().rev() {
                     text.insert(range.end, ']');
                     text.insert(range.start, '[');
@@ -416,6 +421,18 @@ mod tests {
          c
          d
         ");
+    }
+
+    #[test]
+    fn words_of_very_many_replaced_lines_are_not_marked() {
+        let text = |count: usize, end: &str| (0..count).map(|idx| format!("let a{idx} = {end}\n")).collect();
+        let marks = |count: usize| {
+            let (old, new): (String, String) = (text(count, "1"), text(count, "2"));
+            let hunks = hunks(&old, &new);
+            hunks[0].lines.iter().filter(|line| !line.changed.is_empty()).count()
+        };
+        assert_eq!(marks(MAX_COMPARED_LINES), 2 * MAX_COMPARED_LINES);
+        assert_eq!(marks(MAX_COMPARED_LINES + 1), 0);
     }
 
     #[test]

@@ -12,6 +12,12 @@ use threadline_session::Session;
 /// Counts by name.
 pub type NameCounts = BTreeMap<String, u64>;
 
+/// The maximum number of names that are counted separately. Logs of Claude Code have a few hundred.
+const MAX_NAMES: usize = 10_000;
+
+/// The name under which all names beyond [`MAX_NAMES`] are counted.
+const MORE_NAMES: &str = "(more)";
+
 /// Counts of everything in the lines of logs, as written: every copy of a block is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of our JSON, where docs/json.md explains them")]
@@ -210,7 +216,7 @@ impl Inventory {
             (&mut self.versions, other.versions),
         ] {
             for (name, count) in from {
-                *into.entry(name).or_default() += count;
+                *count_of(into, &name) += count;
             }
         }
         self.messages += other.messages;
@@ -226,7 +232,7 @@ impl Inventory {
             [(&mut self.unknown_types, other.unknown_types), (&mut self.unknown_keys, other.unknown_keys)]
         {
             for (name, drift) in from {
-                let known = into.entry(name).or_default();
+                let known = count_of(into, &name);
                 known.count += drift.count;
                 known.versions.extend(drift.versions);
             }
@@ -236,18 +242,43 @@ impl Inventory {
 }
 
 fn add(counts: &mut NameCounts, name: &str) {
-    match counts.get_mut(name) {
-        Some(count) => *count += 1,
-        None => {
-            counts.insert(name.to_owned(), 1);
-        }
+    *count_of(counts, name) += 1;
+}
+
+/// Returns the count of a name; of [`MORE_NAMES`] if there are too many names already.
+fn count_of<'c, C: Default>(counts: &'c mut BTreeMap<String, C>, name: &str) -> &'c mut C {
+    let name = if counts.len() < MAX_NAMES || counts.contains_key(name) { name } else { MORE_NAMES };
+    // Not `entry`, which would copy the name of each line.
+    if !counts.contains_key(name) {
+        counts.insert(name.to_owned(), C::default());
     }
+    counts.get_mut(name).expect("inserted above")
 }
 
 fn count_unknown(unknown: &mut BTreeMap<String, DriftCount>, name: &str, version: &str) {
-    let drift = unknown.entry(name.to_owned()).or_default();
+    let drift = count_of(unknown, name);
     drift.count += 1;
     if !version.is_empty() && !drift.versions.contains(version) {
         drift.versions.insert(version.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn very_many_unknown_keys_are_counted_together() {
+        let keys: String = (0..MAX_NAMES + 7).map(|idx| format!(",\"k{idx}\":1")).collect();
+        let line = format!("{{\"type\":\"user\",\"version\":\"2.1.1\"{keys}}}\n");
+        let inventory = Inventory::of(&Session::from_bytes(line.repeat(2).as_bytes()), 0);
+        assert_eq!(inventory.unknown_keys.len(), MAX_NAMES + 1);
+        assert_eq!(inventory.unknown_keys[MORE_NAMES].count, 14);
+        let sum =
+            |inventory: &Inventory| inventory.unknown_keys.values().map(|drift| drift.count).sum::<u64>();
+        assert_eq!(sum(&inventory), 2 * (MAX_NAMES as u64 + 7));
+        let other = Inventory::of(&Session::from_bytes(b"{\"type\":\"user\",\"other\":1}\n"), 0);
+        let merged = inventory.merge(other);
+        assert_eq!((merged.unknown_keys.len(), merged.unknown_keys[MORE_NAMES].count), (MAX_NAMES + 1, 15));
     }
 }

@@ -142,12 +142,16 @@ fn files_title(files: &[AttachedFile]) -> String {
     if named.is_empty() { String::new() } else { format!("[{}]", named.join(", ")) }
 }
 
+/// The maximum length of a title in bytes. No view shows as much, and a line may have megabytes.
+const MAX_TITLE: usize = 4096;
+
 /// Returns the title of a text: its first line, or the heading of a plan that it asks to implement.
 pub(crate) fn text_title(text: &str) -> &str {
     let text = text.trim_start();
     let plan = text.strip_prefix("Implement the following plan:");
     let heading = plan.map(|plan| first_line(plan.trim_start().trim_start_matches(['#', ' '])));
-    heading.filter(|heading| !heading.is_empty()).unwrap_or_else(|| first_line(text))
+    let title = heading.filter(|heading| !heading.is_empty()).unwrap_or_else(|| first_line(text));
+    &title[..title.floor_char_boundary(MAX_TITLE)]
 }
 
 impl OutlineLine {

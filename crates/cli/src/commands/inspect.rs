@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -52,10 +53,15 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, Co
             }
         }
     }
-    let whole = found.iter().map(|one| one.inventory.clone()).fold(Inventory::default(), Inventory::merge);
+    let whole = match &found[..] {
+        [only] => Cow::Borrowed(&only.inventory),
+        all => Cow::Owned(
+            all.iter().map(|one| one.inventory.clone()).fold(Inventory::default(), Inventory::merge),
+        ),
+    };
     if cx.json {
         let mut answer = cx.ui.output();
-        answer.json(&wire::InventoryObject::from(&whole))?;
+        answer.json(&wire::InventoryObject::from(&*whole))?;
         answer.finish()?;
     } else {
         let mut answer = cx.ui.paged_output();
