@@ -63,8 +63,9 @@ impl<R: Read> ChunkReader<R> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Entries keep their chunk in memory, and a session may have thousands of short logs.
-        if bytes.len() < bytes.capacity() / 2 {
+        // Entries keep their chunk in memory, and a session may have thousands of short logs or very long
+        // lines.
+        if bytes.capacity() - bytes.len() > bytes.len() / 8 {
             bytes.shrink_to_fit();
         }
         let at = self.at;

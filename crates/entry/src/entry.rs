@@ -479,3 +479,14 @@ fn broken_line_finding(body: &str, at: Position, message: String) -> Finding {
     };
     Finding::new(Code::BrokenLine, at, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_small() {
+        // A log may consist of very short lines.
+        assert!(size_of::<Entry>() <= 72, "{}", size_of::<Entry>());
+    }
+}

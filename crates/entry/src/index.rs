@@ -23,13 +23,46 @@ struct FieldOffsets {
 pub(crate) struct LineIndex {
     /// The members of the line, then those of its message, then its blocks. Each block is one field with the
     /// start and end of the block, followed by the members of the block.
-    fields: Box<[FieldOffsets]>,
+    fields: FieldList,
     /// The number of members of the line itself.
     top: u32,
     /// The end of the message, 0 if it is not indexed, and the number of its members.
     message: (u32, u32),
     /// Whether any key may contain escapes or be followed by white space, which is rare.
     has_unusual_keys: bool,
+}
+
+/// A list of fields. The only field of a very short line needs no allocation.
+#[derive(Clone, Debug)]
+enum FieldList {
+    One(FieldOffsets),
+    Many(Box<[FieldOffsets]>),
+}
+
+impl Default for FieldList {
+    fn default() -> Self {
+        Self::Many(Box::default())
+    }
+}
+
+impl From<Vec<FieldOffsets>> for FieldList {
+    fn from(fields: Vec<FieldOffsets>) -> Self {
+        match fields[..] {
+            [only] => Self::One(only),
+            _ => Self::Many(fields.into()),
+        }
+    }
+}
+
+impl std::ops::Deref for FieldList {
+    type Target = [FieldOffsets];
+
+    fn deref(&self) -> &[FieldOffsets] {
+        match self {
+            Self::One(field) => std::slice::from_ref(field),
+            Self::Many(fields) => fields,
+        }
+    }
 }
 
 /// Properties of a line that the parser observed.
@@ -78,8 +111,9 @@ impl LineIndex {
             key: place(key.raw()) - 1,
             value: place(value.raw()),
         };
-        let fields: Box<[FieldOffsets]> = json.members().map(member).collect();
-        let index = Self { top: fields.len() as u32, fields, message: (0, 0), has_unusual_keys: true };
+        let fields: Vec<FieldOffsets> = json.members().map(member).collect();
+        let top = fields.len() as u32;
+        let index = Self { top, fields: fields.into(), message: (0, 0), has_unusual_keys: true };
         Ok((index, LineProperties { max_depth: 1, may_have_surrogates: true }))
     }
 
