@@ -132,6 +132,11 @@ impl<I: IndexType, T> IndexVec<I, T> {
         vec![element; count].into()
     }
 
+    /// Reserves memory for exactly `count` more elements.
+    pub fn reserve_exact(&mut self, count: usize) {
+        self.elements.reserve_exact(count);
+    }
+
     /// Appends an element and returns its index.
     pub fn push(&mut self, element: T) -> I {
         let index = self.end();

@@ -543,8 +543,8 @@ impl Session {
             for idx in counts.indices() {
                 chain.extend(self.ancestors(idx).take_while(|&above| counts[above].is_none()));
                 while let Some(below) = chain.pop() {
-                    let above = self.nodes[below].parent.get();
-                    let above = above.and_then(|parent| counts[parent as usize]).unwrap_or(0);
+                    let above = self.nodes[below].parent;
+                    let above = above.and_then(|parent| counts[parent]).unwrap_or(0);
                     let speaks = matches!(self.entries[below].kind(), Kind::User | Kind::Assistant);
                     counts[below] = Some(above + u32::from(speaks));
                 }
