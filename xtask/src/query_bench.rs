@@ -30,6 +30,7 @@ pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut BenchReport
         command
     };
     measure_usage(&logs, home, &threadline, card);
+    measure_list(home, &threadline, card);
     measure_search(home, &threadline, card);
 }
 
@@ -84,8 +85,34 @@ fn measure_usage(
     card.at_least(what, theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
 }
 
+/// Measures `list` with turns and cost, with and without its cache.
+fn measure_list(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut BenchReport) {
+    let cache = home.join("bench-cache");
+    let list = |args: &[&str]| {
+        let mut command = threadline(&[&["list", "--json"], args].concat());
+        command.env("XDG_CACHE_HOME", &cache);
+        command
+    };
+    // Fills the cache.
+    run(&mut list(&[]));
+    let mut plain = || run(&mut list(&["--no-figures"]));
+    let mut cached = || run(&mut list(&[]));
+    let mut counted = || run(&mut list(&["--no-cache"]));
+    let mut usage = || run(&mut threadline(&["usage", "--json"]));
+    let [plain, cached, counted, usage] = measure([&mut plain, &mut cached, &mut counted, &mut usage]);
+    let ratio = |time: Duration, base: Duration| time.as_secs_f64() / base.as_secs_f64();
+    card.at_most("list with cached turns and cost against a plain list", ratio(cached, plain), 2.0, "×");
+    card.at_most("list that counts turns and cost against usage", ratio(counted, usage), 1.5, "×");
+    let _ = std::fs::remove_dir_all(&cache);
+}
+
 fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut BenchReport) {
-    let mut first = || first_byte(threadline(&["search", COMMON]));
+    let mut relevance = || run(&mut threadline(&["search", WORD]));
+    let mut newest = || run(&mut threadline(&["search", WORD, "--sort", "newest"]));
+    let [relevance, newest] = measure([&mut relevance, &mut newest]);
+    let ratio = relevance.as_secs_f64() / newest.as_secs_f64();
+    card.at_most("search by relevance against newest first", ratio, 1.3, "×");
+    let mut first = || first_byte(threadline(&["search", COMMON, "--sort", "newest"]));
     let [first] = measure([&mut first]);
     card.at_most("first match of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
     card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");

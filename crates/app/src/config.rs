@@ -7,6 +7,7 @@ use threadline_store::{Operations, Store};
 use threadline_usage::PriceBook;
 
 use crate::error::AppError;
+use crate::redaction::DisplayRedaction;
 
 /// The configuration of the application, which front ends resolve from flags and environment variables.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct AppConfig {
     pub cache_dir: Option<PathBuf>,
     /// A price list that overrides the built-in one. It must exist.
     pub prices_file: Option<PathBuf>,
+    /// Masks secrets in what is shown; `None` to show everything.
+    pub redaction: Option<Arc<DisplayRedaction>>,
     /// The working directory: the base of relative paths, and the current project.
     pub current_dir: Option<PathBuf>,
     /// The user's home folder.

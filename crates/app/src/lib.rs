@@ -50,6 +50,7 @@ mod load;
 mod operations;
 mod page_layout;
 mod prices;
+mod redaction;
 pub mod restore;
 pub mod search;
 pub mod sync;
@@ -73,6 +74,7 @@ pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use threadline_store::{SessionFile, Store};
 pub use threadline_usage::PriceBook;
+pub use redaction::{DisplayRedaction, RedactionReport};
 pub use usage::{
     LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,
 };

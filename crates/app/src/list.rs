@@ -193,12 +193,23 @@ impl App {
             }
         }
         figures.clear();
+        self.redact_cards(&mut cards);
         keep_last_active_cards(&mut cards);
         cards.retain(|card| filter.matches(card));
         let cards = filter.selection.sorted(&cards).into_iter().cloned().collect();
         unread.sort();
         unread.dedup();
         Ok((cards, unread))
+    }
+}
+
+impl App {
+    /// Masks secrets in the texts of cards, if the configuration requires it.
+    fn redact_cards(&self, cards: &mut [SessionCard]) {
+        for card in cards {
+            self.redact_string(&mut card.title);
+            card.first_prompt.iter_mut().for_each(|text| self.redact_string(text));
+        }
     }
 }
 
@@ -254,6 +265,7 @@ impl CardList {
                 Some(card(session, glance, figures, now))
             })
             .collect();
+        app.redact_cards(&mut cards);
         keep_last_active_cards(&mut cards);
         ListedCards { cards, logs, figures, unread }
     }

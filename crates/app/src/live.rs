@@ -1,5 +1,6 @@
 //! A session that is followed while it is written: abridged in memory, with parts of it read again on demand.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output};
 use crate::page_layout::PageLayout;
+use crate::redaction::DisplayRedaction;
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
 const MAX_SHOWN_LINE: usize = 16 << 20;
@@ -104,6 +106,7 @@ pub struct LiveSession {
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 /// A sub-agent with a log of its own.
@@ -139,12 +142,35 @@ impl LiveSession {
             page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
+            redaction: None,
         };
         let mut agents = Vec::new();
         live.read_new_agents(&mut agents);
         live.join(session, agents);
         live.settle_if_small();
         Ok(live)
+    }
+
+    /// Masks secrets in what is shown from now on.
+    pub fn set_redaction(&mut self, redaction: Option<Arc<DisplayRedaction>>) {
+        for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
+            log.redaction.clone_from(&redaction);
+        }
+        self.redaction = redaction;
+    }
+
+    /// Masks secrets in the texts of a layout.
+    fn redact_layout(&self, layout: &mut Layout) {
+        let Some(redaction) = &self.redaction else { return };
+        let header = &mut layout.header;
+        let agents = layout.unattached_agents.iter_mut().filter_map(|agent| agent.description.as_mut());
+        let texts = header.title.iter_mut().chain(&mut header.first_prompt).chain(agents);
+        let turns = layout.turns.iter_mut().map(|turn| &mut turn.line.title);
+        for text in texts.chain(turns).chain(layout.branches.iter_mut().map(|branch| &mut branch.title)) {
+            if let Cow::Owned(clean) = redaction.text(text) {
+                *text = clean;
+            }
+        }
     }
 
     /// Reads the lines added to the logs.
@@ -227,7 +253,8 @@ impl LiveSession {
             if self.agents.iter().any(|known| known.file.path == file.path) {
                 continue;
             }
-            let Ok((log, session)) = LiveLog::open(&file.path, &file.id, &self.limits) else { continue };
+            let Ok((mut log, session)) = LiveLog::open(&file.path, &file.id, &self.limits) else { continue };
+            log.redaction.clone_from(&self.redaction);
             let meta = file.read_meta().ok().flatten();
             let agent = agent(&file, meta.as_ref(), session);
             self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });
@@ -364,6 +391,7 @@ impl LiveSession {
             layout.header.title = summary.title().or(layout.header.title);
             layout.header.first_prompt = summary.glance.first_prompt.or(layout.header.first_prompt);
         }
+        self.redact_layout(&mut layout);
         Ok(layout)
     }
 
@@ -391,7 +419,9 @@ impl LiveSession {
         self.notes.update(&self.family);
         let builder =
             TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
-        layout_turns(builder, &self.notes, wanted)
+        let mut layout = layout_turns(builder, &self.notes, wanted);
+        self.redact_layout(&mut layout);
+        layout
     }
 
     /// Reads the lines of some spans of a conversation again, whole.
@@ -425,7 +455,8 @@ impl LiveSession {
         let lines =
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
         let log = Spending::log_index(&self.family, agent);
-        Ok(ReadSpans { family, lines, spending: Arc::clone(&self.spending), log, file: self.file.clone() })
+        let (spending, file) = (Arc::clone(&self.spending), self.file.clone());
+        Ok(ReadSpans { family, lines, spending, log, file, redaction: self.redaction.clone() })
     }
 
     /// Reads a whole turn, with the work of the sub-agents that it started.
@@ -521,12 +552,19 @@ pub struct ReadSpans {
     /// The index of the log in `spending`.
     log: usize,
     file: SessionFile,
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
     pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
-        let kept = |path: &str| kept_output(&self.file, path);
+        let kept = |path: &str| {
+            let text = kept_output(&self.file, path)?;
+            Some(match &self.redaction {
+                Some(redaction) => redaction.text(&text).into_owned(),
+                None => text,
+            })
+        };
         let builder =
             TranscriptBuilder { family: &self.family, read_output: &kept, spending: Some(&self.spending) };
         layout.items(builder, &self.lines[span], self.log)

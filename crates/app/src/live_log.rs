@@ -7,12 +7,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use threadline_entry::{
     Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_line,
 };
 use threadline_session::Session;
 use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunks};
+
+use crate::redaction::DisplayRedaction;
 
 /// Number of bytes that are kept of a long text.
 const KEEP: usize = 192;
@@ -36,6 +39,8 @@ pub struct LiveLog {
     tail: Option<u64>,
     /// Approximate memory of the entries, in bytes.
     pub(crate) weight: usize,
+    /// Masks secrets in the lines that are read again.
+    pub(crate) redaction: Option<Arc<DisplayRedaction>>,
 }
 
 /// Limits of a live session, in bytes.
@@ -91,6 +96,7 @@ impl LiveLog {
             tail: None,
             torn: 0,
             weight: 0,
+            redaction: None,
         };
         let length = std::fs::metadata(path)?.len();
         let mut file = open_regular(path)?;
@@ -226,6 +232,8 @@ impl LiveLog {
             let from = Position { line_no: lines[at], byte_offset: start };
             let mut found = LineReader::from(&bytes[..], from);
             while let Some(line) = found.next()? {
+                let masked = self.redaction.as_ref().and_then(|redaction| redaction.line(&line));
+                let line = LogLine { bytes: masked.as_deref().unwrap_or(line.bytes), ..line };
                 let short = (line.bytes.len() > longest).then(|| {
                     let mut short = Vec::new();
                     abridge(line.bytes, longest / 64, &mut short);
@@ -250,6 +258,11 @@ impl LiveLog {
         let mut bytes = read(&mut open_regular(&self.path)?, start, stop.min(start + most))?;
         while bytes.last().is_some_and(|byte| *byte == b'\n') {
             bytes.pop();
+        }
+        if let Some(redaction) = &self.redaction {
+            let mut lines = LineReader::new(&bytes[..]);
+            let masked = lines.next()?.and_then(|line| redaction.line(&line));
+            bytes = masked.unwrap_or(bytes);
         }
         Ok(Some((bytes, stop - start)))
     }

@@ -2,8 +2,9 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use threadline_entry::Entry;
+use threadline_entry::{Entry, LineReader, parse_line};
 use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, read_log};
 use threadline_usage::PriceBook;
@@ -11,6 +12,7 @@ use threadline_view::{Spending, Transcript, TranscriptBuilder};
 
 use crate::config::App;
 use crate::error::AppError;
+use crate::redaction::{DisplayRedaction, RedactionReport, read_bytes};
 
 /// A session in memory, with its sub-agents.
 #[derive(Debug)]
@@ -21,16 +23,29 @@ pub struct LoadedSession {
     pub family: SessionFamily,
     /// Costs of the model calls; `None` if not requested.
     pub spending: Option<Spending>,
+    /// The secrets that were masked, if the configuration requires it.
+    pub redacted: RedactionReport,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 impl LoadedSession {
     /// Returns the whole conversation as data to show.
     pub fn transcript(&self) -> Transcript {
-        let kept = |path: &str| kept_output(&self.file, path);
+        let kept = |path: &str| self.kept_output(path);
         TranscriptBuilder { family: &self.family, read_output: &kept, spending: self.spending.as_ref() }
             .transcript()
+    }
+
+    /// Reads tool output that was stored in a separate file, like [`kept_output`], with secrets masked if the
+    /// configuration required it.
+    pub fn kept_output(&self, path: &str) -> Option<String> {
+        let text = kept_output(&self.file, path)?;
+        Some(match &self.redaction {
+            Some(redaction) => redaction.text(&text).into_owned(),
+            None => text,
+        })
     }
 
     /// Returns the session if all of its sub-agents could be read.
@@ -80,7 +95,7 @@ impl App {
     /// If the session's own log or the price list cannot be read.
     pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
         let prices = self.prices()?;
-        let read = ReadLogs::of(file, &mut Unobserved)?;
+        let read = self.read_logs(file, &mut Unobserved)?;
         Ok(read.priced(file, &prices))
     }
 
@@ -94,7 +109,7 @@ impl App {
         file: &SessionFile,
         observer: &mut dyn LineObserver,
     ) -> Result<LoadedSession, AppError> {
-        let (read, prices) = rayon::join(|| ReadLogs::of(file, observer), || self.prices());
+        let (read, prices) = rayon::join(|| self.read_logs(file, observer), || self.prices());
         let loaded = read?.priced(file, &*prices?);
         for agent in loaded.family.embedded_agents() {
             observer.begin(Some(&agent.id));
@@ -104,17 +119,28 @@ impl App {
     }
 }
 
+impl App {
+    /// Reads the logs of a session, with secrets masked if the configuration requires it.
+    fn read_logs(&self, file: &SessionFile, observer: &mut dyn LineObserver) -> Result<ReadLogs, AppError> {
+        match &self.config().redaction {
+            Some(redaction) => ReadLogs::redacted(file, redaction, observer),
+            None => ReadLogs::of(file, observer),
+        }
+    }
+}
+
 /// Loads a session with its sub-agents, without costs.
 ///
 /// # Errors
 ///
 /// If the session's own log cannot be read. [`LoadedSession::unread`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
-    let ReadLogs { main, agents, unread } = ReadLogs::of(file, &mut Unobserved)?;
+    let ReadLogs { main, agents, unread, .. } = ReadLogs::of(file, &mut Unobserved)?;
     // Both take a while for a large session. `thread` fills a cache that the caller needs next.
     let (inside, _) = rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread());
     let family = SessionFamily::with_embedded(main, agents, inside);
-    Ok(LoadedSession { file: file.clone(), family, spending: None, unread })
+    let redacted = RedactionReport::default();
+    Ok(LoadedSession { file: file.clone(), family, spending: None, redacted, unread, redaction: None })
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -122,6 +148,8 @@ struct ReadLogs {
     main: Session,
     agents: Vec<Agent>,
     unread: Vec<AppError>,
+    redacted: RedactionReport,
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 impl ReadLogs {
@@ -141,12 +169,50 @@ impl ReadLogs {
             }
         }
         observer.end_of_files();
-        Ok(Self { main, agents, unread })
+        Ok(Self { main, agents, unread, redacted: RedactionReport::default(), redaction: None })
+    }
+
+    /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised in
+    /// one of them is masked in all.
+    fn redacted(
+        file: &SessionFile,
+        redaction: &Arc<DisplayRedaction>,
+        observer: &mut dyn LineObserver,
+    ) -> Result<Self, AppError> {
+        let mut logs = vec![read_bytes(&file.path)?];
+        let listing = file.agents();
+        let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
+        let mut files = Vec::new();
+        for agent in listing.found {
+            match read_bytes(&agent.path) {
+                Ok(bytes) => {
+                    logs.push(bytes);
+                    files.push(agent);
+                }
+                Err(error) => unread.push(error),
+            }
+        }
+        let (logs, redacted) = redaction.logs(logs);
+        let mut logs = logs.into_iter();
+        let main = parse_bytes(&logs.next().unwrap_or_default(), &file.id, None, observer);
+        let mut agents = Vec::new();
+        for (agent_file, log) in files.iter().zip(logs) {
+            let meta = agent_file.read_meta().unwrap_or_else(|error| {
+                unread.push(error.into());
+                None
+            });
+            let session = parse_bytes(&log, &agent_file.id, Some(&agent_file.id), observer);
+            let mut agent = agent(agent_file, meta.as_ref(), session);
+            agent.description = agent.description.map(|text| redaction.text(&text).into_owned());
+            agents.push(agent);
+        }
+        observer.end_of_files();
+        Ok(Self { main, agents, unread, redacted, redaction: Some(Arc::clone(redaction)) })
     }
 
     /// Joins the session with its sub-agents, and sums the costs of their calls.
     fn priced(self, file: &SessionFile, prices: &PriceBook) -> LoadedSession {
-        let Self { main, agents, unread } = self;
+        let Self { main, agents, unread, redacted, redaction } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
@@ -154,7 +220,7 @@ impl ReadLogs {
         };
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
-        LoadedSession { file: file.clone(), family, spending: Some(spending), unread }
+        LoadedSession { file: file.clone(), family, spending: Some(spending), redacted, unread, redaction }
     }
 }
 
@@ -220,6 +286,20 @@ fn read_lines(
     })
     .map_err(AppError::read(path))?;
     Ok(session)
+}
+
+/// Parses a log in memory.
+fn parse_bytes(log: &[u8], id: &str, agent: Option<&str>, observer: &mut dyn LineObserver) -> Session {
+    let mut session = Session::with_id(id);
+    observer.begin(agent);
+    let mut lines = LineReader::new(log);
+    while let Ok(Some(line)) = lines.next() {
+        parse_line(&line, |entry, findings| {
+            observer.line(&entry);
+            session.push(entry, findings);
+        });
+    }
+    session
 }
 
 /// Maximum size of a file of tool output. Of a larger one, only the part in the log is shown.

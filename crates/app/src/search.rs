@@ -1,9 +1,11 @@
 //! Search over the sessions of all homes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -16,10 +18,12 @@ use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
 use crate::list::SessionSummary;
+use crate::redaction::DisplayRedaction;
 
 /// The sessions to search, last active first.
 #[derive(Debug)]
 pub struct SearchScope {
+    redaction: Option<Arc<DisplayRedaction>>,
     /// The sessions.
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -48,7 +52,7 @@ impl App {
             }
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
-        SearchScope { sessions, unread: listing.errors }
+        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
     }
 }
 
@@ -86,7 +90,16 @@ impl SearchScope {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
-        scan.run(order, &mut |event| on_event(event))
+        scan.run(order, &mut |mut event| {
+            if let (ScanEvent::Hit(_, LogHit { hit: Some(hit), .. }), Some(redaction)) =
+                (&mut event, &self.redaction)
+                && let Cow::Owned(clean) = redaction.text(&hit.text)
+            {
+                hit.ranges = query.highlight(&clean);
+                hit.text = clean;
+            }
+            on_event(event)
+        })
     }
 
     /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions first.

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etcetera::BaseStrategy;
-use threadline_app::{App, AppConfig, AppError};
+use threadline_app::{App, AppConfig, AppError, DisplayRedaction};
+use threadline_secret::Rules;
 use threadline_store::Store;
 
+use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
 use crate::error::{CommandError, CommandOutcome};
 use crate::ui::{ColorChoice, Ui};
 use crate::{demo, env};
@@ -17,7 +19,7 @@ use crate::{demo, env};
 pub(crate) struct GlobalArgs {
     /// Folder with Claude Code's sessions (can be repeated)
     ///
-    /// The default is $CLAUDE_CONFIG_DIR, else ~/.claude and ~/.config/claude.
+    /// The default is $CLAUDE_CONFIG_DIR, else `homes` in config.toml, else ~/.claude and ~/.config/claude.
     #[arg(long, global = true, value_name = "DIR")]
     home: Vec<PathBuf>,
 
@@ -37,6 +39,12 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true)]
     no_pager: bool,
 
+    /// Mask secrets in what is shown and exported
+    ///
+    /// The logs are not changed; `edit redact` does that.
+    #[arg(long, global = true)]
+    redact: bool,
+
     /// Print only the result
     #[arg(long, short, global = true)]
     quiet: bool,
@@ -49,27 +57,53 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     /// Whether the built-in samples are used.
     pub(crate) is_demo: bool,
+    /// The configuration file.
+    pub(crate) user: UserConfig,
+    /// The settings that apply, with their sources.
+    pub(crate) settings: Vec<AppliedSetting>,
 }
 
 impl Context {
     /// Resolves flags and environment.
     pub(crate) fn new(args: &GlobalArgs) -> Result<Self, CommandError> {
-        let homes = if args.demo { vec![demo::unpack_home()?] } else { roots(&args.home)? };
+        let user = UserConfig::read()?;
+        let file = &user.file;
+        let (homes, homes_source) = match args.demo {
+            true => (vec![demo::unpack_home()?], SettingSource::Option),
+            false => roots(&args.home, file)?,
+        };
+        if let Some(zone) = &file.time_zone
+            && let Ok(zone) = env::parse_time_zone(zone)
+        {
+            env::set_time_zone(zone);
+        }
         let base = etcetera::choose_base_strategy().ok();
         let base = base.as_ref();
+        let redacts = args.redact || file.redact.unwrap_or(false);
+        let rules = if redacts { Some(redaction_rules(file)?) } else { None };
+        let redaction = rules.map(|rules| Arc::new(DisplayRedaction::new(rules)));
+        let own_prices = base.map(|base| base.config_dir().join("threadline/prices.json"));
+        let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
         let config = AppConfig {
             homes,
             state_dir: base
                 .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
             cache_dir: base.map(|base| base.cache_dir().join("threadline")),
-            prices_file: base
-                .map(|base| base.config_dir().join("threadline/prices.json"))
-                .filter(|file| file.is_file()),
+            prices_file: file.prices.clone().or(own_prices.filter(|file| file.is_file())),
+            redaction,
             current_dir: std::env::current_dir().ok(),
             home_dir: etcetera::home_dir().ok(),
         };
-        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet);
-        Ok(Self { app: Arc::new(App::new(config)), ui, json: args.json, is_demo: args.demo })
+        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
+        let app = Arc::new(App::new(config));
+        Ok(Self { app, ui, json: args.json, is_demo: args.demo, user, settings })
+    }
+
+    /// Returns the same application, with everything masked that should not be shared.
+    pub(crate) fn for_sharing(&self) -> Arc<App> {
+        let rules = redaction_rules(&self.user.file).unwrap_or_default();
+        let redaction = Some(Arc::new(DisplayRedaction::for_sharing(rules)));
+        Arc::new(App::new(AppConfig { redaction, ..self.app.config().clone() }))
     }
 
     /// Returns the sessions on disk.
@@ -91,23 +125,98 @@ impl Context {
     }
 }
 
-/// Returns the folders with sessions: those given with `--home`, else those that Claude Code uses.
-fn roots(asked: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+/// Returns the rules of redaction with those of the configuration file.
+fn redaction_rules(file: &ConfigFile) -> Result<Rules, CommandError> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))
+    };
+    let mut rules = Rules::new();
+    let wrong = |path: &Path, error: threadline_secret::RuleError| {
+        CommandError::new(format!("{}: {error}", path.display()))
+    };
+    if let Some(path) = &file.redact_rules {
+        rules = rules.with_custom_rules(&read(path)?).map_err(|error| wrong(path, error))?;
+    }
+    if let Some(path) = &file.redact_allow {
+        rules = rules.with_allowed(&read(path)?).map_err(|error| wrong(path, error))?;
+    }
+    Ok(rules)
+}
+
+/// Returns the settings as they apply, for `threadline config`.
+fn applied_settings(
+    args: &GlobalArgs,
+    file: &ConfigFile,
+    homes: &[PathBuf],
+    homes_source: SettingSource,
+    own_prices: Option<&Path>,
+) -> Vec<AppliedSetting> {
+    use SettingSource::{Default, Environment, File, Option as Flag};
+    let path = |path: &Path| path.display().to_string();
+    let from_env = |name: &'static str| env::get(name).map(|value| (value, Environment(name)));
+    let in_file = |value: Option<String>| value.map(|value| (value, File));
+    let zone = env::time_zone();
+    let zone = zone.iana_name().unwrap_or("system").to_owned();
+    let zone_source = match (env::get(env::TZ), &file.time_zone) {
+        (Some(_), _) => Environment(env::TZ),
+        (None, Some(_)) => File,
+        (None, None) => Default,
+    };
+    let pager = from_env(env::THREADLINE_PAGER)
+        .or_else(|| in_file(file.pager.clone()))
+        .or_else(|| from_env(env::PAGER))
+        .unwrap_or_else(|| (crate::ui::DEFAULT_PAGER.to_owned(), Default));
+    let prices = in_file(file.prices.as_deref().map(path));
+    let prices = prices
+        .or_else(|| own_prices.filter(|file| file.is_file()).map(|file| (path(file), Default)))
+        .unwrap_or_else(|| ("built-in".to_owned(), Default));
+    let redact = match (args.redact, file.redact) {
+        (true, _) => ("true".to_owned(), Flag),
+        (false, Some(redact)) => (redact.to_string(), File),
+        (false, None) => ("false".to_owned(), Default),
+    };
+    let optional = |value: &Option<PathBuf>| {
+        in_file(value.as_deref().map(path)).unwrap_or_else(|| ("–".to_owned(), Default))
+    };
+    let homes = homes.iter().map(|home| path(home)).collect::<Vec<_>>().join(", ");
+    let resume = in_file(file.resume_with.clone()).unwrap_or_else(|| ("claude".to_owned(), Default));
+    let settings = [
+        ("homes", (homes, homes_source)),
+        ("time_zone", (zone, zone_source)),
+        ("prices", prices),
+        ("pager", pager),
+        ("redact", redact),
+        ("redact_rules", optional(&file.redact_rules)),
+        ("redact_allow", optional(&file.redact_allow)),
+        ("resume_with", resume),
+    ];
+    settings.into_iter().map(|(name, (value, source))| AppliedSetting { name, value, source }).collect()
+}
+
+/// Returns the folders with sessions: those given with `--home`, else those of the configuration file, else
+/// those that Claude Code uses.
+fn roots(asked: &[PathBuf], file: &ConfigFile) -> Result<(Vec<PathBuf>, SettingSource), CommandError> {
     if let Some(missing) = asked.iter().find(|home| !home.is_dir()) {
         return Err(CommandError::new(format!("folder not found: `{}`", missing.display()))
             .hint("--home takes the folder that contains `projects`"));
     }
     if !asked.is_empty() {
-        return Ok(asked.to_vec());
+        return Ok((asked.to_vec(), SettingSource::Option));
     }
     if let Some(list) = env::get(env::CLAUDE_CONFIG_DIR) {
         // A folder name may contain a comma, so the value is a list only if it is not a folder itself.
         if Path::new(&list).is_dir() {
-            return Ok(vec![list.into()]);
+            return Ok((vec![list.into()], SettingSource::Environment(env::CLAUDE_CONFIG_DIR)));
         }
-        return Ok(list.split(',').map(|part| part.trim().into()).collect());
+        let homes = list.split(',').map(|part| part.trim().into()).collect();
+        return Ok((homes, SettingSource::Environment(env::CLAUDE_CONFIG_DIR)));
+    }
+    if let Some(homes) = &file.homes {
+        return Ok((homes.clone(), SettingSource::File));
     }
     let base = etcetera::choose_base_strategy()
         .map_err(|_| CommandError::new("cannot find your home folder").hint("set it with --home DIR"))?;
-    Ok(vec![base.home_dir().join(".claude"), base.config_dir().join("claude")])
+    let homes = vec![base.home_dir().join(".claude"), base.config_dir().join("claude")];
+    Ok((homes, SettingSource::Default))
 }

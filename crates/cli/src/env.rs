@@ -1,5 +1,7 @@
 //! Environment variables, which are named only here, and the time zone.
 
+use std::sync::OnceLock;
+
 use jiff::tz::TimeZone;
 
 /// The home of Claude Code, or several separated by commas.
@@ -10,6 +12,10 @@ pub(crate) const NO_COLOR: &str = "NO_COLOR";
 pub(crate) const THREADLINE_PAGER: &str = "THREADLINE_PAGER";
 /// The pager for long output.
 pub(crate) const PAGER: &str = "PAGER";
+/// The editor for `show --editor`; takes precedence over [`EDITOR`].
+pub(crate) const VISUAL: &str = "VISUAL";
+/// The editor for `show --editor`.
+pub(crate) const EDITOR: &str = "EDITOR";
 /// The output width, if the size of the terminal is unavailable.
 pub(crate) const COLUMNS: &str = "COLUMNS";
 
@@ -67,12 +73,32 @@ pub(crate) fn supports_hyperlinks() -> bool {
 }
 
 /// The time zone to use instead of the system's.
-const TZ: &str = "TZ";
+pub(crate) const TZ: &str = "TZ";
 /// The system's time zone on Unix.
 const LOCALTIME: &str = "/etc/localtime";
 
+/// The time zone of the configuration file.
+static CONFIGURED_ZONE: OnceLock<TimeZone> = OnceLock::new();
+
+/// Sets the time zone to use unless `TZ` is set.
+pub(crate) fn set_time_zone(zone: TimeZone) {
+    // Later calls have no effect; there is one configuration per process.
+    let _ = CONFIGURED_ZONE.set(zone);
+}
+
+/// Parses the name of a time zone.
+pub(crate) fn parse_time_zone(name: &str) -> Result<TimeZone, String> {
+    match name {
+        name if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
+        name => TimeZone::get(name).map_err(|_| format!("unknown time zone `{name}`")),
+    }
+}
+
 /// Returns the time zone in which times are shown.
 pub(crate) fn time_zone() -> TimeZone {
+    if let Some(zone) = CONFIGURED_ZONE.get().filter(|_| std::env::var_os(TZ).is_none()) {
+        return zone.clone();
+    }
     // Reads the file directly: to find its name as well, `TimeZone::system` would search all zones.
     let file = std::env::var_os(TZ).is_none().then(|| std::fs::read(LOCALTIME).ok()).flatten();
     file.and_then(|file| TimeZone::tzif("local", &file).ok()).unwrap_or_else(TimeZone::system)

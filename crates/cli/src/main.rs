@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads the environment and the clock")]
 
 mod commands;
+mod config;
 mod context;
 mod demo;
 mod env;
@@ -20,7 +21,7 @@ use crate::context::{Context, GlobalArgs};
 /// Read, show, search, count, edit, repair and export Claude Code sessions
 #[derive(Debug, Parser)]
 #[command(name = "threadline", version = version::LONG.as_str(), about, propagate_version = true)]
-struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     global: GlobalArgs,
     #[command(subcommand)]

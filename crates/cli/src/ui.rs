@@ -27,17 +27,22 @@ pub(crate) struct Ui {
     color: bool,
     paging: bool,
     quiet: bool,
+    /// The pager of the configuration file.
+    pager: Option<String>,
 }
 
+/// The pager if nothing else is set.
+pub(crate) const DEFAULT_PAGER: &str = "less -FRX";
+
 impl Ui {
-    pub(crate) fn new(color: ColorChoice, paging: bool, quiet: bool) -> Self {
+    pub(crate) fn new(color: ColorChoice, paging: bool, quiet: bool, pager: Option<String>) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => terminal && env::get(env::NO_COLOR).is_none(),
         };
-        Self { color, paging: paging && terminal, quiet }
+        Self { color, paging: paging && terminal, quiet, pager }
     }
 
     /// Returns the page format: as wide as the terminal, or unwrapped if stdout is not a terminal.
@@ -65,7 +70,7 @@ impl Ui {
 
     /// Returns the stream for long results, which the pager opens at this line, from 0.
     pub(crate) fn paged_output_at(&self, line: Option<usize>) -> OutputStream {
-        let pager = self.paging.then(|| start_pager(line)).flatten();
+        let pager = self.paging.then(|| start_pager(self.pager.as_deref(), line)).flatten();
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
@@ -114,9 +119,9 @@ pub(crate) fn write_stderr(text: &TermText) {
 /// Lines that a pager shows above the line that it is opened at.
 const LINES_ABOVE: usize = 8;
 
-fn start_pager(line: Option<usize>) -> Option<Child> {
-    let command = env::get(env::THREADLINE_PAGER).or_else(|| env::get(env::PAGER));
-    let command = command.unwrap_or_else(|| "less -FRX".to_owned());
+fn start_pager(configured: Option<&str>, line: Option<usize>) -> Option<Child> {
+    let command = env::get(env::THREADLINE_PAGER).or_else(|| configured.map(str::to_owned));
+    let command = command.or_else(|| env::get(env::PAGER)).unwrap_or_else(|| DEFAULT_PAGER.to_owned());
     let mut words = command.split_whitespace();
     let program = words.next().filter(|program| *program != "cat")?;
     let mut command = Command::new(program);

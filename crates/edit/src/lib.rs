@@ -59,7 +59,7 @@ pub use draft::{EditDraft, SideFileOp};
 pub use inline_agents::extract_inline_agents;
 pub use label::{tag, tag_line, title, title_line};
 pub use plan::{ChangeGroup, ChangeKind, ContentDigest, EditPlan, LineChange, PlanOptions, PlanTarget};
-pub use redact::{MaskedSecret, Redactor};
+pub use redact::{MaskedSecret, Redactor, rewrite_strings};
 pub use relocate::relocate;
 pub use repair::{REPAIRED_CODES, Repair};
 pub use seed::{PlanSeed, moment};

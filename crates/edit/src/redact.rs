@@ -180,6 +180,47 @@ impl<'r> Redactor<'r> {
         (!plan.is_empty()).then(|| plan.to_bytes())
     }
 
+    /// Returns a log to show: every secret is replaced, also in thinking, and each line stays on its line.
+    /// `None` if it contains none. The result cannot be resumed.
+    pub fn mask_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(log.len());
+        let mut changed = false;
+        let mut lines = LineReader::new(log);
+        while let Ok(Some(line)) = lines.next() {
+            let mut clean = None;
+            let mut shares_line = false;
+            parse_line(&line, |entry, _| {
+                shares_line |= entry.shares_line();
+                clean = match entry.kind() {
+                    Kind::Bad => self.text("", entry.text(), false),
+                    _ => self.mask_entry(&entry),
+                };
+            });
+            if shares_line {
+                // A line with several objects is one text.
+                clean = self.text("", &String::from_utf8_lossy(line.bytes), false);
+            }
+            changed |= clean.is_some();
+            out.extend_from_slice(clean.as_ref().map_or(line.bytes, |clean| clean.as_bytes()));
+            if line.ending == Ending::Newline {
+                out.push(b'\n');
+            }
+        }
+        changed.then_some(out)
+    }
+
+    fn mask_entry(&mut self, entry: &Entry) -> Option<String> {
+        let mut splices = Vec::new();
+        visit_strings(entry.text(), |text| {
+            if !matches!(text.role, StringRole::Id | StringRole::Opaque)
+                && let Some(new) = self.text(text.key, text.inner, true)
+            {
+                splices.push(Splice::new(text.range, new));
+            }
+        });
+        (!splices.is_empty()).then(|| apply(entry.text(), &mut splices))
+    }
+
     /// Returns a file of any kind without its secrets; `None` if it contains none.
     pub fn redact_file(&mut self, content: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(content.len());
@@ -317,6 +358,25 @@ impl<'r> Redactor<'r> {
         }
         edits.into_values().collect()
     }
+}
+
+/// Returns a line with other texts. `rewrite` gets each decoded text except for ids and opaque data, and
+/// returns the text to use instead, or `None` to keep it. Returns `None` if nothing changes.
+pub fn rewrite_strings(entry: &Entry, rewrite: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
+    if entry.kind() == Kind::Bad {
+        return rewrite(entry.text());
+    }
+    let mut splices = Vec::new();
+    visit_strings(entry.text(), |text| {
+        if matches!(text.role, StringRole::Id | StringRole::Opaque) {
+            return;
+        }
+        if let Some(new) = rewrite(&text.decoded()) {
+            let quoted = threadline_entry::write::quote(&new);
+            splices.push(Splice::new(text.range, quoted[1..quoted.len() - 1].to_owned()));
+        }
+    });
+    (!splices.is_empty()).then(|| apply(entry.text(), &mut splices))
 }
 
 /// The redaction of one line.

@@ -101,6 +101,15 @@ impl<'a> FindingObject<'a> {
     }
 }
 
+/// One setting of `config`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SettingObject<'a> {
+    pub name: &'a str,
+    pub value: &'a str,
+    pub source: &'a str,
+}
+
 /// An edit that would change nothing.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

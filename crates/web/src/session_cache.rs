@@ -90,7 +90,10 @@ impl SessionCache {
             id,
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
-        Ok(self.run(|| LiveSession::open(file, Arc::clone(&self.book), LiveLimits::default()))?)
+        let mut session =
+            self.run(|| LiveSession::open(file, Arc::clone(&self.book), LiveLimits::default()))?;
+        session.set_redaction(app.config().redaction.clone());
+        Ok(session)
     }
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not

@@ -44,11 +44,19 @@ pub(crate) struct HtmlArgs {
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 
-    /// Level of detail; `raw` includes the lines of the log, compressed
+    /// Level of detail
+    #[arg(long, short, value_name = "LEVEL", default_value = "full")]
+    level: LevelChoice,
+
+    /// Include the lines of the log, compressed
+    #[arg(long)]
+    raw: bool,
+
+    /// Prepare the page for other people: mask secrets, e-mail addresses, local paths and user names
     ///
-    /// The default is `raw`, or `full` with --images none or --max-output.
-    #[arg(long, short, value_name = "LEVEL")]
-    level: Option<LevelChoice>,
+    /// Prints what was replaced. Look at the page before you share it: no rule finds everything.
+    #[arg(long, conflicts_with = "all")]
+    share: bool,
 
     /// How to include images
     #[arg(long, value_name = "HOW", default_value = "inline")]
@@ -150,8 +158,7 @@ fn write_json(transcript: &Transcript, out: &mut dyn Write) -> Result<(), Comman
 
 impl HtmlArgs {
     fn level(&self) -> DetailLevel {
-        let whole = self.images == ImagesChoice::Inline && self.max_output.is_none();
-        self.level.map_or(if whole { DetailLevel::Raw } else { DetailLevel::Full }, DetailLevel::from)
+        if self.raw { DetailLevel::Raw } else { self.level.into() }
     }
 
     fn options(&self) -> RenderOptions {
@@ -175,11 +182,16 @@ fn write_html(
     // The raw lines are compressed while the log is read.
     let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let mut observer = Packer(&mut raw);
-    let (read, options) = rayon::join(|| cx.app.load_observed(file, &mut observer), || args.options());
+    let shared = args.share.then(|| cx.for_sharing());
+    let app = shared.as_ref().unwrap_or(&cx.app);
+    let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options());
     let loaded = read?;
+    if app.config().redaction.is_some() && !args.all {
+        cx.ui.note(&format!("replaced: {}", loaded.redacted));
+    }
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let (family, spending) = (&loaded.family, loaded.spending.as_ref());
-    let kept = |path: &str| threadline_app::kept_output(file, path);
+    let kept = |path: &str| loaded.kept_output(path);
     let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts();
     let header = parts.take_header().unwrap_or_default();
     let mut end = TranscriptEnd::default();

@@ -2,6 +2,8 @@
 
 mod chat;
 mod check;
+mod completions;
+mod config;
 mod edit;
 mod export;
 mod inspect;
@@ -9,6 +11,7 @@ mod list;
 mod op;
 mod replay;
 mod restore;
+mod resume;
 mod search;
 pub(crate) mod serve;
 mod show;
@@ -28,6 +31,7 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Replay(replay::ReplayArgs),
+    Resume(resume::ResumeArgs),
     Restore(restore::RestoreArgs),
     #[command(subcommand)]
     Export(export::ExportCommand),
@@ -38,6 +42,9 @@ pub(crate) enum Command {
     Op(op::OpCommand),
     #[command(subcommand)]
     Trace(trace::TraceCommand),
+    Config(config::ConfigArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 impl Command {
@@ -51,12 +58,16 @@ impl Command {
             Self::Inspect(args) => inspect::run(cx, &args),
             Self::Check(args) => check::run(cx, &args),
             Self::Replay(args) => replay::run(cx, &args),
+            Self::Resume(args) => resume::run(cx, &args),
             Self::Restore(args) => restore::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),
             Self::Op(command) => op::run(cx, &command),
             Self::Trace(command) => trace::run(cx, &command),
+            Self::Config(args) => config::run(cx, &args),
+            Self::Completions(args) => completions::run(cx, &args),
+            Self::Man(args) => completions::man(cx, &args),
         }
     }
 }

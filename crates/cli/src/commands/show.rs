@@ -1,7 +1,8 @@
 mod follow;
 
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use threadline_app::LoadedSession;
@@ -15,6 +16,7 @@ use threadline_view::{
 };
 
 use crate::context::Context;
+use crate::env;
 use crate::error::{CommandError, CommandOutcome};
 use crate::ui::OutputStream;
 
@@ -60,6 +62,10 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with = "follow")]
     patch: bool,
 
+    /// Open the text in $VISUAL or $EDITOR
+    #[arg(long, conflicts_with_all = ["follow", "json"])]
+    editor: bool,
+
     /// Keep showing new lines until interrupted; `--turns -1` starts with the last turn
     #[arg(long, short)]
     follow: bool,
@@ -93,6 +99,9 @@ impl From<LevelChoice> for DetailLevel {
 }
 
 pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, CommandError> {
+    if cx.app.config().redaction.is_some() && args.follow {
+        return Err(CommandError::new("--follow cannot mask secrets").hint("leave out --follow or --redact"));
+    }
     let (needle, anchor) = match args.session.rsplit_once("#m") {
         Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
             (needle, Some(format!("m{line}")))
@@ -100,6 +109,9 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         _ => (&*args.session, None),
     };
     let file = cx.app.find(needle)?;
+    if args.editor {
+        return open_in_editor(args);
+    }
     if args.follow {
         return follow::run(cx, args, &file);
     }
@@ -107,7 +119,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         return show_patch(cx, &threadline_app::load_unpriced(&file)?);
     }
     let loaded = cx.app.load(&file)?;
-    let kept = |path: &str| threadline_app::kept_output(&file, path);
+    let kept = |path: &str| loaded.kept_output(path);
     let builder =
         TranscriptBuilder { family: &loaded.family, read_output: &kept, spending: loaded.spending.as_ref() };
     let whole = cx.json
@@ -126,6 +138,32 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     // Freeing a large session takes longer than the rest of the program.
     std::mem::forget(loaded);
     shown
+}
+
+/// Opens the output of this command in an editor.
+fn open_in_editor(args: &ShowArgs) -> Result<CommandOutcome, CommandError> {
+    let editor = env::get(env::VISUAL).or_else(|| env::get(env::EDITOR)).ok_or_else(|| {
+        CommandError::new("no editor is set").hint("set $EDITOR to the command of your editor")
+    })?;
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let arguments = std::env::args_os().skip(1).filter(|arg| arg != "--editor");
+    let shown = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .args(["--color", "never", "--no-pager"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !shown.status.success() {
+        return Ok(CommandOutcome::Partial);
+    }
+    let suffix = if args.patch { ".patch" } else { ".md" };
+    let mut file = tempfile::Builder::new().prefix("threadline-").suffix(suffix).tempfile()?;
+    file.write_all(&shown.stdout)?;
+    file.flush()?;
+    let status = Command::new(program).args(words).arg(file.path()).status().map_err(|error| {
+        CommandError::new(format!("cannot run {program}: {error}")).hint("set $EDITOR to your editor")
+    })?;
+    Ok(if status.success() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
 /// Returns the parts of a transcript to show: all, or those of the turns of `--turns`.
@@ -366,7 +404,7 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     let changes = changes(family);
     let cwd = loaded.cwd();
     let mut answer = cx.ui.paged_output();
-    answer.patch(cx.ui.page(), &patch(&changes, cwd.as_deref()))?;
+    answer.patch(cx.ui.page(), &cx.app.redacted(&patch(&changes, cwd.as_deref())))?;
     answer.finish()?;
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
         cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));

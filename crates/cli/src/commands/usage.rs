@@ -106,11 +106,8 @@ impl Pricing {
     fn zone(&self) -> Result<TimeZone, CommandError> {
         match &self.tz {
             None => Ok(crate::env::time_zone()),
-            Some(name) if name.eq_ignore_ascii_case("utc") => Ok(TimeZone::UTC),
-            Some(name) => TimeZone::get(name).map_err(|_| {
-                CommandError::new(format!("unknown time zone `{name}`"))
-                    .hint("use a name such as Europe/Berlin")
-            }),
+            Some(name) => crate::env::parse_time_zone(name)
+                .map_err(|error| CommandError::new(error).hint("use a name such as Europe/Berlin")),
         }
     }
 

@@ -30,7 +30,7 @@ fn html_is_written_to_one_file() {
     let run = export(&home, &["html", "last", "-o", out.to_str().unwrap()]);
     assert_eq!((run.code, &*run.out, &*run.err), (0, "", "wrote [home]/a page.html\n"), "{run}");
     let page = fs::read_to_string(&out).unwrap();
-    assert!(is_page(&page) && page.contains("why is it slow?") && page.contains("id=\"r0\""));
+    assert!(is_page(&page) && page.contains("why is it slow?") && page.contains("\"raw\":null"));
     let run = export(&home, &["html", "last", "-o", "-"]);
     assert_eq!(run.out, page);
 }
@@ -125,4 +125,15 @@ fn a_write_failure_is_reported() {
     assert!(run.err.starts_with("error: cannot write /nowhere/x.html: "), "{run}");
     assert_eq!(export(&home, &["html"]).code, 2);
     assert_eq!(export(&home, &["html", "--all"]).code, 2);
+}
+
+#[test]
+fn the_raw_log_is_included_on_request_only() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let page = |args: &[&str]| export(&home, &[&["html", "last", "-o", "-"], args].concat()).out;
+    assert!(page(&[]).contains("\"raw\":null"));
+    for raw in [&["--raw"][..], &["--level", "raw"]] {
+        assert!(!page(raw).contains("\"raw\":null") && page(raw).contains("id=\"r0\""), "{raw:?}");
+    }
 }

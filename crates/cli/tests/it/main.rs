@@ -4,10 +4,12 @@
 
 mod check;
 mod compress;
+mod config;
 mod corpus;
 mod docs;
 mod edit;
 mod export;
+mod figures;
 mod inspect;
 mod kill;
 mod layers;

@@ -166,3 +166,53 @@ fn personal_data_custom_rules_and_allow_list() {
     let run = world.run(&["edit", "redact", "last", "--rules", wrong.to_str().unwrap()]);
     assert!(run.code == 2 && run.err.contains("wrong: line 1: regex parse error"), "{run}");
 }
+
+#[test]
+fn secrets_are_masked_in_everything_that_is_shown_and_exported() {
+    let token = token(7);
+    let world = home_with_token(&token);
+    let id = session_uuid("loom");
+    for args in [
+        &["show", &*id][..],
+        &["show", &id, "--level", "full"],
+        &["show", &id, "--level", "raw"],
+        &["show", &id, "--outline"],
+        &["show", &id, "--json"],
+        &["search", "push"],
+        &["search", &token],
+        &["search", "push", "--json"],
+        &["list"],
+        &["list", "--json"],
+        &["export", "html", &id, "--raw", "-o", "-"],
+        &["export", "html", &id, "--share", "-o", "-"],
+        &["export", "markdown", &id, "--level", "full"],
+        &["export", "json", &id],
+    ] {
+        let plain = world.run(args);
+        let masked = world.run(&[&["--redact"], args].concat());
+        assert_eq!((plain.code, masked.code), (0, 0), "{args:?}: {masked}");
+        assert!(!masked.out.contains(&token), "{args:?}: {masked}");
+        let is_shared = args.contains(&"--share");
+        assert!(is_shared || plain.out.contains(&token) || args.contains(&"html"), "{args:?}: {plain}");
+    }
+    let shown = world.run(&["--redact", "show", &id, "--level", "full"]);
+    assert!(shown.out.contains("[secret:github-token"), "{shown}");
+}
+
+#[test]
+fn a_shared_page_contains_no_secrets_local_paths_or_user_names() {
+    let token = token(7);
+    let world = EditFixture::new();
+    world.home.session(
+        "loom",
+        &format!("u1 user \"ada: push /home/ada/loom/a.rs with {token}, ask ada@loom.example\"\na1 <- u1 reply m1 text \"See /home/ada/notes.\""),
+    );
+    let run = world.run(&["export", "html", "last", "--share", "-o", "-"]);
+    assert_eq!(run.code, 0, "{run}");
+    for private in [&*token, "/home/ada", "ada:", "ada@loom.example"] {
+        assert!(!run.out.contains(private), "{private}: {run}");
+    }
+    assert!(run.out.contains("/project") && run.out.contains("\"raw\":null"), "{run}");
+    assert!(run.err.contains("replaced: ") && run.err.contains("github-token (1)"), "{}", run.err);
+    assert!(run.err.contains("local path") && run.err.contains("user name"), "{}", run.err);
+}

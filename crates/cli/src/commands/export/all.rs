@@ -55,6 +55,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
     let listing = cx.app.list(&ListFilter::default());
     let made =
         format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
+    let made = if cx.app.config().redaction.is_some() { format!("{made} redacted") } else { made };
     let before: ExportManifest = fs::read(folder.join(MANIFEST_FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -1,0 +1,51 @@
+use threadline_term::{TableColumn, TextLabel, table};
+use threadline_view::wire::SettingObject;
+
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+
+/// Show the settings that apply, and where each comes from
+///
+/// Settings are read from $XDG_CONFIG_HOME/threadline/config.toml; options and environment variables take
+/// precedence. All are optional:
+///
+///   homes = ["~/.claude"]         folders with sessions
+///   time_zone = "Europe/Berlin"   zone in which times are shown
+///   prices = "~/prices.json"      prices that override the built-in ones
+///   pager = "less -FRX"           pager for long output
+///   redact = true                 mask secrets in what is shown
+///   redact_rules = "rules.txt"    additional rules, as in `edit redact --rules`
+///   redact_allow = "allow.txt"    exceptions, as in `edit redact --allow`
+///   resume_with = "claude"        program of `resume`
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ConfigArgs {}
+
+pub(crate) fn run(cx: &Context, _args: &ConfigArgs) -> Result<CommandOutcome, CommandError> {
+    let mut answer = cx.ui.output();
+    if cx.json {
+        for setting in &cx.settings {
+            let source = setting.source.to_string();
+            answer.json(&SettingObject { name: setting.name, value: &setting.value, source: &source })?;
+        }
+        answer.finish()?;
+        return Ok(CommandOutcome::Done);
+    }
+    let page = cx.ui.page();
+    if let Some(path) = &cx.user.path {
+        let state = if path.is_file() { "" } else { " (does not exist)" };
+        writeln!(answer, "{}", page.paint(TextLabel::Dim, format!("{}{state}", path.display())))?;
+    }
+    let columns = [
+        TableColumn { can_shrink: false, ..TableColumn::text("setting") },
+        TableColumn { min_width: 20, ..TableColumn::text("value") },
+        TableColumn { can_shrink: false, ..TableColumn::text("from") },
+    ];
+    let row = |setting: &crate::config::AppliedSetting| {
+        vec![setting.name.to_owned(), setting.value.clone(), setting.source.to_string()]
+    };
+    let rows: Vec<Vec<String>> = cx.settings.iter().map(row).collect();
+    answer.text(&table(page, &columns, &rows))?;
+    answer.finish()?;
+    Ok(CommandOutcome::Done)
+}
