@@ -170,7 +170,8 @@ pub enum BodyObject<'a> {
 /// Calls `sink` with every line of `show --json`: the conversation, with each sub-agent after the call that
 /// started it, then sub-agents without a call, then the abandoned branches.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
-    sink(show_session(&transcript.header, transcript.turns.len(), transcript.end.branches.len()));
+    let header = &transcript.header;
+    sink(show_session(header, header.n_turns, header.n_branches));
     show_turns(&transcript.turns, None, sink);
     for agent in &transcript.end.agents {
         show_agent(agent, None, None, sink);
