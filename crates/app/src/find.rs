@@ -15,6 +15,16 @@ impl App {
         Ok(self.store().find(needle)?)
     }
 
+    /// Finds a session by id, a unique prefix of an id, a title or a part of a title. For untrusted text, such as
+    /// that in URLs: it is never used as a path.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`App::find`].
+    pub fn find_named(&self, needle: &str) -> Result<SessionFile, AppError> {
+        Ok(self.store().find_named(needle)?)
+    }
+
     /// Finds the session with exactly this id; of several files, the newest. For untrusted ids, such as those
     /// in URLs.
     ///

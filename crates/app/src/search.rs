@@ -47,9 +47,10 @@ impl App {
             });
         }
         sessions.par_iter_mut().for_each(|session| {
-            if let Ok(last_active) = read_last_active(&session.path) {
-                session.last_active = last_active;
-            }
+            // Without its own log, a session was last active when one of its sub-agents was.
+            let own = read_last_active(&session.path).ok();
+            let agents = || session.logs.iter().filter_map(|log| read_last_active(log).ok()).max();
+            session.last_active = own.or_else(agents).unwrap_or(session.last_active);
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
         SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }

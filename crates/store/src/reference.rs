@@ -88,7 +88,21 @@ impl Store {
         if let ReferenceMatches::One(file) = by_id {
             return Ok(file);
         }
-        self.find_title(needle, by_id)
+        self.find_title(needle, by_id, &session_at)
+    }
+
+    /// Finds a session of the store like [`find`](Self::find), but only by id, prefix of an id, title or part of
+    /// a title. For untrusted text: it is compared with existing names and never used in a path.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`find`](Self::find).
+    pub fn find_named(&self, needle: &str) -> Result<SessionFile, FindError> {
+        let needle = needle.trim();
+        match self.find_id(needle)? {
+            ReferenceMatches::One(file) => Ok(file),
+            by_id => self.find_title(needle, by_id, &|_| None),
+        }
     }
 
     /// Returns the session of the store with exactly this id; of several files, the one last active.
@@ -130,8 +144,14 @@ impl Store {
         Ok(single_session(hits))
     }
 
-    /// Searches for a session with this title or a part of it. `by_id` is the result of the search by id.
-    fn find_title(&self, needle: &str, by_id: ReferenceMatches) -> Result<SessionFile, FindError> {
+    /// Searches for a session with this title or a part of it. `by_id` is the result of the search by id;
+    /// `at_path` is tried last.
+    fn find_title(
+        &self,
+        needle: &str,
+        by_id: ReferenceMatches,
+        at_path: &dyn Fn(&Path) -> Option<SessionFile>,
+    ) -> Result<SessionFile, FindError> {
         let listing = self.list();
         let wanted = needle.to_lowercase();
         let titled = |matches: &dyn Fn(&str) -> bool| {
@@ -148,7 +168,7 @@ impl Store {
         match hits {
             ReferenceMatches::One(file) => Ok(file),
             ReferenceMatches::Many(found) => Err(FindError::Ambiguous { needle: needle.to_owned(), found }),
-            ReferenceMatches::None => session_at(Path::new(needle)).ok_or_else(|| FindError::NoMatch {
+            ReferenceMatches::None => at_path(Path::new(needle)).ok_or_else(|| FindError::NoMatch {
                 needle: needle.to_owned(),
                 similar: similar_sessions(&wanted, &listing.found),
                 errors: listing.errors,

@@ -69,3 +69,15 @@ fn relevance_combines_the_number_of_matches_with_recency() {
     assert_eq!(order, ["many", "new", "old"].map(session_uuid));
     assert_eq!(hits, 10, "matches without text are counted");
 }
+
+#[test]
+fn a_session_without_its_own_log_was_last_active_when_its_agents_were() {
+    let home = TestHome::new();
+    let path = home.session("gone", "u1 user \"the loom\"");
+    home.agent("gone", "a1b2c3", "x1 user \"a loom\"", None);
+    std::fs::remove_file(path).unwrap();
+    home.session("there", "u1 user \"the loom\" @+5m");
+    let sessions = app(&home).search_scope(None, None).sessions;
+    let ids: Vec<_> = sessions.into_iter().map(|session| session.id).collect();
+    assert_eq!(ids, ["there", "gone"].map(session_uuid));
+}

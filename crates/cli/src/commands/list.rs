@@ -127,7 +127,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
         cache: cx.app.config().cache_dir.as_ref().map(|dir| dir.join("figures")).filter(|_| !args.no_cache),
         build: crate::version::build_id(),
     });
-    let progress = cx.ui.progress("counting log", cx.store().logs().found.len());
+    let progress = cx.ui.progress("reading log", cx.store().logs().found.len());
     let listed = cx.app.list_cards(&filter, &zone, options.as_ref(), now, &|| progress.step());
     drop(progress);
     let (mut sessions, unread) = listed?;

@@ -152,3 +152,15 @@ fn an_untrusted_id_finds_only_sessions_of_the_store() {
         assert_eq!(store.session(id), None, "{id}");
     }
 }
+
+#[test]
+fn untrusted_text_names_sessions_but_no_paths() {
+    let (dir, store) = home(&[("-p/3f91c2aa", "Fix the flaky test"), ("-q/abc00000", "Add search")]);
+    let id = |needle: &str| store.find_named(needle).map(|file| file.id.to_string()).ok();
+    assert_eq!(id("3f9").as_deref(), Some("3f91c2aa"));
+    assert_eq!(id("add SEARCH").as_deref(), Some("abc00000"));
+    let path = dir.path().join("projects/-p/3f91c2aa.jsonl");
+    assert!(store.find(path.to_str().unwrap()).is_ok());
+    assert_eq!(id(path.to_str().unwrap()), None);
+    assert_eq!(id("last"), None);
+}

@@ -61,6 +61,8 @@ struct PickerMatch {
     anchor: String,
     byte_offset: u64,
     block_idx: usize,
+    /// The offset of the excerpt in the text of the block.
+    text_offset: usize,
 }
 
 /// The conversation around a match.
@@ -75,6 +77,8 @@ struct PreviewLine {
     pieces: Vec<(String, PreviewStyle)>,
     /// Whether the line belongs to the block that matched.
     in_match: bool,
+    /// Whether the line contains the beginning of the excerpt, or a match after it.
+    in_excerpt: bool,
 }
 
 /// The style of a piece of text.

@@ -151,6 +151,7 @@ fn search(
                         anchor: hit.1.anchor.clone(),
                         byte_offset: hit.1.byte_offset,
                         block_idx: hit.1.block_idx,
+                        text_offset: hit.1.within.start,
                     });
                 }
             }

@@ -105,7 +105,7 @@ impl Picker {
             if line.in_match {
                 found = found.or(Some(lines.len()));
             }
-            if line.pieces.iter().any(|(_, look)| *look == PreviewStyle::Match) {
+            if line.in_excerpt {
                 marked = marked.or(Some(lines.len()));
             }
             wrap(&line.pieces, width, &mut lines);

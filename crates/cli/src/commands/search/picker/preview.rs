@@ -1,6 +1,7 @@
 //! The preview: the lines of a log around a match, as text.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use threadline_entry::{LineReader, parse_line};
@@ -16,11 +17,13 @@ const LINES_AFTER: usize = 20;
 /// many lines before the first match.
 const MAX_BLOCK_LINES: usize = 40;
 
-/// Reads the conversation around the block `block_idx` of the line at `byte_offset`.
+/// Reads the conversation around the block `block_idx` of the line at `byte_offset`. The match to show is the
+/// first one at or after `text_offset` in the text of the block.
 pub(super) fn read(
     path: &Path,
     byte_offset: u64,
     block_idx: usize,
+    text_offset: usize,
     query: Option<&Query>,
 ) -> io::Result<MatchPreview> {
     let mut file = threadline_store::open_regular(path)?;
@@ -47,7 +50,7 @@ pub(super) fn read(
                     Some(tool) => format!("{} {tool}", piece.kind.name()),
                     None => piece.kind.name().to_owned(),
                 };
-                preview.add(&label, &piece.text, query.filter(|_| found), found);
+                preview.add(&label, &piece.text, query.filter(|_| found), found.then_some(text_offset));
             });
         });
     }
@@ -55,14 +58,20 @@ pub(super) fn read(
 }
 
 impl MatchPreview {
-    fn add(&mut self, label: &str, text: &str, query: Option<&Query>, found: bool) {
+    /// Adds a block. If it is the one that matched, `excerpt` is the offset of the excerpt in its text.
+    fn add(&mut self, label: &str, text: &str, query: Option<&Query>, excerpt: Option<usize>) {
+        let found = excerpt.is_some();
         if text.trim().is_empty() {
             return;
         }
-        self.lines
-            .push(PreviewLine { pieces: vec![(label.to_owned(), PreviewStyle::Label)], in_match: false });
+        self.lines.push(PreviewLine {
+            pieces: vec![(label.to_owned(), PreviewStyle::Label)],
+            ..PreviewLine::default()
+        });
         let ranges = query.map(|query| query.highlight(text)).unwrap_or_default();
-        let first = ranges.first().map_or(0, |range| text[..range.start].matches('\n').count());
+        let after = |range: &&Range<usize>| excerpt.is_some_and(|excerpt| range.start >= excerpt);
+        let shown = ranges.iter().find(after).or(ranges.first()).map(|range| range.start);
+        let first = shown.map_or(0, |start| text[..start].matches('\n').count());
         let skipped = if found { first.saturating_sub(MAX_BLOCK_LINES) } else { 0 };
         let mut at = 0;
         for (i, line) in text.split('\n').enumerate() {
@@ -78,7 +87,8 @@ impl MatchPreview {
                 }
                 pieces.push((text[done..end].to_owned(), PreviewStyle::Plain));
                 pieces.retain(|(text, _)| !text.is_empty());
-                self.lines.push(PreviewLine { pieces, in_match: found });
+                let in_excerpt = found && shown.is_some_and(|shown| (at..=end).contains(&shown));
+                self.lines.push(PreviewLine { pieces, in_match: found, in_excerpt });
             }
             at = end + 1;
         }

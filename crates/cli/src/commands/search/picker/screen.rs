@@ -100,9 +100,10 @@ fn pick(
 /// Loads the preview of the selected match.
 fn load_preview(picker: &mut Picker) {
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
+    let text_offset = picker.selected_match().map_or(0, |found| found.text_offset);
     let read = picker
         .preview_position()
-        .map(|(path, offset, block)| preview::read(&path, offset, block, query.as_ref()));
+        .map(|(path, offset, block)| preview::read(&path, offset, block, text_offset, query.as_ref()));
     picker.preview = match read {
         Some(Ok(preview)) => preview,
         _ => MatchPreview::default(),

@@ -24,6 +24,7 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
         anchor: format!("m{}", i + 1),
         byte_offset: i as u64 * 100,
         block_idx: 0,
+        text_offset: 0,
     };
     PickerRow {
         id: id.to_owned(),
@@ -47,10 +48,14 @@ fn sample_picker() -> Picker {
         PickerAction::Nothing
     );
     assert_eq!(picker.receive(SearchMessage::Done(12), false), PickerAction::Nothing);
-    let line =
-        |text: &str| PreviewLine { pieces: vec![(text.to_owned(), PreviewStyle::Plain)], in_match: false };
-    let label =
-        |text: &str| PreviewLine { pieces: vec![(text.to_owned(), PreviewStyle::Label)], in_match: false };
+    let line = |text: &str| PreviewLine {
+        pieces: vec![(text.to_owned(), PreviewStyle::Plain)],
+        ..PreviewLine::default()
+    };
+    let label = |text: &str| PreviewLine {
+        pieces: vec![(text.to_owned(), PreviewStyle::Label)],
+        ..PreviewLine::default()
+    };
     let marked = PreviewLine {
         pieces: vec![
             ("why is it ".to_owned(), PreviewStyle::Plain),
@@ -58,6 +63,7 @@ fn sample_picker() -> Picker {
             ("?\u{7}".to_owned(), PreviewStyle::Plain),
         ],
         in_match: true,
+        in_excerpt: true,
     };
     let before = (0..30).map(|i| line(&format!("line {i}")));
     picker.preview.lines = before.chain([label("prompt"), marked, line(""), line("and more")]).collect();
@@ -183,4 +189,23 @@ fn an_unfinished_query_keeps_the_results() {
     assert!(picker.rows.is_empty(), "nothing was found");
     assert_eq!(press(&mut picker, KeyCode::Enter), PickerAction::Nothing);
     assert_eq!(press_control(&mut picker, 'y'), PickerAction::Nothing);
+}
+
+#[test]
+fn the_preview_is_at_the_excerpt_and_not_at_the_first_match() {
+    let home = threadline_testkit::TestHome::new();
+    let filler = "nothing\\n".repeat(60);
+    let notation = format!("u1 user \"slow\\n{filler}slow and fast\"");
+    let path = home.session("loom", &notation);
+    let query = threadline_search::Query::parse("slow fast", &jiff::Zoned::default()).unwrap();
+    let text = format!("slow\n{}slow and fast", "nothing\n".repeat(60));
+    let excerpt = text.len() - "slow and fast".len();
+    let preview = preview::read(&path, 0, 0, excerpt, Some(&query)).unwrap();
+    let shown: Vec<String> = preview
+        .lines
+        .iter()
+        .filter(|line| line.in_excerpt)
+        .map(|line| line.pieces.iter().map(|(text, _)| &**text).collect())
+        .collect();
+    assert_eq!(shown, ["slow and fast"]);
 }
