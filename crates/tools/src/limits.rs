@@ -15,6 +15,8 @@ pub struct Limits {
     pub edit_bytes: u64,
     /// The largest side of an image that is sent unchanged, in pixels (reference).
     pub image_side: u32,
+    /// The largest image file that is decoded, in bytes.
+    pub image_file_bytes: u64,
     /// The largest image that is sent, in bytes before base64 (API: 5 MB of base64).
     pub image_bytes: u64,
     /// The largest PDF that is sent as a document, in bytes (API: 32 MB per request).
@@ -63,6 +65,7 @@ impl Default for Limits {
             read_tokens: 25_000,
             edit_bytes: 256 << 20,
             image_side: 2_000,
+            image_file_bytes: 64 << 20,
             image_bytes: 3_750_000,
             pdf_bytes: 20 << 20,
             pdf_pages: 20,

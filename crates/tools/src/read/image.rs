@@ -1,14 +1,17 @@
 //! Images.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageFormat, ImageReader};
 use serde::Serialize;
 
 use super::{Record, read_bounded, read_failed};
 use crate::context::ToolContext;
-use crate::limits::show_size;
+use crate::limits::{Limits, show_size};
 use crate::output::{Failure, ResultContent, ToolOutput, raw};
 use crate::profile::Profile;
 
@@ -52,31 +55,129 @@ impl<'a> ImageBlock<'a> {
 }
 
 pub(super) fn read(path: &Path, profile: &Profile, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
-    let max = context.limits.image_bytes;
-    let bytes = read_bounded(path, max).map_err(|error| read_failed(&error, path))?;
+    let limits = context.limits;
+    let bytes = read_bounded(path, limits.image_file_bytes).map_err(|error| read_failed(&error, path))?;
     if bytes.is_empty() {
         return Err(Failure::Failed(format!("Image file is empty: {}", path.display())));
     }
-    if bytes.len() as u64 > max {
-        return Err(Failure::Failed(format!(
-            "Image file is larger than {}: {}. Shrink it first, for example with ImageMagick.",
-            show_size(max),
-            path.display()
-        )));
+    if bytes.len() as u64 > limits.image_file_bytes {
+        return Err(too_large(path, limits.image_file_bytes));
     }
     let media_type = media_type(&bytes).ok_or_else(|| not_an_image(&bytes, path))?;
-    let data = STANDARD.encode(&bytes);
-    let size = imagesize::blob_size(&bytes).ok().filter(|_| profile.image_dimensions);
-    let dimensions = size.map(|size| Dimensions {
-        original_width: size.width,
-        original_height: size.height,
-        display_width: size.width,
-        display_height: size.height,
+    let original = imagesize::blob_size(&bytes).ok().map(|size| (size.width, size.height));
+    let side = limits.image_side as usize;
+    let fits = original.is_none_or(|(width, height)| width <= side && height <= side);
+    let shown = if fits && bytes.len() as u64 <= limits.image_bytes {
+        ShownImage { bytes: None, media_type, size: original }
+    } else {
+        shrink(&bytes, limits).ok_or_else(|| too_large(path, limits.image_bytes))?
+    };
+    let data = STANDARD.encode(shown.bytes.as_ref().unwrap_or(&bytes));
+    let sizes = original.zip(shown.size);
+    let dimensions = sizes.filter(|_| profile.image_dimensions).map(|(original, shown)| Dimensions {
+        original_width: original.0,
+        original_height: original.1,
+        display_width: shown.0,
+        display_height: shown.1,
     });
-    let file = ImageRecord { base64: &data, r#type: media_type, original_size: bytes.len(), dimensions };
+    let file =
+        ImageRecord { base64: &data, r#type: shown.media_type, original_size: bytes.len(), dimensions };
     let mut output = ToolOutput::success("", &Record { r#type: "image", file });
-    output.content = ResultContent::Blocks(vec![raw(&ImageBlock::new(&data, media_type))]);
+    output.content = ResultContent::Blocks(vec![raw(&ImageBlock::new(&data, shown.media_type))]);
+    if let Some((original, shown)) = sizes.filter(|(original, shown)| original != shown) {
+        let text = format!(
+            "[Image: original {}x{}, displayed at {}x{}. Multiply coordinates by {:.2} to map to original image.]",
+            original.0,
+            original.1,
+            shown.0,
+            shown.1,
+            original.0 as f64 / shown.0 as f64
+        );
+        output.follow_up.push(raw(&NoteBlock { r#type: "text", text: &text }));
+    }
     Ok(output)
+}
+
+#[derive(Serialize)]
+struct NoteBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+/// The image that is sent.
+struct ShownImage {
+    /// The new bytes; `None` for the original.
+    bytes: Option<Vec<u8>>,
+    media_type: &'static str,
+    size: Option<(usize, usize)>,
+}
+
+/// Memory that decoding may take.
+const MAX_DECODED: u64 = 512 << 20;
+
+/// Scales an image down until it fits into the limits. `None` if it cannot be decoded or does not get small
+/// enough.
+fn shrink(bytes: &[u8], limits: &Limits) -> Option<ShownImage> {
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    let mut decoding = image::Limits::default();
+    decoding.max_alloc = Some(MAX_DECODED);
+    reader.limits(decoding);
+    let format = reader.format()?;
+    let decoded = reader.decode().ok()?;
+    let mut side = limits.image_side;
+    // Photos become JPEG, and so do other images that stay large as PNG.
+    let formats: &[ImageFormat] = if format == ImageFormat::Png {
+        &[ImageFormat::Png, ImageFormat::Jpeg]
+    } else {
+        &[ImageFormat::Jpeg]
+    };
+    while side >= 100 {
+        let scaled = if decoded.width() > side || decoded.height() > side {
+            fit(&decoded, side)
+        } else {
+            decoded.clone()
+        };
+        for format in formats {
+            let encoded = encode(&scaled, *format)?;
+            if encoded.len() as u64 <= limits.image_bytes {
+                let media_type = if *format == ImageFormat::Png { "image/png" } else { "image/jpeg" };
+                let size = Some((scaled.width() as usize, scaled.height() as usize));
+                return Some(ShownImage { bytes: Some(encoded), media_type, size });
+            }
+        }
+        side /= 2;
+    }
+    None
+}
+
+/// Scales an image so that its larger side has `side` pixels.
+fn fit(image: &DynamicImage, side: u32) -> DynamicImage {
+    let (width, height) = (f64::from(image.width()), f64::from(image.height()));
+    let factor = f64::from(side) / width.max(height);
+    let scaled = |length: f64| ((length * factor).round() as u32).max(1);
+    image.resize_exact(scaled(width), scaled(height), FilterType::Triangle)
+}
+
+fn encode(image: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
+    let mut out = Cursor::new(Vec::new());
+    // JPEG has no transparency.
+    let flat;
+    let image = if format == ImageFormat::Jpeg {
+        flat = DynamicImage::ImageRgb8(image.to_rgb8());
+        &flat
+    } else {
+        image
+    };
+    image.write_to(&mut out, format).ok()?;
+    Some(out.into_inner())
+}
+
+fn too_large(path: &Path, max: u64) -> Failure {
+    Failure::Failed(format!(
+        "Image is larger than {} and cannot be scaled down: {}. Convert it first, for example with ImageMagick.",
+        show_size(max),
+        path.display()
+    ))
 }
 
 /// Returns the media type by the first bytes.

@@ -190,6 +190,49 @@ fn images_are_returned_as_blocks() {
     );
 }
 
+/// Returns a PNG of random pixels, which do not compress.
+fn noise(width: u32, height: u32) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let image = image::RgbImage::from_fn(width, height, |_, _| image::Rgb([next(), next(), next()]));
+    let mut out = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut out, image::ImageFormat::Png).unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn large_images_are_scaled_down() {
+    let fixture = Fixture::new();
+    fixture.put("wide.png", noise(300, 100));
+    let mut small = Fixture::new();
+    small.limits.image_side = 200;
+    small.put("wide.png", noise(300, 100));
+    assert!(fixture.run("Read", r#"{"file_path": "wide.png"}"#).follow_up.is_empty());
+    let output = small.run("Read", r#"{"file_path": "wide.png"}"#);
+    let record = output.record.unwrap().get().to_owned();
+    let end =
+        r#""dimensions":{"originalWidth":300,"originalHeight":100,"displayWidth":200,"displayHeight":67}}}"#;
+    assert!(record.ends_with(end) && record.contains("image/png"), "{}", &record[record.len() - 200..]);
+    assert_eq!(
+        output.follow_up[0].get(),
+        r#"{"type":"text","text":"[Image: original 300x100, displayed at 200x67. Multiply coordinates by 1.50 to map to original image.]"}"#
+    );
+}
+
+#[test]
+fn heavy_images_become_jpeg() {
+    let mut fixture = Fixture::new();
+    fixture.put("noise.png", noise(300, 300));
+    fixture.limits.image_bytes = 100_000;
+    let record = fixture.record("Read", r#"{"file_path": "noise.png"}"#);
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    assert_eq!(record["file"]["type"], "image/jpeg");
+    assert!(record["file"]["base64"].as_str().unwrap().len() <= 134_000);
+}
+
 #[test]
 fn files_that_are_no_images_are_refused() {
     let fixture = Fixture::new();
