@@ -309,7 +309,8 @@ impl Call<'_> {
             return None;
         }
         self.context.shell.set_cwd(self.context.project);
-        Some(format!("\nShell cwd was reset to {}", self.context.project.display()))
+        let line_end = if self.profile.reset_note_begins_line { "\n" } else { "" };
+        Some(format!("{line_end}Shell cwd was reset to {}", self.context.project.display()))
     }
 
     /// Records the new content of files that `sed -i` changed: the model asked for the change, so it knows it.

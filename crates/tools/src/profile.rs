@@ -21,6 +21,14 @@ pub struct Profile {
     pub(crate) read_suffix: &'static str,
     /// Whether the text for a missing file names the current folder.
     pub(crate) missing_file_names_cwd: bool,
+    /// Whether Read checks that the file exists before the call proper, which wraps the error.
+    pub(crate) read_checks_existence: bool,
+    /// Whether the error for a folder names it.
+    pub(crate) folder_error_names_path: bool,
+    /// Whether the note about a reset folder is separated from the output by a line end.
+    pub(crate) reset_note_begins_line: bool,
+    /// Whether a call whose input is not JSON is answered as such; otherwise it counts as a call without input.
+    pub(crate) reports_unparsed_input: bool,
     /// Whether calls of disabled tools are told that the tool exists.
     pub(crate) names_disabled_tools: bool,
     /// Text appended to the results of Write and Edit.
@@ -79,6 +87,13 @@ pub(crate) enum OverwriteText {
 const STATE_IS_CURRENT: &str = " (file state is current in your context — no need to Read it back)";
 
 impl Profile {
+    /// Returns whether a call whose input is not JSON is answered with [`crate::unparsed_input`]. Otherwise it
+    /// counts as a call with an empty object.
+    #[must_use]
+    pub fn reports_unparsed_input(&self) -> bool {
+        self.reports_unparsed_input
+    }
+
     /// The default profile.
     pub const V2_1_197: Self = Self {
         version: "2.1.197",
@@ -119,6 +134,10 @@ impl Profile {
         notes_repeated_reads: true,
         read_suffix: "",
         missing_file_names_cwd: true,
+        read_checks_existence: false,
+        folder_error_names_path: true,
+        reset_note_begins_line: true,
+        reports_unparsed_input: true,
         names_disabled_tools: true,
         written_suffix: STATE_IS_CURRENT,
         replace_all_quotes: false,
@@ -161,6 +180,10 @@ impl Profile {
         notes_repeated_reads: false,
         read_suffix: "",
         missing_file_names_cwd: false,
+        read_checks_existence: true,
+        folder_error_names_path: false,
+        reset_note_begins_line: false,
+        reports_unparsed_input: false,
         names_disabled_tools: false,
         written_suffix: "",
         replace_all_quotes: true,

@@ -128,7 +128,12 @@ impl ReadFile {
         let range = ReadRange { offset: offset.unwrap_or(1), limit };
         let metadata = metadata.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Failure::Failed(missing_file(&path, context, self.profile.missing_file_names_cwd))
+                let text = missing_file(&path, context, self.profile.missing_file_names_cwd);
+                if self.profile.read_checks_existence {
+                    Failure::Refused(text)
+                } else {
+                    Failure::Failed(text)
+                }
             }
             _ => Failure::Failed(errno_text(&error, "statx", Some(&path))),
         })?;
@@ -155,7 +160,8 @@ impl ReadFile {
     ) -> Result<ToolOutput, Failure> {
         if metadata.is_dir() {
             let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
-            return Err(Failure::Failed(errno_text(&error, "read", Some(path))));
+            let shown = self.profile.folder_error_names_path.then_some(path);
+            return Err(Failure::Failed(errno_text(&error, "read", shown)));
         }
         let limits = context.limits;
         if range.limit.is_none() && metadata.len() > limits.read_bytes {

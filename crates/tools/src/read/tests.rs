@@ -310,3 +310,13 @@ fn a_pdf_is_a_document_after_the_result() {
     fixture.put("bad.pdf", "hello");
     assert_eq!(read(&fixture, "bad.pdf"), "ERR File is not a valid PDF (missing %PDF- header): $CWD/bad.pdf");
 }
+
+#[test]
+fn the_older_profile_has_its_own_texts() {
+    let fixture = Fixture::with_profile(&crate::Profile::V2_1_20);
+    fixture.put("a.txt", "alpha\n");
+    assert_eq!(read(&fixture, "a.txt"), "     1→alpha\n     2→");
+    assert_eq!(read(&fixture, "a.txt"), "     1→alpha\n     2→");
+    assert_eq!(read(&fixture, "none"), "ERR <tool_use_error>File does not exist.</tool_use_error>");
+    assert_eq!(read(&fixture, ""), "ERR EISDIR: illegal operation on a directory, read");
+}

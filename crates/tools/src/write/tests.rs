@@ -133,3 +133,19 @@ fn a_folder_that_cannot_be_created_is_an_error() {
         "ERR ENOENT: no such file or directory, mkdir '/proc/x'"
     );
 }
+
+#[test]
+fn the_older_profile_shows_the_new_content() {
+    let fixture = Fixture::with_profile(&crate::Profile::V2_1_20);
+    assert_eq!(write(&fixture, "a.txt", "x"), "File created successfully at: $CWD/a.txt");
+    assert_eq!(
+        write(&fixture, "a.txt", "new\\nand more\\n"),
+        "The file $CWD/a.txt has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n     \
+         1→new\n     2→and more\n     3→"
+    );
+    let record = fixture.record("Write", r#"{"file_path": "b.txt", "content": ""}"#);
+    assert_eq!(
+        record,
+        r#"{"type":"create","filePath":"b.txt","content":"","structuredPatch":[],"originalFile":null}"#
+    );
+}
