@@ -1,6 +1,7 @@
 //! Bash: runs a command in a shell.
 
 mod command_words;
+mod git_operation;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -12,15 +13,14 @@ use serde::Serialize;
 
 use crate::background::{NewTask, file_size};
 use crate::context::{ToolContext, ToolProgress};
-use crate::file_state::modified_ms;
 use crate::output::{Failure, ResultContent, ToolOutput, raw};
-use crate::paths::normalize;
 use crate::process::{Exit, SIGTERM};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::side_output::persisted_text;
-use crate::text_file::TextFile;
 use crate::tool::{InputSchema, Tool, ToolInput};
+
+use git_operation::GitOperation;
 
 /// The Bash tool.
 pub(crate) struct Bash {
@@ -52,6 +52,26 @@ struct Record<'a> {
     persisted_output_path: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     persisted_output_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_operation: Option<GitOperation<'a>>,
+}
+
+impl Record<'_> {
+    /// Returns the record of a command without output.
+    fn empty() -> Self {
+        Self {
+            stdout: "",
+            stderr: "",
+            interrupted: false,
+            is_image: false,
+            return_code_interpretation: None,
+            no_output_expected: None,
+            background_task_id: None,
+            persisted_output_path: None,
+            persisted_output_size: None,
+            git_operation: None,
+        }
+    }
 }
 
 impl Tool for Bash {
@@ -178,10 +198,15 @@ impl Call<'_> {
             let separator = if text.is_empty() { "" } else { "\n" };
             return Err(Failure::Failed(format!("Exit code {code}{separator}{text}")));
         }
-        self.refresh_states();
         let kept = self.keep_large_output(&output);
         let stdout = if kept.is_some() { output.text.trim_end() } else { trim_output(&output.text) };
         let image = data_url(stdout).filter(|_| kept.is_none());
+        let git_operation = if self.profile.bash_records_git && code == 0 {
+            GitOperation::find(self.command, stdout)
+        } else {
+            None
+        };
+        let pull_request = git_operation.as_ref().and_then(GitOperation::created_pull_request);
         let record = Record {
             stdout,
             stderr: reset.as_deref().unwrap_or_default(),
@@ -192,6 +217,7 @@ impl Call<'_> {
             background_task_id: None,
             persisted_output_path: kept.as_deref(),
             persisted_output_size: kept.is_some().then_some(output.size),
+            git_operation,
         };
         let shown = match &kept {
             Some(path) => self.preview(&output, path),
@@ -201,6 +227,7 @@ impl Call<'_> {
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let text = if parts.is_empty() { self.profile.bash_no_output.to_owned() } else { parts.join("\n") };
         let mut result = ToolOutput::success(text, &record);
+        result.pull_request = pull_request.map(Box::new);
         if let Some((media_type, data)) = image {
             result.content = ResultContent::Blocks(vec![raw(&ImageBlock::new(media_type, data))]);
         }
@@ -226,15 +253,9 @@ impl Call<'_> {
             text = text.trim_end_matches('.').to_owned();
         }
         let record = Record {
-            stdout: "",
-            stderr: "",
-            interrupted: false,
-            is_image: false,
-            return_code_interpretation: None,
             no_output_expected: self.profile.bash_records_expectation.then_some(false),
             background_task_id: Some(self.id),
-            persisted_output_path: None,
-            persisted_output_size: None,
+            ..Record::empty()
         };
         ToolOutput::success(text, &record)
     }
@@ -245,17 +266,8 @@ impl Call<'_> {
         let output = self.read_output();
         self.discard();
         let stdout = trim_output(&output.text);
-        let record = Record {
-            stdout,
-            stderr: "",
-            interrupted: true,
-            is_image: false,
-            return_code_interpretation: None,
-            no_output_expected: self.expectation(),
-            background_task_id: None,
-            persisted_output_path: None,
-            persisted_output_size: None,
-        };
+        let record =
+            Record { stdout, interrupted: true, no_output_expected: self.expectation(), ..Record::empty() };
         let note = "<error>Command was aborted before completion</error>";
         let text = if stdout.is_empty() { note.to_owned() } else { format!("{stdout}\n{note}") };
         ToolOutput { is_error: true, ..ToolOutput::success(text, &record) }
@@ -311,20 +323,6 @@ impl Call<'_> {
         self.context.shell.set_cwd(self.context.project);
         let line_end = if self.profile.reset_note_begins_line { "\n" } else { "" };
         Some(format!("{line_end}Shell cwd was reset to {}", self.context.project.display()))
-    }
-
-    /// Records the new content of files that `sed -i` changed: the model asked for the change, so it knows it.
-    fn refresh_states(&self) {
-        let context = self.context;
-        for word in command_words::in_place_operands(self.command) {
-            let path = normalize(&context.cwd().join(word));
-            if context.files.get(&path).is_some()
-                && let Ok(metadata) = fs::metadata(&path)
-                && let Ok(file) = TextFile::read(&path, context.limits.edit_bytes)
-            {
-                context.files.restore(path, &file.text, modified_ms(&metadata));
-            }
-        }
     }
 }
 
@@ -460,7 +458,8 @@ fn shell_command(command: &str, cwd_file: &Path, context: &ToolContext<'_>) -> C
     let mut shell_command = Command::new(shell);
     shell_command.arg("-c").arg(script).current_dir(&cwd).env_clear();
     shell_command.envs(context.environment.iter().map(|(name, value)| (name, value)));
-    shell_command.env("PWD", cwd);
+    // The folder before this one belongs to the shell from which this program was started.
+    shell_command.env("PWD", cwd).env_remove("OLDPWD");
     shell_command
 }
 

@@ -50,9 +50,9 @@ pub use context::{
     FileObserver, ModelAccess, NoModel, ShellState, ToolContext, ToolProgress, WebSearchHit, WebSearchPart,
     WebSearchReply, WebSearchRequest,
 };
-pub use file_state::FileStates;
+pub use file_state::{ChangedFile, FileStates};
 pub use limits::Limits;
-pub use output::{ResultContent, ToolOutput};
+pub use output::{PullRequest, ResultContent, ToolOutput};
 pub use profile::Profile;
 pub use schema::{Kind, Parameter};
 pub use set::{ToolSelection, ToolSet};

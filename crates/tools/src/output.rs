@@ -21,6 +21,19 @@ pub struct ToolOutput {
     pub follow_up: Vec<Box<RawValue>>,
     /// The call ends the turn after this result (a valid structured output).
     pub ends_turn: bool,
+    /// The pull request that the call created, for a `pr-link` line before the result.
+    pub pull_request: Option<Box<PullRequest>>,
+}
+
+/// A pull request on a host such as GitHub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    /// Its number.
+    pub number: u64,
+    /// Its address.
+    pub url: String,
+    /// The repository, as `owner/name`.
+    pub repository: String,
 }
 
 /// The content of a `tool_result` block.
@@ -42,6 +55,7 @@ impl ToolOutput {
             changed: Vec::new(),
             follow_up: Vec::new(),
             ends_turn: false,
+            pull_request: None,
         }
     }
 

@@ -15,8 +15,11 @@ pub(crate) struct Hunk {
     lines: Vec<String>,
 }
 
-/// Lines of context before and after a change.
+/// Lines of context before and after a change in a record.
 const CONTEXT: usize = 3;
+
+/// Lines of context around a change that the model is told of.
+const SNIPPET_CONTEXT: usize = 8;
 
 /// The longest edit script that is searched for. Beyond it, everything between the first and the last
 /// difference counts as replaced.
@@ -24,6 +27,27 @@ const MAX_EDITS: usize = 4_000;
 
 /// Returns the hunks that turn `old` into `new`, with leading tabs shown as two spaces each.
 pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    hunks_with(old, new, CONTEXT, &|mark, line| {
+        let text = line.trim_start_matches('\t');
+        format!("{mark}{}{text}", "  ".repeat(line.len() - text.len()))
+    })
+}
+
+/// Returns the changed parts of `new` with line numbers and context; empty if nothing was added or kept.
+pub(crate) fn changed_snippet(old: &str, new: &str, number: &dyn Fn(usize, &str) -> String) -> String {
+    let hunks = hunks_with(old, new, SNIPPET_CONTEXT, &|mark, line| format!("{mark}{line}"));
+    let part = |hunk: &Hunk| {
+        let lines = hunk.lines.iter().filter(|line| line.starts_with([' ', '+']));
+        let numbered = (hunk.new_start..).zip(lines).map(|(at, line)| number(at, &line[1..]));
+        numbered.collect::<Vec<_>>().join("\n")
+    };
+    hunks.iter().map(part).collect::<Vec<_>>().join("\n...\n")
+}
+
+/// Formats one line, without its line end, after its mark.
+type LineFormat<'a> = &'a dyn Fn(char, &str) -> String;
+
+fn hunks_with(old: &str, new: &str, context: usize, format: LineFormat<'_>) -> Vec<Hunk> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
     let runs = diff(&old, &new);
@@ -35,10 +59,10 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         if run.change == Change::Equal {
             if let Some(mut hunk) = open.take() {
                 let is_last = index + 1 == runs.len();
-                let joins = run.count <= 2 * CONTEXT && !is_last;
-                let shown = if joins { run.count } else { run.count.min(CONTEXT) };
+                let joins = run.count <= 2 * context && !is_last;
+                let shown = if joins { run.count } else { run.count.min(context) };
                 for line in &old[old_at..old_at + shown] {
-                    push_line(&mut hunk.lines, ' ', line);
+                    push_line(&mut hunk.lines, format, ' ', line);
                 }
                 hunk.old_lines += shown;
                 hunk.new_lines += shown;
@@ -54,28 +78,28 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
             continue;
         }
         let hunk = open.get_or_insert_with(|| {
-            let context = previous_equal.min(CONTEXT);
+            let before = previous_equal.min(context);
             let mut hunk = Hunk {
-                old_start: old_at + 1 - context,
-                old_lines: context,
-                new_start: new_at + 1 - context,
-                new_lines: context,
+                old_start: old_at + 1 - before,
+                old_lines: before,
+                new_start: new_at + 1 - before,
+                new_lines: before,
                 lines: Vec::new(),
             };
-            for line in &old[old_at - context..old_at] {
-                push_line(&mut hunk.lines, ' ', line);
+            for line in &old[old_at - before..old_at] {
+                push_line(&mut hunk.lines, format, ' ', line);
             }
             hunk
         });
         if run.change == Change::Removed {
             for line in &old[old_at..old_at + run.count] {
-                push_line(&mut hunk.lines, '-', line);
+                push_line(&mut hunk.lines, format, '-', line);
             }
             hunk.old_lines += run.count;
             old_at += run.count;
         } else {
             for line in &new[new_at..new_at + run.count] {
-                push_line(&mut hunk.lines, '+', line);
+                push_line(&mut hunk.lines, format, '+', line);
             }
             hunk.new_lines += run.count;
             new_at += run.count;
@@ -86,11 +110,8 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-fn push_line(lines: &mut Vec<String>, mark: char, line: &str) {
-    let body = line.strip_suffix('\n').unwrap_or(line);
-    let text = body.trim_start_matches('\t');
-    let tabs = body.len() - text.len();
-    lines.push(format!("{mark}{}{text}", "  ".repeat(tabs)));
+fn push_line(lines: &mut Vec<String>, format: LineFormat<'_>, mark: char, line: &str) {
+    lines.push(format(mark, line.strip_suffix('\n').unwrap_or(line)));
     if !line.ends_with('\n') {
         lines.push("\\ No newline at end of file".to_owned());
     }

@@ -20,7 +20,12 @@ pub(crate) fn resolve(text: &str, context: &ToolContext<'_>) -> Result<PathBuf, 
         None => None,
     };
     let joined = expanded.unwrap_or_else(|| context.cwd().join(text));
-    Ok(normalize(&joined))
+    let mut path = normalize(&joined);
+    if text.ends_with('/') {
+        // A slash at the end demands a folder.
+        path.push("");
+    }
+    Ok(path)
 }
 
 /// Removes `.` and `..` from an absolute path.
@@ -98,7 +103,9 @@ fn similar_file(path: &Path) -> Option<String> {
     let stem = path.file_stem()?;
     let entries = std::fs::read_dir(path.parent()?).ok()?;
     let names = entries.take(MAX_SIBLINGS).flatten().map(|entry| PathBuf::from(entry.file_name()));
-    let mut names: Vec<_> = names.filter(|name| name.file_stem() == Some(stem)).collect();
+    let is_other =
+        |name: &PathBuf| name.file_stem() == Some(stem) && path.file_name() != Some(name.as_os_str());
+    let mut names: Vec<_> = names.filter(is_other).collect();
     names.sort();
     names.first().map(|name| name.display().to_string())
 }

@@ -45,6 +45,8 @@ pub struct Profile {
     pub(crate) bash_no_output: &'static str,
     /// Whether records of Bash contain `noOutputExpected`.
     pub(crate) bash_records_expectation: bool,
+    /// Whether records of Bash list git operations.
+    pub(crate) bash_records_git: bool,
     /// The exit code that is shown for a shell killed by SIGTERM.
     pub(crate) sigterm_code: i32,
     /// Whether Glob returns paths relative to the current folder.
@@ -146,6 +148,7 @@ impl Profile {
         converts_text: true,
         bash_no_output: "(Bash completed with no output)",
         bash_records_expectation: true,
+        bash_records_git: true,
         sigterm_code: 144,
         glob_is_relative: true,
         glob_counts_matches: true,
@@ -192,6 +195,7 @@ impl Profile {
         converts_text: false,
         bash_no_output: "",
         bash_records_expectation: false,
+        bash_records_git: false,
         sigterm_code: 143,
         glob_is_relative: false,
         glob_counts_matches: false,

@@ -182,7 +182,8 @@ impl ReadFile {
         }
         let is_whole = range.limit.is_none() && range.offset <= 1;
         let digest = is_whole.then(|| ContentDigest::of(&lines.text));
-        let state = FileState { modified_ms: modified_ms(metadata), digest, range: Some(range) };
+        let state =
+            FileState { modified_ms: modified_ms(metadata), digest, written: None, range: Some(range) };
         context.files.insert(path, state);
         let record = Record {
             r#type: "text",
@@ -327,7 +328,8 @@ impl LineSelection {
         }
         let bytes = if first == 0 { bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes) } else { &bytes };
         let mut text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
-        if end < total && text.ends_with('\r') {
+        // The last line may end without a line feed.
+        if text.ends_with('\r') {
             text.pop();
         }
         Ok(Self { text, count, total })

@@ -122,7 +122,7 @@ impl TextFile {
     fn push_text(&self, out: &mut Vec<u8>, text: &str) {
         let text = match self.line_end {
             LineEnd::Lf => std::borrow::Cow::Borrowed(text),
-            LineEnd::CrLf => std::borrow::Cow::Owned(text.replace('\n', "\r\n")),
+            LineEnd::CrLf => std::borrow::Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n")),
         };
         self.push_encoded(out, &text);
     }
@@ -179,6 +179,9 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Failure>
         )));
     }
     let failed = |error: &io::Error| Failure::Failed(errno_text(error, "open", Some(path)));
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(failed(&io::Error::from(io::ErrorKind::NotFound)));
+    }
     if let Ok(metadata) = &link {
         if metadata.is_dir() {
             return Err(failed(&io::Error::from(io::ErrorKind::IsADirectory)));

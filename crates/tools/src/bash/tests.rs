@@ -297,11 +297,13 @@ fn waiting_ends_when_the_token_is_cancelled() {
 }
 
 #[test]
-fn files_changed_by_sed_in_place_can_be_edited() {
+fn the_record_lists_git_operations() {
     let fixture = Fixture::new();
-    fixture.put("a.txt", "2\n");
-    fixture.run("Read", r#"{"file_path": "a.txt"}"#);
-    bash(&fixture, "sed -i s/2/3/ a.txt && touch -d '2100-01-01' a.txt");
-    let text = fixture.text("Edit", r#"{"file_path": "a.txt", "old_string": "3", "new_string": "4"}"#);
-    assert!(text.starts_with("The file a.txt has been updated"), "{text}");
+    let output =
+        fixture.run("Bash", r#"{"command": "gh() { echo https://github.com/o/r/pull/12; }; gh pr create"}"#);
+    assert_eq!(
+        output.record.unwrap().get(),
+        r#"{"stdout":"https://github.com/o/r/pull/12","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"gitOperation":{"pr":{"number":12,"url":"https://github.com/o/r/pull/12","action":"created"}}}"#
+    );
+    assert_eq!(output.pull_request.unwrap().repository, "o/r");
 }

@@ -126,9 +126,16 @@ impl SearchRequest<'_> {
         builder.build()
     }
 
+    fn is_single_file(&self) -> bool {
+        self.path.is_file()
+    }
+
     fn searcher(&self) -> Searcher {
         let mut builder = SearcherBuilder::new();
-        builder.binary_detection(BinaryDetection::quit(0)).multi_line(self.multiline);
+        // A file that is given is searched even if it is binary; its matches are not shown.
+        let binary =
+            if self.is_single_file() { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) };
+        builder.binary_detection(binary).multi_line(self.multiline);
         if let SearchMode::Lines(options) = self.mode {
             builder.line_number(options.numbers).before_context(options.before).after_context(options.after);
         } else {
@@ -160,12 +167,12 @@ impl SearchRequest<'_> {
                 prefix: path.display().to_string(),
                 hit: FileHit { path, ..FileHit::default() },
                 text: 0,
-                is_binary: false,
+                binary_offset: None,
             };
             let path = sink.hit.path.clone();
             // Files that cannot be read are skipped.
             let _ = searcher.search_path(matcher, &path, &mut sink);
-            let is_hit = sink.hit.count > 0 && !sink.is_binary;
+            let is_hit = sink.hit.count > 0 && (sink.binary_offset.is_none() || self.is_single_file());
             if results.send((index, is_hit.then_some(sink.hit))).is_err() {
                 return;
             }
@@ -231,7 +238,8 @@ struct HitSink<'a> {
     prefix: String,
     hit: FileHit,
     text: usize,
-    is_binary: bool,
+    /// Where the first null byte was found.
+    binary_offset: Option<u64>,
 }
 
 impl HitSink<'_> {
@@ -260,14 +268,28 @@ impl HitSink<'_> {
         self.hit.lines.len() >= max || self.text > MAX_TEXT || self.context.cancel.is_cancelled()
     }
 
+    /// Returns what counts as one: a line, or a match if matches may span lines.
+    fn match_count(&self, matched: &SinkMatch<'_>) -> u64 {
+        if !self.request.multiline {
+            return matched.lines().count() as u64;
+        }
+        let mut count = 0;
+        let _ = self.matcher.find_iter(matched.bytes(), |_| {
+            count += 1;
+            true
+        });
+        count.max(1)
+    }
+
     /// Pushes the matching parts of a line.
     fn push_matches(&mut self, options: LineOptions, number: Option<u64>, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut parts = Vec::new();
         let _ = self.matcher.find_iter(line, |part| {
             parts.push(part);
             true
         });
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        for part in parts {
             self.push(options, number, ':', &line[part], "matching");
         }
     }
@@ -278,10 +300,15 @@ impl Sink for HitSink<'_> {
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
         let SearchMode::Lines(options) = self.request.mode else {
-            self.hit.count += matched.lines().count() as u64;
+            self.hit.count += self.match_count(matched);
             return Ok(matches!(self.request.mode, SearchMode::Counts) && !self.context.cancel.is_cancelled());
         };
         self.hit.count += 1;
+        if let Some(offset) = self.binary_offset {
+            let text = format!("binary file matches (found \"\\0\" byte around offset {offset})");
+            self.hit.lines.push(text);
+            return Ok(false);
+        }
         for (index, line) in matched.lines().enumerate() {
             let number = matched.line_number().map(|number| number + index as u64);
             if options.only_matching && !self.request.multiline {
@@ -309,8 +336,13 @@ impl Sink for HitSink<'_> {
         Ok(true)
     }
 
+    fn binary_data(&mut self, _: &Searcher, offset: u64) -> io::Result<bool> {
+        self.binary_offset.get_or_insert(offset);
+        Ok(true)
+    }
+
     fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        self.is_binary = finish.binary_byte_offset().is_some();
+        self.binary_offset = self.binary_offset.or(finish.binary_byte_offset());
         Ok(())
     }
 }

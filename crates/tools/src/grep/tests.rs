@@ -154,6 +154,37 @@ fn files_are_selected_by_glob_and_type() {
 }
 
 #[test]
+fn matches_in_a_binary_file_that_is_given_are_not_shown() {
+    let fixture = Fixture::new();
+    fixture.put("bin", b"abc\0needle\n");
+    assert_eq!(
+        grep(&fixture, r#""pattern": "needle", "path": "bin", "output_mode": "content""#),
+        "binary file matches (found \"\\0\" byte around offset 3)"
+    );
+    assert_eq!(grep(&fixture, r#""pattern": "needle""#), "No files found");
+}
+
+#[test]
+fn matches_over_several_lines_count_once() {
+    let fixture = Fixture::new();
+    fixture.put("a.rs", "fn main() {\n    1;\n}\n");
+    assert_eq!(
+        grep(&fixture, r#""pattern": "fn[\\s\\S]*?\\}", "multiline": true, "output_mode": "count""#),
+        "a.rs:1\n\nFound 1 total occurrence across 1 file."
+    );
+}
+
+#[test]
+fn empty_matches_are_shown() {
+    let fixture = Fixture::new();
+    fixture.put("w.txt", "ab\n");
+    assert_eq!(
+        grep(&fixture, r#""pattern": "x*", "path": "w.txt", "output_mode": "content", "-o": true"#),
+        "1:\n1:\n1:"
+    );
+}
+
+#[test]
 fn bad_patterns_find_nothing() {
     let fixture = with_files();
     assert_eq!(grep(&fixture, r#""pattern": "(unclosed""#), "No files found");

@@ -65,6 +65,13 @@ pub(super) fn read(path: &Path, profile: &Profile, context: &ToolContext<'_>) ->
     }
     let media_type = media_type(&bytes).ok_or_else(|| not_an_image(&bytes, path))?;
     let original = imagesize::blob_size(&bytes).ok().map(|size| (size.width, size.height));
+    if original.is_none() {
+        return Err(Failure::Failed(
+            "Unable to resize image — image processing is unavailable and dimensions could not be read from the file \
+             header. Please convert the image to PNG, JPEG, GIF, or WebP."
+                .to_owned(),
+        ));
+    }
     let side = limits.image_side as usize;
     let fits = original.is_none_or(|(width, height)| width <= side && height <= side);
     let shown = if fits && bytes.len() as u64 <= limits.image_bytes {
@@ -74,7 +81,8 @@ pub(super) fn read(path: &Path, profile: &Profile, context: &ToolContext<'_>) ->
     };
     let data = STANDARD.encode(shown.bytes.as_ref().unwrap_or(&bytes));
     let sizes = original.zip(shown.size);
-    let dimensions = sizes.filter(|_| profile.image_dimensions).map(|(original, shown)| Dimensions {
+    let has_dimensions = profile.image_dimensions && shown.media_type != "image/gif";
+    let dimensions = sizes.filter(|_| has_dimensions).map(|(original, shown)| Dimensions {
         original_width: original.0,
         original_height: original.1,
         display_width: shown.0,
@@ -192,12 +200,34 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
 }
 
 fn not_an_image(bytes: &[u8], path: &Path) -> Failure {
-    let hex: Vec<_> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let detected = detected_content(bytes);
     Failure::Failed(format!(
-        "File has an image extension but its content is not a valid PNG/JPEG/GIF/WebP. Detected: unrecognized bytes \
-         (hex: {}). This usually means a download saved an error/login page instead of the image. Use `file \"{}\"` \
-         to confirm, or read it as text with Bash (e.g. `head -c 500`).",
-        hex.join(" "),
+        "File has an image extension but its content is not a valid PNG/JPEG/GIF/WebP. Detected: {detected}. This \
+         usually means a download saved an error/login page instead of the image. Use `file \"{}\"` to confirm, or read \
+         it as text with Bash (e.g. `head -c 500`).",
         path.display()
     ))
+}
+
+/// Describes content that is not an image by its first bytes.
+fn detected_content(bytes: &[u8]) -> String {
+    let head = &bytes[..bytes.len().min(24)];
+    let shown: String = String::from_utf8_lossy(head)
+        .chars()
+        .map(|ch| if ch.is_ascii_graphic() || ch == ' ' { ch } else { '.' })
+        .collect();
+    let text = String::from_utf8_lossy(head).trim_start().to_lowercase();
+    let starts_with = |names: &[&str]| names.iter().any(|name| text.starts_with(name));
+    if starts_with(&["<!doctype html", "<html"]) {
+        format!("HTML document (starts with \"{shown}\")")
+    } else if starts_with(&["<?xml", "<svg"]) {
+        format!("XML/SVG document (starts with \"{shown}\")")
+    } else if starts_with(&["{", "["]) {
+        format!("JSON/text (starts with \"{shown}\")")
+    } else if text.starts_with("%pdf") {
+        "PDF document".to_owned()
+    } else {
+        let hex: Vec<_> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("unrecognized bytes (hex: {})", hex.join(" "))
+    }
 }

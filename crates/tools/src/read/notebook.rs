@@ -234,6 +234,7 @@ pub(super) fn read(
     let state = FileState {
         modified_ms: modified_ms(metadata),
         digest: Some(ContentDigest::of(&text)),
+        written: None,
         range: Some(range),
     };
     context.files.insert(path, state);

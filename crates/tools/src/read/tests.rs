@@ -110,6 +110,9 @@ fn folders_are_refused() {
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.path("sub")).unwrap();
     assert_eq!(read(&fixture, "sub"), "ERR EISDIR: illegal operation on a directory, read '$CWD/sub'");
+    assert_eq!(read(&fixture, "sub/"), "ERR EISDIR: illegal operation on a directory, read '$CWD/sub/'");
+    fixture.put("file", "x");
+    assert_eq!(read(&fixture, "file/"), "ERR ENOTDIR: not a directory, statx '$CWD/file/'");
     assert_eq!(
         fixture.text("Read", r#"{"file_path": ""}"#),
         "ERR EISDIR: illegal operation on a directory, read '$CWD'"
@@ -243,6 +246,16 @@ fn files_that_are_no_images_are_refused() {
          (hex: 6e 6f 74 20 61 20 70 6e). This usually means a download saved an error/login page instead of the image. \
          Use `file \"$CWD/fake.png\"` to confirm, or read it as text with Bash (e.g. `head -c 500`)."
     );
+    for (content, detected) in [
+        ("<!DOCTYPE html>\n<html><head>", "HTML document (starts with \"<!DOCTYPE html>.<html><h\")"),
+        ("<svg xmlns='x'/>", "XML/SVG document (starts with \"<svg xmlns='x'/>\")"),
+        ("[1,2]", "JSON/text (starts with \"[1,2]\")"),
+        ("%PDF-1.4", "PDF document"),
+    ] {
+        fixture.put("page.png", content);
+        let text = read(&fixture, "page.png");
+        assert!(text.contains(&format!(" Detected: {detected}. This usually")), "{text}");
+    }
     fixture.put("empty.png", "");
     assert_eq!(read(&fixture, "empty.png"), "ERR Image file is empty: $CWD/empty.png");
 }

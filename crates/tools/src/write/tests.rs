@@ -149,3 +149,10 @@ fn the_older_profile_shows_the_new_content() {
         r#"{"type":"create","filePath":"b.txt","content":"","structuredPatch":[],"originalFile":null}"#
     );
 }
+
+#[test]
+fn a_slash_at_the_end_demands_a_folder() {
+    let fixture = Fixture::new();
+    assert_eq!(write(&fixture, "trail/", "x"), "ERR ENOENT: no such file or directory, open '$CWD/trail/'");
+    assert!(!fixture.path("trail").exists());
+}
