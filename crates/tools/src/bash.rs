@@ -4,7 +4,7 @@ mod command_words;
 mod git_operation;
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -128,17 +128,29 @@ impl Bash {
             return Err(Failure::Refused("Command contains null bytes".to_owned()));
         }
         let description = input.text("description").filter(|text| !text.is_empty()).unwrap_or(command);
-        let cwd_file = CwdFile::new(context.tasks_dir).map_err(|error| {
-            Failure::Failed(format!("Cannot create {}: {error}", context.tasks_dir.display()))
-        })?;
+        let unprepared = |error: io::Error| {
+            Failure::Failed(format!("Cannot create a file in {}: {error}", context.tasks_dir.display()))
+        };
+        let cwd_file = CwdFile::new(context.tasks_dir).map_err(unprepared)?;
+        let command_file = CommandFile::new(command, context.tasks_dir).map_err(unprepared)?;
         let new =
             NewTask { tool_use_id: context.tool_use_id, command, description, tasks_dir: context.tasks_dir };
-        let mut shell = shell_command(command, cwd_file.path(), context);
+        let is_background = input.flag("run_in_background");
+        let mut script =
+            format!("eval {}", command_file.as_ref().map_or_else(|| quote(command), CommandFile::expression));
+        if !is_background {
+            script.push_str(&format!(" && pwd -P >| {}", quote(&cwd_file.path().to_string_lossy())));
+        }
+        let mut shell = shell_command(&script, context);
         let started = context.background.start(&new, &mut shell);
         let (id, output_file) =
             started.map_err(|error| Failure::Failed(format!("Cannot run the shell: {error}")))?;
         let call = Call { profile: self.profile, command, id: &id, output_file: &output_file, context };
-        if input.flag("run_in_background") {
+        if is_background {
+            // The shell may read it later.
+            if let Some(file) = command_file {
+                file.keep();
+            }
             return Ok(call.moved_to_background());
         }
         let limits = context.limits;
@@ -446,10 +458,39 @@ fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Returns the shell with the command, its folder and its environment.
-fn shell_command(command: &str, cwd_file: &Path, context: &ToolContext<'_>) -> Command {
+/// A file with a command that is too long for the arguments of a process.
+struct CommandFile {
+    file: tempfile::TempPath,
+}
+
+/// The longest command that is passed as an argument. Linux allows 128 KiB, of which quotes take a part.
+const MAX_ARGUMENT: usize = 48 * 1024;
+
+impl CommandFile {
+    /// Saves a long command; `None` for others.
+    fn new(command: &str, dir: &Path) -> io::Result<Option<Self>> {
+        if command.len() <= MAX_ARGUMENT {
+            return Ok(None);
+        }
+        let mut file = tempfile::Builder::new().prefix("command-").tempfile_in(dir)?;
+        file.write_all(command.as_bytes())?;
+        Ok(Some(Self { file: file.into_temp_path() }))
+    }
+
+    /// Leaves the file where it is.
+    fn keep(self) {
+        let _ = self.file.keep();
+    }
+
+    /// Returns the shell expression of the command.
+    fn expression(&self) -> String {
+        format!("\"$(cat {})\"", quote(&self.file.to_string_lossy()))
+    }
+}
+
+/// Returns the shell with a script, its folder and its environment.
+fn shell_command(script: &str, context: &ToolContext<'_>) -> Command {
     let shell = context.variable("SHELL").filter(|shell| is_supported_shell(shell)).unwrap_or("/bin/bash");
-    let script = format!("eval {} && pwd -P >| {}", quote(command), quote(&cwd_file.to_string_lossy()));
     let mut cwd = context.cwd();
     if !cwd.is_dir() {
         context.shell.set_cwd(context.project);

@@ -13,6 +13,8 @@ pub struct Profile {
     pub(crate) selectable_tools: &'static [ToolKind],
     /// Names of further tools of the version: calls of them are answered with "exists but is not enabled".
     pub(crate) other_tools: &'static [&'static str],
+    /// Whether tools are sent in the order of their names.
+    pub(crate) sorts_tools: bool,
     /// How Read numbers lines.
     pub(crate) line_numbers: LineNumbers,
     /// Whether a repeated Read of an unchanged file is answered with a note.
@@ -132,6 +134,7 @@ impl Profile {
             "TodoWrite",
             "Workflow",
         ],
+        sorts_tools: true,
         line_numbers: LineNumbers::Tab,
         notes_repeated_reads: true,
         read_suffix: "",
@@ -179,6 +182,7 @@ impl Profile {
         ],
         selectable_tools: &[],
         other_tools: &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Skill", "Task"],
+        sorts_tools: false,
         line_numbers: LineNumbers::Arrow,
         notes_repeated_reads: false,
         read_suffix: "",

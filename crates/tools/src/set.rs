@@ -74,7 +74,7 @@ pub struct ToolSelection {
 pub struct ToolSet {
     tools: Vec<Box<dyn Tool>>,
     disabled: BTreeSet<String>,
-    names_disabled: bool,
+    profile: &'static Profile,
 }
 
 impl ToolSet {
@@ -103,13 +103,22 @@ impl ToolSet {
                 disabled.insert(tool.name().to_owned());
             }
         }
-        Self { tools, disabled, names_disabled: profile.names_disabled_tools }
+        let mut set = Self { tools, disabled, profile };
+        set.sort();
+        set
+    }
+
+    fn sort(&mut self) {
+        if self.profile.sorts_tools {
+            self.tools.sort_by(|a, b| a.name().cmp(b.name()));
+        }
     }
 
     /// Adds a tool that is not part of a profile: structured output, sub-agents, MCP tools.
     pub fn push(&mut self, tool: Box<dyn Tool>) {
         self.disabled.remove(tool.name());
         self.tools.push(tool);
+        self.sort();
     }
 
     /// Returns the enabled tool of this name.
@@ -139,7 +148,7 @@ impl ToolSet {
     #[must_use]
     pub fn unavailable(&self, name: &str) -> ToolOutput {
         let mut message = format!("Error: No such tool available: {name}");
-        if self.names_disabled && self.disabled.contains(name) {
+        if self.profile.names_disabled_tools && self.disabled.contains(name) {
             message.push_str(&format!(
                 ". {name} exists but is not enabled in this context. Use one of the available tools instead."
             ));
@@ -152,5 +161,51 @@ impl std::fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.tools().map(|tool| tool.name().to_owned()).collect();
         f.debug_struct("ToolSet").field("tools", &names).field("disabled", &self.disabled).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(profile: &'static Profile, only: Option<&[&str]>, without: &[&str]) -> Vec<String> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let selection = ToolSelection { only: only.map(owned), without: owned(without) };
+        ToolSet::new(profile, &selection).tools().map(|tool| tool.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn search_tools_are_sent_on_request_only() {
+        let all = names(&Profile::V2_1_197, None, &[]);
+        assert!(all.contains(&"Read".to_owned()) && !all.contains(&"Grep".to_owned()), "{all:?}");
+        assert!(all.is_sorted());
+        let only: &[&str] = &["Read", "Bash", "Glob", "Grep", "TodoWrite"];
+        assert_eq!(names(&Profile::V2_1_197, Some(only), &["Bash"]), ["Glob", "Grep", "Read"]);
+        assert!(names(&Profile::V2_1_20, None, &[]).contains(&"TodoWrite".to_owned()));
+    }
+
+    #[test]
+    fn calls_of_tools_that_are_not_enabled_name_the_reason() {
+        let set = ToolSet::new(&Profile::V2_1_197, &ToolSelection::default());
+        assert!(set.get("TodoWrite").is_none() && set.exists("TodoWrite") && !set.exists("Nope"));
+        assert_eq!(
+            set.unavailable("TodoWrite").text(),
+            "<tool_use_error>Error: No such tool available: TodoWrite. TodoWrite exists but is not enabled in this \
+             context. Use one of the available tools instead.</tool_use_error>"
+        );
+        let unknown = set.unavailable("Nope");
+        assert_eq!(unknown.text(), "<tool_use_error>Error: No such tool available: Nope</tool_use_error>");
+        assert_eq!(unknown.record.unwrap().get(), r#""Error: No such tool available: Nope""#);
+    }
+
+    #[test]
+    fn every_tool_has_a_definition_that_the_api_accepts() {
+        for profile in [&Profile::V2_1_197, &Profile::V2_1_20] {
+            for definition in ToolSet::select(profile, |_, _| true).definitions() {
+                let schema: serde_json::Value = serde_json::from_str(definition.input_schema.get()).unwrap();
+                assert_eq!(schema["type"], "object", "{}", definition.name);
+                assert!(!definition.description.is_empty(), "{}", definition.name);
+            }
+        }
     }
 }

@@ -307,3 +307,21 @@ fn the_record_lists_git_operations() {
     );
     assert_eq!(output.pull_request.unwrap().repository, "o/r");
 }
+
+#[test]
+fn a_very_long_command_runs() {
+    let fixture = Fixture::new();
+    let text = "it's ".repeat(60_000);
+    assert_eq!(bash(&fixture, &format!("cat > long.txt <<'EOF'\n{text}\nEOF\nwc -c < long.txt")), "300001");
+    assert_eq!(std::fs::read_dir(fixture.outside("tasks")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_very_long_command_runs_in_the_background() {
+    let fixture = Fixture::new();
+    let command = format!("# {}\necho long", "x".repeat(100_000));
+    let input = serde_json::json!({ "command": command, "run_in_background": true });
+    fixture.run("Bash", &input.to_string());
+    let finished = fixture.background.wait_finished(Duration::from_secs(20), &fixture.cancel);
+    assert_eq!(std::fs::read_to_string(&finished[0].output_file).unwrap(), "long\n");
+}
