@@ -168,7 +168,8 @@ impl BackgroundTasks {
         self.take_finished()
     }
 
-    /// Kills a background command and removes it. Returns its command line, or `None` if there is no such task.
+    /// Kills a background command and removes it. Returns its command line, or `None` if there is no such
+    /// task.
     pub fn stop(&self, id: &str, grace: Duration) -> Option<String> {
         let command = {
             let mut tasks = lock(&self.shared.tasks);
@@ -198,8 +199,8 @@ impl BackgroundTasks {
 
     /// Starts a command with its output in a new file of `tasks_dir`, and returns the id of the task.
     ///
-    /// A thread waits for the process, so that its end is seen at once. The output goes to a file, not to a pipe:
-    /// memory is bounded, and descendants that outlive the command cannot block it.
+    /// A thread waits for the process, so that its end is seen at once. The output goes to a file, not to a
+    /// pipe: memory is bounded, and descendants that outlive the command cannot block it.
     pub(crate) fn start(&self, new: &NewTask<'_>, command: &mut Command) -> io::Result<(String, PathBuf)> {
         create_private_dir(new.tasks_dir)?;
         let (id, output_file, output) = new_output_file(new.tasks_dir)?;

@@ -94,8 +94,8 @@ impl ShellState {
 
 /// Observes changes of files before they happen.
 pub trait FileObserver: Sync {
-    /// Called with the absolute path before a tool creates, changes or replaces a file. The file history takes
-    /// its backup here.
+    /// Called with the absolute path before a tool creates, changes or replaces a file. The file history
+    /// takes its backup here.
     fn before_change(&self, path: &Path);
 }
 

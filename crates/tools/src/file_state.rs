@@ -97,8 +97,8 @@ impl FileStates {
         paths
     }
 
-    /// Returns the files that others changed after the model wrote them, each once. From then on the model knows
-    /// the new content.
+    /// Returns the files that others changed after the model wrote them, each once. From then on the model
+    /// knows the new content.
     ///
     /// The loop calls this after each round of tool calls and tells the model, with an `edited_text_file`
     /// attachment for each. Files that were only read are not watched: writing to them is refused instead.

@@ -306,8 +306,8 @@ fn split_globs(text: &str) -> Vec<String> {
     text.split_whitespace().flat_map(split).collect()
 }
 
-/// Makes the part before the first colon relative, as the reference does: paths of context lines, which end at a
-/// hyphen, stay absolute unless their text has a colon.
+/// Makes the part before the first colon relative, as the reference does: paths of context lines, which end
+/// at a hyphen, stay absolute unless their text has a colon.
 fn relative_line(line: &str, cwd: &str) -> String {
     match line.split_once(':').and_then(|(path, rest)| Some((path.strip_prefix(cwd)?, rest))) {
         Some((path, rest)) => format!("{path}:{rest}"),

@@ -1,9 +1,9 @@
 //! A small JSON Schema validator for structured output.
 //!
-//! It supports the keywords that describe data (types, enumerations, ranges, lengths, patterns, objects, arrays,
-//! combinations, local references) and writes the messages of the reference, so that models correct themselves in
-//! the same way. Unknown keywords and formats are ignored, as JSON Schema demands. General validators bring
-//! dozens of crates for remote references and formats that do not occur here.
+//! It supports the keywords that describe data (types, enumerations, ranges, lengths, patterns, objects,
+//! arrays, combinations, local references) and writes the messages of the reference, so that models correct
+//! themselves in the same way. Unknown keywords and formats are ignored, as JSON Schema demands. General
+//! validators bring dozens of crates for remote references and formats that do not occur here.
 
 use std::cell::Cell;
 

@@ -1,13 +1,13 @@
 //! The built-in tools of the client: input schema, validation, execution, result.
 //!
-//! A [`ToolSet`] contains the tools of a [`Profile`], which is the behaviour of one version of Claude Code. For
-//! each call, [`ToolSet::get`] finds the [`Tool`], [`validate`] checks its input and returns it in the form that
-//! is logged, and [`Tool::run`] executes it in a [`ToolContext`] and returns a [`ToolOutput`]: the content for
-//! the model, the record for the log, and the changed files. Result texts and records are those of the
-//! reference; descriptions are our own.
+//! A [`ToolSet`] contains the tools of a [`Profile`], which is the behaviour of one version of Claude Code.
+//! For each call, [`ToolSet::get`] finds the [`Tool`], [`validate`] checks its input and returns it in the
+//! form that is logged, and [`Tool::run`] executes it in a [`ToolContext`] and returns a [`ToolOutput`]: the
+//! content for the model, the record for the log, and the changed files. Result texts and records are those
+//! of the reference; descriptions are our own.
 //!
-//! This crate knows neither the loop nor permissions: whoever calls [`Tool::run`] has allowed the call. It has no
-//! clock and reads no environment; there is no async runtime, only threads and processes.
+//! This crate knows neither the loop nor permissions: whoever calls [`Tool::run`] has allowed the call. It
+//! has no clock and reads no environment; there is no async runtime, only threads and processes.
 
 #![warn(missing_docs)]
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Sizes, counts and times that bound the work of one call. "Reference" means measured on Claude Code 2.1.197.
+/// Sizes, counts and times that bound the work of one call. "Reference" means measured on Claude Code
+/// 2.1.197.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The largest text file that Read returns without `limit`, in bytes (reference).
@@ -21,6 +22,8 @@ pub struct Limits {
     pub image_bytes: u64,
     /// The largest PDF that is sent as a document, in bytes (API: 32 MB per request).
     pub pdf_bytes: u64,
+    /// The most pages of a PDF that is read as a whole, if `pdfinfo` can count them (reference).
+    pub pdf_whole_pages: u32,
     /// The most pages of a PDF per call (reference).
     pub pdf_pages: u32,
     /// Text of outputs of a notebook cell that is shown, in characters (reference).
@@ -68,6 +71,7 @@ impl Default for Limits {
             image_file_bytes: 64 << 20,
             image_bytes: 3_750_000,
             pdf_bytes: 20 << 20,
+            pdf_whole_pages: 10,
             pdf_pages: 20,
             notebook_output_chars: 10_000,
             bash_output_bytes: 30_000,

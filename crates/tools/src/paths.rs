@@ -110,8 +110,8 @@ fn similar_file(path: &Path) -> Option<String> {
     names.first().map(|name| name.display().to_string())
 }
 
-/// Returns the file of the current folder that is meant by a path in its parent folder: models forget the name of
-/// the project.
+/// Returns the file of the current folder that is meant by a path in its parent folder: models forget the
+/// name of the project.
 fn file_below_cwd(path: &Path, cwd: &Path) -> Option<String> {
     let rest = path.strip_prefix(cwd.parent()?).ok().filter(|_| !path.starts_with(cwd))?;
     let candidate = cwd.join(rest);

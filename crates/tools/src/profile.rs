@@ -29,7 +29,8 @@ pub struct Profile {
     pub(crate) folder_error_names_path: bool,
     /// Whether the note about a reset folder is separated from the output by a line end.
     pub(crate) reset_note_begins_line: bool,
-    /// Whether a call whose input is not JSON is answered as such; otherwise it counts as a call without input.
+    /// Whether a call whose input is not JSON is answered as such; otherwise it counts as a call without
+    /// input.
     pub(crate) reports_unparsed_input: bool,
     /// Whether calls of disabled tools are told that the tool exists.
     pub(crate) names_disabled_tools: bool,
@@ -91,8 +92,8 @@ pub(crate) enum OverwriteText {
 const STATE_IS_CURRENT: &str = " (file state is current in your context — no need to Read it back)";
 
 impl Profile {
-    /// Returns whether a call whose input is not JSON is answered with [`crate::unparsed_input`]. Otherwise it
-    /// counts as a call with an empty object.
+    /// Returns whether a call whose input is not JSON is answered with [`crate::unparsed_input`]. Otherwise
+    /// it counts as a call with an empty object.
     #[must_use]
     pub fn reports_unparsed_input(&self) -> bool {
         self.reports_unparsed_input

@@ -21,8 +21,8 @@ pub(crate) fn persisted_text(text: &str, size: u64, path: &Path, preview: usize)
     )
 }
 
-/// Returns the text, or the beginning of a text that is longer than `max` UTF-16 units and was saved to the side
-/// files under the id of the call. A text that cannot be saved stays as it is.
+/// Returns the text, or the beginning of a text that is longer than `max` UTF-16 units and was saved to the
+/// side files under the id of the call. A text that cannot be saved stays as it is.
 pub(crate) fn limit_text(text: String, context: &ToolContext<'_>, max: usize) -> String {
     if text.len() <= max || text.chars().map(char::len_utf16).sum::<usize>() <= max {
         return text;

@@ -163,8 +163,8 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Replaces or creates a file atomically: a temporary file in the same folder, then a rename. Keeps the mode of
-/// a file that exists. Missing folders are created.
+/// Replaces or creates a file atomically: a temporary file in the same folder, then a rename. Keeps the mode
+/// of a file that exists. Missing folders are created.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(|error| {

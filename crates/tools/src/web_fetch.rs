@@ -202,8 +202,8 @@ fn new_agent(context: &ToolContext<'_>) -> Result<ureq::Agent, Failure> {
     Ok(ureq::Agent::with_parts(config, ureq::unversioned::transport::DefaultConnector::default(), resolver))
 }
 
-/// Parses an address that may be fetched. Plain HTTP becomes HTTPS, except for private addresses where they are
-/// allowed.
+/// Parses an address that may be fetched. Plain HTTP becomes HTTPS, except for private addresses where they
+/// are allowed.
 fn parse_url(url: &str, allows_private: bool) -> Result<Uri, Failure> {
     let invalid = || failed("Invalid URL");
     let uri: Uri = url.trim().parse().map_err(|_| invalid())?;

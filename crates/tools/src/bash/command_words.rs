@@ -1,4 +1,5 @@
-//! Words of command lines, as far as results depend on them. Not a shell parser, and no basis for permissions.
+//! Words of command lines, as far as results depend on them. Not a shell parser, and no basis for
+//! permissions.
 
 /// Commands that print nothing when they succeed.
 const SILENT: &[&str] = &[
@@ -29,8 +30,8 @@ pub(super) fn exit_meaning(line: &str, code: i32) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a command that exceeds its time continues in the background. Commands that begin by sleeping
-/// are killed, and so are those that the reference does not analyse.
+/// Returns whether a command that exceeds its time continues in the background. Commands that begin by
+/// sleeping are killed, and so are those that the reference does not analyse.
 pub(super) fn may_move_to_background(line: &str) -> bool {
     let commands = simple_commands(line);
     let first = commands.first().and_then(|words| words.first()).map_or("", String::as_str);

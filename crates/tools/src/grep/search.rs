@@ -210,8 +210,8 @@ impl SearchRequest<'_> {
     }
 }
 
-/// Sends the files to search. One thread of the parallel walker visits the entries of a folder last to first, as
-/// ripgrep does with one thread, so that results have its order.
+/// Sends the files to search. One thread of the parallel walker visits the entries of a folder last to first,
+/// as ripgrep does with one thread, so that results have its order.
 fn send_files(walk: &mut WalkBuilder, jobs: &SyncSender<(usize, PathBuf)>, stop: &AtomicBool) {
     let count = AtomicUsize::new(0);
     walk.threads(1).build_parallel().run(|| {

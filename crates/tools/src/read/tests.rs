@@ -333,3 +333,54 @@ fn the_older_profile_has_its_own_texts() {
     assert_eq!(read(&fixture, "none"), "ERR <tool_use_error>File does not exist.</tool_use_error>");
     assert_eq!(read(&fixture, ""), "ERR EISDIR: illegal operation on a directory, read");
 }
+
+/// Puts programs into a folder that is searched first.
+#[cfg(unix)]
+fn with_poppler(fixture: &mut Fixture, pages: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    let bin = fixture.outside("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let render = "#!/bin/sh\nfor last; do :; done\nprintf one > $last-1.jpg\nprintf two > $last-2.jpg\n";
+    for (name, script) in
+        [("pdfinfo", format!("#!/bin/sh\necho 'Pages:          {pages}'\n")), ("pdftoppm", render.to_owned())]
+    {
+        std::fs::write(bin.join(name), script).unwrap();
+        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fixture.environment.push(("PATH".into(), format!("{}:/usr/bin:/bin", bin.display()).into()));
+}
+
+#[cfg(unix)]
+#[test]
+fn pages_of_a_pdf_are_images_after_the_result() {
+    let mut fixture = Fixture::new();
+    with_poppler(&mut fixture, 11);
+    fixture.put("a.pdf", "%PDF-1.4\nfoo");
+    assert_eq!(
+        read(&fixture, "a.pdf"),
+        "ERR This PDF has 11 pages, which is too many to read at once. Use the pages parameter to read specific page \
+         ranges (e.g., pages: \"1-5\"). Maximum 20 pages per request."
+    );
+    let output = fixture.run("Read", r#"{"file_path": "$CWD/a.pdf", "pages": "1-2"}"#);
+    assert_eq!(fixture.masked(output.text()), "PDF pages extracted: 2 page(s) from $CWD/a.pdf (12 bytes)");
+    let blocks: Vec<_> = output.follow_up.iter().map(|block| block.get()).collect();
+    let image = |data: &str| {
+        format!(
+            r#"{{"type":"image","source":{{"type":"base64","media_type":"image/jpeg","data":"{data}"}}}}"#
+        )
+    };
+    assert_eq!(blocks, [image("b25l"), image("dHdv")]);
+    let record = fixture.masked(output.record.unwrap().get());
+    let start = r#"{"type":"parts","file":{"filePath":"$CWD/a.pdf","originalSize":12,"outputDir":"$ROOT/tool-results/pdf-"#;
+    assert!(record.starts_with(start) && record.ends_with(r#","count":2}}"#), "{record}");
+}
+
+#[test]
+fn pages_need_poppler() {
+    let mut fixture = Fixture::new();
+    fixture.environment.push(("PATH".into(), "/nonexistent".into()));
+    fixture.put("a.pdf", "%PDF-1.4\nfoo");
+    let text = fixture.text("Read", r#"{"file_path": "a.pdf", "pages": "1"}"#);
+    assert!(text.starts_with("ERR pdftoppm is not installed. Install poppler-utils"), "{text}");
+    assert!(read(&fixture, "a.pdf").starts_with("PDF file read: "));
+}

@@ -8,8 +8,8 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// A resolver that returns public addresses only. The check is here, at the addresses that are connected to, so
-/// that a name cannot resolve differently afterwards.
+/// A resolver that returns public addresses only. The check is here, at the addresses that are connected to,
+/// so that a name cannot resolve differently afterwards.
 #[derive(Debug)]
 pub(super) struct PublicAddresses {
     pub(super) allows_private: bool,
