@@ -159,7 +159,7 @@ impl BackgroundTasks {
     #[must_use]
     pub fn wait_finished(&self, timeout: Duration, cancel: &CancelToken) -> Vec<FinishedTask> {
         let _guard = self.wake_on_cancel(cancel);
-        self.shared.wait_while(Instant::now() + timeout, |tasks| {
+        self.shared.wait_while(deadline_in(timeout), |tasks| {
             let mut background = tasks.iter().filter(|task| !task.is_foreground);
             !cancel.is_cancelled()
                 && background.clone().count() > 0
@@ -248,7 +248,7 @@ impl BackgroundTasks {
         poll: &mut dyn FnMut(),
     ) -> Option<Exit> {
         let _guard = self.wake_on_cancel(cancel);
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_in(timeout);
         loop {
             let step = deadline.min(Instant::now() + POLL_INTERVAL);
             self.shared.wait_while(step, |tasks| !cancel.is_cancelled() && is_running(tasks, id));
@@ -332,6 +332,12 @@ impl Shared {
     fn signal(&self, id: &str, signal: KillSignal) {
         lock(&self.tasks).iter().filter(|task| task.id == id).for_each(|task| task.signal(signal));
     }
+}
+
+/// Returns the time after `timeout`; a year from now for times that cannot be represented.
+fn deadline_in(timeout: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(timeout).unwrap_or(now + Duration::from_secs(365 * 24 * 3600))
 }
 
 fn is_running(tasks: &[Task], id: &str) -> bool {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
+use ignore::{DirEntry, WalkBuilder};
 use serde::Serialize;
 
 use crate::context::ToolContext;
@@ -156,11 +156,16 @@ fn matching_files(
     let Ok(overrides) = overrides.add(pattern).and_then(|overrides| overrides.build()) else {
         return Ok(Vec::new());
     };
-    let walk = WalkBuilder::new(root).standard_filters(false).overrides(overrides).build();
+    let mut walk = WalkBuilder::new(root);
+    walk.standard_filters(false).overrides(overrides).filter_entry(is_searchable);
+    let deadline = Instant::now() + context.limits.search_time;
     let mut found = Vec::new();
-    for entry in walk.flatten() {
+    for entry in walk.build().flatten() {
         if context.cancel.is_cancelled() {
             return Err(Failure::Failed("Interrupted by user".to_owned()));
+        }
+        if Instant::now() > deadline {
+            return Err(search_timed_out(context));
         }
         if entry.file_type().is_some_and(|kind| kind.is_file()) {
             let modified = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
@@ -168,6 +173,21 @@ fn matching_files(
         }
     }
     Ok(found)
+}
+
+/// Returns whether a walk enters a folder. The file systems of the kernel contain no files of the user, and some of
+/// their files block when they are read.
+pub(crate) fn is_searchable(entry: &DirEntry) -> bool {
+    let is_kernel = || ["/proc", "/sys", "/dev"].iter().any(|path| entry.path() == Path::new(path));
+    entry.depth() == 0 || !is_kernel()
+}
+
+/// Returns the failure of a search that took too long.
+pub(crate) fn search_timed_out(context: &ToolContext<'_>) -> Failure {
+    Failure::Failed(format!(
+        "The search timed out after {} seconds. Search a smaller folder or use a more specific pattern.",
+        context.limits.search_time.as_secs()
+    ))
 }
 
 /// Returns a path relative to the current folder if it is below it.
@@ -247,6 +267,15 @@ mod tests {
             fixture.text("Glob", r#"{"pattern": "*", "path": "$CWD/src/a.py"}"#),
             "ERR <tool_use_error>Path is not a directory: $CWD/src/a.py</tool_use_error>"
         );
+    }
+
+    #[test]
+    fn a_search_that_takes_too_long_ends() {
+        let mut fixture = with_files();
+        fixture.limits.search_time = std::time::Duration::ZERO;
+        let text = "ERR The search timed out after 0 seconds. Search a smaller folder or use a more specific pattern.";
+        assert_eq!(glob(&fixture, "*.py"), text);
+        assert_eq!(fixture.text("Grep", r#"{"pattern": "x"}"#), text);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Grep {
                 _ => SearchMode::Files,
             },
             // One more than can be shown tells that there are more.
-            max_items: page.end().map(|end| end + 1),
+            max_items: page.end().map(|end| end.saturating_add(1)),
             path,
         };
         // A pattern, glob or type that cannot be compiled finds nothing, as in the reference.
@@ -278,8 +278,11 @@ impl AppliedPage {
     }
 }
 
+/// The most lines before or after a match.
+const MAX_CONTEXT: f64 = 10_000.0;
+
 fn line_options(input: &ToolInput, path: &std::path::Path) -> LineOptions {
-    let lines = |name: &str| input.number(name).map(|value| value.max(0.0) as usize);
+    let lines = |name: &str| input.number(name).map(|value| value.clamp(0.0, MAX_CONTEXT) as usize);
     let around = lines("-C").or_else(|| lines("context"));
     LineOptions {
         before: around.or_else(|| lines("-B")).unwrap_or_default(),

@@ -40,6 +40,8 @@ pub struct Limits {
     pub bash_timeout_max: Duration,
     /// The time between SIGTERM and SIGKILL.
     pub kill_grace: Duration,
+    /// The time after which Glob and Grep end (reference).
+    pub search_time: Duration,
     /// The most paths that Glob returns (reference).
     pub glob_results: usize,
     /// The most lines or paths that Grep returns unless the call says otherwise (reference).
@@ -80,6 +82,7 @@ impl Default for Limits {
             bash_timeout: Duration::from_secs(120),
             bash_timeout_max: Duration::from_secs(600),
             kill_grace: Duration::from_millis(500),
+            search_time: Duration::from_secs(20),
             glob_results: 100,
             grep_results: 250,
             grep_columns: 500,

@@ -244,7 +244,8 @@ fn refuse_unreadable(
     Ok(())
 }
 
-fn is_endless(path: &Path, metadata: Option<&Metadata>) -> bool {
+/// Returns whether reading the file may block or never end.
+pub(crate) fn is_endless(path: &Path, metadata: Option<&Metadata>) -> bool {
     if path == Path::new("/dev/null") {
         return false;
     }

@@ -208,4 +208,73 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn no_value_of_any_parameter_makes_a_tool_panic() {
+        let values = [
+            "null",
+            "true",
+            "-1",
+            "0",
+            "1.5",
+            "1e308",
+            "18446744073709551615",
+            r#""""#,
+            r#""x""#,
+            r#""a\u0000b""#,
+            r#""1""#,
+            r#""true""#,
+            r#""..""#,
+            r#""~""#,
+            r#""cell-18446744073709551615""#,
+            r#""[""#,
+            r#""**""#,
+            "[]",
+            "[1]",
+            r#"["1"]"#,
+            "[[]]",
+            "{}",
+            r#"{"a":{"b":[null]}}"#,
+        ];
+        for profile in [&Profile::V2_1_197, &Profile::V2_1_20] {
+            let fixture = crate::testing::Fixture::with_profile(profile);
+            fixture.put("x", "x\n");
+            fixture.put("n.ipynb", r#"{"cells": [{"cell_type": "code", "source": 5, "outputs": {"a": 1}}]}"#);
+            fixture.run("Read", r#"{"file_path": "x"}"#);
+            fixture.run("Read", r#"{"file_path": "n.ipynb"}"#);
+            // Bash and the web are left out: they would do what the values say.
+            let tools = fixture
+                .tools
+                .tools()
+                .filter(|tool| !matches!(tool.name(), "Bash" | "WebFetch" | "WebSearch"));
+            for tool in tools {
+                let crate::InputSchema::Parameters(parameters) = tool.schema() else { continue };
+                for parameter in parameters {
+                    for value in values {
+                        let valid = |name: &str| match name {
+                            "notebook_path" => r#""n.ipynb""#,
+                            "content" | "new_string" => r#""y""#,
+                            "todos" => "[]",
+                            "block" => "false",
+                            "timeout" => "0",
+                            _ => r#""x""#,
+                        };
+                        let members: Vec<_> = parameters
+                            .iter()
+                            .filter(|other| other.required || other.name == parameter.name)
+                            .map(|other| {
+                                let text =
+                                    if other.name == parameter.name { value } else { valid(other.name) };
+                                format!("{:?}:{text}", other.name)
+                            })
+                            .collect();
+                        fixture.run(tool.name(), &format!("{{{}}}", members.join(",")));
+                    }
+                }
+                for value in values {
+                    fixture.run(tool.name(), value);
+                }
+            }
+        }
+    }
 }

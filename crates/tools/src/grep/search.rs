@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Instant;
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -15,7 +16,9 @@ use ignore::types::{Types, TypesBuilder};
 use ignore::{WalkBuilder, WalkState};
 
 use crate::context::ToolContext;
+use crate::glob::{is_searchable, search_timed_out};
 use crate::output::Failure;
+use crate::read::is_endless;
 use crate::sync::lock;
 
 /// A search.
@@ -73,8 +76,12 @@ impl SearchRequest<'_> {
         let compiled = (self.matcher(), self.overrides(&context.cwd()), self.types());
         let (Ok(matcher), Ok(overrides), Ok(types)) = compiled else { return Ok(Vec::new()) };
         let mut walk = WalkBuilder::new(&self.path);
-        walk.hidden(false).overrides(overrides).types(types);
+        walk.hidden(false).overrides(overrides).types(types).filter_entry(is_searchable);
+        if is_endless(&self.path, std::fs::metadata(&self.path).ok().as_ref()) {
+            return Ok(Vec::new());
+        }
         let stop = AtomicBool::new(false);
+        let deadline = Instant::now() + context.limits.search_time;
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let (jobs, queue) = sync_channel(4 * threads);
         let queue = Mutex::new(queue);
@@ -84,13 +91,17 @@ impl SearchRequest<'_> {
             scope.spawn(move || send_files(&mut walk, &jobs, stop));
             for _ in 0..threads {
                 let (matcher, results) = (matcher.clone(), results.clone());
-                scope.spawn(move || self.search_files(&matcher, queue, &results, stop, context));
+                scope.spawn(move || self.search_files(&matcher, queue, &results, (stop, deadline), context));
             }
             drop(results);
             self.collect(&collected, stop)
         });
         if context.cancel.is_cancelled() {
             return Err(Failure::Failed("Interrupted by user".to_owned()));
+        }
+        // What was found in time is returned.
+        if hits.is_empty() && Instant::now() > deadline {
+            return Err(search_timed_out(context));
         }
         Ok(hits)
     }
@@ -149,14 +160,14 @@ impl SearchRequest<'_> {
         matcher: &RegexMatcher,
         queue: &Mutex<Receiver<(usize, PathBuf)>>,
         results: &Sender<(usize, Option<FileHit>)>,
-        stop: &AtomicBool,
+        (stop, deadline): (&AtomicBool, Instant),
         context: &ToolContext<'_>,
     ) {
         let mut searcher = self.searcher();
         loop {
             let job = lock(queue).recv();
             let Ok((index, path)) = job else { return };
-            if stop.load(Ordering::Relaxed) || context.cancel.is_cancelled() {
+            if stop.load(Ordering::Relaxed) || context.cancel.is_cancelled() || Instant::now() > deadline {
                 stop.store(true, Ordering::Relaxed);
                 continue;
             }
