@@ -235,7 +235,12 @@ impl BackgroundTasks {
             drop(tasks);
             shared.changed.notify_all();
         };
-        std::thread::Builder::new().name("command".to_owned()).spawn(waiter)?;
+        if let Err(error) = std::thread::Builder::new().name("command".to_owned()).spawn(waiter) {
+            // Nobody would notice its end.
+            self.shared.signal(&id, KillSignal::Kill);
+            self.remove(&id);
+            return Err(error);
+        }
         Ok((id, output_file))
     }
 

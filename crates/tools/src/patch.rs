@@ -50,7 +50,7 @@ type LineFormat<'a> = &'a dyn Fn(char, &str) -> String;
 fn hunks_with(old: &str, new: &str, context: usize, format: LineFormat<'_>) -> Vec<Hunk> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
-    let runs = diff(&old, &new);
+    let runs = diff(&old, &new, MAX_EDITS);
     let mut hunks = Vec::new();
     let mut open: Option<Hunk> = None;
     let (mut old_at, mut new_at) = (0, 0);
@@ -193,14 +193,14 @@ impl Path {
 ///
 /// Myers' greedy algorithm; where two paths reach equally far, the one that removes a line is continued, as
 /// the reference does, so that both choose the same script.
-fn diff(old: &[&str], new: &[&str]) -> Vec<Run> {
+fn diff(old: &[&str], new: &[&str], max_edits: usize) -> Vec<Run> {
     let (old_len, new_len) = (old.len() as isize, new.len() as isize);
     let mut start = Path { old: 0, last: None };
     let new_at = start.follow(old, new, 0);
     if start.old == old.len() && new_at == new.len() {
         return ordered(&start.runs());
     }
-    let max = (old.len() + new.len()).min(MAX_EDITS);
+    let max = (old.len() + new.len()).min(max_edits);
     // Paths by diagonal (old minus new), shifted so that the index is not negative.
     let shift = max as isize + 1;
     let mut paths: Vec<Option<Path>> = std::iter::repeat_with(|| None).take(2 * max + 3).collect();
@@ -350,10 +350,22 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_nothing_in_common_are_replaced_in_bounded_time() {
-        let old: String = (0..20_000).map(|n| format!("old {n}\n")).collect();
-        let new: String = (0..20_000).map(|n| format!("new {n}\n")).collect();
-        let hunks = hunks(&old, &new);
-        assert_eq!((hunks.len(), hunks[0].old_lines, hunks[0].new_lines), (1, 20_000, 20_000));
+    fn long_scripts_replace_everything_between_the_common_ends() {
+        let old = ["a", "b", "c", "d", "e", "z"];
+        let new = ["a", "1", "c", "2", "e", "z"];
+        let run = |change, count| Run { change, count };
+        let (equal, removed, added) = (Change::Equal, Change::Removed, Change::Added);
+        let expected = [run(equal, 1), run(removed, 3), run(added, 3), run(equal, 2)];
+        assert_eq!(diff(&old, &new, 2), expected);
+        assert_eq!(diff(&old, &new, 4).len(), 7);
+    }
+
+    #[test]
+    fn dropping_a_long_path_does_not_overflow_the_stack() {
+        let mut path = Path { old: 0, last: None };
+        for n in 0..1_000_000 {
+            path = path.extended(if n % 2 == 0 { Change::Added } else { Change::Removed });
+        }
+        drop(path);
     }
 }

@@ -54,7 +54,7 @@ impl ToolKind {
             Self::TaskStop => Box::new(TaskStop { profile }),
             Self::TaskUpdate => Box::new(TaskListTool { profile, operation: TaskOperation::Update }),
             Self::TodoWrite => Box::new(TodoWrite::new(profile)),
-            Self::WebFetch => Box::new(WebFetch { profile }),
+            Self::WebFetch => Box::new(WebFetch::new(profile)),
             Self::WebSearch => Box::new(WebSearch { profile }),
             Self::Write => Box::new(WriteFile { profile }),
         }

@@ -3,10 +3,12 @@
 mod address;
 mod html;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use ureq::http::Uri;
@@ -17,14 +19,28 @@ use crate::limits::show_size;
 use crate::output::{Failure, ToolOutput, take_utf16};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, required};
+use crate::sync::lock;
 use crate::tool::{InputSchema, Tool, ToolInput};
 
 use address::{PrivateAddress, PublicAddresses, is_private};
 
-/// The WebFetch tool.
+/// The WebFetch tool. Pages are kept for a while, for further questions about them.
 pub(crate) struct WebFetch {
-    pub(crate) profile: &'static Profile,
+    profile: &'static Profile,
+    pages: Mutex<VecDeque<CachedPage>>,
 }
+
+struct CachedPage {
+    url: String,
+    fetched: Instant,
+    page: Page,
+}
+
+/// The time that a page is kept.
+const CACHE_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// The most pages that are kept.
+const CACHE_PAGES: usize = 8;
 
 const PARAMETERS: &[Parameter] = &[
     required("url", Kind::Url, "The address of the page"),
@@ -71,53 +87,80 @@ impl Tool for WebFetch {
     }
 
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
-        answer(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
+        self.answer(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
 
-fn answer(input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
-    let started = Instant::now();
-    let url = input.text("url").unwrap_or_default();
-    let prompt = input.text("prompt").unwrap_or_default();
-    let mut page = fetch(url, context)?;
-    let result = match &page.content {
-        PageContent::Moved(target) => {
-            let text = format!(
-                "REDIRECT DETECTED: The URL redirects to a different host.\n\nOriginal URL: {url}\nRedirect URL: {target}\n\
-                 Status: {} {}\n\nTo complete your request, I need to fetch content from the redirected URL. Please use \
-                 WebFetch again with these parameters:\n- url: \"{target}\"\n- prompt: \"{prompt}\"",
+impl WebFetch {
+    pub(crate) fn new(profile: &'static Profile) -> Self {
+        Self { profile, pages: Mutex::default() }
+    }
+
+    /// Returns a page from the cache, or fetches it.
+    fn page(&self, url: &str, context: &ToolContext<'_>) -> Result<Page, Failure> {
+        let cached = {
+            let mut pages = lock(&self.pages);
+            pages.retain(|entry| entry.fetched.elapsed() < CACHE_TIME);
+            pages.iter().find(|entry| entry.url == url).map(|entry| entry.page.clone())
+        };
+        if let Some(page) = cached {
+            return Ok(page);
+        }
+        let page = fetch(url, context)?;
+        if matches!(page.content, PageContent::Body { .. }) {
+            let mut pages = lock(&self.pages);
+            pages.truncate(CACHE_PAGES - 1);
+            pages.push_front(CachedPage { url: url.to_owned(), fetched: Instant::now(), page: page.clone() });
+        }
+        Ok(page)
+    }
+
+    fn answer(&self, input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
+        let started = Instant::now();
+        let url = input.text("url").unwrap_or_default();
+        let prompt = input.text("prompt").unwrap_or_default();
+        let mut page = self.page(url, context)?;
+        let result = match &page.content {
+            PageContent::Moved(target) => {
+                let text = format!(
+                    "REDIRECT DETECTED: The URL redirects to a different host.\n\nOriginal URL: {url}\nRedirect URL: {target}\n\
+                     Status: {} {}\n\nTo complete your request, I need to fetch content from the redirected URL. Please use \
+                     WebFetch again with these parameters:\n- url: \"{target}\"\n- prompt: \"{prompt}\"",
+                    page.code, page.code_text
+                );
+                page.bytes = text.len();
+                text
+            }
+            PageContent::Failed => format!(
+                "The server returned HTTP {} {}.\n\nThe response body was not retrieved. If this URL requires \
+                 authentication, use an authenticated tool (e.g. `gh` for GitHub, or an MCP-provided fetch tool) instead of \
+                 WebFetch.",
                 page.code, page.code_text
-            );
-            page.bytes = text.len();
-            text
-        }
-        PageContent::Failed => format!(
-            "The server returned HTTP {} {}.\n\nThe response body was not retrieved. If this URL requires \
-             authentication, use an authenticated tool (e.g. `gh` for GitHub, or an MCP-provided fetch tool) instead of \
-             WebFetch.",
-            page.code, page.code_text
-        ),
-        PageContent::Body { text, note } => {
-            let max = context.limits.web_chars;
-            let shown = take_utf16(text, max);
-            let cut = if shown.len() < text.len() { "\n\n[The rest of the page is left out]" } else { "" };
-            let question = format!("{shown}{cut}");
-            let summary = context.model.summarize(&question, prompt, context.cancel);
-            format!("{}{note}", summary.map_err(Failure::Failed)?)
-        }
-    };
-    let record = Record {
-        bytes: page.bytes,
-        code: page.code,
-        code_text: &page.code_text,
-        result: &result,
-        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        url,
-    };
-    Ok(ToolOutput::success(result.clone(), &record))
+            ),
+            PageContent::Body { text, note } => {
+                let max = context.limits.web_chars;
+                let shown = take_utf16(text, max);
+                let cut =
+                    if shown.len() < text.len() { "\n\n[The rest of the page is left out]" } else { "" };
+                let question = format!("{shown}{cut}");
+                let summary = context.model.summarize(&question, prompt, context.cancel);
+                format!("{}{note}", summary.map_err(Failure::Failed)?)
+            }
+        };
+        let record = Record {
+            bytes: page.bytes,
+            code: page.code,
+            code_text: &page.code_text,
+            result: &result,
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            url,
+        };
+        Ok(ToolOutput::success(result.clone(), &record))
+    }
 }
 
 /// A response.
+#[derive(Clone)]
 struct Page {
     code: u16,
     code_text: String,
@@ -125,6 +168,7 @@ struct Page {
     content: PageContent,
 }
 
+#[derive(Clone)]
 enum PageContent {
     /// A redirect to another host.
     Moved(String),

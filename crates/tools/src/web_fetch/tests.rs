@@ -1,7 +1,6 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use super::*;
 use crate::cancel::CancelToken;
@@ -98,6 +97,19 @@ fn error_statuses_are_reported_without_a_body() {
          authentication, use an authenticated tool (e.g. `gh` for GitHub, or an MCP-provided fetch tool) instead of \
          WebFetch."
     );
+}
+
+#[test]
+fn a_page_is_fetched_once_for_several_questions() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let base = serve(move |_| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        response("200 OK\r\ncontent-type: text/plain", format!("visit {number}").as_bytes())
+    });
+    let fixture = fixture();
+    assert_eq!(fetch_text(&fixture, &format!("{base}/x")), "Q: visit 0");
+    assert_eq!(fetch_text(&fixture, &format!("{base}/x")), "Q: visit 0");
+    assert_eq!(fetch_text(&fixture, &format!("{base}/y")), "Q: visit 1");
 }
 
 #[test]
