@@ -6,11 +6,12 @@ use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine,
-    LastPromptLine, LineContext, LineHeader, ModeLine, QueueOperationLine, SyntheticLine, UserContent,
-    UserLine,
+    LastPromptLine, LineContext, LineHeader, ModeLine, PrLinkLine, QueueOperationLine, SyntheticLine,
+    UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, append, create_new};
+use threadline_tools::PullRequest;
 
 use crate::clock::Clock;
 
@@ -263,6 +264,22 @@ impl SessionWriter {
             tracked_file_backups: json(&backups),
             timestamp: clock.now(),
             is_snapshot_update: is_update,
+        };
+        self.write(&[line.to_line()])
+    }
+
+    /// Writes the link to a pull request.
+    pub(crate) fn pull_request(
+        &mut self,
+        request: &PullRequest,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let line = PrLinkLine {
+            session_id: &self.session_id,
+            number: request.number,
+            url: &request.url,
+            repository: &request.repository,
+            timestamp: clock.now(),
         };
         self.write(&[line.to_line()])
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 
 use serde_json::value::RawValue;
-use threadline_api::{RawObject, Reply};
+use threadline_api::{Message, RawObject, Reply, Role};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::Attachment;
@@ -51,8 +51,10 @@ impl Agent {
     pub(crate) fn prepare_call(&self, block: &mut RawObject, line: &str) -> PendingCall {
         let id = block.get_str("id").unwrap_or_default();
         let name = block.get_str("name").unwrap_or_default();
-        let input = if let Some(text) = block.get_str(Reply::UNPARSED_INPUT) {
-            block.remove(Reply::UNPARSED_INPUT);
+        let unparsed = block.get_str(Reply::UNPARSED_INPUT);
+        block.remove(Reply::UNPARSED_INPUT);
+        let unparsed = unparsed.filter(|_| self.config.profile.reports_unparsed_input());
+        let input = if let Some(text) = unparsed {
             let unparsed = unparsed_input(&name, &text);
             block.set_raw("input", unparsed.input);
             Err(unparsed.output)
@@ -187,6 +189,23 @@ impl Agent {
         };
         let output = tool.run(input, &context);
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
+    }
+
+    /// Writes an attachment for each file that another program changed after the model wrote it, and tells
+    /// the model.
+    pub(crate) fn report_changed_files(&mut self) -> Result<(), WriteError> {
+        for file in self.files.take_changed(self.config.profile, &self.limits) {
+            let filename = file.path.to_string_lossy();
+            let attachment = Attachment::EditedTextFile { filename: &filename, snippet: &file.snippet };
+            lock(&self.writer).attachment(attachment, &*self.clock)?;
+            let note = format!(
+                "<system-reminder>\n{filename} was changed by another program after you wrote it. Keep the change \
+                 unless the user asks otherwise. The changed lines:\n{}\n</system-reminder>",
+                file.snippet
+            );
+            self.conversation.push(Role::User, vec![Message::text_block(&note)]);
+        }
+        Ok(())
     }
 
     /// Returns the background tasks that a call has started.

@@ -159,6 +159,7 @@ impl Agent {
             if results.is_interrupted {
                 return self.interrupt(true, state, events);
             }
+            self.report_changed_files()?;
             if !results.follow_up.is_empty() {
                 self.write_meta_blocks(results.follow_up, state, events)?;
             }

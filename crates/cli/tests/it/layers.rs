@@ -205,8 +205,9 @@ fn format_values_are_spelled_in_entry_only() {
     let (clear, words): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| value.contains(['_', '<']));
     let mut unused: Vec<_> = OTHER_VALUES.iter().map(|(path, value, _)| (*path, *value)).collect();
     let mut found = Vec::new();
-    let is_exempt =
-        |path: &str| path.starts_with("entry/") || PROTOCOLS.iter().any(|(folder, ..)| path.starts_with(folder));
+    let is_exempt = |path: &str| {
+        path.starts_with("entry/") || PROTOCOLS.iter().any(|(folder, ..)| path.starts_with(folder))
+    };
     for file in sources().iter().filter(|file| !is_exempt(&file.path)) {
         for value in clear.iter().filter(|value| file.code.contains(&format!("\"{value}\""))) {
             let is_other = |use_: &(&str, &str)| use_.0 == file.path && use_.1 == *value;

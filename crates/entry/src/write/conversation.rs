@@ -279,6 +279,13 @@ pub enum Attachment<'a> {
         /// The number of replies.
         turn_count: u64,
     },
+    /// A file that the model has written was changed by another program.
+    EditedTextFile {
+        /// The path of the file.
+        filename: &'a str,
+        /// The changed lines with their numbers.
+        snippet: &'a str,
+    },
     /// The structured output of a turn.
     StructuredOutput {
         /// The output.
@@ -295,6 +302,9 @@ impl Attachment<'_> {
         match self {
             Self::MaxTurnsReached { max_turns, turn_count } => {
                 start("max_turns_reached").number("maxTurns", max_turns).number("turnCount", turn_count)
+            }
+            Self::EditedTextFile { filename, snippet } => {
+                start("edited_text_file").string("filename", filename).string("snippet", snippet)
             }
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)

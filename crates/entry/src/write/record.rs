@@ -42,6 +42,34 @@ impl AgentNameLine<'_> {
     }
 }
 
+/// A `pr-link` line: a pull request that was made in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrLinkLine<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The number of the pull request.
+    pub number: u64,
+    /// Its address.
+    pub url: &'a str,
+    /// The repository, as `owner/name`.
+    pub repository: &'a str,
+    /// The time.
+    pub timestamp: Millis,
+}
+
+impl PrLinkLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("pr-link")
+            .string("sessionId", self.session_id)
+            .number("prNumber", self.number)
+            .string("prUrl", self.url)
+            .string("prRepository", self.repository)
+            .string("timestamp", &timestamp(self.timestamp))
+            .finish()
+    }
+}
+
 /// A `tag` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagLine<'a> {

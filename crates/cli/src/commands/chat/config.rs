@@ -229,9 +229,12 @@ fn split_names(lists: &[String]) -> Vec<String> {
     names
 }
 
-/// Returns the environment without our credentials.
+/// Returns the environment of commands: without our credentials, and with the marks of Claude Code that
+/// scripts look for.
 fn child_environment() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret)).collect()
+    let kept = std::env::vars_os().filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
+    // An editor that a command opens would wait for ever.
+    kept.chain([("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())]).collect()
 }
 
 fn paths(cx: &Context, args: &ChatArgs) -> Result<AgentPaths, CommandError> {
