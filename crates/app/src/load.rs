@@ -8,7 +8,7 @@ use threadline_entry::{Entry, LineReader, parse_line};
 use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, read_log};
 use threadline_usage::PriceBook;
-use threadline_view::{Spending, Transcript, TranscriptBuilder};
+use threadline_view::{Spending, Transcript, TranscriptBuilder, TranscriptParts};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -36,6 +36,13 @@ impl LoadedSession {
         let kept = |path: &str| self.kept_output(path);
         TranscriptBuilder { family: &self.family, read_output: &kept, spending: self.spending.as_ref() }
             .transcript()
+    }
+
+    /// Calls `work` with the parts of the conversation, which are built one at a time.
+    pub fn parts<R>(&self, work: impl FnOnce(TranscriptParts<'_>) -> R) -> R {
+        let kept = |path: &str| self.kept_output(path);
+        let spending = self.spending.as_ref();
+        work(TranscriptBuilder { family: &self.family, read_output: &kept, spending }.parts())
     }
 
     /// Reads tool output that was stored in a separate file, like [`kept_output`], with secrets masked if the

@@ -1,5 +1,6 @@
 //! A self-contained page: one file with a whole session.
 
+use std::borrow::Borrow;
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
@@ -80,7 +81,8 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &RenderOptions) -> 
     }
     let mut out = Vec::new();
     // Writing to memory does not fail, and markup is UTF-8.
-    let _ = page.finish(&transcript.header, &transcript.end, &mut out);
+    let end = &transcript.end;
+    let _ = page.finish(&transcript.header, end, end.branches.iter(), &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -180,15 +182,18 @@ impl<'a> PageBuilder<'a> {
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
 
-    /// Writes the page: the facts about the session, the turns, and the parts after them.
+    /// Writes the page: the facts about the session, the turns, and the parts after them. The abandoned
+    /// branches are taken from `branches` when they are written, since there may be very many of them; those
+    /// in `end` are ignored.
     ///
     /// # Errors
     ///
     /// Returns errors of writing to `to` or to a spool.
-    pub fn finish(
+    pub fn finish<B: Borrow<BranchView>>(
         mut self,
         header: &TranscriptHeader,
         end: &TranscriptEnd,
+        branches: impl Iterator<Item = B>,
         to: &mut dyn Write,
     ) -> io::Result<()> {
         self.end_section();
@@ -204,9 +209,9 @@ impl<'a> PageBuilder<'a> {
         }
         let mut behind = Markup::new();
         render_detached_agents(&mut self.context, &mut behind, &end.agents);
-        render_branches(&mut self.context, &mut behind, (&end.branches, header.span), to)?;
+        let has_branches = render_branches(&mut self.context, &mut behind, (branches, header.span), to)?;
         behind.lit("</main>\n");
-        self.rail(&mut behind, &end.branches);
+        self.rail(&mut behind, has_branches);
         // The last section is compressed in the background while the rest is written.
         if let Some(pack) = &mut self.context.sections {
             pack.close();
@@ -229,7 +234,7 @@ pub(crate) const DIALOGS: &str = include_str!("../assets/dialogs.html");
 
 impl PageBuilder<'_> {
     /// Adds the sidebar: search, filters, and an outline with one line per turn.
-    fn rail(&mut self, out: &mut Markup, branches: &[BranchView]) {
+    fn rail(&mut self, out: &mut Markup, has_branches: bool) {
         out.lit("<aside class=\"side\" aria-label=\"Navigation\">\n")
             .lit(include_str!("../assets/controls.html"));
         out.lit("<nav class=\"rail\" id=\"rail\" aria-label=\"Outline\">");
@@ -247,7 +252,7 @@ impl PageBuilder<'_> {
                 self.context.deferred_section(out, &drawn, (0, 0), lines.len() * 2);
             }
         }
-        if branches.iter().any(|branch| !branch.turns.is_empty()) {
+        if has_branches {
             out.lit("<p class=\"note\">Abandoned branches are at the end</p>");
         }
         out.lit("</nav>\n</aside>\n");
@@ -308,19 +313,24 @@ pub(crate) fn render_detached_agents(cx: &mut RenderContext<'_>, out: &mut Marku
     out.lit("</section>\n");
 }
 
-/// Renders the abandoned branches of a conversation with this span. Writes the buffer to `to` when it is large.
-fn render_branches(
+/// Renders the abandoned branches of a conversation with this span, except those without turns, and returns
+/// whether there are any. Writes the buffer to `to` when it is large.
+fn render_branches<B: Borrow<BranchView>>(
     cx: &mut RenderContext<'_>,
     out: &mut Markup,
-    (branches, span): (&[BranchView], Option<(i64, i64)>),
+    (branches, span): (impl Iterator<Item = B>, Option<(i64, i64)>),
     to: &mut dyn Write,
-) -> io::Result<()> {
-    let branches: Vec<_> = branches.iter().filter(|branch| !branch.turns.is_empty()).collect();
-    if branches.is_empty() {
-        return Ok(());
-    }
-    out.lit("<section class=\"branches\" aria-label=\"Abandoned branches\"><h2>Abandoned branches</h2>");
+) -> io::Result<bool> {
+    let mut has_branches = false;
     for branch in branches {
+        let branch: &BranchView = branch.borrow();
+        if branch.turns.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut has_branches, true) {
+            out.lit("<section class=\"branches\" aria-label=\"Abandoned branches\">")
+                .lit("<h2>Abandoned branches</h2>");
+        }
         let lines = outline(&branch.turns);
         let first = lines
             .iter()
@@ -353,6 +363,8 @@ fn render_branches(
             out.truncate(0);
         }
     }
-    out.lit("</section>\n");
-    Ok(())
+    if has_branches {
+        out.lit("</section>\n");
+    }
+    Ok(has_branches)
 }

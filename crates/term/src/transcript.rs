@@ -7,8 +7,8 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, BranchView, DetailLevel, Finding, ItemBody, Transcript, TranscriptEnd, TranscriptHeader,
-    TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
+    AgentView, BranchView, DetailLevel, Finding, ItemBody, Transcript, TranscriptHeader, TranscriptItem,
+    TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -62,25 +62,22 @@ impl<'a> TranscriptRenderer<'a> {
         self.take_output()
     }
 
-    /// Renders everything after the conversation, piece by piece, since there may be very many branches.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `sink`, which is not called again.
-    pub fn footer<E>(
-        &mut self,
-        header: &TranscriptHeader,
-        end: &TranscriptEnd,
-        mut sink: impl FnMut(TermText) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.writer.unattached_agents(&end.agents);
-        sink(self.take_output())?;
-        for branch in &end.branches {
-            self.writer.branch(branch, branch.is_earlier_conversation(header.span));
-            sink(self.take_output())?;
-        }
-        self.writer.findings(&end.findings);
-        sink(self.take_output())
+    /// Renders the next sub-agent that no call started.
+    pub fn agent(&mut self, agent: &AgentView) -> TermText {
+        self.writer.unattached_agent(agent);
+        self.take_output()
+    }
+
+    /// Renders the next abandoned branch, given the span of the conversation.
+    pub fn branch(&mut self, branch: &BranchView, conversation: Option<(i64, i64)>) -> TermText {
+        self.writer.branch(branch, branch.is_earlier_conversation(conversation));
+        self.take_output()
+    }
+
+    /// Renders the number of findings.
+    pub fn findings(&mut self, findings: &[Finding]) -> TermText {
+        self.writer.findings(findings);
+        self.take_output()
     }
 
     /// Returns the text rendered since the last call.
@@ -157,29 +154,30 @@ struct TermWriter<'a> {
     wants_gap: bool,
     /// The date of the last turn. It is not repeated for the next one.
     day: Option<jiff::civil::Date>,
+    /// Whether the heading of sub-agents without a starting call was rendered.
+    has_unattached_agents: bool,
 }
 
 impl<'a> TermWriter<'a> {
     fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
-        Self { page, style, out: TermText::new(), wants_gap: false, day: None }
+        Self { page, style, out: TermText::new(), wants_gap: false, day: None, has_unattached_agents: false }
     }
 
     fn footer(&mut self, transcript: &Transcript) {
-        self.unattached_agents(&transcript.end.agents);
+        transcript.end.agents.iter().for_each(|agent| self.unattached_agent(agent));
         for branch in &transcript.end.branches {
             self.branch(branch, branch.is_earlier_conversation(transcript.header.span));
         }
         self.findings(&transcript.end.findings);
     }
 
-    fn unattached_agents(&mut self, agents: &[AgentView]) {
-        if !agents.is_empty() {
+    /// Renders a sub-agent that no call started; the first one below a heading.
+    fn unattached_agent(&mut self, agent: &AgentView) {
+        if !std::mem::replace(&mut self.has_unattached_agents, true) {
             self.gap();
             self.line(0, Some(TextLabel::Warning), "╌╌ sub-agents without a starting call");
-            for agent in agents {
-                self.agent(agent, 2);
-            }
         }
+        self.agent(agent, 2);
     }
 
     fn findings(&mut self, findings: &[Finding]) {

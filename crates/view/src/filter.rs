@@ -40,19 +40,16 @@ impl TranscriptFilter {
 
     /// Removes unwanted items from a transcript, and turns without remaining items.
     pub fn apply(&self, transcript: &mut Transcript) {
-        self.keep(&mut transcript.turns);
+        self.keep_turns(&mut transcript.turns);
         self.apply_to_end(&mut transcript.end);
     }
 
     /// Removes unwanted items from the end of a transcript, and turns and sub-agents without remaining items.
     pub fn apply_to_end(&self, end: &mut TranscriptEnd) {
         for branch in &mut end.branches {
-            self.keep(&mut branch.turns);
+            self.keep_turns(&mut branch.turns);
         }
-        for agent in &mut end.agents {
-            self.keep(&mut agent.turns);
-        }
-        end.agents.retain(|agent| !agent.turns.is_empty());
+        end.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns));
     }
 
     /// Removes unwanted items from a turn. Returns whether any remain.
@@ -67,14 +64,16 @@ impl TranscriptFilter {
         for item in items {
             if let ItemBody::Call(call) = &mut item.body {
                 for agent in &mut call.agents {
-                    self.keep(&mut agent.turns);
+                    self.keep_turns(&mut agent.turns);
                 }
             }
         }
     }
 
-    fn keep(&self, turns: &mut Vec<TurnView>) {
+    /// Removes unwanted items from some turns, and turns without remaining items. Returns whether any remain.
+    pub fn keep_turns(&self, turns: &mut Vec<TurnView>) -> bool {
         turns.retain_mut(|turn| self.keep_turn(turn));
+        !turns.is_empty()
     }
 
     pub(crate) fn wants(&self, item: &TranscriptItem) -> bool {

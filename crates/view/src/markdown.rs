@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use threadline_entry::Millis;
 use threadline_session::{InputKind, ToolOutcome};
 
 use crate::card::{ToolCard, first_line};
@@ -11,8 +12,9 @@ use crate::filter::{DetailLevel, TranscriptFilter};
 use crate::name::{input_name, outcome_name};
 use crate::program_output::strip_colours;
 use crate::transcript::{
-    CallView, ItemBody, Transcript, TranscriptEnd, TranscriptHeader, TranscriptItem, TurnView,
+    AgentView, BranchView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnView,
 };
+use crate::transcript_parts::TranscriptPart;
 use crate::visible::visible;
 
 /// Renders a session as Markdown.
@@ -21,66 +23,114 @@ use crate::visible::visible;
 /// with its result in short. From [`DetailLevel::Full`] on, inputs and outputs of tools follow in
 /// fenced blocks.
 pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
-    let TranscriptEnd { branches, agents, .. } = &transcript.end;
-    let cwd = transcript.header.cwd.as_deref();
-    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
-    writer.header(&transcript.header);
-    writer.turns(&transcript.turns);
-    for agent in agents {
-        let wanted = agent.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
-        if wanted {
-            let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
-            let _ = writeln!(writer.out, "# Sub-agent without a call: {}\n", one_line(about));
-            writer.turns(&agent.turns);
-        }
+    let mut renderer = MarkdownRenderer::new(&transcript.header, level);
+    let mut out = renderer.take_output();
+    for turn in &transcript.turns {
+        renderer.turn(turn);
+        out.push_str(&renderer.take_output());
     }
-    for branch in branches {
-        let wanted = branch.turns.iter().any(|turn| turn.items.iter().any(|item| writer.is_wanted(item)));
-        if wanted {
-            let _ = match &branch.fork {
-                Some(fork) => writeln!(writer.out, "# Abandoned branch at {fork}\n"),
-                None if branch.is_earlier_conversation(transcript.header.span) => {
-                    writeln!(writer.out, "# Earlier conversation\n")
-                }
-                None => writeln!(writer.out, "# Unconnected branch\n"),
-            };
-            writer.turns(&branch.turns);
-        }
-    }
-    writer.trim_end();
-    writer.finish()
+    transcript.end.agents.iter().for_each(|agent| renderer.agent(agent));
+    transcript.end.branches.iter().for_each(|branch| renderer.branch(branch));
+    out.push_str(&renderer.finish());
+    out
 }
 
 /// Renders the title and the facts about a session, as [`markdown`] does.
 pub fn markdown_header(header: &TranscriptHeader) -> String {
-    let (cwd, level) = (header.cwd.as_deref(), DetailLevel::Prompts);
-    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
-    writer.header(header);
-    writer.trim_end();
-    writer.finish()
+    MarkdownRenderer::new(header, DetailLevel::Prompts).finish()
+}
+
+/// Renders a session as Markdown part by part, as [`markdown`] does.
+pub struct MarkdownRenderer {
+    writer: MarkdownWriter,
+    /// The span of the conversation.
+    span: Option<(Millis, Millis)>,
+    /// White space that ends the text so far. It is left out at the end.
+    gap: String,
+}
+
+impl MarkdownRenderer {
+    /// Starts with the title and the facts about a session.
+    pub fn new(header: &TranscriptHeader, level: DetailLevel) -> Self {
+        let mut writer =
+            MarkdownWriter { out: String::new(), level, cwd: header.cwd.clone(), in_list: false };
+        writer.header(header);
+        Self { writer, span: header.span, gap: String::new() }
+    }
+
+    /// Adds a part. The header and findings are ignored.
+    pub fn part(&mut self, part: &TranscriptPart) {
+        match part {
+            TranscriptPart::Turn(turn) => self.turn(turn),
+            TranscriptPart::Agent(agent) => self.agent(agent),
+            TranscriptPart::Branch(branch) => self.branch(branch),
+            TranscriptPart::Header(_) | TranscriptPart::Findings(_) => {}
+        }
+    }
+
+    fn turn(&mut self, turn: &TurnView) {
+        self.writer.turns(std::slice::from_ref(turn));
+    }
+
+    fn agent(&mut self, agent: &AgentView) {
+        if self.writer.wants(&agent.turns) {
+            let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
+            let _ = writeln!(self.writer.out, "# Sub-agent without a call: {}\n", one_line(about));
+            self.writer.turns(&agent.turns);
+        }
+    }
+
+    fn branch(&mut self, branch: &BranchView) {
+        if self.writer.wants(&branch.turns) {
+            let _ = match &branch.fork {
+                Some(fork) => writeln!(self.writer.out, "# Abandoned branch at {fork}\n"),
+                None if branch.is_earlier_conversation(self.span) => {
+                    writeln!(self.writer.out, "# Earlier conversation\n")
+                }
+                None => writeln!(self.writer.out, "# Unconnected branch\n"),
+            };
+            self.writer.turns(&branch.turns);
+        }
+    }
+
+    /// Returns the text since the last call, without white space at its end, which follows later.
+    pub fn take_output(&mut self) -> String {
+        let mut out = self.writer.take_output();
+        out.insert_str(0, &self.gap);
+        self.gap = out.split_off(out.trim_end().len());
+        out
+    }
+
+    /// Returns the rest of the text.
+    pub fn finish(mut self) -> String {
+        self.take_output() + "\n"
+    }
 }
 
 /// Renders some turns of a session, exactly as [`markdown`] does.
 pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: DetailLevel) -> String {
+    let cwd = cwd.map(str::to_owned);
     let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
     writer.turns(turns);
     writer.leave_list();
-    writer.finish()
+    writer.take_output()
 }
 
-struct MarkdownWriter<'a> {
+struct MarkdownWriter {
     out: String,
     level: DetailLevel,
-    cwd: Option<&'a str>,
+    cwd: Option<String>,
     in_list: bool,
 }
 
-impl MarkdownWriter<'_> {
-    /// Returns the text, with control characters made visible so that it is safe to print.
-    fn finish(self) -> String {
-        match visible(&self.out) {
+impl MarkdownWriter {
+    /// Returns the text since the last call, with control characters made visible so that it is safe to
+    /// print.
+    fn take_output(&mut self) -> String {
+        let out = std::mem::take(&mut self.out);
+        match visible(&out) {
             Cow::Owned(shown) => shown,
-            Cow::Borrowed(_) => self.out,
+            Cow::Borrowed(_) => out,
         }
     }
 
@@ -98,11 +148,9 @@ impl MarkdownWriter<'_> {
         }
     }
 
-    /// Ends the text with one newline.
-    fn trim_end(&mut self) {
-        let end = self.out.trim_end().len();
-        self.out.truncate(end);
-        self.out.push('\n');
+    /// Returns whether any item of some turns is wanted.
+    fn wants(&self, turns: &[TurnView]) -> bool {
+        turns.iter().any(|turn| turn.items.iter().any(|item| self.is_wanted(item)))
     }
 
     fn is_wanted(&self, item: &TranscriptItem) -> bool {
@@ -204,6 +252,7 @@ impl MarkdownWriter<'_> {
         let mut line = one_line(&call.name);
         let subject = self
             .cwd
+            .as_deref()
             .and_then(|cwd| call.subject.strip_prefix(cwd)?.strip_prefix(['/', '\\']))
             .unwrap_or(&call.subject);
         if !subject.is_empty() {

@@ -1,6 +1,5 @@
 //! Spending: the cost of a session's calls, by line.
 
-use rustc_hash::FxHashMap;
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
 use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog, UsageScan, UsageTotals};
 
@@ -10,8 +9,8 @@ use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog
 /// fork copied from another session are in its log and are counted.
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
-    /// By log index (0 for the session itself, then the agents in order) and line number.
-    lines: FxHashMap<(usize, u64), UsageTotals>,
+    /// Sorted by log index (0 for the session itself, then the agents in order) and line number.
+    lines: Vec<((u32, u32), UsageTotals)>,
     total: UsageTotals,
 }
 
@@ -35,8 +34,17 @@ impl Spending {
         let mut spending = Self::default();
         for (log, line_no, totals) in calls.located_totals(book) {
             spending.total += &totals;
-            *spending.lines.entry((log, line_no)).or_default() += &totals;
+            spending.lines.push((key(log, line_no), totals));
         }
+        spending.lines.sort_by_key(|(key, _)| *key);
+        spending.lines.dedup_by(|later, first| {
+            let is_same = later.0 == first.0;
+            if is_same {
+                first.1 += &later.1;
+            }
+            is_same
+        });
+        spending.lines.shrink_to_fit();
         spending
     }
 
@@ -52,8 +60,15 @@ impl Spending {
 
     /// Returns the cost of the calls that begin on a line of a log.
     pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&UsageTotals> {
-        self.lines.get(&(log, line_no))
+        let found = self.lines.binary_search_by_key(&key(log, line_no), |(key, _)| *key);
+        found.ok().map(|at| &self.lines[at].1)
     }
+}
+
+/// Returns the sort key of a line.
+fn key(log: usize, line_no: u64) -> (u32, u32) {
+    // Neither a number of logs nor of lines reaches this limit.
+    (u32::try_from(log).unwrap_or(u32::MAX), u32::try_from(line_no).unwrap_or(u32::MAX))
 }
 
 /// Adds up the costs of a session that grows. Each entry is read once; a new total takes time in proportion

@@ -21,10 +21,10 @@ pub enum TranscriptPart {
     Header(Box<TranscriptHeader>),
     /// The next turn of the conversation.
     Turn(Box<TurnView>),
-    /// The next abandoned branch.
-    Branch(BranchView),
     /// The next sub-agent that was not started by a call of the conversation or of a branch.
     Agent(Box<AgentView>),
+    /// The next abandoned branch.
+    Branch(BranchView),
     /// The problems of the log.
     Findings(Vec<Finding>),
 }
@@ -62,7 +62,7 @@ pub struct TranscriptParts<'a> {
     header: Option<Box<TranscriptHeader>>,
     turns: TurnViews<'a>,
     branches: vec::IntoIter<Branch>,
-    /// The unattached sub-agents. `None` until everything before them is built, which shows which they are.
+    /// The unattached sub-agents. `None` until the turns are built, which shows which they are.
     agents: Option<vec::IntoIter<AgentView>>,
     wants_findings: bool,
 }
@@ -126,6 +126,10 @@ impl<'a> TranscriptParts<'a> {
         let TurnViews { builder, visited, .. } = &self.turns;
         let agents = self.agents.get_or_insert_with(|| {
             let writer = TranscriptWriter::new(*builder, None, visited);
+            if !builder.family.agents.is_empty() {
+                // The branches follow, so their sub-agents are not built yet.
+                self.branches.as_slice().iter().for_each(|branch| writer.visit_agents_of(&branch.entries));
+            }
             writer.unattached_agents(&|agent| writer.agent(agent)).into_iter()
         });
         agents.next()
@@ -142,11 +146,11 @@ impl Iterator for TranscriptParts<'_> {
         if let Some(turn) = self.turns.next() {
             return Some(TranscriptPart::Turn(Box::new(turn)));
         }
-        if let Some(branch) = self.next_branch() {
-            return Some(TranscriptPart::Branch(branch));
-        }
         if let Some(agent) = self.next_agent() {
             return Some(TranscriptPart::Agent(Box::new(agent)));
+        }
+        if let Some(branch) = self.next_branch() {
+            return Some(TranscriptPart::Branch(branch));
         }
         let wants_findings = std::mem::take(&mut self.wants_findings);
         wants_findings.then(|| TranscriptPart::Findings(findings(&self.turns.builder.family.main)))

@@ -114,6 +114,22 @@ impl<'f> TranscriptWriter<'f> {
         spending.at(self.log, entry.at().line_no)
     }
 
+    /// Marks the sub-agents that the calls of some lines started as visited, and those below them, without
+    /// building them.
+    pub(crate) fn visit_agents_of(&self, entries: &[EntryIndex]) {
+        let calls = self.session().tool_calls();
+        for content in entries.iter().flat_map(|&idx| self.contents(idx)) {
+            let (_, BlockContent::Call { call, .. }) = content else { continue };
+            for agent in self.builder.family.spawned_by(self.agent, &calls[call].id) {
+                let is_new = !self.visited.borrow().contains(&agent);
+                if self.descends() && is_new {
+                    let below = self.for_agent(agent);
+                    below.visit_agents_of(&below.thread().entries);
+                }
+            }
+        }
+    }
+
     /// Returns the sub-agents that were not visited, in order. Those without a parent call are built first,
     /// since building one visits the sub-agents below it.
     pub(crate) fn unattached_agents(&self, build_agent: &dyn Fn(AgentIndex) -> AgentView) -> Vec<AgentView> {

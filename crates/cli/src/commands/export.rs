@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::LineObserver;
+use threadline_app::{LineObserver, LoadedSession};
 use threadline_entry::Entry;
 use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{
-    DetailLevel, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader, markdown,
-    wire,
+    DetailLevel, MarkdownRenderer, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
+    TranscriptPart, findings, wire,
 };
 
 use self::page_renderer::{PageRenderer, split_turns};
@@ -119,41 +119,86 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
         }
         ExportCommand::Markdown(args) => {
             let file = cx.app.find(&args.session)?;
-            let (transcript, outcome) = load_transcript(cx, &file)?;
-            let text = markdown(&transcript, args.level.into());
+            let loaded = cx.app.load(&file)?;
+            let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
             write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
-                Ok(out.write_all(text.as_bytes())?)
+                write_markdown(&loaded, args.level.into(), out)
             })?;
+            // Freeing a large session takes longer than exiting.
+            std::mem::forget(loaded);
             Ok(outcome)
         }
         ExportCommand::Json(args) => {
             let file = cx.app.find(&args.session)?;
-            let (transcript, outcome) = load_transcript(cx, &file)?;
-            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
-                write_json(&transcript, out)
-            })?;
+            let loaded = cx.app.load(&file)?;
+            let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
+            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| write_json(&loaded, out))?;
+            std::mem::forget(loaded);
             Ok(outcome)
         }
     }
 }
 
-/// Returns the conversation, and whether all of it could be read.
-fn load_transcript(cx: &Context, file: &SessionFile) -> Result<(Transcript, CommandOutcome), CommandError> {
-    let loaded = cx.app.load(file)?;
-    let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
-    Ok((loaded.transcript(), outcome))
+/// Writes the transcript of a session as Markdown, part by part.
+fn write_markdown(
+    loaded: &LoadedSession,
+    level: DetailLevel,
+    out: &mut dyn Write,
+) -> Result<(), CommandError> {
+    let mut renderer = None;
+    loaded
+        .parts(|parts| {
+            for part in parts.without_findings() {
+                let renderer = match &part {
+                    TranscriptPart::Header(header) => renderer.insert(MarkdownRenderer::new(header, level)),
+                    _ => match &mut renderer {
+                        Some(renderer) => renderer,
+                        None => continue,
+                    },
+                };
+                renderer.part(&part);
+                out.write_all(renderer.take_output().as_bytes())?;
+            }
+            Ok(())
+        })
+        .and_then(|()| {
+            out.write_all(renderer.map(MarkdownRenderer::finish).unwrap_or_default().as_bytes())
+        })?;
+    Ok(())
 }
 
-fn write_json(transcript: &Transcript, out: &mut dyn Write) -> Result<(), CommandError> {
-    let mut result = Ok(());
-    wire::show(transcript, &mut |object| {
-        if result.is_ok() {
-            result = serde_json::to_writer(&mut *out, &object)
-                .map_err(io::Error::from)
-                .and_then(|()| out.write_all(b"\n"));
+/// Writes the transcript of a session as JSON, part by part.
+fn write_json(loaded: &LoadedSession, out: &mut dyn Write) -> Result<(), CommandError> {
+    let mut n_branches = 0;
+    loaded.parts(|parts| {
+        for part in parts.without_findings() {
+            let mut result = Ok(());
+            let mut write = |object: wire::ShowObject<'_>| {
+                if result.is_ok() {
+                    result = serde_json::to_writer(&mut *out, &object)
+                        .map_err(io::Error::from)
+                        .and_then(|()| out.write_all(b"\n"));
+                }
+            };
+            match &part {
+                TranscriptPart::Header(header) => {
+                    write(wire::show_session(header, header.n_turns, header.n_branches));
+                }
+                TranscriptPart::Turn(turn) => {
+                    wire::show_turns(std::slice::from_ref(&**turn), None, &mut write);
+                }
+                TranscriptPart::Agent(agent) => wire::show_agent(agent, None, None, &mut write),
+                TranscriptPart::Branch(branch) => {
+                    n_branches += 1;
+                    wire::show_branch(branch, n_branches, &mut write);
+                }
+                TranscriptPart::Findings(_) => {}
+            }
+            result?;
         }
-    });
-    Ok(result?)
+        io::Result::Ok(())
+    })?;
+    Ok(())
 }
 
 impl HtmlArgs {
@@ -192,21 +237,30 @@ fn write_html(
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let (family, spending) = (&loaded.family, loaded.spending.as_ref());
     let kept = |path: &str| loaded.kept_output(path);
-    let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts();
+    let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts().without_findings();
     let header = parts.take_header().unwrap_or_default();
     let mut end = TranscriptEnd::default();
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
     let renderer = PageRenderer::new(page, &filter);
-    rayon::in_place_scope(|scope| {
+    let first_branch = rayon::in_place_scope(|scope| {
         // The findings are needed last; this computes and caches them meanwhile.
         scope.spawn(|_| drop(family.main.faults()));
-        split_turns(parts, &mut end, |piece| {
+        split_turns(&mut parts, &mut end, |piece| {
             renderer.push(piece);
             scope.spawn(|_| renderer.render());
-        });
+        })
     });
     filter.apply_to_end(&mut end);
-    renderer.finish().finish(&header, &end, out)?;
+    end.findings = findings(&family.main);
+    let branches = first_branch.into_iter().chain(parts.filter_map(|part| match part {
+        TranscriptPart::Branch(branch) => Some(branch),
+        _ => None,
+    }));
+    let branches = branches.map(|mut branch| {
+        filter.keep_turns(&mut branch.turns);
+        branch
+    });
+    renderer.finish().finish(&header, &end, branches, out)?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);

@@ -1,18 +1,18 @@
 mod follow;
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use threadline_app::LoadedSession;
+use threadline_search::Query;
 use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, ItemBody, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
-    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline,
-    patch, wire,
+    DetailLevel, ItemBody, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptHeader, TranscriptItem,
+    TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -129,6 +129,8 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         || args.find.is_some();
     let shown = if args.outline && !cx.json && anchor.is_none() {
         show_outline(cx, args, builder)
+    } else if cx.json && anchor.is_none() {
+        show_json(cx, args, builder)
     } else if whole {
         show_whole(cx, args, builder, anchor.as_deref())
     } else {
@@ -192,26 +194,31 @@ fn show_by_turn(
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
-    let (mut header, mut end) = (TranscriptHeader::default(), TranscriptEnd::default());
+    let mut conversation = None;
     for part in parts(args, builder, &|number, count| args.is_wanted(number, count)) {
         match part {
-            TranscriptPart::Header(part) => {
-                args.check_turns(part.n_turns)?;
-                write(renderer.header(&part), &mut answer)?;
-                header = *part;
+            TranscriptPart::Header(header) => {
+                args.check_turns(header.n_turns)?;
+                write(renderer.header(&header), &mut answer)?;
+                conversation = header.span;
             }
             TranscriptPart::Turn(mut turn) => {
                 if filter.keep_turn(&mut turn) {
                     write(renderer.turn(&turn), &mut answer)?;
                 }
             }
-            TranscriptPart::Branch(branch) => end.branches.push(branch),
-            TranscriptPart::Agent(agent) => end.agents.push(*agent),
-            TranscriptPart::Findings(findings) => end.findings = findings,
+            TranscriptPart::Agent(mut agent) => {
+                if filter.keep_turns(&mut agent.turns) {
+                    write(renderer.agent(&agent), &mut answer)?;
+                }
+            }
+            TranscriptPart::Branch(mut branch) => {
+                filter.keep_turns(&mut branch.turns);
+                write(renderer.branch(&branch, conversation), &mut answer)?;
+            }
+            TranscriptPart::Findings(findings) => write(renderer.findings(&findings), &mut answer)?,
         }
     }
-    filter.apply_to_end(&mut end);
-    renderer.footer(&header, &end, |text| write(text, &mut answer))?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }
@@ -236,6 +243,67 @@ fn show_outline(
     Ok(CommandOutcome::Done)
 }
 
+/// Size in bytes up to which JSON is kept in memory until its first line is known.
+const JSON_MEMORY: usize = 1 << 20;
+
+/// Writes the transcript as JSON, part by part.
+fn show_json(
+    cx: &Context,
+    args: &ShowArgs,
+    builder: TranscriptBuilder<'_>,
+) -> Result<CommandOutcome, CommandError> {
+    let filter = filter(args, args.level());
+    // JSON is not highlighted, but an invalid query is an error anyway.
+    args.query()?;
+    let mut header = TranscriptHeader::default();
+    let (mut n_turns, mut n_branches) = (0, 0);
+    // The first line contains the number of turns that remain after filtering.
+    let mut spool = BufWriter::new(tempfile::spooled_tempfile(JSON_MEMORY));
+    let wanted = |number, count| args.is_wanted(number, count);
+    for part in parts(args, builder, &wanted).without_findings() {
+        let mut result = Ok(());
+        let mut write = |object: wire::ShowObject<'_>| {
+            if result.is_ok() {
+                let written = serde_json::to_writer(&mut spool, &object).map_err(io::Error::from);
+                result = written.and_then(|()| spool.write_all(b"\n"));
+            }
+        };
+        match part {
+            TranscriptPart::Header(part) => {
+                args.check_turns(part.n_turns)?;
+                header = *part;
+            }
+            TranscriptPart::Turn(mut turn) => {
+                if filter.keep_turn(&mut turn) {
+                    n_turns += 1;
+                    wire::show_turns(std::slice::from_ref(&*turn), None, &mut write);
+                }
+            }
+            TranscriptPart::Agent(mut agent) => {
+                if filter.keep_turns(&mut agent.turns) {
+                    wire::show_agent(&agent, None, None, &mut write);
+                }
+            }
+            TranscriptPart::Branch(mut branch) => {
+                filter.keep_turns(&mut branch.turns);
+                n_branches += 1;
+                wire::show_branch(&branch, n_branches, &mut write);
+            }
+            TranscriptPart::Findings(_) => {}
+        }
+        result?;
+    }
+    let mut answer = cx.ui.output();
+    answer.json(&wire::show_session(&header, n_turns, n_branches))?;
+    let mut spool = spool.into_inner().map_err(io::IntoInnerError::into_error)?;
+    spool.rewind()?;
+    for line in BufReader::new(spool).lines() {
+        answer.json_text(&line?)?;
+    }
+    answer.finish()?;
+    Ok(CommandOutcome::Done)
+}
+
 /// Output up to this many bytes is flushed after each turn.
 const FIRST_SCREENS: usize = 1 << 16;
 
@@ -246,7 +314,7 @@ fn show_whole(
     builder: TranscriptBuilder<'_>,
     anchor: Option<&str>,
 ) -> Result<CommandOutcome, CommandError> {
-    let query = args.find.as_deref().map(super::search::parse).transpose()?;
+    let query = args.query()?;
     let level = match anchor {
         Some(anchor) if args.level.is_none() && !cx.json => level_of(builder, anchor),
         _ => args.level(),
@@ -346,6 +414,11 @@ impl ShowArgs {
     /// Returns the chosen level, or the default one.
     fn level(&self) -> DetailLevel {
         self.level.unwrap_or(LevelChoice::Tools).into()
+    }
+
+    /// Parses the query of `--find`.
+    fn query(&self) -> Result<Option<Query>, CommandError> {
+        self.find.as_deref().map(super::search::parse).transpose()
     }
 
     /// Returns an error if `--turns` selects none of `count` turns.

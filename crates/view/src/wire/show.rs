@@ -7,8 +7,8 @@ use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
 use crate::transcript::{
-    AgentView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens,
-    TurnView,
+    AgentView, BranchView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnTiming,
+    TurnTokens, TurnView,
 };
 
 /// One line of `show`: the session, a branch, a sub-agent, a turn or an item.
@@ -177,9 +177,14 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
         show_agent(agent, None, None, sink);
     }
     for (i, branch) in transcript.end.branches.iter().enumerate() {
-        sink(ShowObject::Branch { number: i + 1, fork: branch.fork.as_deref() });
-        show_turns(&branch.turns, None, sink);
+        show_branch(branch, i + 1, sink);
     }
+}
+
+/// Calls `sink` with the lines of an abandoned branch, given its number.
+pub fn show_branch<'a>(branch: &'a BranchView, number: usize, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    sink(ShowObject::Branch { number, fork: branch.fork.as_deref() });
+    show_turns(&branch.turns, None, sink);
 }
 
 /// Returns the first line of `show --json`, given the numbers of turns and branches.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use threadline_app::sync::{into_inner, lock};
 use threadline_html::PageBuilder;
 use threadline_view::{
-    TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
+    BranchView, TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
 };
 
 /// Maximum number of queued pieces. If there are more, the producing thread renders them itself.
@@ -23,12 +23,13 @@ pub(super) enum PagePiece {
     EndOfTurn(Box<TurnView>),
 }
 
-/// Splits the turns of a transcript into pieces while they are built. Adds the parts after them to `end`.
+/// Splits the turns of a transcript into pieces while they are built. Adds unattached sub-agents to `end`.
+/// Returns the first branch, after which `parts` yields the others.
 pub(super) fn split_turns(
-    mut parts: TranscriptParts<'_>,
+    parts: &mut TranscriptParts<'_>,
     end: &mut TranscriptEnd,
     mut sink: impl FnMut(PagePiece),
-) {
+) -> Option<BranchView> {
     let mut items = Vec::new();
     loop {
         while let Some(more) = parts.next_items() {
@@ -42,12 +43,12 @@ pub(super) fn split_turns(
                 sink(PagePiece::Items(std::mem::take(&mut items)));
                 sink(PagePiece::EndOfTurn(turn));
             }
-            Some(TranscriptPart::Branch(branch)) => end.branches.push(branch),
             Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
+            Some(TranscriptPart::Branch(branch)) => return Some(branch),
             Some(TranscriptPart::Findings(findings)) => end.findings = findings,
             // The caller took the header.
             Some(TranscriptPart::Header(_)) => {}
-            None => return,
+            None => return None,
         }
     }
 }
