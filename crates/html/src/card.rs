@@ -204,7 +204,7 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             out.lit("<span class=\"gap\">⋯</span>");
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
-        for line in &hunk.lines {
+        for line in hunk.lines() {
             // Once a line does not fit, the rest of the diff is omitted.
             if left > 0 || shown + line.text.len() > limit {
                 left += line.text.len();
@@ -225,7 +225,7 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             }
             out.lit(">").lit(sign);
             let mut at = 0;
-            for range in &*line.changed {
+            for range in line.changed {
                 let (Some(before), Some(word)) =
                     (line.text.get(at..range.start), line.text.get(range.clone()))
                 else {

@@ -10,25 +10,40 @@ use threadline_entry::lens::PatchHunk;
 use threadline_session::LineHunk;
 
 /// A group of changed lines with some unchanged lines around them.
+///
+/// The lines share one text, since a diff may have very many short ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunk {
     /// The number of its first line in the old text, from 1; 0 if unknown.
     pub old_start: u64,
     /// The number of its first line in the new text, from 1; 0 if unknown.
     pub new_start: u64,
-    /// The lines.
-    pub lines: Vec<DiffLine>,
+    /// All lines, without their newlines.
+    text: String,
+    lines: Vec<LineEnd>,
+    /// The changed ranges of all lines.
+    changed: Vec<Range<usize>>,
+}
+
+/// The end of a line of a hunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LineEnd {
+    change: DiffChange,
+    /// The offset in the text.
+    text: u32,
+    /// The index in the changed ranges.
+    changed: u32,
 }
 
 /// One line of a hunk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiffLine {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiffLine<'h> {
     /// Whether it was kept, added or removed.
     pub change: DiffChange,
     /// The line, without its newline.
-    pub text: Box<str>,
+    pub text: &'h str,
     /// The byte ranges that differ from the line that it replaces or is replaced by.
-    pub changed: Box<[Range<usize>]>,
+    pub changed: &'h [Range<usize>],
 }
 
 /// The kind of change of a line.
@@ -49,6 +64,70 @@ impl Hunk {
         (count(DiffChange::Added), count(DiffChange::Removed))
     }
 
+    /// Returns the lines.
+    pub fn lines(&self) -> impl Iterator<Item = DiffLine<'_>> {
+        (0..self.lines.len()).map(|i| self.line(i))
+    }
+
+    fn line(&self, i: usize) -> DiffLine<'_> {
+        let end = self.lines[i];
+        let start = i.checked_sub(1).map_or((0, 0), |before| {
+            let before = self.lines[before];
+            (before.text as usize, before.changed as usize)
+        });
+        DiffLine {
+            change: end.change,
+            text: &self.text[start.0..end.text as usize],
+            changed: &self.changed[start.1..end.changed as usize],
+        }
+    }
+
+    /// Creates a hunk, and marks the words that differ.
+    fn new<'l>(
+        (old_start, new_start): (u64, u64),
+        lines: impl Iterator<Item = (DiffChange, Cow<'l, str>)>,
+    ) -> Self {
+        let mut hunk = Self { old_start, new_start, ..Self::default() };
+        for (change, text) in lines {
+            hunk.text.push_str(&text);
+            // Lines of a log are shorter than 4 GiB.
+            hunk.lines.push(LineEnd { change, text: hunk.text.len() as u32, changed: 0 });
+        }
+        hunk.text.shrink_to_fit();
+        hunk.lines.shrink_to_fit();
+        hunk.mark_words();
+        hunk
+    }
+
+    /// Marks the words that differ within each pair of lines, where as many lines were added as removed.
+    fn mark_words(&mut self) {
+        let run = |from: usize, change: DiffChange| {
+            self.lines[from..].iter().take_while(|line| line.change == change).count()
+        };
+        let mut found: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut at = 0;
+        while at < self.lines.len() {
+            let removed = run(at, DiffChange::Removed);
+            let added = run(at + removed, DiffChange::Added);
+            if removed == added && (1..=MAX_COMPARED_LINES).contains(&removed) {
+                for i in at..at + removed {
+                    let (old, new) = changed_words(self.line(i).text, self.line(i + removed).text);
+                    found.extend(old.into_iter().map(|range| (i, range)));
+                    found.extend(new.into_iter().map(|range| (i + removed, range)));
+                }
+            }
+            at += (removed + added).max(1);
+        }
+        found.sort_by_key(|(line, _)| *line);
+        let mut found = found.into_iter().peekable();
+        for (i, line) in self.lines.iter_mut().enumerate() {
+            while let Some((_, range)) = found.next_if(|(of, _)| *of == i) {
+                self.changed.push(range);
+            }
+            line.changed = self.changed.len() as u32;
+        }
+    }
+
     /// Converts a hunk of a structured patch that Claude Code logged.
     pub fn from_patch(hunk: PatchHunk<'_>) -> Self {
         let lines = hunk.lines().into_iter().flat_map(|lines| lines.iter());
@@ -66,20 +145,22 @@ impl Hunk {
         new_start: u64,
         signed: impl Iterator<Item = Cow<'l, str>>,
     ) -> Self {
-        let mut lines: Vec<DiffLine> = Vec::new();
-        for line in signed {
-            let (change, text) = match line.as_bytes().first() {
-                Some(b'+') => (DiffChange::Added, &line[1..]),
-                Some(b'-') => (DiffChange::Removed, &line[1..]),
-                Some(b' ') => (DiffChange::Kept, &line[1..]),
+        let lines = signed.filter_map(|line| {
+            let change = match line.as_bytes().first() {
+                Some(b'+') => DiffChange::Added,
+                Some(b'-') => DiffChange::Removed,
+                Some(b' ') => DiffChange::Kept,
                 // `\ No newline at end of file`
-                Some(b'\\') => continue,
-                _ => (DiffChange::Kept, &*line),
+                Some(b'\\') => return None,
+                _ => return Some((DiffChange::Kept, line)),
             };
-            lines.push(DiffLine { change, text: text.into(), changed: Box::default() });
-        }
-        mark_words(&mut lines);
-        Self { old_start, new_start, lines }
+            let text = match line {
+                Cow::Borrowed(line) => Cow::Borrowed(&line[1..]),
+                Cow::Owned(line) => Cow::Owned(line[1..].to_owned()),
+            };
+            Some((change, text))
+        });
+        Self::new((old_start, new_start), lines)
     }
 }
 
@@ -269,20 +350,16 @@ pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
 /// The hunks between two texts, with three lines around each.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let diff = LineDiff::new(old, new);
-    let mut hunks = Vec::new();
-    for group in diff.groups() {
+    let hunk = |group: Vec<DiffOp>| {
         let first = &group[0];
-        let mut lines = Vec::new();
-        for (change, line) in group.iter().flat_map(|op| diff.lines(op)) {
-            let text = line.trim_end_matches(['\n', '\r']).into();
-            lines.push(DiffLine { change, text, changed: Box::default() });
-        }
-        lines.shrink_to_fit();
-        mark_words(&mut lines);
-        let (old_start, new_start) = (first.old_range().start as u64 + 1, first.new_range().start as u64 + 1);
-        hunks.push(Hunk { old_start, new_start, lines });
-    }
-    hunks
+        let starts = (first.old_range().start as u64 + 1, first.new_range().start as u64 + 1);
+        let lines = group.iter().flat_map(|op| diff.lines(op));
+        Hunk::new(
+            starts,
+            lines.map(|(change, line)| (change, Cow::Borrowed(line.trim_end_matches(['\n', '\r'])))),
+        )
+    };
+    diff.groups().into_iter().map(hunk).collect()
 }
 
 /// Lines longer than this are not worth comparing word by word.
@@ -291,23 +368,6 @@ const MAX_COMPARED_LENGTH: usize = 2000;
 /// The maximum number of consecutive lines whose words are compared. In longer runs, the lines that are
 /// paired have little to do with each other, and marks would take more memory than the lines.
 const MAX_COMPARED_LINES: usize = 1000;
-
-/// Marks the words that differ within each pair of lines, where as many lines were added as removed.
-fn mark_words(lines: &mut [DiffLine]) {
-    let mut at = 0;
-    while at < lines.len() {
-        let removed = lines[at..].iter().take_while(|line| line.change == DiffChange::Removed).count();
-        let added = lines[at + removed..].iter().take_while(|line| line.change == DiffChange::Added).count();
-        if removed == added && (1..=MAX_COMPARED_LINES).contains(&removed) {
-            for i in at..at + removed {
-                let (old, new) = changed_words(&lines[i].text, &lines[i + removed].text);
-                lines[i].changed = old.into();
-                lines[i + removed].changed = new.into();
-            }
-        }
-        at += (removed + added).max(1);
-    }
-}
 
 /// Returns the ranges that differ between two lines; none if the lines have little in common.
 fn changed_words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
@@ -391,7 +451,7 @@ mod tests {
         let mut out = String::new();
         for hunk in hunks {
             out.push_str(&format!("@@ -{} +{}\n", hunk.old_start, hunk.new_start));
-            for line in &hunk.lines {
+            for line in hunk.lines() {
                 let sign = match line.change {
                     DiffChange::Kept => ' ',
                     DiffChange::Added => '+',
@@ -429,7 +489,7 @@ mod tests {
         let marks = |count: usize| {
             let (old, new): (String, String) = (text(count, "1"), text(count, "2"));
             let hunks = hunks(&old, &new);
-            hunks[0].lines.iter().filter(|line| !line.changed.is_empty()).count()
+            hunks[0].lines().filter(|line| !line.changed.is_empty()).count()
         };
         assert_eq!(marks(MAX_COMPARED_LINES), 2 * MAX_COMPARED_LINES);
         assert_eq!(marks(MAX_COMPARED_LINES + 1), 0);

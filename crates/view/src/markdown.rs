@@ -397,13 +397,13 @@ fn patch(hunks: &[Hunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
         let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
-        for line in &hunk.lines {
+        for line in hunk.lines() {
             out.push(match line.change {
                 DiffChange::Kept => ' ',
                 DiffChange::Added => '+',
                 DiffChange::Removed => '-',
             });
-            out.push_str(&line.text);
+            out.push_str(line.text);
             out.push('\n');
         }
     }

@@ -30,7 +30,7 @@ fn shown(card: &ToolCard) -> String {
     match card {
         ToolCard::Diff { hunks, created, .. } => {
             let mut out = format!("created: {created}\n");
-            for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+            for line in hunks.iter().flat_map(|hunk| hunk.lines()) {
                 let sign = match line.change {
                     DiffChange::Kept => ' ',
                     DiffChange::Added => '+',
