@@ -435,6 +435,13 @@ impl Session {
         self.interrupted.get(self.replies[reply].id.as_deref()?).copied()
     }
 
+    /// Returns the number of blocks of a line that has very many. `None` for other lines.
+    ///
+    /// [`Session::block`] takes constant time for such a line.
+    pub fn n_blocks_of_wide_line(&self, entry_idx: EntryIndex) -> Option<usize> {
+        self.block_ranges_by_line.get(&entry_idx).map(|blocks| blocks.len())
+    }
+
     /// A block of a line, by its number.
     pub fn block(&self, entry_idx: EntryIndex, block_idx: usize) -> Option<Block<'_>> {
         let entry = &self.entries[entry_idx];
@@ -670,5 +677,16 @@ fn is_tree_kind(kind: Kind, entry: &Entry) -> bool {
         // A kind that is unknown today can be in the tree if it names a parent.
         Kind::Unknown | Kind::Untyped => entry.get(key::PARENT_UUID).is_some(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_node_is_small() {
+        // Every line has one, also in a log of very short lines.
+        assert!(size_of::<TreeNode>() <= 40, "{}", size_of::<TreeNode>());
     }
 }

@@ -62,6 +62,12 @@ impl<'a> TranscriptRenderer<'a> {
         self.take_output()
     }
 
+    /// Renders further items of the last turn.
+    pub fn more_items(&mut self, items: &[TranscriptItem]) -> TermText {
+        self.writer.items(items, 0);
+        self.take_output()
+    }
+
     /// Renders the next sub-agent that no call started.
     pub fn agent(&mut self, agent: &AgentView) -> TermText {
         self.writer.unattached_agent(agent);

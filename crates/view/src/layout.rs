@@ -387,7 +387,7 @@ impl Layout {
             (first..entries.end()).indices().take_while(move |&idx| entries[idx].at().line_no == line)
         };
         let mut items: Vec<TranscriptItem> =
-            lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.items(idx)).collect();
+            lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.all_items(idx)).collect();
         self.fill_in(&mut items);
         items
     }

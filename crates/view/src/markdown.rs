@@ -47,6 +47,8 @@ pub struct MarkdownRenderer {
     span: Option<(Millis, Millis)>,
     /// White space that ends the text so far. It is left out at the end.
     gap: String,
+    /// The number of the last turn, if no item of it was wanted so far.
+    unwritten: Option<usize>,
 }
 
 impl MarkdownRenderer {
@@ -55,13 +57,14 @@ impl MarkdownRenderer {
         let mut writer =
             MarkdownWriter { out: String::new(), level, cwd: header.cwd.clone(), in_list: false };
         writer.header(header);
-        Self { writer, span: header.span, gap: String::new() }
+        Self { writer, span: header.span, gap: String::new(), unwritten: None }
     }
 
     /// Adds a part. The header and findings are ignored.
     pub fn part(&mut self, part: &TranscriptPart) {
         match part {
             TranscriptPart::Turn(turn) => self.turn(turn),
+            TranscriptPart::MoreItems(items) => self.more_items(items),
             TranscriptPart::Agent(agent) => self.agent(agent),
             TranscriptPart::Branch(branch) => self.branch(branch),
             TranscriptPart::Header(_) | TranscriptPart::Findings(_) => {}
@@ -69,11 +72,23 @@ impl MarkdownRenderer {
     }
 
     fn turn(&mut self, turn: &TurnView) {
-        self.writer.turns(std::slice::from_ref(turn));
+        self.unwritten = Some(turn.number);
+        self.more_items(&turn.items);
+    }
+
+    /// Adds further items of the last turn.
+    fn more_items(&mut self, items: &[TranscriptItem]) {
+        if items.iter().any(|item| self.writer.is_wanted(item)) {
+            if let Some(number) = self.unwritten.take() {
+                self.writer.turn_heading(number);
+            }
+            self.writer.items(items);
+        }
     }
 
     fn agent(&mut self, agent: &AgentView) {
         if self.writer.wants(&agent.turns) {
+            self.writer.leave_list();
             let about = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or(&agent.id);
             let _ = writeln!(self.writer.out, "# Sub-agent without a call: {}\n", one_line(about));
             self.writer.turns(&agent.turns);
@@ -82,6 +97,7 @@ impl MarkdownRenderer {
 
     fn branch(&mut self, branch: &BranchView) {
         if self.writer.wants(&branch.turns) {
+            self.writer.leave_list();
             let _ = match &branch.fork {
                 Some(fork) => writeln!(self.writer.out, "# Abandoned branch at {fork}\n"),
                 None if branch.is_earlier_conversation(self.span) => {
@@ -162,14 +178,22 @@ impl MarkdownWriter {
             if !turn.items.iter().any(|item| self.is_wanted(item)) {
                 continue;
             }
+            self.turn_heading(turn.number);
+            self.items(&turn.items);
             self.leave_list();
-            let _ = writeln!(self.out, "## {}\n", turn.number);
-            for item in &turn.items {
-                if self.is_wanted(item) {
-                    self.item(item, 0);
-                }
+        }
+    }
+
+    fn turn_heading(&mut self, number: usize) {
+        self.leave_list();
+        let _ = writeln!(self.out, "## {number}\n");
+    }
+
+    fn items(&mut self, items: &[TranscriptItem]) {
+        for item in items {
+            if self.is_wanted(item) {
+                self.item(item, 0);
             }
-            self.leave_list();
         }
     }
 

@@ -8,7 +8,7 @@ use threadline_entry::Finding;
 use threadline_session::{AgentIndex, Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
 use crate::transcript::{
-    AgentView, BranchView, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
+    AgentView, BranchView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
 };
 use crate::transcript_builder::{TranscriptBuilder, findings};
 use crate::transcript_writer::TranscriptWriter;
@@ -21,6 +21,8 @@ pub enum TranscriptPart {
     Header(Box<TranscriptHeader>),
     /// The next turn of the conversation.
     Turn(Box<TurnView>),
+    /// Further items of that turn. Only with [`TranscriptParts::with_split_turns`].
+    MoreItems(Vec<TranscriptItem>),
     /// The next sub-agent that was not started by a call of the conversation or of a branch.
     Agent(Box<AgentView>),
     /// The next abandoned branch.
@@ -35,6 +37,11 @@ impl Transcript {
         match part {
             TranscriptPart::Header(header) => self.header = *header,
             TranscriptPart::Turn(turn) => self.turns.push(*turn),
+            TranscriptPart::MoreItems(items) => {
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.items.extend(items);
+                }
+            }
             TranscriptPart::Branch(branch) => self.end.branches.push(branch),
             TranscriptPart::Agent(agent) => self.end.agents.push(*agent),
             TranscriptPart::Findings(findings) => self.end.findings = findings,
@@ -99,6 +106,14 @@ impl<'a> TranscriptParts<'a> {
         Self { wants_findings: false, ..self }
     }
 
+    /// Splits turns with very many items, if the totals of a turn are known before its items: without
+    /// sub-agents.
+    #[must_use]
+    pub fn with_split_turns(mut self) -> Self {
+        self.turns.split_turns();
+        self
+    }
+
     /// Returns the items of the next line of a turn before the turn is complete. They are then missing in the
     /// turn itself. `None` if the next part is not a turn, or all items of the turn were returned.
     ///
@@ -143,8 +158,8 @@ impl Iterator for TranscriptParts<'_> {
         if let Some(header) = self.header.take() {
             return Some(TranscriptPart::Header(header));
         }
-        if let Some(turn) = self.turns.next() {
-            return Some(TranscriptPart::Turn(Box::new(turn)));
+        if let Some(turn) = self.turns.next_part() {
+            return Some(turn);
         }
         if let Some(agent) = self.next_agent() {
             return Some(TranscriptPart::Agent(Box::new(agent)));
@@ -173,6 +188,22 @@ impl<'a> TurnViews<'a> {
     }
 }
 
+impl TurnViews<'_> {
+    /// Splits turns with very many items, as [`TranscriptParts::with_split_turns`] does.
+    pub fn split(mut self) -> impl Iterator<Item = TranscriptPart> {
+        self.split_turns();
+        std::iter::from_fn(move || self.next_part())
+    }
+
+    fn split_turns(&mut self) {
+        self.cursor.splits_turns = self.builder.family.agents.is_empty();
+    }
+
+    fn next_part(&mut self) -> Option<TranscriptPart> {
+        self.cursor.next_part(&TranscriptWriter::new(self.builder, None, &self.visited))
+    }
+}
+
 impl Iterator for TurnViews<'_> {
     type Item = TurnView;
 
@@ -188,7 +219,12 @@ pub(crate) struct TurnCursor<'a> {
     /// The index of the turn to open next.
     next_turn: TurnIndex,
     open: Option<OpenTurn>,
+    /// Whether turns with more items than [`MAX_ITEMS`] are split.
+    splits_turns: bool,
 }
+
+/// The number of items after which a turn is split.
+const MAX_ITEMS: usize = 1000;
 
 /// A turn under construction.
 struct OpenTurn {
@@ -196,6 +232,10 @@ struct OpenTurn {
     turn: TurnIndex,
     /// The position in its entries of the next one to build.
     next_entry: usize,
+    /// The next block of that entry to build.
+    next_block: usize,
+    /// Whether a part of the turn was yielded.
+    is_split: bool,
     /// The turn as far as it is built.
     view: TurnView,
 }
@@ -203,7 +243,7 @@ struct OpenTurn {
 impl<'a> TurnCursor<'a> {
     /// Starts before the first of the turns that `wanted` accepts; without it, of all turns.
     pub(crate) fn new(turns: IndexVec<TurnIndex, Turn>, wanted: Option<TurnPredicate<'a>>) -> Self {
-        Self { turns, wanted, next_turn: TurnIndex::FIRST, open: None }
+        Self { turns, wanted, next_turn: TurnIndex::FIRST, open: None, splits_turns: false }
     }
 
     /// Builds the rest of the open turn, or else the next turn.
@@ -220,17 +260,50 @@ impl<'a> TurnCursor<'a> {
         Some(view)
     }
 
+    /// Builds the rest of the open turn, or else the next turn; only the next part of it if turns are split.
+    fn next_part(&mut self, writer: &TranscriptWriter<'_>) -> Option<TranscriptPart> {
+        if !self.splits_turns {
+            return Some(TranscriptPart::Turn(Box::new(self.next_turn(writer)?)));
+        }
+        let is_full = |items: &[TranscriptItem]| {
+            // Renderers count consecutive thinking blocks without text.
+            let is_counted =
+                |item: &TranscriptItem| matches!(&item.body, ItemBody::Thinking(text) if text.is_empty());
+            items.len() >= MAX_ITEMS && !items.last().is_some_and(is_counted)
+        };
+        while let Some(items) = self.next_items(writer) {
+            let Some(open) = &mut self.open else { continue };
+            open.view.items.extend(items);
+            if is_full(&open.view.items) {
+                let items = std::mem::take(&mut open.view.items);
+                if std::mem::replace(&mut open.is_split, true) {
+                    return Some(TranscriptPart::MoreItems(items));
+                }
+                return Some(TranscriptPart::Turn(Box::new(TurnView { items, ..open.view.clone() })));
+            }
+        }
+        let OpenTurn { is_split, view, .. } = self.open.take()?;
+        Some(match is_split {
+            true => TranscriptPart::MoreItems(view.items),
+            false => TranscriptPart::Turn(Box::new(view)),
+        })
+    }
+
     /// Builds the items of the next line of the open turn, or else of the next turn. `None` if the turn has
     /// no more lines.
     fn next_items(&mut self, writer: &TranscriptWriter<'_>) -> Option<Vec<TranscriptItem>> {
         if self.open.is_none() {
             self.open = self.open_turn(writer);
         }
-        let OpenTurn { turn, next_entry, view } = self.open.as_mut()?;
+        let OpenTurn { turn, next_entry, next_block, view, .. } = self.open.as_mut()?;
         let turn = &self.turns[*turn];
         let entry_idx = *turn.entries.get(*next_entry)?;
-        *next_entry += 1;
-        Some(writer.turn_items(turn, entry_idx, &mut view.spent_by_agents))
+        let first_block = *next_block;
+        match writer.next_block(entry_idx, first_block) {
+            Some(next) => *next_block = next,
+            None => (*next_entry, *next_block) = (*next_entry + 1, 0),
+        }
+        Some(writer.turn_items(turn, (entry_idx, first_block), &mut view.spent_by_agents))
     }
 
     fn open_turn(&mut self, writer: &TranscriptWriter<'_>) -> Option<OpenTurn> {
@@ -243,6 +316,6 @@ impl<'a> TurnCursor<'a> {
         let turn = found?;
         let previous = turn.previous().and_then(|previous| self.turns[previous].span(session));
         let view = writer.new_turn(&self.turns[turn], previous.map(|(_, end)| end));
-        Some(OpenTurn { turn, next_entry: 0, view })
+        Some(OpenTurn { turn, next_entry: 0, next_block: 0, is_split: false, view })
     }
 }

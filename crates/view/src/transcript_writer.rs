@@ -31,6 +31,9 @@ use crate::transcript_builder::TranscriptBuilder;
 /// The maximum nesting depth of sub-agents; deeper ones are not built.
 const MAX_DEPTH: usize = 100;
 
+/// The number of blocks of a line that are built at a time.
+pub(crate) const MAX_BLOCKS: usize = 1000;
+
 /// The number of bytes shown of a block of unknown type; the log has all of it.
 const UNKNOWN_BLOCK_PREVIEW: usize = 300;
 
@@ -163,8 +166,9 @@ impl<'f> TranscriptWriter<'f> {
         thread.entries.sort_unstable();
     }
 
-    /// Returns the items of a line. The first one has the cost of its model call.
-    pub(crate) fn items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
+    /// Returns the items of a line, or of at most [`MAX_BLOCKS`] of its blocks from `first_block` on. The
+    /// first item of a line has the cost of its model call.
+    pub(crate) fn items(&self, entry_idx: EntryIndex, first_block: usize) -> Vec<TranscriptItem> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let item = |(block_idx, content): (usize, BlockContent<'f>)| TranscriptItem {
@@ -174,11 +178,50 @@ impl<'f> TranscriptWriter<'f> {
             spent: None,
             body: self.body(entry_idx, content),
         };
-        let mut items: Vec<TranscriptItem> = self.contents(entry_idx).into_iter().map(item).collect();
-        if let Some(item) = items.first_mut() {
+        let contents = match self.next_block(entry_idx, 0) {
+            Some(_) => self.contents_of_blocks(entry_idx, first_block),
+            None => self.contents(entry_idx),
+        };
+        let mut items: Vec<TranscriptItem> = contents.into_iter().map(item).collect();
+        if let Some(item) = items.first_mut().filter(|_| first_block == 0) {
             item.spent = self.cost_on(entry).map(|spent| Box::new(spent.clone()));
         }
         items
+    }
+
+    /// Returns all items of a line.
+    pub(crate) fn all_items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
+        let blocks = std::iter::successors(Some(0), |&block| self.next_block(entry_idx, block));
+        blocks.flat_map(|block| self.items(entry_idx, block)).collect()
+    }
+
+    /// Returns the block at which to continue after the items from `first_block` on. `None` if they include
+    /// the last block, as they do on all lines but those with very many blocks.
+    pub(crate) fn next_block(&self, entry_idx: EntryIndex, first_block: usize) -> Option<usize> {
+        let session = self.session();
+        let count = session.n_blocks_of_wide_line(entry_idx)?;
+        let is_plain = || {
+            let entry = &session.entries()[entry_idx];
+            entry.kind() == Kind::Assistant && !entry.is_api_error()
+        };
+        (first_block + MAX_BLOCKS < count && is_plain()).then_some(first_block + MAX_BLOCKS)
+    }
+
+    /// Returns the contents of some blocks of a reply with very many.
+    fn contents_of_blocks(
+        &self,
+        entry_idx: EntryIndex,
+        first_block: usize,
+    ) -> Vec<(usize, BlockContent<'f>)> {
+        let session = self.session();
+        let blocks = (first_block..first_block + MAX_BLOCKS)
+            .map_while(|i| Some((i, session.block(entry_idx, i)?)))
+            .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?)));
+        let mut contents: Vec<(usize, BlockContent<'f>)> = blocks.collect();
+        if self.next_block(entry_idx, first_block).is_none() {
+            add_cut_off_reason(&session.entries()[entry_idx], &mut contents);
+        }
+        contents
     }
 
     /// Builds the body of an item from its content.
@@ -219,10 +262,7 @@ impl<'f> TranscriptWriter<'f> {
                 let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
                 let mut contents: Vec<(usize, BlockContent<'f>)> =
                     blocks.filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?))).collect();
-                if let Some((last, BlockContent::Body(ItemBody::Text(_)))) = contents.last() {
-                    let next = last + 1;
-                    contents.extend(cut_off_reason(entry).map(|cut| (next, BlockContent::Body(cut))));
-                }
+                add_cut_off_reason(entry, &mut contents);
                 contents
             }
             Kind::User => one(self.user_line(entry_idx)),
@@ -398,6 +438,14 @@ impl<'f> TranscriptWriter<'f> {
             return None;
         }
         Some(ItemBody::Input { input, text, files, context })
+    }
+}
+
+/// Adds the reason why a reply was cut off, if it was, after its last text.
+fn add_cut_off_reason(entry: &Entry, contents: &mut Vec<(usize, BlockContent<'_>)>) {
+    if let Some((last, BlockContent::Body(ItemBody::Text(_)))) = contents.last() {
+        let next = last + 1;
+        contents.extend(cut_off_reason(entry).map(|cut| (next, BlockContent::Body(cut))));
     }
 }
 

@@ -17,7 +17,7 @@ pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use show::{
     BodyObject, ShowObject, SpentObject, TimingObject, TokensObject, show, show_agent, show_branch,
-    show_session, show_turns,
+    show_items, show_session, show_turns,
 };
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{

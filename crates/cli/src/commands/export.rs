@@ -148,7 +148,7 @@ fn write_markdown(
     let mut renderer = None;
     loaded
         .parts(|parts| {
-            for part in parts.without_findings() {
+            for part in parts.without_findings().with_split_turns() {
                 let renderer = match &part {
                     TranscriptPart::Header(header) => renderer.insert(MarkdownRenderer::new(header, level)),
                     _ => match &mut renderer {
@@ -169,9 +169,9 @@ fn write_markdown(
 
 /// Writes the transcript of a session as JSON, part by part.
 fn write_json(loaded: &LoadedSession, out: &mut dyn Write) -> Result<(), CommandError> {
-    let mut n_branches = 0;
+    let (mut n_branches, mut turn_number) = (0, 0);
     loaded.parts(|parts| {
-        for part in parts.without_findings() {
+        for part in parts.without_findings().with_split_turns() {
             let mut result = Ok(());
             let mut write = |object: wire::ShowObject<'_>| {
                 if result.is_ok() {
@@ -185,7 +185,11 @@ fn write_json(loaded: &LoadedSession, out: &mut dyn Write) -> Result<(), Command
                     write(wire::show_session(header, header.n_turns, header.n_branches));
                 }
                 TranscriptPart::Turn(turn) => {
+                    turn_number = turn.number;
                     wire::show_turns(std::slice::from_ref(&**turn), None, &mut write);
+                }
+                TranscriptPart::MoreItems(items) => {
+                    wire::show_items(items, turn_number, None, &mut write);
                 }
                 TranscriptPart::Agent(agent) => wire::show_agent(agent, None, None, &mut write),
                 TranscriptPart::Branch(branch) => {

@@ -11,8 +11,9 @@ use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, ItemBody, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptHeader, TranscriptItem,
-    TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
+    DetailLevel, ItemBody, OutlineBuilder, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter,
+    TranscriptHeader, TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line,
+    changes, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -195,7 +196,10 @@ fn show_by_turn(
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
     let mut conversation = None;
-    for part in parts(args, builder, &|number, count| args.is_wanted(number, count)) {
+    // The last turn, if none of its items was wanted so far.
+    let mut unwritten = None;
+    let wanted = |number, count| args.is_wanted(number, count);
+    for part in parts(args, builder, &wanted).with_split_turns() {
         match part {
             TranscriptPart::Header(header) => {
                 args.check_turns(header.n_turns)?;
@@ -205,6 +209,17 @@ fn show_by_turn(
             TranscriptPart::Turn(mut turn) => {
                 if filter.keep_turn(&mut turn) {
                     write(renderer.turn(&turn), &mut answer)?;
+                    unwritten = None;
+                } else {
+                    unwritten = Some(turn);
+                }
+            }
+            TranscriptPart::MoreItems(mut items) => {
+                filter.keep_items(&mut items);
+                match unwritten.take() {
+                    Some(turn) if items.is_empty() => unwritten = Some(turn),
+                    Some(turn) => write(renderer.turn(&TurnView { items, ..*turn }), &mut answer)?,
+                    None => write(renderer.more_items(&items), &mut answer)?,
                 }
             }
             TranscriptPart::Agent(mut agent) => {
@@ -231,12 +246,35 @@ fn show_outline(
 ) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args, args.level());
     args.check_turns(builder.family.main.turns().len())?;
-    let mut lines = Vec::new();
-    for mut turn in builder.turns(&|number, count| args.is_wanted(number, count)) {
-        if filter.keep_turn(&mut turn) {
-            lines.extend(outline(&[turn]));
+    let mut lines: Vec<OutlineLine> = Vec::new();
+    // The line of the last turn, and the turn without its items. `None` if none of these was wanted so far.
+    let mut open: Option<(OutlineBuilder, Box<TurnView>)> = None;
+    let mut unwritten = None;
+    let mut end_turn = |open: Option<(OutlineBuilder, Box<TurnView>)>| {
+        lines.extend(open.map(|(line, turn)| line.finish(&turn)));
+    };
+    for part in builder.turns(&|number, count| args.is_wanted(number, count)).split() {
+        let mut items = match part {
+            TranscriptPart::Turn(mut turn) => {
+                end_turn(open.take());
+                let items = std::mem::take(&mut turn.items);
+                unwritten = Some(turn);
+                items
+            }
+            TranscriptPart::MoreItems(items) => items,
+            _ => continue,
+        };
+        filter.keep_items(&mut items);
+        if !items.is_empty()
+            && let Some(turn) = unwritten.take()
+        {
+            open = Some((OutlineBuilder::default(), turn));
+        }
+        if let Some((line, _)) = &mut open {
+            items.iter().for_each(|item| line.add(item));
         }
     }
+    end_turn(open);
     let mut answer = cx.ui.paged_output();
     answer.text(&render_outline(&lines, cx.ui.page()))?;
     answer.finish()?;
@@ -260,7 +298,9 @@ fn show_json(
     // The first line contains the number of turns that remain after filtering.
     let mut spool = BufWriter::new(tempfile::spooled_tempfile(JSON_MEMORY));
     let wanted = |number, count| args.is_wanted(number, count);
-    for part in parts(args, builder, &wanted).without_findings() {
+    // The number of the last turn, and the turn itself if none of its items was wanted so far.
+    let (mut number, mut unwritten) = (0, None);
+    for part in parts(args, builder, &wanted).without_findings().with_split_turns() {
         let mut result = Ok(());
         let mut write = |object: wire::ShowObject<'_>| {
             if result.is_ok() {
@@ -274,9 +314,24 @@ fn show_json(
                 header = *part;
             }
             TranscriptPart::Turn(mut turn) => {
+                number = turn.number;
                 if filter.keep_turn(&mut turn) {
                     n_turns += 1;
                     wire::show_turns(std::slice::from_ref(&*turn), None, &mut write);
+                    unwritten = None;
+                } else {
+                    unwritten = Some(turn);
+                }
+            }
+            TranscriptPart::MoreItems(mut items) => {
+                filter.keep_items(&mut items);
+                match unwritten.take() {
+                    Some(turn) if items.is_empty() => unwritten = Some(turn),
+                    Some(turn) => {
+                        n_turns += 1;
+                        wire::show_turns(&[TurnView { items, ..*turn }], None, &mut write);
+                    }
+                    None => wire::show_items(&items, number, None, &mut write),
                 }
             }
             TranscriptPart::Agent(mut agent) => {

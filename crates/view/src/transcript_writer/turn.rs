@@ -25,14 +25,15 @@ impl TranscriptWriter<'_> {
         self.turn_header(turn, previous_end, &|reply| reply.usage(session).map(TurnTokens::of))
     }
 
-    /// Builds the items of one line of a turn, and adds the cost of the sub-agents that it started.
+    /// Builds the items of one line of a turn, or some of them from `first_block` on, and adds the cost of the
+    /// sub-agents that it started.
     pub(crate) fn turn_items(
         &self,
         turn: &Turn,
-        entry_idx: EntryIndex,
+        (entry_idx, first_block): (EntryIndex, usize),
         spent_by_agents: &mut UsageTotals,
     ) -> Vec<TranscriptItem> {
-        let mut items = self.items(entry_idx);
+        let mut items = self.items(entry_idx, first_block);
         if turn.number == 1 && turn.prompt.is_some_and(|prompt| entry_idx < prompt) {
             items.iter_mut().for_each(demote_early_command);
         }

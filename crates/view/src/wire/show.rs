@@ -219,12 +219,22 @@ pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut 
             timing: turn.timing.into(),
             unfinished: turn.open,
         });
-        for item in &turn.items {
-            sink(item_object(item, turn.number, agent));
-            if let ItemBody::Call(call) = &item.body {
-                for below in &call.agents {
-                    show_agent(below, agent, Some(&call.id), sink);
-                }
+        show_items(&turn.items, turn.number, agent, sink);
+    }
+}
+
+/// Calls `sink` with the lines of some items of a turn, given its number.
+pub fn show_items<'a>(
+    items: &'a [TranscriptItem],
+    turn: usize,
+    agent: Option<&'a str>,
+    sink: &mut dyn FnMut(ShowObject<'a>),
+) {
+    for item in items {
+        sink(item_object(item, turn, agent));
+        if let ItemBody::Call(call) = &item.body {
+            for below in &call.agents {
+                show_agent(below, agent, Some(&call.id), sink);
             }
         }
     }

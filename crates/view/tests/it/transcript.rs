@@ -3,8 +3,8 @@
 use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 use threadline_view::{
-    DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptEnd, TranscriptFilter,
-    TranscriptPart, layout, outline, transcript,
+    DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder, TranscriptEnd,
+    TranscriptFilter, TranscriptPart, layout, markdown, outline, transcript,
 };
 
 fn of(notation: &str) -> Transcript {
@@ -410,6 +410,49 @@ fn items_can_be_taken_before_their_turn_is_complete() {
         }
     }
     assert_eq!(found, transcript(&family, &|_| None));
+}
+
+#[test]
+fn turns_with_very_many_items_are_split_into_the_same_items() {
+    let block = |idx: usize| match idx % 3 {
+        0 => format!(r#"{{"type":"text","text":"{idx}"}}"#),
+        // The place of a split depends on these.
+        1 => r#"{"type":"thinking","thinking":"","signature":"s"}"#.to_owned(),
+        _ => format!(r#"{{"type":"tool_use","id":"t{idx}","name":"Bash","input":{{"command":"ls"}}}}"#),
+    };
+    let reply = |id: usize, count: usize| {
+        let blocks = (0..count).map(block).collect::<Vec<_>>().join(",");
+        format!(
+            r#"{{"type":"assistant","uuid":"a{id}","parentUuid":"a{}","message":{{"id":"m{id}","role":"assistant","stop_reason":"max_tokens","content":[{blocks}]}}}}"#,
+            id - 1
+        )
+    };
+    let prompt = r#"{"type":"user","uuid":"a0","parentUuid":null,"message":{"role":"user","content":"go"}}"#;
+    // One line with very many blocks, and very many lines.
+    let many = (2..1500).map(|id| reply(id, 1)).collect::<Vec<_>>().join("\n");
+    let log = format!("{prompt}\n{}\n{many}\n", reply(1, 2500));
+    let family = SessionFamily::new(Session::from_bytes(log.as_bytes()), Vec::new());
+    let builder = TranscriptBuilder::new(&family);
+    let whole = builder.transcript();
+    // Each text at the end of a line is followed by the reason why the reply was cut off.
+    assert_eq!(whole.turns[0].items.len(), 1 + 2500 + 1 + 2 * 1498);
+    let parts: Vec<_> = builder.parts().with_split_turns().collect();
+    let largest = parts.iter().map(|part| match part {
+        TranscriptPart::Turn(turn) => turn.items.len(),
+        TranscriptPart::MoreItems(items) => items.len(),
+        _ => 0,
+    });
+    assert!(largest.max() < Some(2100), "no part has more items than two batches");
+    for level in [DetailLevel::Prompts, DetailLevel::Tools, DetailLevel::Full] {
+        let mut renderer = MarkdownRenderer::new(&whole.header, level);
+        let mut text = String::new();
+        for part in &parts {
+            renderer.part(part);
+            text.push_str(&renderer.take_output());
+        }
+        assert_eq!(text + &renderer.finish(), markdown(&whole, level));
+    }
+    assert_eq!(parts.into_iter().collect::<Transcript>(), whole);
 }
 
 #[test]

@@ -46,8 +46,8 @@ pub(super) fn split_turns(
             Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
             Some(TranscriptPart::Branch(branch)) => return Some(branch),
             Some(TranscriptPart::Findings(findings)) => end.findings = findings,
-            // The caller took the header.
-            Some(TranscriptPart::Header(_)) => {}
+            // The caller took the header, and the turns are whole.
+            Some(TranscriptPart::Header(_) | TranscriptPart::MoreItems(_)) => {}
             None => return None,
         }
     }
