@@ -1,6 +1,6 @@
 //! Transcripts: the items of each kind of line.
 
-use threadline_session::{Session, SessionFamily};
+use threadline_session::{Agent, AgentIndex, Session, SessionFamily, Spawn};
 use threadline_testkit::log;
 use threadline_view::{
     DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder, TranscriptEnd,
@@ -453,6 +453,33 @@ fn turns_with_very_many_items_are_split_into_the_same_items() {
         assert_eq!(text + &renderer.finish(), markdown(&whole, level));
     }
     assert_eq!(parts.into_iter().collect::<Transcript>(), whole);
+}
+
+#[test]
+fn sub_agents_of_a_branch_are_not_listed_as_unattached() {
+    const BRANCHED: &str = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Task {"prompt":"look"}
+r1 <- a1  result t1 "ok"
+u2 <- u1  user   "again"
+a2 <- u2  reply  m2 text "Done."
+"#;
+    const WORK: &str = r#"
+x1        user   "look"
+y1 <- x1  reply  n1 tool t2 Task {"prompt":"deeper"}
+"#;
+    let agent = |id: &str, spawn: Option<Spawn>| Agent {
+        session: Session::from_bytes(&log(WORK)),
+        spawn,
+        ..Agent::bare(id.to_owned())
+    };
+    let spawn = |agent: Option<AgentIndex>, call: &str| Some(Spawn { agent, tool_use_id: call.to_owned() });
+    let below = agent("b", spawn(Some(AgentIndex::FIRST), "t2"));
+    let agents = vec![agent("a", spawn(None, "t1")), below, agent("c", None)];
+    let family = SessionFamily::new(Session::from_bytes(&log(BRANCHED)), agents);
+    let TranscriptEnd { agents, branches, .. } = transcript(&family, &|_| None).end;
+    let unattached: Vec<&str> = agents.iter().map(|agent| &*agent.id).collect();
+    assert_eq!((branches.len(), &unattached[..]), (1, &["c"][..]));
 }
 
 #[test]
