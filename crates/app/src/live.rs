@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use threadline_session::{
     Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
@@ -18,9 +19,10 @@ use threadline_view::{
 
 use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
-use crate::load::{agent, cwd, kept_output};
+use crate::load::{agent, cwd, kept_output, live_at};
 use crate::page_layout::PageLayout;
 use crate::redaction::DisplayRedaction;
+use crate::time::millis;
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
 const MAX_SHOWN_LINE: usize = 16 << 20;
@@ -380,8 +382,7 @@ impl LiveSession {
         let session = self.family.session(agent);
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
-        let builder =
-            TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
+        let builder = self.transcript_builder();
         let findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
         let mut layout = layout(builder, &self.notes, agent, leaf, findings);
         // The texts in memory are truncated. Lists read the title from the file, and so does a page.
@@ -395,13 +396,22 @@ impl LiveSession {
         Ok(layout)
     }
 
+    fn transcript_builder(&self) -> TranscriptBuilder<'_> {
+        let builder = TranscriptBuilder::new(&self.family);
+        TranscriptBuilder { spending: Some(&self.spending), live_at: live_at(&self.file), ..builder }
+    }
+
     /// A conversation, divided into the parts of a page. It is cached until the session changes.
     ///
     /// # Errors
     ///
     /// If there is no such conversation.
     pub fn page_layout(&mut self, selector: &SessionSelector) -> Result<Arc<PageLayout>, LiveError> {
-        if let Some(layout) = self.page_layouts.get(selector) {
+        let cached = self.page_layouts.get(selector);
+        // A call stops running without a change of the log if Claude Code exits.
+        let is_current =
+            |cached: &&Arc<PageLayout>| !cached.layout.has_running_calls() || live_at(&self.file).is_some();
+        if let Some(layout) = cached.filter(is_current) {
             return Ok(Arc::clone(layout));
         }
         let layout = self.layout(selector)?;
@@ -417,8 +427,7 @@ impl LiveSession {
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
     pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
         self.notes.update(&self.family);
-        let builder =
-            TranscriptBuilder { spending: Some(&self.spending), ..TranscriptBuilder::new(&self.family) };
+        let builder = self.transcript_builder();
         let mut layout = layout_turns(builder, &self.notes, wanted);
         self.redact_layout(&mut layout);
         layout
@@ -565,8 +574,12 @@ impl ReadSpans {
                 None => text,
             })
         };
-        let builder =
-            TranscriptBuilder { family: &self.family, read_output: &kept, spending: Some(&self.spending) };
+        let builder = TranscriptBuilder {
+            family: &self.family,
+            read_output: &kept,
+            spending: Some(&self.spending),
+            live_at: Some(millis(SystemTime::now())),
+        };
         layout.items(builder, &self.lines[span], self.log)
     }
 }

@@ -3,16 +3,18 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use threadline_entry::{Entry, LineReader, parse_line};
+use threadline_entry::{Entry, LineReader, Millis, parse_line};
 use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
-use threadline_store::{AgentFile, AgentMeta, SessionFile, read_log};
+use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
-use threadline_view::{Spending, Transcript, TranscriptBuilder, TranscriptParts};
+use threadline_view::{OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
 
 use crate::config::App;
 use crate::error::AppError;
 use crate::redaction::{DisplayRedaction, RedactionReport, read_bytes};
+use crate::time::millis;
 
 /// A session in memory, with its sub-agents.
 #[derive(Debug)]
@@ -33,16 +35,23 @@ pub struct LoadedSession {
 impl LoadedSession {
     /// Returns the whole conversation as data to show.
     pub fn transcript(&self) -> Transcript {
-        let kept = |path: &str| self.kept_output(path);
-        TranscriptBuilder { family: &self.family, read_output: &kept, spending: self.spending.as_ref() }
-            .transcript()
+        self.transcript_builder(&|path| self.kept_output(path)).transcript()
+    }
+
+    /// Returns the builder of the conversation. `read_output` is usually [`LoadedSession::kept_output`].
+    pub fn transcript_builder<'a>(&'a self, read_output: OutputReader<'a>) -> TranscriptBuilder<'a> {
+        TranscriptBuilder {
+            family: &self.family,
+            read_output,
+            spending: self.spending.as_ref(),
+            live_at: live_at(&self.file),
+        }
     }
 
     /// Calls `work` with the parts of the conversation, which are built one at a time.
     pub fn parts<R>(&self, work: impl FnOnce(TranscriptParts<'_>) -> R) -> R {
         let kept = |path: &str| self.kept_output(path);
-        let spending = self.spending.as_ref();
-        work(TranscriptBuilder { family: &self.family, read_output: &kept, spending }.parts())
+        work(self.transcript_builder(&kept).parts())
     }
 
     /// Reads tool output that was stored in a separate file, like [`kept_output`], with secrets masked if the
@@ -71,6 +80,12 @@ impl LoadedSession {
     pub fn cwd(&self) -> Option<String> {
         cwd(&self.family.main)
     }
+}
+
+/// Returns the current time if the session is open in Claude Code.
+pub(crate) fn live_at(file: &SessionFile) -> Option<Millis> {
+    let now = SystemTime::now();
+    detect_live(file, now).map(|_| millis(now))
 }
 
 /// Receives the lines of a session while it is loaded: those of its own log, then those of each sub-agent.

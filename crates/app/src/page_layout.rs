@@ -123,10 +123,12 @@ impl PageLayout {
             .collect();
         let needed: Vec<u64> = Layout::required_entries(session, &entries).into_iter().map(line).collect();
         let agents = entries.iter().map(|&idx| self.layout.agents_on(line(idx))).sum::<usize>();
+        let lines = (entries.first().map_or(0, |&idx| line(idx)), entries.last().map_or(0, |&idx| line(idx)));
+        let is_running = self.layout.is_running(lines.0..=lines.1);
         PagePart {
             name: format!("m{first}"),
-            stamp: stamp((spans, heads, needed, agents)),
-            lines: (entries.first().map_or(0, |&idx| line(idx)), entries.last().map_or(0, |&idx| line(idx))),
+            stamp: stamp((spans, heads, needed, agents, is_running)),
+            lines,
             rows: entries.len() + 4 * spans.len(),
         }
     }

@@ -30,7 +30,7 @@ pub use conversation::{
 };
 pub use record::{
     AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine, ModeLine,
-    QueueOperationLine, SummaryLine, TagLine,
+    PrLinkLine, QueueOperationLine, SummaryLine, TagLine,
 };
 
 use crate::timestamp::Millis;

@@ -72,6 +72,14 @@ function watch(within) {
   picture(within);
   colour(within);
 }
+// The elapsed time of running calls. It is counted from the time at which the server rendered the call.
+const clock = elapsed => elapsed < 59500 ? `${Math.floor(elapsed / 1000)} s` : elapsed < 3600000 ? `${Math.floor(elapsed / 60000)} min ${String(Math.floor(elapsed / 1000) % 60).padStart(2, '0')} s` : `${Math.floor(elapsed / 3600000)} h ${String(Math.floor(elapsed / 60000) % 60).padStart(2, '0')} min`;
+if (index.served) setInterval(() => {
+  for (const call of main.querySelectorAll('.running')) {
+    call.dataset.since ??= Date.now() - call.dataset.elapsed;
+    call.textContent = 'running ' + clock(Date.now() - call.dataset.since);
+  }
+}, 1000);
 // Images whose data is stored once, next to the raw lines of the log.
 function picture(within) {
   for (const image of within.querySelectorAll('img[data-l]')) {

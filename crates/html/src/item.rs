@@ -346,9 +346,14 @@ fn call_item(
     let ended_badly =
         !bad && matches!(&call.card, ToolCard::Command(card) if card.exit_code.is_some_and(|code| code != 0));
     // The outcome is shown only if there is no other text.
-    let outcome = || (!bad && call.outcome != ToolOutcome::Ok).then(|| outcome_name(call.outcome));
+    let is_silent = !bad && call.outcome != ToolOutcome::Ok && call.running.is_none();
+    let outcome = || is_silent.then(|| outcome_name(call.outcome));
     let gist = Some(&*call.gist).filter(|gist| !gist.is_empty());
     let gist = gist.or_else(|| call.error_text()).or_else(outcome).unwrap_or_default();
+    if let Some(elapsed) = call.running {
+        summary.lit("<span class=\"running\" data-elapsed=\"").num(elapsed as u64).lit("\">");
+        summary.text(&call.state()).lit("</span>");
+    }
     summary
         .lit(if ended_badly { "<span class=\"gist bad\">" } else { "<span class=\"gist\">" })
         .text(&text_format::excerpt(gist, 160));

@@ -60,6 +60,11 @@ pub fn duration(millis: i64) -> String {
     }
 }
 
+/// Formats the time that something has been running for, in whole seconds: `12 s`, `3 min 05 s`.
+pub fn seconds(millis: i64) -> String {
+    if millis < 9950 { format!("{} s", millis.max(0) / 1000) } else { duration(millis) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

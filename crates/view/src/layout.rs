@@ -6,6 +6,7 @@
 //! new session, and call [`Layout::items`].
 
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::{Finding, Kind, Millis};
@@ -18,7 +19,9 @@ use threadline_usage::UsageTotals;
 use crate::card::is_failure;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
-use crate::transcript::{AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor};
+use crate::transcript::{
+    AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line,
+};
 use crate::transcript_builder::{TranscriptBuilder, session_facts};
 use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
 
@@ -46,6 +49,8 @@ pub struct Layout {
     /// The sub-agents that calls started, by the anchor of the call.
     agents: FxHashMap<String, Vec<AgentView>>,
     agents_by_line: FxHashMap<u64, usize>,
+    /// The start times of running calls, by the anchor of the call.
+    running: FxHashMap<String, Millis>,
 }
 
 /// A turn with its entries and totals.
@@ -220,6 +225,8 @@ impl<'a> LayoutBuilder<'a> {
                     LineMark::Call(call) => {
                         let call = &session.tool_calls()[call.call];
                         layout.count(&call.name);
+                        let since = self.writer.running_since(call);
+                        layout.running.extend(since.map(|since| (name.clone(), since)));
                         let topic = self.writer.topic(call);
                         layout.topics.extend(topic.map(|topic| (name.clone(), topic)));
                         if !agents.is_empty() {
@@ -274,7 +281,9 @@ impl<'a> LayoutBuilder<'a> {
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
                 let place = call.call;
-                let failed = is_failure(&self.writer.session().tool_calls()[place].name, call.outcome);
+                let logged = &self.writer.session().tool_calls()[place];
+                let failed =
+                    is_failure(&logged.name, call.outcome) && self.writer.running_since(logged).is_none();
                 let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
                 let mut sum = LayoutTotals {
                     calls: 1,
@@ -388,12 +397,12 @@ impl Layout {
         };
         let mut items: Vec<TranscriptItem> =
             lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.all_items(idx)).collect();
-        self.fill_in(&mut items);
+        self.fill_in(&mut items, builder.live_at);
         items
     }
 
     /// Fills in the fields of separately built items that depend on the whole session.
-    fn fill_in(&self, items: &mut [TranscriptItem]) {
+    fn fill_in(&self, items: &mut [TranscriptItem], now: Option<Millis>) {
         let first = self.turns.first().and_then(|turn| turn.prompt_line).unwrap_or(0);
         for item in items {
             if item.line_no < first {
@@ -404,6 +413,8 @@ impl Layout {
                     *dropped = self.dropped.get(&item.anchor).copied().unwrap_or(0)
                 }
                 ItemBody::Call(call) => {
+                    let since = self.running.get(&item.anchor);
+                    call.running = since.zip(now).map(|(since, now)| (now - since).max(0));
                     call.agents = self.agents.get(&item.anchor).cloned().unwrap_or_default();
                     fill_agent_names(&mut call.agents, &call.card);
                     if let Some(topic) = self.topics.get(&item.anchor) {
@@ -413,6 +424,16 @@ impl Layout {
                 _ => {}
             }
         }
+    }
+
+    /// Returns whether a call is running.
+    pub fn has_running_calls(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Returns whether a call on one of the lines is running.
+    pub fn is_running(&self, lines: RangeInclusive<u64>) -> bool {
+        self.running.keys().filter_map(|name| anchor_line(name)).any(|line| lines.contains(&line))
     }
 
     /// Returns the number of sub-agents that the calls on a line started.

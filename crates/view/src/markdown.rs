@@ -288,7 +288,7 @@ impl MarkdownWriter {
         if !call.gist.is_empty() {
             let _ = write!(line, " ({})", one_line(&call.gist));
         } else if call.outcome != ToolOutcome::Ok && !call.is_error() {
-            let _ = write!(line, " ({})", outcome_name(call.outcome));
+            let _ = write!(line, " ({})", call.state());
         }
         self.list_item(depth, &line);
         if self.level >= DetailLevel::Full {

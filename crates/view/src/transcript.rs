@@ -9,7 +9,9 @@ use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
 
 use crate::card::{ToolCard, is_failure, is_refusal};
+use crate::humanize;
 use crate::json_indent::indent_json;
+use crate::name::outcome_name;
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -266,6 +268,8 @@ pub struct CallView {
     pub input: String,
     /// The outcome.
     pub outcome: ToolOutcome,
+    /// How long the call has been running, in milliseconds; `None` unless it is running.
+    pub running: Option<Millis>,
     /// The duration in milliseconds.
     pub duration: Option<Millis>,
     /// The result text that was sent to the model.
@@ -286,7 +290,15 @@ pub(crate) const CLARIFY_MESSAGE: &str = "The user wants to clarify these questi
 impl CallView {
     /// Returns whether the call counts as an error. Declined questions and plans do not.
     pub fn is_error(&self) -> bool {
-        is_failure(&self.name, self.outcome)
+        self.running.is_none() && is_failure(&self.name, self.outcome)
+    }
+
+    /// Returns the state in a few words: `error`, `no result`, `running 12 s`.
+    pub fn state(&self) -> Cow<'static, str> {
+        match self.running {
+            Some(elapsed) => format!("running {}", humanize::seconds(elapsed)).into(),
+            None => outcome_name(self.outcome).into(),
+        }
     }
 
     /// Returns the reason that the person gave for denying the call.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use threadline_entry::{Finding, Severity, key};
+use threadline_entry::{Finding, Millis, Severity, key};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
 use crate::spending::Spending;
@@ -25,17 +25,20 @@ pub struct TranscriptBuilder<'a> {
     pub read_output: OutputReader<'a>,
     /// The cost of the calls; without it, every `spent` field stays empty.
     pub spending: Option<&'a Spending>,
+    /// The current time if the session is live; `None` if not. Calls that the last reply of a live session
+    /// waits for are running.
+    pub live_at: Option<Millis>,
 }
 
 /// Returns the transcript of a session, without costs. See [`TranscriptBuilder::transcript`].
 pub fn transcript(family: &SessionFamily, kept: OutputReader<'_>) -> Transcript {
-    TranscriptBuilder { family, read_output: kept, spending: None }.transcript()
+    TranscriptBuilder { read_output: kept, ..TranscriptBuilder::new(family) }.transcript()
 }
 
 impl<'a> TranscriptBuilder<'a> {
     /// Creates a builder that reads no files and reports no cost.
     pub fn new(family: &'a SessionFamily) -> Self {
-        Self { family, read_output: &|_| None, spending: None }
+        Self { family, read_output: &|_| None, spending: None, live_at: None }
     }
 
     /// Returns the transcript of the session, with each sub-agent nested in the call that started it.

@@ -10,8 +10,8 @@ use threadline_entry::Entry;
 use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{
-    DetailLevel, MarkdownRenderer, TranscriptBuilder, TranscriptEnd, TranscriptFilter, TranscriptHeader,
-    TranscriptPart, findings, wire,
+    DetailLevel, MarkdownRenderer, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptPart,
+    findings, wire,
 };
 
 use self::page_renderer::{PageRenderer, split_turns};
@@ -239,9 +239,9 @@ fn write_html(
         cx.ui.note(&format!("replaced: {}", loaded.redacted));
     }
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
-    let (family, spending) = (&loaded.family, loaded.spending.as_ref());
+    let family = &loaded.family;
     let kept = |path: &str| loaded.kept_output(path);
-    let mut parts = TranscriptBuilder { family, read_output: &kept, spending }.parts().without_findings();
+    let mut parts = loaded.transcript_builder(&kept).parts().without_findings();
     let header = parts.take_header().unwrap_or_default();
     let mut end = TranscriptEnd::default();
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());

@@ -121,8 +121,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     }
     let loaded = cx.app.load(&file)?;
     let kept = |path: &str| loaded.kept_output(path);
-    let builder =
-        TranscriptBuilder { family: &loaded.family, read_output: &kept, spending: loaded.spending.as_ref() };
+    let builder = loaded.transcript_builder(&kept);
     let whole = cx.json
         || args.outline
         || anchor.is_some()

@@ -1,9 +1,10 @@
 //! Rendering of the items of a turn.
 
+use std::borrow::Cow;
+
 use threadline_view::humanize::{count, duration, plural};
 use threadline_view::{
-    CallView, DetailLevel, InputKind, ItemBody, ToolCard, ToolOutcome, TranscriptItem, input_name,
-    outcome_name, short_tool,
+    CallView, DetailLevel, InputKind, ItemBody, ToolCard, ToolOutcome, TranscriptItem, input_name, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -208,14 +209,14 @@ impl TermWriter<'_> {
         let mark = if failed { self.page.paint(TextLabel::Error, "✗") } else { "▸".into() };
         let name = self.page.paint(TextLabel::Tool, visible(short_tool(&call.name)));
         let silent = call.outcome != ToolOutcome::Ok && call.gist.is_empty();
-        let gist = if silent { outcome_name(call.outcome) } else { &call.gist };
+        let gist = if silent { call.state() } else { Cow::Borrowed(&*call.gist) };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
         let subject = one_line(&call.subject);
         // The subject is shortened first, down to a few words, and then the result summary.
         let took_room = took.as_ref().map_or(0, |took| took.width() + 3);
         let room =
             self.page.line_width(indent).saturating_sub(short_tool(&call.name).width() + took_room + 6);
-        let gist = one_line(gist);
+        let gist = one_line(&gist);
         let gist = truncate(
             &gist,
             room.saturating_sub(subject.width().min(MIN_SUBJECT_WIDTH)).clamp(12, MAX_GIST_WIDTH),

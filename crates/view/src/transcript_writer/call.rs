@@ -1,7 +1,7 @@
 //! Tool calls: the card, the subject and the sub-agents of a call.
 
-use threadline_entry::Entry;
 use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
+use threadline_entry::{Entry, Millis};
 use threadline_session::{CallIndex, ToolCall, ToolOutcome};
 
 use super::TranscriptWriter;
@@ -74,11 +74,27 @@ impl<'f> TranscriptWriter<'f> {
             card: summary.card,
             input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
             outcome,
+            running: self
+                .running_since(call)
+                .zip(self.builder.live_at)
+                .map(|(start, now)| (now - start).max(0)),
             duration: call.duration(session),
             files,
             result: text,
             agents,
         }
+    }
+
+    /// Returns the time at which a call started, if it is running: the session is live, and its last turn is
+    /// waiting for the result.
+    pub(crate) fn running_since(&self, call: &ToolCall) -> Option<Millis> {
+        let session = self.session();
+        let is_last_reply = session.replies().last_index() == Some(call.reply);
+        if self.builder.live_at.is_none() || !call.results.is_empty() || !is_last_reply {
+            return None;
+        }
+        let is_open = session.turns().last().is_some_and(|turn| turn.is_open(session));
+        session.timestamp(call.entry_idx).filter(|_| is_open)
     }
 
     /// Returns the topic of a call whose input contains only an id: the task that it updates, or the agent

@@ -296,7 +296,7 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
         subject: &call.subject,
         summary: &call.gist,
         input: RawValue::from_string(call.input.clone()).ok(),
-        outcome: call.outcome.name(),
+        outcome: if call.running.is_some() { "running" } else { call.outcome.name() },
         duration_ms: call.duration,
         result: &call.result,
         agents: call.agents.iter().map(|agent| &*agent.id).collect(),

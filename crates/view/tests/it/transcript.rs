@@ -508,3 +508,40 @@ a3 <- u3  reply  m3 text "Three."
         }
     );
 }
+
+/// Returns the state of each call, and whether it is an error, in the transcript and in the layout.
+fn call_states(notation: &str, live_at: Option<i64>) -> (Vec<(String, bool)>, usize) {
+    let family = SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new());
+    let builder = TranscriptBuilder { live_at, ..TranscriptBuilder::new(&family) };
+    let mut notes = LineNotes::default();
+    notes.update(&family);
+    let laid_out = layout(builder, &notes, None, None, Vec::new());
+    let lines: Vec<u64> = family.main.entries().iter().map(|entry| entry.at().line_no).collect();
+    let states = |items: &mut dyn Iterator<Item = &threadline_view::TranscriptItem>| -> Vec<_> {
+        let calls = items.filter_map(|item| match &item.body {
+            ItemBody::Call(call) => Some((call.state().into_owned(), call.is_error())),
+            _ => None,
+        });
+        calls.collect()
+    };
+    let transcript = builder.transcript();
+    let found = states(&mut transcript.turns.iter().flat_map(|turn| &turn.items));
+    assert_eq!(found, states(&mut laid_out.items(builder, &lines, 0).iter()));
+    assert_eq!(laid_out.error_anchors.len(), found.iter().filter(|(_, is_error)| *is_error).count());
+    (found, laid_out.turns.iter().map(|turn| turn.line.errors).sum())
+}
+
+#[test]
+fn a_call_that_a_live_session_waits_for_is_running() {
+    let running = r#"
+u1        user   "build" @2026-02-01T10:00:00Z
+a1 <- u1  reply  m1 tool t1 Bash {"command":"make"} @2026-02-01T10:00:05Z
+"#;
+    let now = "2026-02-01T10:00:17Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    let state = |text: &str, is_error| vec![(text.to_owned(), is_error)];
+    assert_eq!(call_states(running, Some(now)), (state("running 12 s", false), 0));
+    assert_eq!(call_states(running, None), (state("no result", true), 1));
+    // The session continued without the result.
+    let lost = format!("{running}u2 <- a1 user \"again\"\na2 <- u2 reply m2 text \"Done.\"\n");
+    assert_eq!(call_states(&lost, Some(now)), (state("no result", true), 1));
+}

@@ -4,6 +4,7 @@
 
 mod browser;
 mod browser_lists;
+mod browser_navigation;
 mod browser_reader;
 mod connection;
 mod guard;
