@@ -73,7 +73,7 @@ pub use operations::OperationError;
 pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};
-pub use threadline_store::{SessionFile, Store};
+pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
 pub use usage::{
     LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,

@@ -91,14 +91,17 @@ impl Store {
         self.find_title(needle, by_id, &session_at)
     }
 
-    /// Finds a session of the store like [`find`](Self::find), but only by id, prefix of an id, title or part of
-    /// a title. For untrusted text: it is compared with existing names and never used in a path.
+    /// Finds a session of the store like [`find`](Self::find), but not by path: `last`, an id, a prefix of an id,
+    /// a title or part of a title. For untrusted text: it is compared with existing names and never used in a path.
     ///
     /// # Errors
     ///
     /// The same as of [`find`](Self::find).
     pub fn find_named(&self, needle: &str) -> Result<SessionFile, FindError> {
         let needle = needle.trim();
+        if needle == "last" {
+            return self.find_last();
+        }
         match self.find_id(needle)? {
             ReferenceMatches::One(file) => Ok(file),
             by_id => self.find_title(needle, by_id, &|_| None),

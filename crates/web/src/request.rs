@@ -46,6 +46,15 @@ impl PageRequest {
 }
 
 impl ResponseFormat {
+    /// Returns the suffix of paths in this format.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Html => "",
+            Self::Json => ".json",
+            Self::Markdown => ".md",
+        }
+    }
+
     /// Splits the format suffix from the last segment of a path.
     pub(crate) fn split_suffix(last: &str) -> (Self, &str) {
         if let Some(rest) = last.strip_suffix(".json") {

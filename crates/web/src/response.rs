@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use threadline_app::AppError;
+use threadline_app::{AppError, FindError, SessionCandidate};
 use threadline_html::{Markup, PageFrame, ViewerTab};
 use threadline_view::wire::ErrorObject;
 
@@ -104,11 +104,13 @@ pub(crate) struct PageError {
     pub(crate) message: String,
     /// A suggestion for the user.
     pub(crate) hint: Option<String>,
+    /// Other pages that may have been meant: address and label.
+    pub(crate) links: Vec<(String, String)>,
 }
 
 impl PageError {
     pub(crate) fn new(status: StatusCode, what: impl Into<String>) -> Self {
-        Self { status, message: what.into(), hint: None }
+        Self { status, message: what.into(), hint: None, links: Vec::new() }
     }
 
     /// Returns a problem with status 404.
@@ -152,6 +154,9 @@ impl PageError {
         if let Some(hint) = &self.hint {
             body.lit("<p class=\"facts\">").text(hint).lit("</p>");
         }
+        for (url, label) in &self.links {
+            body.lit("<p class=\"facts\"><a href=\"").text(url).lit("\">").text(label).lit("</a></p>");
+        }
         body.lit("<p class=\"facts\"><a href=\"/\">All sessions</a></p></header>");
         threadline_html::site(
             &PageFrame { title: &self.message, tab: ViewerTab::None, class: "problem", scripts: &[] },
@@ -160,15 +165,30 @@ impl PageError {
     }
 }
 
+/// Returns the address of a session and its title, or its id if it has none.
+fn candidate_link(candidate: &SessionCandidate) -> (String, String) {
+    let label = candidate.title.clone().unwrap_or_else(|| candidate.id.to_string());
+    (format!("/s/{}", threadline_html::encode_url(&candidate.id)), label)
+}
+
 impl From<AppError> for PageError {
     fn from(error: AppError) -> Self {
         let problem = match error {
             AppError::NoSession { .. } => Self::not_found("Session not found"),
+            AppError::Find(FindError::Ambiguous { ref found, .. }) => Self {
+                links: found.iter().map(candidate_link).collect(),
+                hint: Some("Select one of them:".to_owned()),
+                ..Self::not_found(error.to_string())
+            },
+            AppError::Find(FindError::NoMatch { .. }) => Self::not_found(error.to_string()),
             AppError::NotATime { .. } => Self::bad_request(error.to_string()),
             AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
             _ => Self::failed(error.to_string()),
         };
-        error.hints().into_iter().fold(problem, Self::with_hint)
+        match problem.hint {
+            Some(_) => problem,
+            None => error.hints().into_iter().take(1).fold(problem, Self::with_hint),
+        }
     }
 }
 

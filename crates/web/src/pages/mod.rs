@@ -20,8 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{OriginalUri, Query, RawPathParams};
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use threadline_app::{AppError, FindError};
 use threadline_html::{Markup, PageFrame};
 
 use crate::request::{PageRequest, ResponseFormat};
@@ -70,7 +72,13 @@ fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageH
                 query: query.map(|Query(query)| query).unwrap_or_default(),
                 cancelled: Arc::default(),
             };
-            run_page(state.clone(), page, ask)
+            let state = state.clone();
+            async move {
+                let answer = run_page(state.clone(), page, ask.clone()).await;
+                let is_unknown = path.starts_with("/s/{id}") && answer.status() == StatusCode::NOT_FOUND;
+                let redirect = if is_unknown { redirect_to_session(state, ask, uri).await } else { None };
+                redirect.unwrap_or(answer)
+            }
         },
     );
     let mut router = router.route(path, handler.clone());
@@ -80,6 +88,35 @@ fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageH
         router = router.route(&format!("{path}.json"), handler.clone()).route(&format!("{path}.md"), handler);
     }
     router
+}
+
+/// Redirects `/s/NAME` to the full address of the session, if `NAME` is no id but the beginning of one, or a
+/// title: the rule of the command line, [`App::find_named`](threadline_app::App::find_named). Returns an error
+/// page if several sessions match, and `None` if none does.
+async fn redirect_to_session(state: ServerState, ask: PageRequest, uri: Uri) -> Option<Response> {
+    let format = ask.format;
+    let found = tokio::task::spawn_blocking(move || {
+        let name = ask.path_param(0);
+        match state.app.session(name) {
+            Ok(_) => None,
+            Err(_) => Some(state.app.find_named(name)),
+        }
+    });
+    match found.await.ok()?? {
+        Ok(file) => {
+            let suffix = match uri.path().strip_prefix("/s/")?.split_once('/') {
+                Some((_, page)) => format!("/{page}"),
+                None => format.suffix().to_owned(),
+            };
+            let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let id = threadline_html::encode_url(&file.id);
+            Some(Redirect::temporary(&format!("/s/{id}{suffix}{query}")).into_response())
+        }
+        Err(AppError::Find(error @ FindError::Ambiguous { .. })) => {
+            Some(PageError::from(AppError::Find(error)).to_response(format))
+        }
+        Err(_) => None,
+    }
 }
 
 /// Wraps the content of a list page in its frame.

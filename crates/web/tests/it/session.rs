@@ -331,3 +331,35 @@ fn followers_get_updates_and_stalled_clients_block_nothing() {
     assert_eq!(served.get("/").status, 200);
     drop(deaf);
 }
+
+#[test]
+fn prefixes_and_titles_redirect_to_the_session() {
+    let (home, id) = loom();
+    home.session("other", "u1 user \"another loom\"\ntitle \"The fast loom\"");
+    let served = TestServer::new(&home);
+    let location = |path: &str| {
+        let answer = served.get(path);
+        (answer.status, answer.header("location").to_owned())
+    };
+    let prefix = &id[..8];
+    for (asked, target) in [
+        (format!("/s/{prefix}"), format!("/s/{id}")),
+        (format!("/s/{prefix}.md?at=m3"), format!("/s/{id}.md?at=m3")),
+        (format!("/s/{prefix}/changes.json"), format!("/s/{id}/changes.json")),
+        ("/s/the%20slow%20loom".to_owned(), format!("/s/{id}")),
+        ("/s/slow".to_owned(), format!("/s/{id}")),
+    ] {
+        assert_eq!(location(&asked), (307, target), "{asked}");
+    }
+    assert_eq!(served.get(&format!("/s/{id}")).status, 200);
+    assert_eq!(served.get("/s/nothing-like-it").status, 404);
+    let several = served.get("/s/loom");
+    assert_eq!(several.status, 404);
+    assert!(several.body.contains("matches 2 sessions"), "{}", several.body);
+    assert!(several.body.contains(&format!("<a href=\"/s/{id}\">The slow loom</a>")), "{}", several.body);
+    // A path is never followed, even if it exists.
+    let log = home.root().join("elsewhere.jsonl");
+    std::fs::write(&log, "{}").unwrap();
+    let path = log.to_str().unwrap().replace('/', "%2F");
+    assert_eq!(served.get(&format!("/s/{path}")).status, 404);
+}
