@@ -224,21 +224,50 @@ async function reveal(id, quiet) {
   if (here) here.classList.remove('here');
   here = found;
   if (found.classList.contains('i')) found.classList.add('here');
-  if (!quiet) {
-    found.scrollIntoView({ block: 'start' });
-    // Drawing nearby parts can move the target, so it is scrolled to again once the layout has settled.
-    setTimeout(() => { if (here === found) found.scrollIntoView({ block: 'start' }); }, 120);
-  }
+  if (!quiet) keepInView(found, () => found.scrollIntoView({ block: 'start' }));
   return found;
+}
+// Scrolls to an element or a range. Drawing nearby parts can move it, so it is scrolled to again until the
+// layout has settled or the user scrolls.
+const SETTLED_FRAMES = 12;
+let scrollTarget = null;
+function keepInView(target, scroll) {
+  scrollTarget = target;
+  let top = null, frames = 0;
+  const step = () => {
+    if (scrollTarget !== target || !(target.startContainer ?? target).isConnected) return;
+    const now = target.getBoundingClientRect().top;
+    if (top === null || Math.abs(now - top) > 1) {
+      scroll();
+      top = target.getBoundingClientRect().top;
+      frames = 0;
+    } else if (++frames > SETTLED_FRAMES) { scrollTarget = null; return; }
+    requestAnimationFrame(step);
+  };
+  step();
+}
+// Scrolls a range to the middle of the viewport, and of every scrollable element around it.
+function centreRange(range) {
+  for (let above = range.startContainer.parentElement; above && above !== document.body; above = above.parentElement) {
+    if (above.scrollHeight <= above.clientHeight + 1 && above.scrollWidth <= above.clientWidth + 1) continue;
+    const box = above.getBoundingClientRect(), found = range.getBoundingClientRect();
+    if (found.top < box.top || found.bottom > box.bottom) above.scrollTop += (found.top + found.bottom - box.top - box.bottom) / 2;
+    if (found.left < box.left || found.right > box.right) above.scrollLeft += (found.left + found.right - box.left - box.right) / 2;
+  }
+  const found = range.getBoundingClientRect();
+  scrollBy({ top: (found.top + found.bottom - innerHeight) / 2, behavior: 'instant' });
 }
 function goTo(id) {
   jumpTarget = numberOf.get(id) ?? null;
   history.replaceState(null, '', '#' + encodeURIComponent(id));
   return reveal(id);
 }
+const hashId = () => {
+  const id = location.hash.slice(1);
+  try { return decodeURIComponent(id); } catch { return id; }
+};
 const fromHash = () => {
-  let id = location.hash.slice(1);
-  try { id = decodeURIComponent(id); } catch { /* keep it unchanged */ }
+  const id = hashId();
   if (id && id !== 'main') reveal(id);
 };
 addEventListener('hashchange', fromHash);
@@ -278,7 +307,7 @@ addEventListener('scroll', () => {
 }, { passive: true });
 // The last target of a keyboard jump counts as current until the user scrolls, because the last turns of a
 // page cannot be scrolled to the top.
-for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { jumpTarget = null; }, { passive: true });
+for (const moved of ['wheel', 'touchmove', 'pointerdown']) addEventListener(moved, () => { jumpTarget = scrollTarget = null; }, { passive: true });
 function jump(by) {
   place();
   if (!index.turns.length) return;
@@ -331,8 +360,9 @@ function searchPart(text, needle, found) {
 }
 async function search() {
   const mine = ++run, needle = q.value.trim().toLowerCase();
-  hits = []; hit = -1;
+  hits = []; hit = match = -1; matches = [];
   CSS.highlights?.delete('hit');
+  CSS.highlights?.delete('current-hit');
   $('b-prev').hidden = $('b-next').hidden = true;
   if (!needle) { hitsOut.textContent = ''; return; }
   if (index.served) return searchServed(mine);
@@ -345,6 +375,9 @@ async function search() {
     if (i % 16 === 15) hitsOut.textContent = found.size + ' …';
   }
   hits = [...found.keys()].map(id => [order(id), id]).sort((a, b) => a[0] - b[0]).map(([, id]) => id);
+  showHits();
+}
+function showHits() {
   hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
   $('b-prev').hidden = $('b-next').hidden = !hits.length;
 }
@@ -353,21 +386,46 @@ async function searchServed(mine) {
   try { found = (await (await ask(url('find', { q: q.value.trim() }))).json()).hits; } catch { /* shown as no match */ }
   if (mine !== run) return;
   hits = found;
-  hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
-  $('b-prev').hidden = $('b-next').hidden = !hits.length;
+  showHits();
 }
+// The texts to highlight: the words and phrases of a query in a served page, the text as typed in an exported one.
+function terms(query) {
+  if (!index.served) return [query.trim().toLowerCase()];
+  const words = query.match(/(?<!\S)-?(?:\w+:)?(?:"(?:[^"\\]|\\.)*"|\S+)/g) ?? [];
+  return words.filter(word => !/^-|^\w+:|^\//.test(word)).map(word => word.replace(/^"|"$/g, '').toLowerCase()).filter(Boolean);
+}
+// The matches in the current block, in order, and the current one.
+let matches = [], match = -1;
 async function goHit(by) {
   if (!hits.length) return;
+  if (match >= 0 && matches[match + by]?.startContainer.isConnected) return showMatch(match + by);
   const from = current >= 0 ? lineOf(index.turns[current]) : 0;
-  hit = hit < 0 && by > 0 ? Math.max(hits.findIndex(id => order(id) >= from), 0) : (hit + by + hits.length) % hits.length;
+  const next = hit < 0 && by > 0 ? Math.max(hits.findIndex(id => order(id) >= from), 0) : (hit + by + hits.length) % hits.length;
+  return openHit(next, by < 0);
+}
+// Opens a block with matches, and goes to its first or last match.
+async function openHit(number, fromEnd) {
+  hit = number;
+  const mine = run, item = await reveal(hits[hit], true);
+  if (mine !== run) return;
+  matches = item ? terms(q.value).flatMap(term => rangesIn(item, term)).sort((a, b) => a.compareBoundaryPoints(Range.START_TO_START, b)) : [];
+  // The summary of an expanded block repeats its content.
+  const inBody = matches.filter(range => !range.startContainer.parentElement.closest('summary'));
+  if (inBody.length) matches = inBody;
+  CSS.highlights?.set('hit', new Highlight(...matches));
+  if (matches.length) return showMatch(fromEnd ? matches.length - 1 : 0);
+  match = -1;
   hitsOut.textContent = `${hit + 1} of ${hits.length}`;
-  const item = await reveal(hits[hit], true);
-  if (!item) return;
-  const ranges = rangesIn(item, q.value.trim().toLowerCase());
-  if (CSS.highlights) CSS.highlights.set('hit', new Highlight(...ranges));
-  const first = ranges[0]?.startContainer.parentElement ?? item;
-  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
-  first.scrollIntoView({ block: 'center' });
+  if (item) keepInView(item, () => item.scrollIntoView({ block: 'start' }));
+}
+async function showMatch(number) {
+  match = number;
+  const range = matches[match];
+  hitsOut.textContent = `${hit + 1} of ${hits.length}` + (matches.length > 1 ? ` (${match + 1}/${matches.length})` : '');
+  CSS.highlights?.set('current-hit', new Highlight(range));
+  const first = range.startContainer.parentElement;
+  for (let above = first; above && above !== main; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
+  keepInView(range, () => centreRange(range));
 }
 function rangesIn(item, needle) {
   const ranges = [], nodes = [];
@@ -570,8 +628,10 @@ function outline() {
 }
 $('b-rail').addEventListener('click', outline);
 $('b-help').addEventListener('click', () => $('help').showModal());
+// While something is searched for, `n` and `p` go from match to match, otherwise from prompt to prompt.
+const step = by => { if (hits.length) goHit(by); else jump(by); };
 const keys = {
-  j: () => jump(1), n: () => jump(1), k: () => jump(-1), p: () => jump(-1), e: nextBad, o: outline, f: toggleAll, d: theme,
+  j: () => jump(1), n: () => step(1), k: () => jump(-1), p: () => step(-1), e: nextBad, o: outline, f: toggleAll, d: theme,
   t: () => { const button = kinds.find(button => button.dataset.k === 'tool'); kind(button, button.getAttribute('aria-pressed') !== 'true'); },
   r: () => rawOf(here ?? hovered),
   '/': () => { root.classList.remove('no-rail'); q.focus(); q.select(); },
@@ -613,25 +673,23 @@ main.addEventListener('changed', event => {
 });
 main.addEventListener('redraw', event => { drawing.delete(event.detail); near.unobserve(event.detail); draw(event.detail); });
 
-// Highlights the matches of a search over all sessions that linked to this page.
+// Lands on the match that a search over all sessions linked to, with its query in the search box.
 async function fromSearch() {
   const asked = index.served && new URLSearchParams(location.search).get('q');
-  let id = location.hash.slice(1);
-  try { id = decodeURIComponent(id); } catch { /* keep it unchanged */ }
-  if (!asked || !id || !CSS.highlights) return;
-  const words = asked.match(/(?<!\S)-?(?:\w+:)?(?:"(?:[^"\\]|\\.)*"|\S+)/g) ?? [];
-  const plain = words.filter(word => !/^-|^\w+:|^\//.test(word)).map(word => word.replace(/^"|"$/g, '').toLowerCase());
-  const item = await reveal(id, true);
-  if (!item) return;
-  const ranges = plain.flatMap(word => rangesIn(item, word));
-  CSS.highlights.set('hit', new Highlight(...ranges));
-  const first = ranges[0]?.startContainer.parentElement ?? item;
-  for (let above = first; above && above !== item; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
-  first.scrollIntoView({ block: 'center' });
+  const id = hashId();
+  if (!asked || !id) return fromHash();
+  q.value = asked;
+  const [, item] = await Promise.all([search(), find(id)]);
+  if (!hits.includes(id)) {
+    // A match in a sub-agent or in an abandoned branch is not found by the search in this conversation.
+    const before = hits.filter(other => order(other) < order(id)).length;
+    hits.splice(before, 0, id);
+    showHits();
+  }
+  if (item) await openHit(hits.indexOf(id), false);
 }
 
 watch(document);
 place();
-fromHash();
 fromSearch();
 })();

@@ -33,3 +33,91 @@ fn a_call_of_a_live_session_is_running_until_claude_code_exits() {
     browser.open(&served.url(&format!("/s/{id}")));
     browser.wait_for("return document.querySelector('#m2.bad .outcome')?.textContent === 'no result'");
 }
+
+/// Returns the vertical position of the current match in the viewport: 0 is the top, 1 the bottom.
+const MATCH_POSITION: &str = r#"
+const [range] = CSS.highlights.get('current-hit') ?? [];
+if (!range || !range.getClientRects().length) return null;
+const box = range.getBoundingClientRect();
+return (box.top + box.bottom) / 2 / innerHeight;
+"#;
+
+/// Waits until the current match is in the middle of the viewport.
+fn wait_for_centred_match(browser: &Browser) {
+    let script = MATCH_POSITION.replace("return (", "const at = (") + "\nreturn at > 0.3 && at < 0.7;";
+    browser.wait_for(&script);
+}
+
+/// A session with a match deep inside the output of a command, after many long turns, and two other matches.
+fn weaving_home() -> (TestHome, String) {
+    let home = TestHome::new();
+    let text = "word ".repeat(600);
+    let output: String = (0..400)
+        .map(|i| if i == 300 { "the shuttle jammed\\n".to_owned() } else { format!("row {i}\\n") })
+        .collect();
+    let mut log = "u0 user \"start\"\n".to_owned();
+    for i in 1..300 {
+        let before = i - 1;
+        log.push_str(&format!(
+            "a{i} <- u{before} reply m{i} text \"{text}\"\nu{i} <- a{i} user \"prompt {i}\"\n"
+        ));
+    }
+    log.push_str(&format!(
+        "b1 <- u299 reply n1 tool t1 Bash {{\"command\":\"weave\"}}\nr1 <- b1 result t1 \"{output}\"\n\
+         b2 <- r1 reply n2 text \"It jammed: a shuttle, and one more shuttle.\"\n"
+    ));
+    for i in 0..20 {
+        log.push_str(&format!(
+            "c{i} <- {} reply p{i} text \"{text}\"\n",
+            if i == 0 { "b2".to_owned() } else { format!("c{}", i - 1) }
+        ));
+    }
+    home.session("weaving", &log);
+    (home, session_uuid("weaving"))
+}
+
+#[test]
+fn a_search_result_lands_on_the_match() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = weaving_home();
+    let served = TestServer::new(&home);
+    browser.resize(1400, 900);
+    browser.open(&served.url("/search?q=jammed+shuttle+row"));
+    browser.wait_for("return document.querySelector('.hits .s .go')");
+    browser.run("document.querySelector('.hits .s .go').click()");
+    browser.wait_for(&format!(
+        "return location.pathname === '/s/{id}' && window.CSS.highlights.has('current-hit')"
+    ));
+    wait_for_centred_match(&browser);
+    assert_eq!(browser.run("return document.getElementById('q').value"), "jammed shuttle row");
+    assert_eq!(browser.run("return document.querySelector('.here > details').open"), true);
+    assert_no_browser_errors(&browser);
+}
+
+#[test]
+fn keys_go_from_match_to_match_and_keep_each_in_view() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = weaving_home();
+    let served = TestServer::new(&home);
+    browser.resize(1400, 900);
+    browser.open(&served.url(&format!("/s/{id}")));
+    browser.wait_for("return document.documentElement.classList.contains('js')");
+    browser.press("/");
+    browser.run(
+        "const q = document.getElementById('q'); q.value = 'shuttle'; q.dispatchEvent(new Event('input'));",
+    );
+    browser.wait_for("return document.getElementById('hits').textContent === '2'");
+    browser.run("document.getElementById('q').blur()");
+    for (key, state) in [
+        ("n", "1 of 2"),
+        ("n", "2 of 2 (1/2)"),
+        ("n", "2 of 2 (2/2)"),
+        ("n", "1 of 2"),
+        ("p", "2 of 2 (2/2)"),
+    ] {
+        browser.press(key);
+        browser.wait_for(&format!("return document.getElementById('hits').textContent === '{state}'"));
+        wait_for_centred_match(&browser);
+    }
+    assert_no_browser_errors(&browser);
+}
