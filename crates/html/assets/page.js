@@ -188,7 +188,11 @@ async function find(id) {
     const call = index.agents[agent] ? await find(index.agents[agent]) : $('a-' + agent);
     const details = call && (call.tagName === 'DETAILS' ? call : call.querySelector('details'));
     if (details) await expand(details);
-    return $(id);
+    // A served page fetches the turns of a sub-agent when its section is expanded.
+    for (const inside of call?.querySelectorAll('details.inside') ?? []) {
+      if (!$(id) && new URL(inside.dataset.src, location.href).searchParams.get('agent') === agent) await expand(inside);
+    }
+    return $(id) ?? call;
   }
   const line = lineOf(id);
   for (let depth = 0; line && depth < 4 && !found; depth++) {
@@ -279,7 +283,9 @@ document.addEventListener('click', event => {
   event.preventDefault();
   side.classList.remove('open');
   railButton();
-  goTo(href);
+  if (link.classList.contains('next-error')) stepBad(1);
+  else if (event.target.closest('.m.bad')) firstBadOf(href);
+  else goTo(href);
 });
 
 // The current turn.
@@ -314,10 +320,21 @@ function jump(by) {
   jumpTarget = Math.min(Math.max(current + by, 0), index.turns.length - 1);
   goTo(index.turns[jumpTarget]).then(place);
 }
-function nextBad() {
-  const from = here ? lineOf(here.id) : current >= 0 ? lineOf(index.turns[current]) : 0;
-  const next = index.bad.find(id => lineOf(id) > from) ?? index.bad[0];
-  if (next) goTo(next); else announce('No errors');
+// Goes to the next or the previous error, in the order of the conversation.
+function stepBad(by) {
+  const errors = index.bad, known = here ? errors.indexOf(here.id) : -1;
+  if (!errors.length) { announce('No errors'); return; }
+  const from = here ? order(here.id) : current >= 0 ? order(index.turns[current]) : 0;
+  let next = (known + by + errors.length) % errors.length;
+  if (known < 0) next = by > 0 ? Math.max(errors.findIndex(id => order(id) >= from), 0) : errors.findLastIndex(id => order(id) < from);
+  goTo(errors.at(next));
+  announce(`Error ${(next + errors.length) % errors.length + 1} of ${errors.length}`);
+}
+// Goes to the first error of a turn.
+function firstBadOf(anchor) {
+  const turn = numberOf.get(anchor), start = order(anchor), end = turn + 1 < index.turns.length ? order(index.turns[turn + 1]) : Infinity;
+  const first = index.bad.find(id => order(id) >= start && order(id) < end);
+  goTo(first ?? anchor);
 }
 
 // Search over the whole page, drawn or not.
@@ -491,6 +508,7 @@ tool.addEventListener('change', onlyTool);
 if (new URLSearchParams(location.search).get('only') === 'bad') {
   tool.value = 'bad';
   onlyTool();
+  if (!location.hash) stepBad(1);
 }
 function showAll() {
   for (const button of kinds) kind(button, true);
@@ -631,7 +649,7 @@ $('b-help').addEventListener('click', () => $('help').showModal());
 // While something is searched for, `n` and `p` go from match to match, otherwise from prompt to prompt.
 const step = by => { if (hits.length) goHit(by); else jump(by); };
 const keys = {
-  j: () => jump(1), n: () => step(1), k: () => jump(-1), p: () => step(-1), e: nextBad, o: outline, f: toggleAll, d: theme,
+  j: () => jump(1), n: () => step(1), k: () => jump(-1), p: () => step(-1), e: () => stepBad(1), E: () => stepBad(-1), o: outline, f: toggleAll, d: theme,
   t: () => { const button = kinds.find(button => button.dataset.k === 'tool'); kind(button, button.getAttribute('aria-pressed') !== 'true'); },
   r: () => rawOf(here ?? hovered),
   '/': () => { root.classList.remove('no-rail'); q.focus(); q.select(); },

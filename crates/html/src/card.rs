@@ -321,6 +321,12 @@ fn agent(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &s
     }
 }
 
+/// Adds the number of errors in sub-agents to the row of the call or of the sub-agent.
+pub(crate) fn errors_inside(summary: &mut Markup, errors: usize) {
+    summary.lit("<span class=\"outcome inside-errors\" title=\"errors in sub-agents\">");
+    summary.text(&humanize::plural(errors as u64, "error")).lit("</span>");
+}
+
 /// Adds the turns of a sub-agent. One that no call started gets its own anchor.
 pub(crate) fn render_subagent(cx: &mut RenderContext<'_>, out: &mut Markup, agent: &AgentView, call: &str) {
     cx.agents.push((agent.id.clone(), call.to_owned()));
@@ -337,8 +343,11 @@ pub(crate) fn render_subagent(cx: &mut RenderContext<'_>, out: &mut Markup, agen
     let calls: usize = threadline_view::outline(&agent.turns).iter().map(|line| line.calls).sum();
     let mut summary = Markup::new();
     summary.lit("<span class=\"tool\">Sub-agent</span><span class=\"subject\">");
-    summary.text(agent.name());
-    summary.lit("</span><span class=\"gist\">").text(&humanize::plural(calls as u64, "call"));
+    summary.text(agent.name()).lit("</span>");
+    if agent.errors > 0 {
+        errors_inside(&mut summary, agent.errors);
+    }
+    summary.lit("<span class=\"gist\">").text(&humanize::plural(calls as u64, "call"));
     if agent.spent.calls > 0 {
         summary.lit(" · ").text(&agent.spent.short_cost());
     }
@@ -357,6 +366,9 @@ fn link_subagent(out: &mut Markup, agent: &AgentView, at: &str) {
     out.lit("\"><summary><span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     out.text(agent.name());
     out.lit("</span>");
+    if agent.errors > 0 {
+        errors_inside(out, agent.errors);
+    }
     if agent.spent.calls > 0 {
         out.lit("<span class=\"gist\">").text(&agent.spent.short_cost()).lit("</span>");
     }

@@ -311,7 +311,12 @@ fn call_item(
     let bad = call.is_error();
     let name = place.element_id(&item.anchor);
     let number = cx.count_tool_call(&call.name);
-    out.lit(if bad { "<div class=\"i call bad k-tool\"" } else { "<div class=\"i call k-tool\"" });
+    let errors_inside: usize = call.agents.iter().map(|agent| agent.errors).sum();
+    out.lit(match (bad, errors_inside > 0) {
+        (true, _) => "<div class=\"i call bad k-tool\"",
+        (false, true) => "<div class=\"i call bad-inside k-tool\"",
+        (false, false) => "<div class=\"i call k-tool\"",
+    });
     if let Some(name) = cx.unique_id(name.clone()) {
         out.lit(" id=\"").text(&name).lit("\"");
     }
@@ -341,6 +346,9 @@ fn call_item(
         .lit("</span>");
     if bad {
         summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");
+    }
+    if errors_inside > 0 {
+        card::errors_inside(&mut summary, errors_inside);
     }
     // A command can complete without a tool error and still have a non-zero exit code.
     let ended_badly =

@@ -143,9 +143,7 @@ impl<'a> PageBuilder<'a> {
         for item in items {
             turn.add(&mut self.context, out, item);
             line.add(item);
-            if item.is_error() {
-                self.error_anchors.push(item.anchor.clone());
-            }
+            self.error_anchors.extend(item.error_anchors());
             self.lines = extend_range(self.lines, item);
         }
         self.n_items += items.len();
@@ -202,7 +200,16 @@ impl<'a> PageBuilder<'a> {
         asset::head(&mut out, &title, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
         let zone = &self.context.options.zone;
-        render_header(&mut out, header, &end.findings, &title, &self.outline, self.span, zone);
+        render_header(
+            &mut out,
+            header,
+            &end.findings,
+            &title,
+            &self.outline,
+            &self.error_anchors,
+            self.span,
+            zone,
+        );
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {
             to.write_all(part.as_str().as_bytes())?;

@@ -13,6 +13,7 @@ pub(crate) fn render_header(
     findings: &[Finding],
     title: &str,
     lines: &[OutlineLine],
+    error_anchors: &[String],
     span: Option<(i64, i64)>,
     zone: &TimeZone,
 ) {
@@ -65,9 +66,10 @@ pub(crate) fn render_header(
         out.lit("<p class=\"facts\">Minimum: ").text(&caveat).lit("</p>");
     }
     if errors > 0 {
-        let first = lines.iter().find(|line| line.errors > 0).map_or("", |line| &line.anchor);
-        out.lit("<p class=\"error-message\"><a href=\"#").text(first).lit("\">");
-        out.text(&humanize::plural(errors as u64, "error")).lit("</a></p>");
+        let first = error_anchors.first().map_or("", |anchor| &**anchor);
+        out.lit("<p class=\"error-message\"><a class=\"next-error\" title=\"Next error (e)\" href=\"#")
+            .text(first);
+        out.lit("\">").text(&humanize::plural(errors as u64, "error")).lit("</a></p>");
     }
     if !findings.is_empty() {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");

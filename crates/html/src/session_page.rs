@@ -170,7 +170,8 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     let spans = || layout.turns.iter().filter_map(|turn| turn.turn.span);
     let span = spans().next().map(|(start, _)| (start, spans().next_back().map_or(start, |(_, end)| end)));
     let title = title(&layout.header, &lines);
-    render_header(&mut out, &layout.header, &layout.findings, &title, &lines, span, &options.zone);
+    let errors = &layout.error_anchors;
+    render_header(&mut out, &layout.header, &layout.findings, &title, &lines, errors, span, &options.zone);
     for note in &served.notes {
         out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }

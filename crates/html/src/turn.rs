@@ -1,8 +1,8 @@
 //! Turns: the prompt as a heading, figures in the margin, and the items below.
 
 use threadline_view::{
-    InputKind, ItemBody, TranscriptItem, TurnView, UsageTotals, humanize, input_name, short_model,
-    strip_markdown,
+    InputKind, ItemBody, TranscriptItem, TurnView, UsageTotals, agent_anchor, humanize, input_name,
+    short_model, strip_markdown,
 };
 
 use crate::item::{TurnItems, close_item, is_background, open_item};
@@ -42,7 +42,7 @@ impl TurnContext<'_> {
     /// Returns the element id of an anchor. Anchors of the session itself are used unchanged.
     pub(crate) fn element_id(self, anchor: &str) -> String {
         match self.agent {
-            Some(agent) => format!("a-{agent}-{anchor}"),
+            Some(agent) => agent_anchor(agent, anchor),
             None => anchor.to_owned(),
         }
     }

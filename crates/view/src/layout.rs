@@ -20,7 +20,7 @@ use crate::card::is_failure;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
 use crate::transcript::{
-    AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line,
+    AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line, error_anchors,
 };
 use crate::transcript_builder::{TranscriptBuilder, session_facts};
 use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
@@ -166,8 +166,8 @@ struct LayoutTotals {
     edits: usize,
     lines: (usize, usize),
     compactions: usize,
-    /// Whether any of them is an error.
-    has_error: bool,
+    /// The errors, without those of sub-agents.
+    own_errors: usize,
     spent_by_agents: UsageTotals,
 }
 
@@ -179,7 +179,7 @@ impl LayoutTotals {
         self.lines.0 += other.lines.0;
         self.lines.1 += other.lines.1;
         self.compactions += other.compactions;
-        self.has_error |= other.has_error;
+        self.own_errors += other.own_errors;
         self.spent_by_agents += &other.spent_by_agents;
     }
 }
@@ -217,9 +217,7 @@ impl<'a> LayoutBuilder<'a> {
                 let line_no = session.entries()[idx].at().line_no;
                 let name = anchor(line_no, *block_idx as usize);
                 let (found, agents) = self.mark(mark);
-                if found.has_error {
-                    layout.error_anchors.push(name.clone());
-                }
+                layout.error_anchors.extend(error_anchors(&name, found.own_errors > 0, &agents));
                 sum.add(&found);
                 match mark {
                     LineMark::Call(call) => {
@@ -276,8 +274,8 @@ impl<'a> LayoutBuilder<'a> {
     fn mark(&self, mark: &LineMark) -> (LayoutTotals, Vec<AgentView>) {
         let mut agents = Vec::new();
         let sum = match mark {
-            LineMark::Error => LayoutTotals { errors: 1, has_error: true, ..LayoutTotals::default() },
-            LineMark::Unknown => LayoutTotals { has_error: true, ..LayoutTotals::default() },
+            LineMark::Error => LayoutTotals { errors: 1, own_errors: 1, ..LayoutTotals::default() },
+            LineMark::Unknown => LayoutTotals::default(),
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
                 let place = call.call;
@@ -290,13 +288,14 @@ impl<'a> LayoutBuilder<'a> {
                     errors: usize::from(failed),
                     edits: usize::from(changed.is_some()),
                     lines: changed.unwrap_or_default(),
-                    has_error: failed,
+                    own_errors: usize::from(failed),
                     ..LayoutTotals::default()
                 };
                 let call = &self.writer.session().tool_calls()[call.call];
                 for &agent in self.spawned(&call.id) {
                     let (view, inside) = self.agent(agent);
-                    sum.add(&LayoutTotals { spent_by_agents: view.spent.clone(), ..inside });
+                    let spent_by_agents = view.spent.clone();
+                    sum.add(&LayoutTotals { spent_by_agents, own_errors: 0, ..inside });
                     agents.push(view);
                 }
                 sum
@@ -315,17 +314,28 @@ impl<'a> LayoutBuilder<'a> {
     /// Returns a sub-agent without its turns, and the totals of its conversation.
     fn agent(&self, agent: AgentIndex) -> (AgentView, LayoutTotals) {
         let below = Self { writer: self.writer.for_agent(agent), ..*self };
-        let sum = below.sum(&below.writer.thread());
+        let mut error_anchors = Vec::new();
+        let sum = below.sum(&below.writer.thread(), &mut error_anchors);
         let mut view = below.writer.agent_without_turns(agent);
+        (view.errors, view.error_anchors) = (sum.errors, error_anchors);
         view.spent += &sum.spent_by_agents;
         (view, sum)
     }
 
-    fn sum(&self, thread: &Thread) -> LayoutTotals {
+    /// Adds up a conversation, and collects the anchors of the lines with errors.
+    fn sum(&self, thread: &Thread, error_anchors: &mut Vec<String>) -> LayoutTotals {
+        let session = self.writer.session();
         let mut sum = LayoutTotals::default();
-        for turn in self.writer.session().turns_of(thread) {
-            let marks = turn.entries.iter().flat_map(|&idx| &self.notes()[idx].marks);
-            marks.for_each(|(_, mark)| sum.add(&self.mark(mark).0));
+        for turn in session.turns_of(thread) {
+            for &idx in &turn.entries {
+                for (block_idx, mark) in &self.notes()[idx].marks {
+                    let (found, _) = self.mark(mark);
+                    if found.errors > 0 {
+                        error_anchors.push(anchor(session.entries()[idx].at().line_no, *block_idx as usize));
+                    }
+                    sum.add(&found);
+                }
+            }
         }
         sum
     }
@@ -339,7 +349,7 @@ impl<'a> LayoutBuilder<'a> {
             let turns = session.turns_of(&thread);
             let title = turns.iter().map(|turn| self.title(turn)).find(|title| !title.is_empty());
             // Marks the sub-agents of the branch as visited, so that they are not listed as unattached.
-            self.sum(&thread);
+            self.sum(&thread, &mut Vec::new());
             let name = |idx: EntryIndex| anchor(session.entries()[idx].at().line_no, 0);
             Some(BranchLayout {
                 leaf,

@@ -158,13 +158,19 @@ impl TranscriptItem {
     /// Returns whether the item, or an item of a sub-agent inside it, is an error.
     pub fn is_error(&self) -> bool {
         match &self.body {
-            ItemBody::Call(call) => {
-                let inside =
-                    |agent: &AgentView| agent.turns.iter().any(|turn| turn.items.iter().any(Self::is_error));
-                call.is_error() || call.agents.iter().any(inside)
-            }
+            ItemBody::Call(call) => call.is_error() || call.agents.iter().any(|agent| agent.errors > 0),
             ItemBody::Error { .. } | ItemBody::Unknown { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Returns the anchors of the counted errors in the item: its own, and those of the sub-agents that it
+    /// started. See [`agent_anchor`].
+    pub fn error_anchors(&self) -> Vec<String> {
+        match &self.body {
+            ItemBody::Call(call) => error_anchors(&self.anchor, call.is_error(), &call.agents).collect(),
+            ItemBody::Error { .. } => vec![self.anchor.clone()],
+            _ => Vec::new(),
         }
     }
 }
@@ -357,8 +363,24 @@ pub struct AgentView {
     pub kind: AgentKind,
     /// Its cost, including its own sub-agents.
     pub spent: UsageTotals,
+    /// The number of errors, including those of its own sub-agents.
+    pub errors: usize,
+    /// The anchors of its errors, and of its calls that started a sub-agent with errors.
+    pub error_anchors: Vec<String>,
     /// Its turns.
     pub turns: Vec<TurnView>,
+}
+
+/// Returns the anchors of a call and of the sub-agents that it started, as far as they are errors.
+pub(crate) fn error_anchors<'a>(
+    call: &'a str,
+    failed: bool,
+    agents: &'a [AgentView],
+) -> impl Iterator<Item = String> {
+    let inside = agents
+        .iter()
+        .flat_map(|agent| agent.error_anchors.iter().map(|anchor| agent_anchor(&agent.id, anchor)));
+    failed.then(|| call.to_owned()).into_iter().chain(inside)
 }
 
 impl AgentView {
@@ -402,6 +424,11 @@ impl TurnTokens {
 /// Returns the anchor of the `block_idx`th block of a line. Logs only grow, so an anchor never changes.
 pub fn anchor(line_no: u64, block_idx: usize) -> String {
     if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
+}
+
+/// Returns the anchor of an item of a sub-agent on the page of its session: `a-x1-m42`.
+pub fn agent_anchor(agent_id: &str, anchor: &str) -> String {
+    format!("a-{agent_id}-{anchor}")
 }
 
 /// Returns the line number of an [`anchor`] such as `m42` or `m42.2`.

@@ -24,6 +24,7 @@ pub(crate) use self::line::strip_tags;
 use self::line::{compaction_body, file_of, progress, queue_body, system_body};
 pub(crate) use self::turn::demote_early_command;
 use crate::name::short_model;
+use crate::outline::outline;
 use crate::spending::Spending;
 use crate::transcript::{AgentView, ItemBody, TranscriptItem, anchor};
 use crate::transcript_builder::TranscriptBuilder;
@@ -362,6 +363,10 @@ impl<'f> TranscriptWriter<'f> {
         let turns = below.turns_of(&below.thread());
         let mut view = below.agent_without_turns(idx);
         turns.iter().for_each(|turn| view.spent += &turn.spent_by_agents);
+        let items = || turns.iter().flat_map(|turn| &turn.items);
+        view.errors = outline(&turns).iter().map(|line| line.errors).sum();
+        let has_errors = |item: &&TranscriptItem| !item.error_anchors().is_empty();
+        view.error_anchors = items().filter(has_errors).map(|item| item.anchor.clone()).collect();
         AgentView { turns, ..view }
     }
 
@@ -378,6 +383,8 @@ impl<'f> TranscriptWriter<'f> {
             description: agent.description.clone(),
             kind: agent.kind,
             spent,
+            errors: 0,
+            error_anchors: Vec::new(),
             turns: Vec::new(),
         }
     }

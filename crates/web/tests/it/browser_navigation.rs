@@ -121,3 +121,78 @@ fn keys_go_from_match_to_match_and_keep_each_in_view() {
     }
     assert_no_browser_errors(&browser);
 }
+
+/// A session with an error in the first turn, two in a sub-agent of the second, and one in the third.
+fn home_with_errors() -> (TestHome, String) {
+    let home = TestHome::new();
+    home.session(
+        "errors",
+        r#"
+u1        user   "first"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"one"}
+r1 <- a1  result t1 "broken one" error
+u2 <- r1  user   "second"
+a2 <- u2  reply  m2 tool t2 Task {"description":"look","prompt":"look","subagent_type":"Explore"}
+r2 <- a2  result t2 "looked" {"agentId":"x1"}
+u3 <- r2  user   "third"
+a3 <- u3  reply  m3 tool t3 Bash {"command":"four"}
+r3 <- a3  result t3 "broken four" error
+a4 <- r3  reply  m4 text "Done."
+"#,
+    );
+    let agent = r#"
+b1        user   "look"
+b2 <- b1  reply  n1 tool s1 Bash {"command":"two"}
+c2 <- b2  result s1 "broken two" error
+b3 <- c2  reply  n2 tool s2 Bash {"command":"three"}
+c3 <- b3  result s2 "broken three" error
+b4 <- c3  reply  n3 text "looked"
+"#;
+    home.agent("errors", "x1", agent, None);
+    (home, session_uuid("errors"))
+}
+
+#[test]
+fn the_error_count_leads_to_every_error_in_order() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = home_with_errors();
+    let served = TestServer::new(&home);
+    browser.open(&served.url(&format!("/s/{id}")));
+    browser.wait_for("return document.documentElement.classList.contains('js')");
+    assert_eq!(browser.run("return document.querySelector('.next-error').textContent"), "4 errors");
+    browser.run("document.querySelector('.next-error').click()");
+    for (key, anchor) in [
+        ("", "m2"),
+        ("e", "a-x1-m2"),
+        ("e", "a-x1-m4"),
+        ("e", "m8"),
+        ("e", "m2"),
+        ("E", "m8"),
+        ("E", "a-x1-m4"),
+    ] {
+        if !key.is_empty() {
+            browser.press(key);
+        }
+        browser.wait_for(&format!("return document.querySelector('.here')?.id === '{anchor}'"));
+        browser.wait_for(
+            "const box = document.querySelector('.here .outcome').getBoundingClientRect(); return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight",
+        );
+    }
+    assert_no_browser_errors(&browser);
+}
+
+#[test]
+fn errors_in_a_closed_sub_agent_are_marked_on_its_row() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = home_with_errors();
+    let served = TestServer::new(&home);
+    browser.open(&served.url(&format!("/s/{id}?only=bad")));
+    browser.wait_for("return document.querySelector('.here')?.id === 'm2'");
+    let row = browser.run(
+        "const mark = document.querySelector('#m5 > details > summary .outcome'); return [mark?.textContent, mark?.getClientRects().length > 0]",
+    );
+    assert_eq!(row, json!(["2 errors", true]), "the row is shown among the errors");
+    // The mark in the outline leads to the first error of its turn.
+    browser.run("document.querySelector('#rail a[href=\"#m4\"] .m.bad').click()");
+    browser.wait_for("return document.querySelector('.here')?.id === 'a-x1-m2'");
+}
