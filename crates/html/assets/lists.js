@@ -39,6 +39,7 @@ async function replaceParts(href, parts, mode) {
   if (foot) document.querySelector('.foot').replaceWith(foot);
   document.title = page.title;
   setUpFilters();
+  showNewest();
   reselect(selected && selected.dataset.id);
   return true;
 }
@@ -91,6 +92,12 @@ function setUpFilters() {
   details.firstElementChild.addEventListener('click', event => { event.preventDefault(); filtersOpen = !filtersOpen; filters.classList.toggle('open', filtersOpen); });
 }
 let filtersOpen = false;
+// A chart that is wider than the screen starts at its newest end.
+function showNewest() {
+  for (const chart of document.querySelectorAll('svg.timeline')) {
+    chart.parentElement.scrollLeft = chart.parentElement.scrollWidth;
+  }
+}
 
 // Searches while the user types.
 async function search() {
@@ -178,7 +185,17 @@ const keys = {
 };
 document.addEventListener('keydown', event => {
   const typing = event.target.closest && event.target.closest('input:not([type="checkbox"]), select, textarea');
-  if (event.key === 'Escape') { if (typing) event.target.blur(); else select(null); return; }
+  if (event.key === 'Escape') {
+    if (typing && event.target.form?.id === 'search-form' && event.target.value) {
+      // The browser would empty the box without an event.
+      event.preventDefault();
+      event.target.value = '';
+      clearTimeout(pause);
+      search();
+    } else if (typing) event.target.blur();
+    else select(null);
+    return;
+  }
   if (typing && event.target.id === 'q' && event.key === 'ArrowDown') { event.preventDefault(); moveSelection(1); return; }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || (help && help.open)) return;
   const act = keys[event.key];
@@ -193,4 +210,5 @@ for (const [id, act] of [['b-theme', theme], ['b-help', () => help && help.showM
   if (button) { button.hidden = false; button.addEventListener('click', act); }
 }
 setUpFilters();
+showNewest();
 })();

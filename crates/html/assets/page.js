@@ -297,6 +297,7 @@ function place() {
   const now = jumpTarget ?? (at < 0 ? -1 : numberOf.get(sections[at].dataset.a) ?? -1);
   if (now === current) return;
   current = now;
+  if (index.large) labelFold();
   rail.querySelector('[aria-current]')?.removeAttribute('aria-current');
   const link = now >= 0 && rail.querySelector(`a[href="#${CSS.escape(index.turns[now])}"]`);
   if (link) {
@@ -515,15 +516,24 @@ function showAll() {
   tool.value = '';
   onlyTool();
 }
-let allExpanded = false;
+// Expands or collapses everything, or only the current turn of a large session.
+function foldable() {
+  const turn = index.turns[Math.max(current, 0)];
+  const within = index.large ? (sections ?? []).filter(section => section.dataset.a === turn) : [main];
+  return within.flatMap(section => [...section.querySelectorAll('.i > details')]);
+}
+function labelFold() {
+  const all = foldable(), isExpanded = all.length > 0 && all.every(details => details.open);
+  $('b-fold').textContent = `${isExpanded ? 'Collapse' : 'Expand'} ${index.large ? 'turn' : 'all'}`;
+  $('b-fold').setAttribute('aria-pressed', isExpanded);
+}
 $('b-fold').textContent = index.large ? 'Expand turn' : 'Expand all';
 $('b-fold').addEventListener('click', toggleAll);
-async function toggleAll() {
-  allExpanded = !allExpanded;
+function toggleAll() {
   place();
-  const within = index.large ? (sections[last(sections, section => section.dataset.a === index.turns[current] || numberOf.get(section.dataset.a) <= current)] ?? main) : main;
-  for (const details of within.querySelectorAll('.i > details')) details.open = allExpanded;
-  $('b-fold').setAttribute('aria-pressed', allExpanded);
+  const all = foldable(), expand = all.some(details => !details.open);
+  for (const details of all) details.open = expand;
+  labelFold();
 }
 
 // Copy buttons and the actions of an item.

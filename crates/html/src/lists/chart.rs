@@ -49,7 +49,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
         None => scale_steps(most),
     };
     let y = |value: f64| ABOVE + HEIGHT - value / top * HEIGHT;
-    open(out, chart.name, WIDTH, ABOVE + HEIGHT + BELOW);
+    open(out, "chart timeline", chart.name, WIDTH, ABOVE + HEIGHT + BELOW);
     let mut line = 0.0;
     while line <= top + step / 2.0 {
         out.lit("<line class=\"grid\" x1=\"");
@@ -89,7 +89,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
             }
         });
     }
-    out.lit("</svg>");
+    out.lit("</svg></div>");
 }
 
 /// The classes of the series colours.
@@ -115,7 +115,7 @@ pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
     const LABEL: f64 = 190.0;
     const SHOWN: f64 = 90.0;
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    open(out, name, WIDTH, ROW * bars.len() as f64 + 4.0);
+    open(out, "chart", name, WIDTH, ROW * bars.len() as f64 + 4.0);
     for (n, bar) in bars.iter().enumerate() {
         let top = ROW * n as f64 + 2.0;
         let long = (bar.value / most * (WIDTH - LABEL - SHOWN)).max(1.0);
@@ -130,7 +130,7 @@ pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
             point(out, top + 16.0).lit("\">").text(&bar.shown).lit("</text>");
         });
     }
-    out.lit("</svg>");
+    out.lit("</svg></div>");
 }
 
 /// A day of a calendar.
@@ -153,7 +153,7 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
     let end = monday(last);
     let start = end.saturating_sub(52.weeks());
     let days_between = |from: Date, to: Date| from.until(to).map_or(0, |span| i64::from(span.get_days()));
-    open(out, name, WIDTH, TOP + 7.0 * SIDE + 2.0);
+    open(out, "chart timeline", name, WIDTH, TOP + 7.0 * SIDE + 2.0);
     for (row, label) in [(0, "Mon"), (2, "Wed"), (4, "Fri")] {
         out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
         point(out, SIDE_LABEL - 8.0).lit("\" y=\"");
@@ -189,11 +189,15 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
         let Ok(next) = day.tomorrow() else { break };
         day = next;
     }
-    out.lit("</svg>");
+    out.lit("</svg></div>");
 }
 
-fn open(out: &mut Markup, name: &str, width: f64, height: f64) {
-    out.lit("<svg class=\"chart\" role=\"group\" aria-label=\"").text(name).lit("\" viewBox=\"0 0 ");
+fn open(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f64) {
+    out.lit("<div class=\"chart-scroller\"><svg class=\"")
+        .lit(class)
+        .lit("\" role=\"group\" aria-label=\"")
+        .text(name)
+        .lit("\" viewBox=\"0 0 ");
     point(out, width).lit(" ");
     point(out, height).lit("\">");
 }

@@ -196,3 +196,80 @@ fn errors_in_a_closed_sub_agent_are_marked_on_its_row() {
     browser.run("document.querySelector('#rail a[href=\"#m4\"] .m.bad').click()");
     browser.wait_for("return document.querySelector('.here')?.id === 'a-x1-m2'");
 }
+
+#[test]
+fn expand_turn_works_in_every_turn_of_a_large_session() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let mut log = "u0 user \"start\"\n".to_owned();
+    for i in 1..60 {
+        let before = i - 1;
+        log.push_str(&format!(
+            "a{i} <- u{before} reply m{i} tool t{i} Bash {{\"command\":\"make {i}\"}}\nr{i} <- a{i} result t{i} \"made {i}\"\nu{i} <- r{i} user \"prompt {i}\"\n"
+        ));
+    }
+    home.session("turns", &log);
+    let served = TestServer::new(&home);
+    browser.open(&served.url(&format!("/s/{}", session_uuid("turns"))));
+    browser.wait_for("return document.documentElement.classList.contains('js')");
+    let button = || browser.run("return document.getElementById('b-fold').textContent");
+    let is_open =
+        |anchor: &str| browser.run(&format!("return document.querySelector('#{anchor} > details').open"));
+    for (turn, call) in [("m1", "m2"), ("m4", "m5"), ("m7", "m8")] {
+        browser.press("j");
+        browser
+            .wait_for(&format!("return document.querySelector('#rail [aria-current]')?.hash === '#{turn}'"));
+        assert_eq!(button(), "Expand turn");
+        browser.run("document.getElementById('b-fold').click()");
+        assert_eq!((is_open(call), button()), (json!(true), json!("Collapse turn")), "{turn}");
+    }
+    browser.run("document.getElementById('b-fold').click()");
+    assert_eq!((is_open("m8"), is_open("m5"), button()), (json!(false), json!(true), json!("Expand turn")));
+}
+
+#[test]
+fn escape_on_the_search_page_clears_the_results_with_the_box() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, _) = home_with_errors();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/search?q=broken"));
+    browser.wait_for("return document.querySelector('#results .hits') && document.activeElement.id === 'q'");
+    browser.press("\u{e00c}");
+    browser.wait_for(
+        "return !document.querySelector('#results .hits') && document.getElementById('q').value === ''",
+    );
+    assert_eq!(browser.run("return location.search"), "");
+    assert_no_browser_errors(&browser);
+}
+
+#[test]
+fn a_wide_chart_starts_at_its_newest_end_on_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let served = TestServer::with_root(&threadline_testkit::demo());
+    browser.devtools(
+        "Emulation.setDeviceMetricsOverride",
+        &json!({"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}),
+    );
+    browser.open(&served.url("/usage"));
+    browser.wait_for("return document.querySelector('svg.timeline') && !document.querySelector('.indexing')");
+    browser.wait_for(
+        "return [...document.querySelectorAll('svg.timeline')].every(chart => chart.getBoundingClientRect().right <= innerWidth + 1)",
+    );
+    assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth"), true);
+}
+
+#[test]
+fn a_selected_row_has_one_background() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, _) = home_with_errors();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/"));
+    browser.wait_for("return document.querySelector('tr.s')");
+    browser.press("j");
+    browser.wait_for("return document.querySelector('tr.selected')");
+    let cells = browser.run(
+        "const style = cell => getComputedStyle(cell); const [first, ...rest] = document.querySelectorAll('tr.selected > td');
+        return rest.filter(cell => style(cell).boxShadow !== 'none' || style(cell).backgroundColor !== 'rgba(0, 0, 0, 0)').length",
+    );
+    assert_eq!(cells, 0);
+}

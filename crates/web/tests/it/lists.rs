@@ -177,6 +177,28 @@ fn usage_adds_up_and_every_figure_links_to_its_records() {
 }
 
 #[test]
+fn the_legend_of_a_chart_sums_the_days_of_the_chart() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"
+u1        user   "weave" @2026-01-01T10:00:00Z
+a1 <- u1  reply  msg_1 text "x" model=claude-haiku-4-5 usage={"input_tokens":7000000} @2026-01-01T10:00:01Z
+a2 <- a1  reply  msg_2 text "x" model=claude-haiku-4-5 usage={"input_tokens":2000000} @2026-09-01T10:00:00Z
+"#,
+    );
+    let served = TestServer::new(&home);
+    let page = served.get("/usage").body;
+    let legend = page.split_once("<ul class=\"legend\">").unwrap().1.split_once("</ul>").unwrap().0;
+    assert!(legend.contains(">$2.00</a>"), "{legend}");
+    assert!(
+        legend.contains("since=2026-06-02&amp;until=2026-09-01"),
+        "the figure links to its records: {legend}"
+    );
+    assert!(page.contains(">$9.00<"), "the tables sum all days");
+}
+
+#[test]
 fn usage_leaves_out_lines_that_are_too_long_and_says_so() {
     let home = TestHome::new();
     let log = home.session("loom", LOOM);

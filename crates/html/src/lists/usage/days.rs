@@ -48,8 +48,8 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     let value =
         |totals: &UsageTotals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
     section(out, "By day and model", if by_cost { "dollars per day" } else { "tokens per day" });
-    legend(out, page, &value);
     let days = recent_days(board, MAX_CHART_DAYS);
+    legend(out, page, &days, &value);
     let columns: Vec<ChartColumn> = days
         .iter()
         .map(|(day, used)| {
@@ -111,28 +111,48 @@ fn partial_chart_note(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUs
     }
 }
 
-fn legend(out: &mut Markup, page: &UsagePage<'_>, value: &dyn Fn(&UsageTotals) -> f64) {
+/// Returns the sum of the given days for each model of [`UsageBoard::models`].
+fn sums_by_model(board: &UsageBoard, days: &[(Date, Option<&DayUsage>)]) -> Vec<UsageTotals> {
+    let mut sums = vec![UsageTotals::default(); board.models.len()];
+    for (model, totals) in days.iter().filter_map(|(_, used)| *used).flat_map(|used| &used.models) {
+        sums[*model] += totals;
+    }
+    sums
+}
+
+/// Adds the models with their colours and their sums over the days of the chart.
+fn legend(
+    out: &mut Markup,
+    page: &UsagePage<'_>,
+    days: &[(Date, Option<&DayUsage>)],
+    value: &dyn Fn(&UsageTotals) -> f64,
+) {
     let models = &page.board.models;
+    let sums = sums_by_model(page.board, days);
+    let day = |day: Option<&(Date, Option<&DayUsage>)>| day.map(|(day, _)| day.to_string());
+    let (since, until) = (day(days.first()).unwrap_or_default(), day(days.last()).unwrap_or_default());
     // If there are more models than colours, the last colour is shared by the rest.
     let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
     out.lit("<ul class=\"legend\">");
-    for (colour, (model, totals)) in SERIES.iter().zip(&models[..own]) {
+    for ((colour, (model, _)), totals) in SERIES.iter().zip(&models[..own]).zip(&sums) {
         if value(totals) == 0.0 {
             continue;
         }
+        let parameters = [("model", &**model), ("since", &*since), ("until", &*until)];
         key(out, colour);
-        out.lit("<a href=\"").text(&page.sessions_link(&[("model", model)])).lit("\">");
+        out.lit("<a href=\"").text(&page.sessions_link(&parameters)).lit("\">");
         out.text(short_model(model))
             .lit("</a> <a class=\"num\" href=\"")
-            .text(&page.explain_link(&[("model", model)]))
+            .text(&page.explain_link(&parameters))
             .lit("\">");
         out.text(&text_format::cost(totals)).lit("</a></li>");
     }
     let mut rest = UsageTotals::default();
-    models[own..].iter().for_each(|(_, totals)| rest += totals);
+    sums[own..].iter().for_each(|totals| rest += totals);
     if value(&rest) > 0.0 {
         key(out, SERIES[own]);
-        let names: Vec<&str> = models[own..].iter().map(|(model, _)| short_model(model)).collect();
+        let drawn = models[own..].iter().zip(&sums[own..]).filter(|(_, totals)| totals.calls > 0);
+        let names: Vec<&str> = drawn.map(|((model, _), _)| short_model(model)).collect();
         out.lit("<span title=\"")
             .text(&names.join(", "))
             .lit("\">")
