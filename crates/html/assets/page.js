@@ -419,10 +419,25 @@ async function goHit(by) {
   if (match >= 0 && matches[match + by]?.startContainer.isConnected) return showMatch(match + by);
   const from = current >= 0 ? lineOf(index.turns[current]) : 0;
   const next = hit < 0 && by > 0 ? Math.max(hits.findIndex(id => order(id) >= from), 0) : (hit + by + hits.length) % hits.length;
-  return openHit(next, by < 0);
+  return openHit(next, by < 0 ? 'last' : 'first');
 }
-// Opens a block with matches, and goes to its first or last match.
-async function openHit(number, fromEnd) {
+// Returns the first match of the shortest part of a block that contains as many of the terms as possible.
+const WINDOW = 600;
+function densest() {
+  let best = 0, most = 0, shortest = 0;
+  matches.forEach((first, i) => {
+    const found = new Set();
+    let length = 0;
+    for (let k = i; k < matches.length && matches[k].at < first.at + WINDOW; k++) {
+      if (!found.has(matches[k].term)) length = matches[k].at - first.at;
+      found.add(matches[k].term);
+    }
+    if (found.size > most || (found.size === most && length < shortest)) [best, most, shortest] = [i, found.size, length];
+  });
+  return best;
+}
+// Opens a block with matches, and goes to its first, last or best match.
+async function openHit(number, start) {
   hit = number;
   const mine = run, item = await reveal(hits[hit], true);
   if (mine !== run) return;
@@ -431,7 +446,7 @@ async function openHit(number, fromEnd) {
   const inBody = matches.filter(range => !range.startContainer.parentElement.closest('summary'));
   if (inBody.length) matches = inBody;
   CSS.highlights?.set('hit', new Highlight(...matches));
-  if (matches.length) return showMatch(fromEnd ? matches.length - 1 : 0);
+  if (matches.length) return showMatch(start === 'last' ? matches.length - 1 : start === 'best' ? densest() : 0);
   match = -1;
   hitsOut.textContent = `${hit + 1} of ${hits.length}`;
   if (item) keepInView(item, () => item.scrollIntoView({ block: 'start' }));
@@ -456,6 +471,7 @@ function rangesIn(item, needle) {
     if (at - a[0] > a[1].length || end - b[0] > b[1].length) continue;
     range.setStart(a[1], at - a[0]);
     range.setEnd(b[1], end - b[0]);
+    [range.at, range.term] = [at, needle];
     ranges.push(range);
   }
   return ranges;
@@ -714,7 +730,7 @@ async function fromSearch() {
     hits.splice(before, 0, id);
     showHits();
   }
-  if (item) await openHit(hits.indexOf(id), false);
+  if (item) await openHit(hits.indexOf(id), 'best');
 }
 
 watch(document);

@@ -90,6 +90,10 @@ fn a_search_result_lands_on_the_match() {
     ));
     wait_for_centred_match(&browser);
     assert_eq!(browser.run("return document.getElementById('q').value"), "jammed shuttle row");
+    let line = browser.run(
+        "const [range] = CSS.highlights.get('current-hit'), text = range.startContainer.data; return text.slice(range.startOffset, text.indexOf('jammed', range.startOffset) + 6)",
+    );
+    assert_eq!(line, "shuttle jammed", "the place with most of the words");
     assert_eq!(browser.run("return document.querySelector('.here > details').open"), true);
     assert_no_browser_errors(&browser);
 }
