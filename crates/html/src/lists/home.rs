@@ -203,7 +203,7 @@ fn column(out: &mut Markup, page: &HomePage<'_>, sort: SortBy, name: &'static st
 
 fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard, by_day: bool) {
     out.lit("<tr class=\"s").lit(if card.live { " live" } else { "" }).lit("\" data-id=\"").text(&card.id);
-    out.lit("\"><td class=\"session-cell\">");
+    out.lit("\"><td class=\"session-cell\"><div class=\"headline\">");
     if card.live {
         out.lit("<span class=\"live-badge\">Live</span>");
     }
@@ -213,6 +213,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     if let Some(prompt) = prompt.filter(|prompt| *prompt != text_format::excerpt(&card.title, 220)) {
         out.lit("<p class=\"first\">").text(&prompt).lit("</p>");
     }
+    out.lit("</div>");
     facts(out, page, names, card);
     out.lit("</td>");
     let figures = card.figures.as_ref();

@@ -216,3 +216,29 @@ fn no_script_of_a_hostile_home_runs() {
         assert_no_browser_errors(&browser);
     }
 }
+
+#[test]
+fn the_session_list_shows_twelve_rows_at_900_pixels() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    for i in 0..20 {
+        let day = 1 + i / 4;
+        home.session(
+            &format!("s{i}"),
+            &format!(
+                "u1 user \"please weave the pattern number {i}, and do not forget the border; it should be blue\" @2026-02-0{day}T10:00:00Z\n\
+                 a1 <- u1 reply m1 tool t1 Bash {{\"command\":\"make\"}}\nr1 <- a1 result t1 \"broken\" error\ntitle \"Pattern {i}\""
+            ),
+        );
+    }
+    let served = TestServer::new(&home);
+    browser.resize(1400, 900);
+    browser.open(&served.url("/"));
+    browser.wait_for("return document.querySelector('tr.s') && !document.querySelector('.pending')");
+    let rows = browser.run(
+        "return [...document.querySelectorAll('tr.s')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length",
+    );
+    assert!(rows.as_u64() >= Some(12), "{rows} rows");
+    let seen = browser.run("const box = document.querySelector('tr.s .bad').getBoundingClientRect(); return box.width > 0 && box.right < innerWidth");
+    assert_eq!(seen, true, "the error count is visible");
+}
