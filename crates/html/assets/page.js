@@ -678,6 +678,7 @@ const keys = {
   j: () => jump(1), n: () => step(1), k: () => jump(-1), p: () => step(-1), e: () => stepBad(1), E: () => stepBad(-1), o: outline, f: toggleAll, d: theme,
   t: () => { const button = kinds.find(button => button.dataset.k === 'tool'); kind(button, button.getAttribute('aria-pressed') !== 'true'); },
   r: () => rawOf(here ?? hovered),
+  '[': () => document.querySelector('.session-links [rel="prev"]')?.click(), ']': () => document.querySelector('.session-links [rel="next"]')?.click(),
   '/': () => { root.classList.remove('no-rail'); q.focus(); q.select(); },
   '?': () => $('help').showModal(),
 };

@@ -182,7 +182,11 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
         .lit("/changes\">net changes</a> <span>·</span> <a href=\"");
     out.text(at).lit("/check\">health check</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
-    out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a></p>");
+    out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a>");
+    out.lit(" <span>·</span> <a rel=\"prev\" title=\"Previous session in the list ([)\" href=\"").text(at);
+    out.lit("/previous\">previous session</a> <span>·</span> ");
+    out.lit("<a rel=\"next\" title=\"Next session in the list (])\" href=\"").text(at);
+    out.lit("/next\">next session</a></p>");
     if let Some(resume) = &served.resume {
         out.lit("<div class=\"code command resume\"><pre><code>").text(resume).lit("</code></pre></div>");
     }

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use threadline_app::{AppError, FindError, SessionCandidate};
 use threadline_html::{Markup, PageFrame, ViewerTab};
 use threadline_view::wire::ErrorObject;
@@ -25,6 +25,8 @@ pub(crate) enum PageResponse {
     Fragment(Markup, String),
     /// A JSON object for our scripts.
     JsonObject(serde_json::Value),
+    /// A redirect to another page of the server.
+    Redirect(String),
     /// A long response, generated piece by piece while it is sent: its content type and the generator.
     Streamed(&'static str, BodyChunks),
 }
@@ -89,6 +91,7 @@ impl IntoResponse for PageResponse {
                 response.headers_mut().insert("x-stamp", stamp);
                 return response;
             }
+            Self::Redirect(to) => return Redirect::temporary(&to).into_response(),
             Self::JsonObject(value) => ("application/json", Body::from(value.to_string())),
             Self::Streamed(kind, pieces) => (kind, pieces.into_body()),
         };

@@ -9,6 +9,7 @@ mod check;
 mod events;
 mod home;
 mod live;
+mod neighbour;
 mod search;
 mod session;
 mod session_text;
@@ -44,6 +45,8 @@ pub(crate) fn router(state: ServerState) -> Router {
     router = add_page(router, &state, "/s/{id}/raw", session::raw_line);
     router = add_page(router, &state, "/s/{id}/find", session::find);
     router = add_page(router, &state, "/s/{id}/changes", session::changes);
+    router = add_page(router, &state, "/s/{id}/previous", neighbour::previous);
+    router = add_page(router, &state, "/s/{id}/next", neighbour::next);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
     router = add_page(router, &state, "/s/{id}/check", check::page);
     router = add_page(router, &state, "/search", search::page);

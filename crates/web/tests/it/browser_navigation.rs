@@ -277,3 +277,30 @@ fn a_selected_row_has_one_background() {
     );
     assert_eq!(cells, 0);
 }
+
+#[test]
+fn keys_go_to_the_previous_and_the_next_session() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    for (name, day) in [("old", 1), ("middle", 2), ("new", 3)] {
+        home.session(name, &format!("u1 user \"weave\" @2026-02-0{day}T10:00:00Z"));
+    }
+    let served = TestServer::new(&home);
+    let on_page = |name: &str| {
+        browser.wait_for(&format!(
+            "return location.pathname === '/s/{}' && document.documentElement.classList.contains('js') && document.querySelector('.session-links')",
+            session_uuid(name)
+        ));
+    };
+    browser.open(&served.url(&format!("/s/{}", session_uuid("middle"))));
+    on_page("middle");
+    browser.press("]");
+    on_page("old");
+    browser.press("[");
+    on_page("middle");
+    browser.press("[");
+    on_page("new");
+    browser.press("[");
+    browser.wait_for("return location.pathname === '/'");
+    assert_no_browser_errors(&browser);
+}
