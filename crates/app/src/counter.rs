@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{SkippedLine, parse_line};
+use threadline_entry::{LogLine, SkippedLine, abridge, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -19,11 +19,15 @@ use threadline_usage::{
 };
 use threadline_view::{LogTally, SessionCardFigures};
 
+use crate::live_log::KEEP;
 use crate::sync::lock;
 use crate::usage::{LogScanner, left_out_note, unreadable};
 
 /// Larger logs are tallied line by line, so that few bytes are in memory at a time.
 const MAX_WHOLE: u64 = 24 << 20;
+
+/// The long strings of longer lines are truncated before a line is parsed for its tally.
+const ABRIDGED_LINE: usize = 2 << 10;
 
 /// First interval between two publications while many logs are read. Each following one is twice as long.
 const FIRST_INTERVAL: Duration = Duration::from_millis(400);
@@ -309,7 +313,16 @@ pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<
     let mut tally = LogTally::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
+    let mut short = Vec::new();
     while let Some(line) = lines.next()? {
+        // The text of long strings does not matter, and parsing it takes most of the time.
+        let line = if line.bytes.len() > ABRIDGED_LINE {
+            short.clear();
+            abridge(line.bytes, KEEP, &mut short);
+            LogLine { bytes: &short, ..line }
+        } else {
+            line
+        };
         parse_line(&line, |entry, findings| match &mut whole {
             Some(session) => session.push(entry, findings),
             None => tally.skim(&entry),
@@ -317,4 +330,20 @@ pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<
     }
     scanner.give_back(lines.into_buffer());
     Ok(whole.map_or(tally, |session| LogTally::of(&session)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tallies_of_abridged_lines_equal_those_of_whole_lines() {
+        for path in threadline_testkit::shared_logs() {
+            let bytes = std::fs::read(&path).unwrap();
+            let listing = threadline_store::SessionFile::at(&path).logs();
+            let log = listing.found.iter().find(|log| log.path == path).unwrap();
+            let tally = read_tally(log, &mut LogScanner::default()).unwrap();
+            assert_eq!(tally, LogTally::of(&Session::from_bytes(&bytes)), "{path:?}");
+        }
+    }
 }

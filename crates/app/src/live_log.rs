@@ -18,7 +18,7 @@ use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunk
 use crate::redaction::DisplayRedaction;
 
 /// Number of bytes that are kept of a long text.
-const KEEP: usize = 192;
+pub(crate) const KEEP: usize = 192;
 
 /// Memory of an entry besides its text: itself, its place in the tree, its uuid, its index.
 pub(crate) const ENTRY: usize = 600;
