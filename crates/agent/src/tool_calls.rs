@@ -279,6 +279,9 @@ impl Agent {
         let written = {
             let mut writer = lock(&self.writer);
             writer.set_cwd(&self.shell.cwd());
+            if let Some(request) = &output.pull_request {
+                writer.pull_request(request, &*self.clock)?;
+            }
             if output.ends_turn
                 && let Ok(input) = &call.input
             {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use threadline_session::{
     Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
@@ -22,7 +21,7 @@ use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output, live_at};
 use crate::page_layout::PageLayout;
 use crate::redaction::DisplayRedaction;
-use crate::time::millis;
+use crate::time::{millis, now};
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
 const MAX_SHOWN_LINE: usize = 16 << 20;
@@ -578,7 +577,7 @@ impl ReadSpans {
             family: &self.family,
             read_output: &kept,
             spending: Some(&self.spending),
-            live_at: Some(millis(SystemTime::now())),
+            live_at: Some(millis(now())),
         };
         layout.items(builder, &self.lines[span], self.log)
     }

@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use threadline_entry::{Entry, LineReader, Millis, parse_line};
 use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
@@ -14,7 +13,7 @@ use threadline_view::{OutputReader, Spending, Transcript, TranscriptBuilder, Tra
 use crate::config::App;
 use crate::error::AppError;
 use crate::redaction::{DisplayRedaction, RedactionReport, read_bytes};
-use crate::time::millis;
+use crate::time::{millis, now};
 
 /// A session in memory, with its sub-agents.
 #[derive(Debug)]
@@ -84,7 +83,7 @@ impl LoadedSession {
 
 /// Returns the current time if the session is open in Claude Code.
 pub(crate) fn live_at(file: &SessionFile) -> Option<Millis> {
-    let now = SystemTime::now();
+    let now = now();
     detect_live(file, now).map(|_| millis(now))
 }
 

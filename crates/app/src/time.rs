@@ -12,6 +12,12 @@ pub fn millis(time: SystemTime) -> Millis {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
 }
 
+/// Returns the current time. How long a call has been running depends on when it is shown.
+#[expect(clippy::disallowed_methods, reason = "the only clock of this crate")]
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// A time range, open at each end that is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {

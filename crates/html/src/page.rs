@@ -207,8 +207,7 @@ impl<'a> PageBuilder<'a> {
             &title,
             &self.outline,
             &self.error_anchors,
-            self.span,
-            zone,
+            (self.span, zone),
         );
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {

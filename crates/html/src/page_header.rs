@@ -14,8 +14,7 @@ pub(crate) fn render_header(
     title: &str,
     lines: &[OutlineLine],
     error_anchors: &[String],
-    span: Option<(i64, i64)>,
-    zone: &TimeZone,
+    (span, zone): (Option<(i64, i64)>, &TimeZone),
 ) {
     out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
     let mut facts: Vec<String> = Vec::new();

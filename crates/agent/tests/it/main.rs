@@ -1,5 +1,7 @@
 //! Tests of the loop against the scripted API.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod faults;
 mod harness;
 mod turns;
