@@ -34,7 +34,8 @@ pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut BenchReport
         command
     };
     let undo = || {
-        let undone = threadline(&["op", "undo", "--quiet"]).status().is_ok_and(|status| status.success());
+        let undone =
+            threadline(&["op", "undo", "--apply", "--quiet"]).status().is_ok_and(|status| status.success());
         let _ = threadline(&["op", "forget", "--all", "--quiet"]).status();
         undone
     };

@@ -180,7 +180,7 @@ fn a_killed_operation_can_be_undone_or_redone() {
             ("undo", Some("undone" | "begun")) | ("redo", Some("done")) => true,
             _ => {
                 let receipt = log[0]["id"].as_str().unwrap().to_owned();
-                let run = world.run(&["op", back[1], &receipt]);
+                let run = world.run(&["op", back[1], &receipt, "--apply"]);
                 assert_eq!(run.code, 0, "trial {i}: {command:?} was {state:?}: {run}");
                 true
             }
