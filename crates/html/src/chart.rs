@@ -79,7 +79,7 @@ fn row(
     let step = (WIDTH / bars.len()).clamp(3, 24);
     let width = WIDTH.max(step * bars.len()) as u64;
     let step = step as u64;
-    out.lit("<figure><svg class=\"").lit(class).lit("\" role=\"img\" viewBox=\"0 0 ").num(width).lit(" ");
+    out.lit("<figure><svg class=\"").lit(class).lit("\" role=\"group\" viewBox=\"0 0 ").num(width).lit(" ");
     out.num(HEIGHT).lit("\" preserveAspectRatio=\"none\" aria-label=\"").text(label).lit("\">");
     for (i, (bar, (share, value))) in bars.iter().zip(heights).enumerate() {
         let height = ((share * HEIGHT as f64).round() as u64).min(HEIGHT).max(u64::from(share > 0.0));

@@ -73,7 +73,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
         if column.parts.iter().all(|(_, value)| *value <= 0.0) {
             continue;
         }
-        mark(out, column.href.as_deref(), &column.title, |out| {
+        mark(out, column.href.as_deref(), &column.title, Some(&column.title), |out| {
             // The full height of a column is clickable, even if the column is short.
             rect(out, "hit-area", (left, ABOVE), (room, HEIGHT));
             let mut bottom = 0.0;
@@ -119,7 +119,8 @@ pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
     for (n, bar) in bars.iter().enumerate() {
         let top = ROW * n as f64 + 2.0;
         let long = (bar.value / most * (WIDTH - LABEL - SHOWN)).max(1.0);
-        mark(out, bar.href.as_deref(), &bar.title, |out| {
+        // The accessible name is the visible text.
+        mark(out, bar.href.as_deref(), &bar.title, None, |out| {
             rect(out, "hit-area", (0.0, top), (WIDTH, ROW));
             out.lit("<text class=\"label\" text-anchor=\"end\" x=\"");
             point(out, LABEL - 12.0).lit("\" y=\"");
@@ -180,7 +181,7 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
         match known.peek().filter(|cell| cell.day == day) {
             Some(cell) => {
                 let level = 1 + (cell.share.clamp(0.0, 1.0).sqrt() * 3.99) as usize;
-                mark(out, Some(&cell.href), &cell.title, |out| {
+                mark(out, Some(&cell.href), &cell.title, Some(&cell.title), |out| {
                     rect(out, ["h0", "h1", "h2", "h3", "h4"][level.min(4)], at, size);
                 });
             }
@@ -202,10 +203,22 @@ fn open(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f
     point(out, height).lit("\">");
 }
 
-/// Adds a graphic with a tooltip, as a link if there is a target.
-fn mark(out: &mut Markup, href: Option<&str>, title: &str, draw: impl FnOnce(&mut Markup)) {
+/// Adds a graphic with a tooltip, as a link if there is a target. Links without visible text need a `name`.
+fn mark(
+    out: &mut Markup,
+    href: Option<&str>,
+    title: &str,
+    name: Option<&str>,
+    draw: impl FnOnce(&mut Markup),
+) {
     match href {
-        Some(href) => out.lit("<a href=\"").text(href).lit("\" aria-label=\"").text(title).lit("\">"),
+        Some(href) => {
+            out.lit("<a href=\"").text(href);
+            if let Some(name) = name {
+                out.lit("\" aria-label=\"").text(name);
+            }
+            out.lit("\">")
+        }
         None => out.lit("<g>"),
     };
     out.lit("<title>").text(title).lit("</title>");

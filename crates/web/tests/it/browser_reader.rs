@@ -155,3 +155,42 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
         assert_no_browser_errors(&browser);
     }
 }
+
+/// Returns the serious violations that axe-core finds on the page, with the first elements of each.
+fn axe_violations(browser: &Browser, axe: &str) -> Value {
+    browser.devtools("Runtime.evaluate", &json!({"expression": axe}));
+    let run = "window.violations = null; axe.run().then(all => {
+        const serious = all.violations.filter(one => ['serious', 'critical'].includes(one.impact));
+        window.violations = serious.map(one => [one.id, ...one.nodes.slice(0, 3).map(node => node.target.join(' '))]);
+    })";
+    browser.devtools("Runtime.evaluate", &json!({"expression": run}));
+    browser.wait_for("return window.violations")
+}
+
+#[test]
+fn axe_finds_no_serious_violations() {
+    let Some(axe) = std::env::var_os("THREADLINE_AXE") else {
+        return threadline_testkit::report_skipped("THREADLINE_AXE does not name the axe.min.js of axe-core");
+    };
+    let axe = std::fs::read_to_string(axe).unwrap();
+    let Some(browser) = Browser::start() else { return };
+    let served = TestServer::with_root(&threadline_testkit::demo());
+    let id = "a4d5d01a-99d6-4326-8497-3fed5e693dcc";
+    for theme in ["light", "dark"] {
+        browser.set_color_scheme(theme);
+        for page in [
+            "/",
+            "/usage",
+            "/search?q=drawdown",
+            &format!("/s/{id}"),
+            &format!("/s/{id}/check"),
+            &format!("/s/{id}/changes"),
+        ] {
+            browser.open(&served.url(page));
+            browser.wait_for(
+                "return document.readyState === 'complete' && !document.querySelector('.pending, .indexing')",
+            );
+            assert_eq!(axe_violations(&browser, &axe), json!([]), "{theme} {page}");
+        }
+    }
+}
