@@ -154,7 +154,8 @@ async function apply(change) {
     } catch { /* retried with the next change */ }
   }
   main.dispatchEvent(new CustomEvent('changed', { detail: { pieces: index.pieces, turns: index.turns, bad: index.bad, tools: index.tools, last: index.last } }));
-  if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  // The first change after loading only confirms the state of the page.
+  if (following && index.last > before) scrollTo({ top: document.documentElement.scrollHeight });
   else if (index.last > before) addUnseen(index.last - before);
   main.dataset.line = index.last;
 }

@@ -304,3 +304,17 @@ fn keys_go_to_the_previous_and_the_next_session() {
     browser.wait_for("return location.pathname === '/'");
     assert_no_browser_errors(&browser);
 }
+
+#[test]
+fn a_page_that_is_opened_stays_at_its_top() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = home_with_errors();
+    let served = TestServer::new(&home);
+    browser.resize(1400, 900);
+    let watch = "document.addEventListener('DOMContentLoaded', () => document.getElementById('main')?.addEventListener('changed', () => setTimeout(() => { window.hasChanged = true; })))";
+    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": watch}));
+    browser.open(&served.url(&format!("/s/{id}")));
+    browser.wait_for("return window.hasChanged");
+    let state = browser.run("return [document.documentElement.scrollHeight > innerHeight, scrollY]");
+    assert_eq!(state, json!([true, 0]), "the page is taller than the viewport, and not scrolled");
+}
