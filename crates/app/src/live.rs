@@ -230,10 +230,15 @@ impl LiveSession {
     ///
     /// Those of reading. The session stays as it was.
     pub fn update(&mut self) -> io::Result<()> {
-        match self.refresh()? {
-            LiveChange::Replaced => self.reopen(),
-            LiveChange::Same | LiveChange::Changed => Ok(()),
+        if self.refresh()? == LiveChange::Replaced {
+            self.reopen()?;
         }
+        // A call stops running without a change of the log if Claude Code exits.
+        let is_running = self.page_layouts.values().any(|cached| cached.layout.has_running_calls());
+        if is_running && live_at(&self.file).is_none() {
+            self.mark_changed();
+        }
+        Ok(())
     }
 
     /// Opens the session again, after a log was replaced.
@@ -243,7 +248,8 @@ impl LiveSession {
     /// Those of [`LiveSession::open`]. The session stays as it was.
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
-        let fresh = Self::open(self.file.clone(), Arc::clone(&self.prices), self.limits)?;
+        let mut fresh = Self::open(self.file.clone(), Arc::clone(&self.prices), self.limits)?;
+        fresh.set_redaction(self.redaction.take());
         *self = Self { version, ..fresh };
         Ok(())
     }
@@ -406,11 +412,7 @@ impl LiveSession {
     ///
     /// If there is no such conversation.
     pub fn page_layout(&mut self, selector: &SessionSelector) -> Result<Arc<PageLayout>, LiveError> {
-        let cached = self.page_layouts.get(selector);
-        // A call stops running without a change of the log if Claude Code exits.
-        let is_current =
-            |cached: &&Arc<PageLayout>| !cached.layout.has_running_calls() || live_at(&self.file).is_some();
-        if let Some(layout) = cached.filter(is_current) {
+        if let Some(layout) = self.page_layouts.get(selector) {
             return Ok(Arc::clone(layout));
         }
         let layout = self.layout(selector)?;

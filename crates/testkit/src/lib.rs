@@ -84,5 +84,5 @@ pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
 pub use samples::{Sample, samples};
 pub use secret::{GeneratedSecret, SeededRandom, secrets, secrets_in_context, text_without_secrets};
-pub use shared::{corpus, demo, shared, shared_logs};
+pub use shared::{axe_script, corpus, demo, shared, shared_logs};
 pub use skip::report_skipped;

@@ -30,7 +30,6 @@ fn a_call_of_a_live_session_is_running_until_claude_code_exits() {
     );
     assert_no_browser_errors(&browser);
     std::fs::remove_file(process).unwrap();
-    browser.open(&served.url(&format!("/s/{id}")));
     browser.wait_for("return document.querySelector('#m2.bad .outcome')?.textContent === 'no result'");
 }
 

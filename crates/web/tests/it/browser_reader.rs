@@ -169,10 +169,7 @@ fn axe_violations(browser: &Browser, axe: &str) -> Value {
 
 #[test]
 fn axe_finds_no_serious_violations() {
-    let Some(axe) = std::env::var_os("THREADLINE_AXE") else {
-        return threadline_testkit::report_skipped("THREADLINE_AXE does not name the axe.min.js of axe-core");
-    };
-    let axe = std::fs::read_to_string(axe).unwrap();
+    let Some(axe) = threadline_testkit::axe_script() else { return };
     let Some(browser) = Browser::start() else { return };
     let served = TestServer::with_root(&threadline_testkit::demo());
     let id = "a4d5d01a-99d6-4326-8497-3fed5e693dcc";
