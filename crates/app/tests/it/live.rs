@@ -5,7 +5,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use threadline_app::{LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_app::{DisplayRedaction, LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_secret::Rules;
 use threadline_session::TurnIndex;
 use threadline_store::SessionFile;
 use threadline_testkit::{TestHome, log_of};
@@ -108,4 +109,23 @@ fn a_replaced_log_is_reported_until_it_is_opened_again() {
     std::fs::remove_file(&path).unwrap();
     assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
     assert!(live.is_gone());
+}
+
+#[test]
+fn a_session_that_was_opened_again_still_masks_secrets() {
+    let home = TestHome::new();
+    let secret = threadline_testkit::secrets(1).into_iter().next().unwrap().text;
+    let notation = format!("u1 user \"the token is {secret}\"\na1 <- u1 reply m1 text \"Noted.\"");
+    let path = home.session("one", "u1 user \"first\"");
+    let mut live = open(&path);
+    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new()))));
+    std::fs::rename(home.session("two", &notation), &path).unwrap();
+    live.update().unwrap();
+    let selector = SessionSelector::default();
+    let layout = live.layout(&selector).unwrap();
+    let spans =
+        [TurnSpan { turn: TurnIndex::FIRST, entries: 0..layout.turns[TurnIndex::FIRST].entries.len() }];
+    let shown = format!("{:?}", live.read(&selector, &layout, &spans).unwrap().items(&layout, 0));
+    assert!(shown.contains("[secret:"), "{shown}");
+    assert!(!shown.contains(&secret) && !layout.turns[TurnIndex::FIRST].line.title.contains(&secret));
 }
