@@ -1,7 +1,7 @@
 mod follow;
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
@@ -12,8 +12,8 @@ use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outl
 use threadline_view::humanize::plural;
 use threadline_view::{
     DetailLevel, ItemBody, OutlineBuilder, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter,
-    TranscriptHeader, TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line,
-    changes, outline, patch, wire,
+    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline,
+    patch, wire,
 };
 
 use crate::context::Context;
@@ -280,9 +280,6 @@ fn show_outline(
     Ok(CommandOutcome::Done)
 }
 
-/// Size in bytes up to which JSON is kept in memory until its first line is known.
-const JSON_MEMORY: usize = 1 << 20;
-
 /// Writes the transcript as JSON, part by part.
 fn show_json(
     cx: &Context,
@@ -292,10 +289,8 @@ fn show_json(
     let filter = filter(args, args.level());
     // JSON is not highlighted, but an invalid query is an error anyway.
     args.query()?;
-    let mut header = TranscriptHeader::default();
-    let (mut n_turns, mut n_branches) = (0, 0);
-    // The first line contains the number of turns that remain after filtering.
-    let mut spool = BufWriter::new(tempfile::spooled_tempfile(JSON_MEMORY));
+    let mut answer = cx.ui.output();
+    let mut n_branches = 0;
     let wanted = |number, count| args.is_wanted(number, count);
     // The number of the last turn, and the turn itself if none of its items was wanted so far.
     let (mut number, mut unwritten) = (0, None);
@@ -303,19 +298,17 @@ fn show_json(
         let mut result = Ok(());
         let mut write = |object: wire::ShowObject<'_>| {
             if result.is_ok() {
-                let written = serde_json::to_writer(&mut spool, &object).map_err(io::Error::from);
-                result = written.and_then(|()| spool.write_all(b"\n"));
+                result = answer.json(&object);
             }
         };
         match part {
-            TranscriptPart::Header(part) => {
-                args.check_turns(part.n_turns)?;
-                header = *part;
+            TranscriptPart::Header(header) => {
+                args.check_turns(header.n_turns)?;
+                write(wire::show_session(&header, header.n_turns, header.n_branches));
             }
             TranscriptPart::Turn(mut turn) => {
                 number = turn.number;
                 if filter.keep_turn(&mut turn) {
-                    n_turns += 1;
                     wire::show_turns(std::slice::from_ref(&*turn), None, &mut write);
                     unwritten = None;
                 } else {
@@ -326,10 +319,7 @@ fn show_json(
                 filter.keep_items(&mut items);
                 match unwritten.take() {
                     Some(turn) if items.is_empty() => unwritten = Some(turn),
-                    Some(turn) => {
-                        n_turns += 1;
-                        wire::show_turns(&[TurnView { items, ..*turn }], None, &mut write);
-                    }
+                    Some(turn) => wire::show_turns(&[TurnView { items, ..*turn }], None, &mut write),
                     None => wire::show_items(&items, number, None, &mut write),
                 }
             }
@@ -346,13 +336,6 @@ fn show_json(
             TranscriptPart::Findings(_) => {}
         }
         result?;
-    }
-    let mut answer = cx.ui.output();
-    answer.json(&wire::show_session(&header, n_turns, n_branches))?;
-    let mut spool = spool.into_inner().map_err(io::IntoInnerError::into_error)?;
-    spool.rewind()?;
-    for line in BufReader::new(spool).lines() {
-        answer.json_text(&line?)?;
     }
     answer.finish()?;
     Ok(CommandOutcome::Done)
