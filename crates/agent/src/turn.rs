@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_api::{ApiError, BlockKind, ClientEvent, Message, RawObject, Reply, Role, StreamEvent, Usage};
+use threadline_api::{
+    ApiError, BlockKind, ClientEvent, ErrorKind, Message, RawObject, Reply, Role, StreamEvent, Usage,
+};
 use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 
@@ -131,6 +133,7 @@ impl Agent {
             let (reply, blocks) = match self.request_reply(state, cancel, events) {
                 Ok(received) => received,
                 Err(ApiError::Cancelled) => return self.interrupt(false, state, events),
+                Err(error) if is_overloaded(&error) && self.use_fallback_model() => continue,
                 Err(error) => return self.report_error(&error, state, events),
             };
             let is_over_budget = self.add_reply(&reply, &blocks, state)?;
@@ -286,6 +289,20 @@ impl Agent {
             }
         }
         Ok((reply, blocks))
+    }
+
+    /// Switches to the fallback model for the rest of the session. Returns whether there is one.
+    fn use_fallback_model(&mut self) -> bool {
+        let Some(model) = self.config.fallback_model.take() else { return false };
+        self.request.model.clone_from(&model);
+        self.config.model = model;
+        // Thinking is signed for the model that thought.
+        for message in &mut self.conversation.messages {
+            message.content.retain(|block| {
+                !matches!(BlockKind::of(block), BlockKind::Thinking | BlockKind::RedactedThinking)
+            });
+        }
+        true
     }
 
     fn prepare_block(&self, block: &RawObject) -> PreparedBlock {
@@ -508,6 +525,11 @@ impl TurnState {
 
 fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Whether the API has no capacity for the model, which another model may have.
+fn is_overloaded(error: &ApiError) -> bool {
+    error.kind() == Some(&ErrorKind::Overloaded) || error.status() == Some(529)
 }
 
 /// Returns JSON without white space.

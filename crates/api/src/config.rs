@@ -46,8 +46,8 @@ pub struct ApiConfig {
     pub retry: RetryPolicy,
     /// A proxy for HTTPS and HTTP, as a URL.
     pub proxy: Option<String>,
-    /// Certificates in PEM format that are trusted besides the usual ones.
-    pub extra_ca_certificates: Option<Vec<u8>>,
+    /// Certificates in PEM format that are trusted instead of the usual ones.
+    pub ca_certificates: Option<Vec<u8>>,
 }
 
 impl ApiConfig {
@@ -62,7 +62,7 @@ impl ApiConfig {
             idle_timeout: Duration::from_secs(600),
             retry: RetryPolicy::default(),
             proxy: None,
-            extra_ca_certificates: None,
+            ca_certificates: None,
         }
     }
 
@@ -84,7 +84,7 @@ pub enum ConfigError {
     #[error("`{0}` is not the address of a proxy")]
     Proxy(String),
     /// The certificates cannot be read.
-    #[error("no certificate in PEM format found in the extra certificates")]
+    #[error("no certificate in PEM format found in the file with certificates")]
     Certificates,
     /// A header cannot be sent.
     #[error("`{0}` is not a valid header")]

@@ -64,7 +64,7 @@ impl HttpTransport {
             return Err(ConfigError::BaseUrl(config.base_url.clone()));
         }
         let mut tls = TlsConfig::builder();
-        if let Some(pem) = &config.extra_ca_certificates {
+        if let Some(pem) = &config.ca_certificates {
             tls = tls.root_certs(root_certificates(pem)?);
         }
         let mut builder = ureq::Agent::config_builder()
@@ -97,7 +97,7 @@ impl HttpTransport {
     }
 }
 
-/// Parses certificates and adds them to those that are trusted anyway.
+/// Parses the certificates that are trusted.
 fn root_certificates(pem: &[u8]) -> Result<RootCerts, ConfigError> {
     let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
     let certificates: Vec<Certificate<'static>> = items

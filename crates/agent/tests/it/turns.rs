@@ -88,6 +88,19 @@ fn a_temporary_error_is_retried() {
 }
 
 #[test]
+fn the_fallback_model_answers_when_the_first_one_is_overloaded() {
+    let stage = Stage::new();
+    let overloaded = || ScriptedReply::error(529, "overloaded_error", "Overloaded");
+    let api = ScriptedApi::start(vec![overloaded(), overloaded(), overloaded(), ScriptedReply::text("fine")]);
+    let mut config = stage.config(stage.start());
+    config.fallback_model = Some("claude-haiku-4-5".to_owned());
+    let summary = stage.run_with("one", &api, config, &CancelToken::new());
+    assert_eq!((summary.end, summary.text.as_str()), (TurnEnd::Completed, "fine"));
+    let models: Vec<Value> = api.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["claude-sonnet-4-5", "claude-sonnet-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"]);
+}
+
+#[test]
 fn the_number_of_replies_is_limited() {
     let stage = Stage::new();
     let api = ScriptedApi::start(vec![

@@ -158,7 +158,7 @@ fn api_config() -> Result<Result<(ApiConfig, &'static str), ChatFailure>, Comman
         let pem = std::fs::read(&file).map_err(|error| {
             CommandError::new(format!("cannot read the certificates in `{file}`")).cause(error.to_string())
         })?;
-        api.extra_ca_certificates = Some(pem);
+        api.ca_certificates = Some(pem);
     }
     Ok(Ok((api, source)))
 }
