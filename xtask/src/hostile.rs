@@ -5,9 +5,9 @@
 //! three sizes: a small one, for the fixed costs, one of full size, and one of double size.
 //!
 //! Times are processor time of the process (user and system, all threads). A busy machine still makes some
-//! runs slower than others, so a ratio that is not clearly below the limit is measured again with many runs:
-//! noise disappears, superlinear work does not. Memory is the peak of the resident set, less that of the small log, divided by how much longer
-//! the log is.
+//! runs slower than others, so a ratio that is not clearly below the limit is measured again with many
+//! runs: noise disappears, superlinear work does not. Memory is the peak of the resident set, less that of
+//! the small log, divided by how much longer the log is.
 
 use std::fmt::Write;
 use std::fs;

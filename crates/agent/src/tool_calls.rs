@@ -73,8 +73,8 @@ impl Agent {
         PendingCall { id, name, line: line.to_owned(), input }
     }
 
-    /// Runs the calls of a reply. Calls that only read and follow each other run at the same time. Each result
-    /// is written as soon as it is there.
+    /// Runs the calls of a reply. Calls that only read and follow each other run at the same time. Each
+    /// result is written as soon as it is there.
     pub(crate) fn run_calls(
         &mut self,
         calls: Vec<PendingCall>,

@@ -15,8 +15,8 @@ impl App {
         Ok(self.store().find(needle)?)
     }
 
-    /// Finds a session like [`App::find`], but not by path. For untrusted text, such as that in URLs: it is never
-    /// used as a path.
+    /// Finds a session like [`App::find`], but not by path. For untrusted text, such as that in URLs: it is
+    /// never used as a path.
     ///
     /// # Errors
     ///

@@ -6,11 +6,11 @@
 //! | to | use |
 //! |---|---|
 //! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
-//! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] for a list that is shown again and again |
+//! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] if shown repeatedly |
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
 //! | follow a session while it is written | [`LiveSession`] |
 //! | search | [`App::search_scope`], [`search`] |
-//! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`]; [`SessionCounter`] in the background |
+//! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`], [`SessionCounter`] |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
 //! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for

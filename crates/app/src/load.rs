@@ -193,8 +193,8 @@ impl ReadLogs {
         Ok(Self { main, agents, unread, redacted: RedactionReport::default(), redaction: None })
     }
 
-    /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised in
-    /// one of them is masked in all.
+    /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised
+    /// in one of them is masked in all.
     fn redacted(
         file: &SessionFile,
         redaction: &Arc<DisplayRedaction>,

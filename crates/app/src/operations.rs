@@ -156,7 +156,8 @@ impl App {
         self.forget(ids.iter().map(find).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Deletes all receipts of the homes that can be read, and the files that they keep. Returns their number.
+    /// Deletes all receipts of the homes that can be read, and the files that they keep. Returns their
+    /// number.
     ///
     /// # Errors
     ///

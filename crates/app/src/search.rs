@@ -103,7 +103,8 @@ impl SearchScope {
         })
     }
 
-    /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions first.
+    /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions
+    /// first.
     ///
     /// Relevance combines the number of matches, the kinds of text they are in (titles and prompts count more
     /// than replies, and these more than tool output), and how recently the session was active. At most

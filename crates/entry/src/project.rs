@@ -11,11 +11,11 @@ const ENCODED_FOLDERS: &[&str] = &["--claude-worktrees-", "--worktrees-", "--tre
 
 /// Returns the project that a working directory belongs to: for a worktree, the directory of its repository.
 ///
-/// `cwd` is a directory, or the name of a project folder if no directory is known. Only the text is examined,
-/// since a worktree is usually gone when its sessions are read, and a log may come from another machine. These
-/// are recognised: `REPO/.claude/worktrees/NAME`, `REPO/.worktrees/NAME`, `REPO/.trees/NAME`,
-/// `REPO-worktrees/NAME`, and folders inside them. In a home directory the repository is unknown; there, the
-/// project of `~/.claude-worktrees/REPO/NAME` is `~/.claude-worktrees/REPO`.
+/// `cwd` is a directory, or the name of a project folder if no directory is known. Only the text is
+/// examined, since a worktree is usually gone when its sessions are read, and a log may come from another
+/// machine. These are recognised: `REPO/.claude/worktrees/NAME`, `REPO/.worktrees/NAME`,
+/// `REPO/.trees/NAME`, `REPO-worktrees/NAME`, and folders inside them. In a home directory the repository
+/// is unknown; there, the project of `~/.claude-worktrees/REPO/NAME` is `~/.claude-worktrees/REPO`.
 pub fn project_directory(cwd: &str) -> &str {
     let parts = components(cwd);
     if parts.len() == 1 && parts[0].1 == cwd {

@@ -44,8 +44,8 @@ impl TitleSources<'_> {
 ///
 /// That is the first prompt typed by the user, or a slash command with arguments that the model replied to.
 /// A session without either is named after its first slash command, else after the first message from or to
-/// another agent. `/clear` and other commands about the session itself, notifications, caveats, command output and
-/// other text written by programs are skipped.
+/// another agent. `/clear` and other commands about the session itself, notifications, caveats, command
+/// output and other text written by programs are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct FirstPromptSearch {
     found: Option<String>,
@@ -247,8 +247,8 @@ fn after_element<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     Some(rest.split_once(&format!("</{tag}>"))?.1)
 }
 
-/// Returns the text inside the elements that it begins with: `<task>Fix it</task> now` is `Fix it`. An opening
-/// tag that is not closed is kept, since it may be what the text is about.
+/// Returns the text inside the elements that it begins with: `<task>Fix it</task> now` is `Fix it`. An
+/// opening tag that is not closed is kept, since it may be what the text is about.
 fn without_tags(text: &str) -> &str {
     let mut text = text.trim();
     while let Some((tag, rest)) = text.strip_prefix('<').and_then(|text| text.split_once('>')) {

@@ -26,7 +26,8 @@ pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around it.
+/// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around
+/// it.
 ///
 /// `found` contains the occurrences of each term. The result is truncated if lines are very long, and has no
 /// white space at its ends.
@@ -70,8 +71,8 @@ pub(crate) fn is_truncated(text: &str, part: &Range<usize>) -> [bool; 2] {
 /// The maximum length of a window with several matches.
 const WINDOW: usize = 320;
 
-/// Returns the window that contains the most terms: of several, the one on the fewest lines, then the shortest,
-/// then the first. Without matches, returns the start of the text.
+/// Returns the window that contains the most terms: of several, the one on the fewest lines, then the
+/// shortest, then the first. Without matches, returns the start of the text.
 fn best_window(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
     let mut places: Vec<(usize, usize, usize)> = Vec::new();
     for (term, ranges) in found.iter().enumerate() {

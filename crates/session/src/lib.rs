@@ -20,7 +20,8 @@
 //! let session = Session::from_bytes(log.as_bytes());
 //! let turns = session.turns_of(&session.thread());
 //! assert_eq!(turns.len(), 1);
-//! let calls = turns[TurnIndex::FIRST].tool_calls(&session).into_iter().map(|call| &session.tool_calls()[call]);
+//! let calls = turns[TurnIndex::FIRST].tool_calls(&session);
+//! let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
 //! let outcomes: Vec<_> = calls.map(|call| (&*call.name, call.outcome(&session))).collect();
 //! assert_eq!(outcomes, [("Bash", ToolOutcome::Ok)]);
 //! ```

@@ -1,8 +1,8 @@
 //! The time of the last message of a session.
 //!
-//! One rule for lists, sort orders and `last`: the time of the last line with a timestamp in the session's own
-//! log. Sub-agents report to it, so their logs are not read. A log without timestamps was last active when its
-//! file was modified.
+//! One rule for lists, sort orders and `last`: the time of the last line with a timestamp in the session's
+//! own log. Sub-agents report to it, so their logs are not read. A log without timestamps was last active
+//! when its file was modified.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;

@@ -91,8 +91,9 @@ impl Store {
         self.find_title(needle, by_id, &session_at)
     }
 
-    /// Finds a session of the store like [`find`](Self::find), but not by path: `last`, an id, a prefix of an id,
-    /// a title or part of a title. For untrusted text: it is compared with existing names and never used in a path.
+    /// Finds a session of the store like [`find`](Self::find), but not by path: `last`, an id, a prefix of
+    /// an id, a title or part of a title. For untrusted text: it is compared with existing names and never
+    /// used in a path.
     ///
     /// # Errors
     ///

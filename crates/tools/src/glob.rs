@@ -175,8 +175,8 @@ fn matching_files(
     Ok(found)
 }
 
-/// Returns whether a walk enters a folder. The file systems of the kernel contain no files of the user, and some of
-/// their files block when they are read.
+/// Returns whether a walk enters a folder. The file systems of the kernel contain no files of the user, and
+/// some of their files block when they are read.
 pub(crate) fn is_searchable(entry: &DirEntry) -> bool {
     let is_kernel = || ["/proc", "/sys", "/dev"].iter().any(|path| entry.path() == Path::new(path));
     entry.depth() == 0 || !is_kernel()

@@ -9,7 +9,8 @@
 //! ```
 //! use threadline_entry::{LineReader, parse_line};
 //! use threadline_session::SessionFamily;
-//! use threadline_trace::{ContentPolicy, Dialect, LogOwner, SentReplies, SpanOptions, TurnSplitter, spans_of};
+//! use threadline_trace::{ContentPolicy, Dialect, LogOwner, SentReplies};
+//! use threadline_trace::{SpanOptions, TurnSplitter, spans_of};
 //! use threadline_usage::PriceBook;
 //!
 //! # let log = threadline_testkit::log_of("loom", r#"

@@ -17,8 +17,8 @@ use crate::ui::OutputStream;
 /// Check sessions for problems
 ///
 /// Each finding has a stable code, a position, a message and a suggested repair. Without a session, checks
-/// all sessions and their home, and prints a summary by code; `--code CODE` lists the findings. Exit codes: 0 no problems found, 1 problems found, 2 something could not be
-/// read.
+/// all sessions and their home, and prints a summary by code; `--code CODE` lists the findings. Exit codes:
+/// 0 no problems found, 1 problems found, 2 something could not be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
     /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs (can be repeated)

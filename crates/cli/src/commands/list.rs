@@ -13,8 +13,9 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// List sessions with turns and cost, last active first
 ///
-/// "Last active" is the time of the last message. Turns and cost are counted from all logs and kept in a cache
-/// in $XDG_CACHE_HOME/threadline, which can be deleted at any time; logs that have changed are counted again.
+/// "Last active" is the time of the last message. Turns and cost are counted from all logs and kept in a
+/// cache in $XDG_CACHE_HOME/threadline, which can be deleted at any time; logs that have changed are
+/// counted again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
     /// Only sessions with these words in their title or first prompt, or with an id that starts with one

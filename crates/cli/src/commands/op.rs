@@ -223,7 +223,8 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
     reversed(cx, &redone, "redone")
 }
 
-/// Returns whether to undo or redo an operation: with `--apply`, or after showing it and asking on a terminal.
+/// Returns whether to undo or redo an operation: with `--apply`, or after showing it and asking on a
+/// terminal.
 fn is_confirmed(
     cx: &Context,
     receipt: &Receipt,

@@ -405,8 +405,8 @@ fn transcript<'a>(
     transcript
 }
 
-/// Returns the level at which the item with this anchor is visible in full: the text of prompts and replies is
-/// at the default level, thinking, tool calls and their output only at the full one.
+/// Returns the level at which the item with this anchor is visible in full: the text of prompts and replies
+/// is at the default level, thinking, tool calls and their output only at the full one.
 fn level_of(builder: TranscriptBuilder<'_>, anchor: &str) -> DetailLevel {
     let shows_text = |item: &TranscriptItem| match &item.body {
         ItemBody::Input { input, .. } => input.is_typed() || input.opens_turn(),

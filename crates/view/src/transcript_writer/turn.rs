@@ -25,8 +25,8 @@ impl TranscriptWriter<'_> {
         self.turn_header(turn, previous_end, &|reply| reply.usage(session).map(TurnTokens::of))
     }
 
-    /// Builds the items of one line of a turn, or some of them from `first_block` on, and adds the cost of the
-    /// sub-agents that it started.
+    /// Builds the items of one line of a turn, or some of them from `first_block` on, and adds the cost of
+    /// the sub-agents that it started.
     pub(crate) fn turn_items(
         &self,
         turn: &Turn,

@@ -93,9 +93,9 @@ fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageH
     router
 }
 
-/// Redirects `/s/NAME` to the full address of the session, if `NAME` is no id but the beginning of one, or a
-/// title: the rule of the command line, [`App::find_named`](threadline_app::App::find_named). Returns an error
-/// page if several sessions match, and `None` if none does.
+/// Redirects `/s/NAME` to the full address of the session, if `NAME` is no id but the beginning of one, or
+/// a title: the rule of the command line, [`App::find_named`](threadline_app::App::find_named). Returns an
+/// error page if several sessions match, and `None` if none does.
 async fn redirect_to_session(state: ServerState, ask: PageRequest, uri: Uri) -> Option<Response> {
     let format = ask.format;
     let found = tokio::task::spawn_blocking(move || {

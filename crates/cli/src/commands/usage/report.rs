@@ -113,7 +113,8 @@ impl UsageReport<'_> {
         }
     }
 
-    /// Returns the columns of [`UsageReport::total_cells`]. Cache columns are left out first on a narrow page.
+    /// Returns the columns of [`UsageReport::total_cells`]. Cache columns are left out first on a narrow
+    /// page.
     fn total_columns(&self) -> Vec<TableColumn> {
         let number = |name, drop_order| TableColumn { drop_order, ..TableColumn::number(name) };
         match self.compact {
