@@ -105,7 +105,7 @@ impl Glob {
         let counts = self.profile.glob_counts_matches;
         let record = Record {
             filenames: &names,
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1),
             num_files: names.len(),
             truncated,
             total_matches: counts.then_some(total),

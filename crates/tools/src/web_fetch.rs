@@ -152,7 +152,7 @@ impl WebFetch {
             code: page.code,
             code_text: &page.code_text,
             result: &result,
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1),
             url,
         };
         Ok(ToolOutput::success(result.clone(), &record))
