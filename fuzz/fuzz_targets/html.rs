@@ -60,6 +60,6 @@ fuzz_target!(|data: &[u8]| {
     let view = transcript(&family, &|_| None);
     let options = RenderOptions::new(jiff::tz::TimeZone::UTC);
     for shown in &view.turns {
-        check(&turn(shown, view.cwd.as_deref(), &options).into_string());
+        check(&turn(shown, view.header.cwd.as_deref(), &options).into_string());
     }
 });
