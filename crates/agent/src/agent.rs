@@ -120,7 +120,9 @@ impl Agent {
             }
             SessionStart::Resume { log } => {
                 let session = resumed.insert(ResumedSession::read(log, version)?);
-                (session.session_id.clone(), log.clone())
+                let id = &session.session_id;
+                SessionId::new(id).ok_or_else(|| AgentError::SessionId(id.clone()))?;
+                (id.clone(), log.clone())
             }
             SessionStart::Fork { log, session_id } => {
                 let id =
@@ -219,7 +221,7 @@ impl Agent {
         lock(&self.writer).path().to_owned()
     }
 
-    /// What the agent was started with.
+    /// The settings.
     pub fn config(&self) -> &AgentConfig {
         &self.config
     }

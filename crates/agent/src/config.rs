@@ -1,4 +1,4 @@
-//! What an agent is started with.
+//! Settings of an agent.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum SessionStart {
     },
 }
 
-/// What an agent is started with.
+/// The settings of an agent.
 #[derive(Debug)]
 pub struct AgentConfig {
     /// The version of Claude Code whose session format and tools are used.
@@ -79,7 +79,7 @@ pub struct AgentConfig {
     pub disallowed_tools: Vec<String>,
     /// The JSON schema of the answer.
     pub json_schema: Option<String>,
-    /// What tools may do.
+    /// The permissions of tools.
     pub permissions: Permissions,
     /// The largest number of replies in one turn.
     pub max_turns: Option<u64>,

@@ -1,4 +1,4 @@
-//! What happens in a turn, for front ends.
+//! Events of a turn, for front ends.
 
 use std::time::Duration;
 

@@ -118,6 +118,10 @@ fn backup_name(path: &Path, version: u64) -> String {
 
 /// Whether a file still equals its newest backup.
 fn is_unchanged(folder: &Path, backup: Option<&str>, path: &Path) -> bool {
+    // A pipe or a device would block, and has no backup.
+    if path.exists() && !path.is_file() {
+        return true;
+    }
     match (backup, fs_err::read(path)) {
         (None, Err(error)) => error.kind() == io::ErrorKind::NotFound,
         (Some(backup), Ok(content)) => fs_err::read(folder.join(backup)).is_ok_and(|old| old == content),

@@ -38,7 +38,7 @@ impl PermissionMode {
     }
 }
 
-/// What tools may do in a session.
+/// The permissions of the tools of a session.
 #[derive(Clone, Debug)]
 pub struct Permissions {
     /// The mode.
@@ -90,6 +90,9 @@ const OWN_STATE: &[&str] = &[
     "StructuredOutput",
 ];
 
+/// Tools that send data to other machines, such as text of files in an address.
+const NETWORK: &[&str] = &["WebFetch", "WebSearch"];
+
 /// Tools that edit files.
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
@@ -105,7 +108,8 @@ impl Permissions {
         }
         let is_own = OWN_STATE.contains(&call.tool);
         let is_edit = EDITS.contains(&call.tool);
-        let is_safe_read = call.is_read_only && call.command.is_none() && call.is_inside;
+        let is_network = NETWORK.contains(&call.tool);
+        let is_safe_read = call.is_read_only && call.command.is_none() && call.is_inside && !is_network;
         let is_allowed = self.mode == PermissionMode::BypassPermissions
             || is_own
             || is_safe_read
@@ -176,6 +180,14 @@ mod tests {
         for (name, mode) in PermissionMode::ALL {
             assert_eq!(decide(mode, &[], READ), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn the_network_needs_permission() {
+        let call = CallFacts { tool: "WebFetch", ..READ };
+        let reason = decide(PermissionMode::Default, &[], call).unwrap_err();
+        assert_eq!(reason, "Claude requested permissions to use WebFetch, but you haven't granted it yet.");
+        assert_eq!(decide(PermissionMode::Default, &["WebFetch"], call), Ok(()));
     }
 
     #[test]

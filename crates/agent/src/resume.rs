@@ -1,14 +1,14 @@
 //! Reads a session so that it can be continued.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use threadline_api::{Message, RawObject};
 use threadline_entry::lens::{Backup, FileHistorySnapshot, FromJson, ReadResult};
 use threadline_entry::write::{SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
 use threadline_session::{ClientVersion, FileText, Session, SessionFamily};
-use threadline_store::read_log;
+use threadline_store::{is_plain_name, read_log};
 
 use crate::file_history::TrackedFile;
 
@@ -145,9 +145,15 @@ fn tracked_files(session: &Session) -> Vec<TrackedFile> {
     let mut tracked = Vec::new();
     for (name, backup) in backups.into_iter().flat_map(|backups| backups.members()) {
         let Some(backup) = <Backup<'_> as FromJson<'_>>::from_json(backup) else { continue };
+        let (name, backup_name) = (name.name().into_owned(), backup.backup_file_name());
+        // A log may be hostile: a file outside of the working folder is not read, and a backup is a plain name.
+        let is_below = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_below || backup_name.as_deref().is_some_and(|name| !is_plain_name(name)) {
+            continue;
+        }
         tracked.push(TrackedFile {
-            name: name.name().into_owned(),
-            backup: backup.backup_file_name().map(|name| name.into_owned()),
+            name,
+            backup: backup_name.map(|name| name.into_owned()),
             version: backup.version().unwrap_or(1),
             time: backup.backup_time().map(|time| timestamp(time.0)).unwrap_or_default(),
         });

@@ -1,6 +1,6 @@
 //! Runs the calls of a reply.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
 
@@ -10,7 +10,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::Attachment;
 use threadline_tools::{
-    FileObserver, ResultContent, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
+    FileObserver, ResultContent, ToolContext, ToolInput, ToolOutput, absolute_path, unparsed_input, validate,
 };
 
 use crate::agent::{Agent, KnownTask, lock};
@@ -149,8 +149,7 @@ impl Agent {
         if cancel.is_cancelled() {
             return CallOutcome::Rejected;
         }
-        let path = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
-        let path = path.map(|path| self.shell.cwd().join(path));
+        let path = self.target_path(&call.name, input);
         let is_shell = call.name == "Bash";
         let facts = CallFacts {
             tool: &call.name,
@@ -231,6 +230,16 @@ impl Agent {
         let input = call.input.as_ref().ok().filter(|_| call.name == "TaskStop" && !output.is_error)?;
         let id = input.text("task_id").or_else(|| input.text("shell_id"))?;
         lock(&self.known_tasks).iter().find(|task| task.id == id).cloned()
+    }
+
+    /// Returns the path that a call works on, as the tool resolves it.
+    fn target_path(&self, tool: &str, input: &ToolInput) -> Option<PathBuf> {
+        let named = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
+        // An absolute pattern takes precedence over the folder, and one with `..` leaves it.
+        let pattern = input.text("pattern").filter(|_| tool == "Glob");
+        let pattern = pattern.filter(|pattern| pattern.starts_with('/') || pattern.contains(".."));
+        let home = self.config.paths.user_home.as_deref();
+        pattern.or(named).map(|text| absolute_path(text, &self.shell.cwd(), home))
     }
 
     /// Whether a path is inside the working folders, also after links are resolved.

@@ -53,6 +53,7 @@ pub use context::{
 pub use file_state::{ChangedFile, FileStates};
 pub use limits::Limits;
 pub use output::{PullRequest, ResultContent, ToolOutput};
+pub use paths::absolute_path;
 pub use profile::Profile;
 pub use schema::{Kind, Parameter};
 pub use set::{ToolSelection, ToolSet};

@@ -12,20 +12,27 @@ pub(crate) fn resolve(text: &str, context: &ToolContext<'_>) -> Result<PathBuf, 
     if text.contains('\0') {
         return Err(Failure::Refused("Path contains null bytes".to_owned()));
     }
+    Ok(absolute_path(text, &context.cwd(), context.home))
+}
+
+/// Returns the absolute path that a tool works on for a path of a call. Whoever permits the call must decide
+/// about this path.
+#[must_use]
+pub fn absolute_path(text: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let text = text.trim();
-    let home = |rest: &str| context.home.map(|home| home.join(rest));
+    let below_home = |rest: &str| home.map(|home| home.join(rest));
     let expanded = match text.strip_prefix('~') {
-        Some("") => home(""),
-        Some(rest) => rest.strip_prefix('/').and_then(home),
+        Some("") => below_home(""),
+        Some(rest) => rest.strip_prefix('/').and_then(below_home),
         None => None,
     };
-    let joined = expanded.unwrap_or_else(|| context.cwd().join(text));
+    let joined = expanded.unwrap_or_else(|| cwd.join(text));
     let mut path = normalize(&joined);
     if text.ends_with('/') {
         // A slash at the end demands a folder.
         path.push("");
     }
-    Ok(path)
+    path
 }
 
 /// Removes `.` and `..` from an absolute path.

@@ -129,6 +129,32 @@ fn a_call_that_is_not_permitted_is_refused_and_reported() {
 }
 
 #[test]
+fn paths_that_lead_out_of_the_working_folder_need_permission() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "secret words\n").unwrap();
+    let absolute = outside.path().join("secret").display().to_string();
+    let pattern = format!("{}/*", outside.path().display());
+    let calls = [
+        ("Read", json!({"file_path": format!("missing/../../../../../../../..{absolute}")})),
+        ("Read", json!({"file_path": "~/secret"})),
+        ("Glob", json!({"pattern": pattern})),
+        ("Glob", json!({"pattern": "../**"})),
+        ("Grep", json!({"pattern": "secret", "path": "~"})),
+    ];
+    for (tool, input) in calls {
+        let stage = Stage::new();
+        let api =
+            ScriptedApi::start(vec![ScriptedReply::call(tool, input.clone()), ScriptedReply::text("done")]);
+        let mut config = stage.config(stage.start());
+        config.permissions.mode = threadline_agent::PermissionMode::Default;
+        config.tools = Some(vec!["Read".to_owned(), "Glob".to_owned(), "Grep".to_owned()]);
+        config.paths.user_home = Some(outside.path().to_owned());
+        let summary = stage.run_with("look", &api, config, &CancelToken::new());
+        assert_eq!(summary.denials.len(), 1, "{tool} {input}: {}", api.requests()[1].body["messages"][2]);
+    }
+}
+
+#[test]
 fn the_key_is_not_in_the_environment_of_commands() {
     let stage = Stage::new();
     let (_, api) = stage.run(
