@@ -21,7 +21,7 @@ pub struct AgentFile {
     pub path: PathBuf,
     /// The kind of agent, according to the file name.
     pub kind: AgentKind,
-    /// The workflow run that the agent was part of.
+    /// The id of the workflow run that the agent was part of.
     pub run: Option<String>,
 }
 
@@ -64,12 +64,12 @@ impl AgentMeta {
         self.text("description")
     }
 
-    /// Returns the tool call that started it.
+    /// Returns the id of the tool call that started it.
     pub fn tool_use_id(&self) -> Option<String> {
         self.text(key::TOOL_USE_ID_CAMEL)
     }
 
-    /// Returns the agent that started it, unless it was the session itself.
+    /// Returns the id of the agent that started it; `None` if it was the session itself.
     pub fn parent_agent_id(&self) -> Option<String> {
         self.text("parentAgentId")
     }
@@ -87,7 +87,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Returns the agents of the session `id` with the log at `path`.
 pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
-    let mut listing = own_agents(path);
+    let mut listing = agents_in_side_dir(path);
     let Some(folder) = path.parent() else { return listing };
     let shared = shared_agents(folder);
     let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
@@ -99,11 +99,12 @@ pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
 /// The agents stored next to the session logs of a folder, read once for all sessions.
 #[derive(Debug, Default)]
 pub struct FolderAgents {
+    /// By session id.
     shared: HashMap<String, Vec<AgentFile>>,
 }
 
 impl FolderAgents {
-    /// Reads the agents in `folder`, which contains session logs.
+    /// Reads the agents in `folder`, a folder with session logs.
     pub fn of(folder: &Path) -> Self {
         Self::modified_since(folder, None)
     }
@@ -115,7 +116,7 @@ impl FolderAgents {
             since.is_none_or(|since| written.is_ok_and(|written| written >= since))
         };
         let mut agents = Self::default();
-        for (owner, agent) in owned_agents(folder, is_new).found {
+        for (owner, agent) in shared_agents_where(folder, is_new).found {
             agents.shared.entry(owner).or_default().push(agent);
         }
         agents
@@ -123,15 +124,15 @@ impl FolderAgents {
 
     /// Returns the agents of the session `id` with the log at `path`: these, and those in its own directory.
     pub fn of_session(&self, path: &Path, id: &str) -> Listing<AgentFile> {
-        let mut listing = own_agents(path);
+        let mut listing = agents_in_side_dir(path);
         listing.found.extend(self.shared.get(id).into_iter().flatten().cloned());
         listing.found.sort_by(|a, b| a.path.cmp(&b.path));
         listing
     }
 }
 
-/// Returns the agents in the session's own directory (since 2.1.2).
-fn own_agents(path: &Path) -> Listing<AgentFile> {
+/// Returns the agents in the session's own directory, where Claude Code stores them since 2.1.2.
+fn agents_in_side_dir(path: &Path) -> Listing<AgentFile> {
     let mut listing = Listing::new();
     if let Some(dir) = side_dir(path) {
         walk_folder(&dir.join("subagents"), None, MAX_DEPTH, &mut listing);
@@ -142,7 +143,7 @@ fn own_agents(path: &Path) -> Listing<AgentFile> {
 /// The number of agents of each session in a folder.
 #[derive(Default)]
 pub(crate) struct AgentCounts {
-    /// The agents stored next to the session logs, by session.
+    /// The number of agents stored next to the session logs, by session id.
     shared: HashMap<String, usize>,
     /// The names of the directories, to avoid looking for ones that do not exist.
     folders: HashSet<OsString>,
@@ -164,19 +165,19 @@ impl AgentCounts {
     /// Returns the number of agents of the session `id` with the log at `path`.
     pub(crate) fn count(&self, path: &Path, id: &str) -> usize {
         let has_own = path.file_stem().is_some_and(|name| self.folders.contains(name));
-        let own = if has_own { own_agents(path).found.len() } else { 0 };
+        let own = if has_own { agents_in_side_dir(path).found.len() } else { 0 };
         own + self.shared.get(id).copied().unwrap_or(0)
     }
 }
 
-/// Returns the agents stored next to the session logs (2.0.x), or in a common `subagents` directory, with the
-/// session of each.
+/// Returns the agents that are not in a directory of their session, with the session id of each: those next
+/// to the session logs (2.0.x), and those in a `subagents` directory that all sessions of the folder share.
 fn shared_agents(folder: &Path) -> Listing<(String, AgentFile)> {
-    owned_agents(folder, |_| true)
+    shared_agents_where(folder, |_| true)
 }
 
-/// Returns the same for agents that `wanted` accepts.
-fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(String, AgentFile)> {
+/// Returns those of [`shared_agents`] that `wanted` accepts. The other files are not opened.
+fn shared_agents_where(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(String, AgentFile)> {
     let mut agents = Listing::new();
     walk_folder(folder, None, 0, &mut agents);
     walk_folder(&folder.join("subagents"), None, 0, &mut agents);
@@ -189,8 +190,8 @@ fn owned_agents(folder: &Path, wanted: impl Fn(&AgentFile) -> bool) -> Listing<(
     owned
 }
 
-/// Collects the transcripts in `folder` and up to `depth` levels below. Links to directories are not
-/// followed.
+/// Collects the transcripts in `folder` and up to `depth` levels below. `run` is the workflow run that the
+/// folder belongs to. Links to directories are not followed.
 fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Listing<AgentFile>) {
     let Some(entries) = listing.ok_or_record(fs_err::read_dir(folder)) else { return };
     let in_workflows = folder.file_name().is_some_and(|name| name == "workflows");
@@ -200,8 +201,8 @@ fn walk_folder(folder: &Path, run: Option<&str>, depth: usize, listing: &mut Lis
         let is_dir = kind.is_dir();
         if is_dir && depth > 0 {
             let name = entry.file_name();
-            let own = name.to_str().filter(|_| in_workflows);
-            walk_folder(&entry.path(), run.or(own), depth - 1, listing);
+            let inner_run = name.to_str().filter(|_| in_workflows);
+            walk_folder(&entry.path(), run.or(inner_run), depth - 1, listing);
         } else if kind.is_file() || kind.is_symlink() && check_regular(&entry.path()).is_ok() {
             listing.found.extend(AgentFile::new(entry.path(), run.map(str::to_owned)));
         }

@@ -13,8 +13,8 @@
 //! use threadline_store::Store;
 //!
 //! let store = Store::open(["/home/me/.claude".into()]);
-//! for (session, glance) in store.list().found {
-//!     let _ = (session.id, glance.title());
+//! for (session, preview) in store.list().found {
+//!     let _ = (session.id, preview.title());
 //! }
 //! ```
 

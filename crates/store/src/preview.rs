@@ -89,11 +89,11 @@ impl Store {
     /// last active.
     pub fn list(&self) -> Listing<(SessionFile, SessionPreview)> {
         let files = self.session_files(|_| true);
-        let glances = preview_all(&files.found);
+        let previews = preview_all(&files.found);
         let mut listing = Listing { found: Vec::new(), errors: files.errors };
-        for (file, glance) in files.found.into_iter().zip(glances) {
-            if let Some(glance) = listing.ok_or_record(glance).filter(SessionPreview::is_listed) {
-                listing.found.push((file, glance));
+        for (file, preview) in files.found.into_iter().zip(previews) {
+            if let Some(preview) = listing.ok_or_record(preview).filter(SessionPreview::is_listed) {
+                listing.found.push((file, preview));
             }
         }
         keep_last_active(&mut listing.found);
@@ -144,23 +144,23 @@ fn read_preview(
     let n_agents = agents.count(&file.path, &file.id);
     let tail = TailValues::of(window.tail());
     let mut last_message = tail.last_message;
-    let mut glance = tail.into_preview(metadata.modified()?, metadata.len(), n_agents);
+    let mut preview = tail.into_preview(metadata.modified()?, metadata.len(), n_agents);
     if last_message.is_none() && !window.tail_is_whole_file() {
         last_message = last_active::search_back(&mut handle, metadata.len())?;
     }
-    glance.last_active = last_active::time_or(last_message, glance.modified);
+    preview.last_active = last_active::time_or(last_message, preview.modified);
     // If the tail is the whole file, all titles are known already.
     let named = window.tail_is_whole_file();
     loop {
-        let head = HeadValues::of(window.head(), &glance, named);
+        let head = HeadValues::of(window.head(), &preview, named);
         let has_prompt = head.has_prompt;
-        head.fill(&mut glance);
+        head.fill(&mut preview);
         // A command may be followed by a prompt, which is the better title.
-        let is_titled = TitleSources { first_prompt: None, ..glance.title_sources() }.title().is_some();
-        let is_incomplete = !has_prompt && (glance.cwd.is_none() || !is_titled);
+        let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
+        let is_incomplete = !has_prompt && (preview.cwd.is_none() || !is_titled);
         if !(is_incomplete && window.grow(&mut handle)?) {
-            glance.is_sidechain = starts_sidechain(window.head_bytes());
-            return Ok(glance);
+            preview.is_sidechain = starts_sidechain(window.head_bytes());
+            return Ok(preview);
         }
     }
 }
@@ -266,18 +266,18 @@ impl<'w> HeadValues<'w> {
         is_done
     }
 
-    fn fill(self, glance: &mut SessionPreview) {
+    fn fill(self, preview: &mut SessionPreview) {
         fn or(known: &mut Option<String>, value: Option<Cow<'_, str>>) {
             *known = known.take().or_else(|| owned(value));
         }
-        or(&mut glance.custom_title, self.names.custom_title);
-        or(&mut glance.ai_title, self.names.ai_title);
-        or(&mut glance.cwd, self.cwd);
-        or(&mut glance.created, self.created);
-        or(&mut glance.git_branch, self.git_branch);
-        or(&mut glance.version, self.version);
+        or(&mut preview.custom_title, self.names.custom_title);
+        or(&mut preview.ai_title, self.names.ai_title);
+        or(&mut preview.cwd, self.cwd);
+        or(&mut preview.created, self.created);
+        or(&mut preview.git_branch, self.git_branch);
+        or(&mut preview.version, self.version);
         // The head grows, so the last result is the best one.
-        glance.first_prompt = self.prompt;
+        preview.first_prompt = self.prompt;
     }
 }
 

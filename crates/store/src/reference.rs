@@ -26,6 +26,13 @@ pub enum FindError {
         errors: Vec<io::Error>,
     },
 
+    /// No session matches or is similar, and the text is the path of a folder.
+    #[error("`{}` is a folder, not a session", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+
     /// Several sessions match.
     #[error("`{needle}` matches {} sessions", .found.len())]
     Ambiguous {
@@ -52,8 +59,8 @@ pub struct SessionCandidate {
 }
 
 impl SessionCandidate {
-    fn new(file: &SessionFile, glance: &SessionPreview) -> Self {
-        Self { id: file.id.clone(), title: glance.title(), last_active: glance.last_active }
+    fn new(file: &SessionFile, preview: &SessionPreview) -> Self {
+        Self { id: file.id.clone(), title: preview.title(), last_active: preview.last_active }
     }
 }
 
@@ -88,7 +95,12 @@ impl Store {
         if let ReferenceMatches::One(file) = by_id {
             return Ok(file);
         }
-        self.find_title(needle, by_id, &session_at)
+        match self.find_title(needle, by_id, &session_at) {
+            Err(FindError::NoMatch { similar, .. }) if similar.is_empty() && Path::new(needle).is_dir() => {
+                Err(FindError::Folder { path: PathBuf::from(needle) })
+            }
+            found => found,
+        }
     }
 
     /// Finds a session of the store like [`find`](Self::find), but not by path: `last`, an id, a prefix of
@@ -140,9 +152,9 @@ impl Store {
         }
         let mut hits = Vec::new();
         for file in files {
-            let glance = read_session_preview(&file)?;
-            if !glance.is_sidechain {
-                hits.push((file, glance));
+            let preview = read_session_preview(&file)?;
+            if !preview.is_sidechain {
+                hits.push((file, preview));
             }
         }
         Ok(single_session(hits))
@@ -159,7 +171,8 @@ impl Store {
         let listing = self.list();
         let wanted = needle.to_lowercase();
         let titled = |matches: &dyn Fn(&str) -> bool| {
-            let hits = listing.found.iter().filter(|(_, glance)| titles(glance).any(|title| matches(&title)));
+            let hits =
+                listing.found.iter().filter(|(_, preview)| titles(preview).any(|title| matches(&title)));
             single_session(hits.cloned().collect())
         };
         let hits = match (titled(&|title| title == wanted), by_id) {
@@ -194,20 +207,20 @@ fn session_at(path: &Path) -> Option<SessionFile> {
 }
 
 /// Returns all titles of the session, in lower case.
-fn titles(glance: &SessionPreview) -> impl Iterator<Item = String> {
-    let titles = [&glance.custom_title, &glance.ai_title, &glance.summary].map(Clone::clone);
-    titles.into_iter().chain([glance.title()]).flatten().map(|title| title.to_lowercase())
+fn titles(preview: &SessionPreview) -> impl Iterator<Item = String> {
+    let titles = [&preview.custom_title, &preview.ai_title, &preview.summary].map(Clone::clone);
+    titles.into_iter().chain([preview.title()]).flatten().map(|title| title.to_lowercase())
 }
 
 /// Reduces hits to one session, of which the file last active is used, or to a list of candidates.
 fn single_session(mut hits: Vec<(SessionFile, SessionPreview)>) -> ReferenceMatches {
-    hits.sort_by_key(|(_, glance)| Reverse(glance.last_active));
+    hits.sort_by_key(|(_, preview)| Reverse(preview.last_active));
     let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
     if several {
         let mut found: Vec<SessionCandidate> = Vec::new();
-        for (file, glance) in &hits {
+        for (file, preview) in &hits {
             if found.iter().all(|candidate| candidate.id != file.id) {
-                found.push(SessionCandidate::new(file, glance));
+                found.push(SessionCandidate::new(file, preview));
             }
         }
         return ReferenceMatches::Many(found);
@@ -223,15 +236,15 @@ fn similar_sessions(needle: &str, sessions: &[(SessionFile, SessionPreview)]) ->
         return Vec::new();
     }
     let mut scored: Vec<(usize, SessionCandidate)> = Vec::new();
-    for (file, glance) in sessions {
+    for (file, preview) in sessions {
         let start: String = file.id.to_ascii_lowercase().chars().take(length).collect();
         let mut best = distance(needle, &start);
-        for title in titles(glance) {
+        for title in titles(preview) {
             let words = title.split_whitespace().map(|word| distance(needle, word)).min();
             best = best.min(distance(needle, &title)).min(words.unwrap_or(usize::MAX));
         }
         if best <= allowed {
-            scored.push((best, SessionCandidate::new(file, glance)));
+            scored.push((best, SessionCandidate::new(file, preview)));
         }
     }
     scored.sort_by_key(|(score, _)| *score);

@@ -5,7 +5,7 @@ use crate::file_window::WINDOW_BYTES;
 
 const PROMPT: &str = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","version":"2.1.1","gitBranch":"main","type":"user","message":{"role":"user","content":"hello"},"timestamp":"T1"}"#;
 
-fn glance_at(text: &str) -> SessionPreview {
+fn preview_of_text(text: &str) -> SessionPreview {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs_err::write(&path, text).unwrap();
@@ -13,7 +13,7 @@ fn glance_at(text: &str) -> SessionPreview {
 }
 
 fn of(lines: &[&str]) -> SessionPreview {
-    glance_at(&(lines.join("\n") + "\n"))
+    preview_of_text(&(lines.join("\n") + "\n"))
 }
 
 /// Returns a line without relevant values, with this length including its newline.
@@ -24,7 +24,7 @@ fn filler(length: usize) -> String {
 
 #[test]
 fn a_small_session_is_previewed() {
-    let glance = of(&[
+    let preview = of(&[
         r#"{"type":"file-history-snapshot","snapshot":{"timestamp":"T0"}}"#,
         PROMPT,
         r#"{"parentUuid":"1","cwd":"/else","version":"2.1.2","gitBranch":"dev","type":"assistant","timestamp":"T2"}"#,
@@ -33,17 +33,17 @@ fn a_small_session_is_previewed() {
         r#"{"type":"last-prompt","lastPrompt":"bye","sessionId":"s"}"#,
     ]);
     let texts = [
-        &glance.cwd,
-        &glance.version,
-        &glance.git_branch,
-        &glance.created,
-        &glance.tag,
-        &glance.first_prompt,
+        &preview.cwd,
+        &preview.version,
+        &preview.git_branch,
+        &preview.created,
+        &preview.tag,
+        &preview.first_prompt,
     ];
     assert_eq!(texts.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
-    assert_eq!(glance.title().as_deref(), Some("bye"));
-    assert!(glance.is_listed());
-    assert!(glance.size > 0);
+    assert_eq!(preview.title().as_deref(), Some("bye"));
+    assert!(preview.is_listed());
+    assert!(preview.size > 0);
 }
 
 #[test]
@@ -72,17 +72,17 @@ fn titles_have_an_order_of_precedence() {
         (&[nested], None),
         (&[], None),
     ] {
-        let glance = of(lines);
-        assert_eq!(glance.title().as_deref(), title, "{lines:?}");
-        assert_eq!(glance.is_listed(), title.is_some());
+        let preview = of(lines);
+        assert_eq!(preview.title().as_deref(), title, "{lines:?}");
+        assert_eq!(preview.is_listed(), title.is_some());
     }
 }
 
 #[test]
 fn a_sub_agent_log_is_not_listed() {
     let side = PROMPT.replace("\"isSidechain\":false", "\"isSidechain\":true");
-    let glance = of(&[&side]);
-    assert!(glance.is_sidechain && !glance.is_listed());
+    let preview = of(&[&side]);
+    assert!(preview.is_sidechain && !preview.is_listed());
     assert!(!of(&[PROMPT, &side]).is_sidechain, "only the first line counts");
 }
 
@@ -93,26 +93,29 @@ fn both_ends_of_a_long_file_are_read() {
     let hidden = r#"{"type":"custom-title","customTitle":"Middle","sessionId":"s"}"#;
     let last = r#"{"parentUuid":"9","version":"2.1.9","gitBranch":"late","type":"assistant"}"#;
     let middle = filler(WINDOW_BYTES) + &filler(WINDOW_BYTES);
-    let glance = glance_at(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
-    assert_eq!(glance.title().as_deref(), Some("Head"), "a custom title takes precedence wherever it is");
-    assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
-    let glance = glance_at(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
-    assert_eq!(glance.title().as_deref(), Some("hello"));
-    assert_eq!((glance.version.as_deref(), glance.git_branch.as_deref()), (Some("2.1.1"), Some("main")));
+    let preview = preview_of_text(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
+    assert_eq!(preview.title().as_deref(), Some("Head"), "a custom title takes precedence wherever it is");
+    assert_eq!((preview.version.as_deref(), preview.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
+    let preview = preview_of_text(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
+    assert_eq!(preview.title().as_deref(), Some("hello"));
+    assert_eq!((preview.version.as_deref(), preview.git_branch.as_deref()), (Some("2.1.1"), Some("main")));
 }
 
 #[test]
 fn a_line_cut_by_a_window_is_not_read() {
     // The title begins before the last 64 KiB and ends within them.
     let title = format!(r#"{{"type":"custom-title","customTitle":"Cut{}"}}"#, "x".repeat(200));
-    let glance =
-        glance_at(&format!("{PROMPT}\n{}{title}\n{}", filler(3 * WINDOW_BYTES), filler(WINDOW_BYTES - 100)));
-    assert_eq!(glance.title().as_deref(), Some("hello"));
+    let preview = preview_of_text(&format!(
+        "{PROMPT}\n{}{title}\n{}",
+        filler(3 * WINDOW_BYTES),
+        filler(WINDOW_BYTES - 100)
+    ));
+    assert_eq!(preview.title().as_deref(), Some("hello"));
     // The file is being written: its last line is incomplete.
-    assert_eq!(glance_at(&format!("{PROMPT}\n{}", &title[..100])).title().as_deref(), Some("hello"));
+    assert_eq!(preview_of_text(&format!("{PROMPT}\n{}", &title[..100])).title().as_deref(), Some("hello"));
     // Its last line is complete; only the newline is missing.
     assert_eq!(
-        glance_at(&format!("{PROMPT}\n{}", title.trim_end())).title().map(|title| title.len()),
+        preview_of_text(&format!("{PROMPT}\n{}", title.trim_end())).title().map(|title| title.len()),
         Some(203)
     );
 }
@@ -120,18 +123,18 @@ fn a_line_cut_by_a_window_is_not_read() {
 #[test]
 fn a_long_first_line_does_not_hide_the_session() {
     let long = PROMPT.replace("hello", &"long ".repeat(60_000));
-    let glance = glance_at(&format!("{long}\n{}", filler(2 * WINDOW_BYTES)));
-    assert!(glance.first_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("long long")));
-    assert_eq!(glance.cwd.as_deref(), Some("/w"));
+    let preview = preview_of_text(&format!("{long}\n{}", filler(2 * WINDOW_BYTES)));
+    assert!(preview.first_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("long long")));
+    assert_eq!(preview.cwd.as_deref(), Some("/w"));
     // The same after a line with a working directory, which alone would not make it listed.
     let hook = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","type":"progress"}"#;
-    let glance = glance_at(&format!("{hook}\n{long}\n{}", filler(2 * WINDOW_BYTES)));
-    assert!(glance.is_listed());
+    let preview = preview_of_text(&format!("{hook}\n{long}\n{}", filler(2 * WINDOW_BYTES)));
+    assert!(preview.is_listed());
     // The first line of a sub-agent is recognised even if it exceeds the limit.
     let side =
         long.replace("\"isSidechain\":false", "\"isSidechain\":true").replace("long ", &"long ".repeat(40));
     assert!(side.len() > crate::file_window::MAX_HEAD_BYTES);
-    assert!(glance_at(&side).is_sidechain);
+    assert!(preview_of_text(&side).is_sidechain);
 }
 
 #[test]
@@ -151,7 +154,7 @@ fn agents_are_counted_wherever_they_are() {
     put("s/subagents/workflows/wf_1/agent-4.jsonl", "");
     assert_eq!(read_session_preview(&SessionFile::at(path)).unwrap().n_agents, 4);
     let list = Store::open([dir.path().to_owned()]).list();
-    let mut counts: Vec<_> = list.found.iter().map(|(file, glance)| (&*file.id, glance.n_agents)).collect();
+    let mut counts: Vec<_> = list.found.iter().map(|(file, preview)| (&*file.id, preview.n_agents)).collect();
     counts.sort_unstable();
     assert_eq!(counts, [("s", 4), ("t", 0)]);
 }
@@ -183,23 +186,23 @@ fn a_missing_file_does_not_affect_others() {
     let there = dir.path().join("s.jsonl");
     fs_err::write(&there, PROMPT).unwrap();
     let files = [SessionFile::at(dir.path().join("gone.jsonl")), SessionFile::at(there)];
-    let glances = preview_all(&files);
-    assert_eq!(glances[0].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
-    assert!(glances[1].as_ref().unwrap().is_listed());
+    let previews = preview_all(&files);
+    assert_eq!(previews[0].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(previews[1].as_ref().unwrap().is_listed());
 }
 
 #[test]
 fn a_title_appended_to_an_incomplete_line_is_found() {
-    let glance = of(&[
+    let preview = of(&[
         PROMPT,
         r#"{"parentUuid":"1","type":"assistant","message":{"role":"assis{"type":"custom-title","customTitle":"Loom","sessionId":"s"}"#,
     ]);
-    assert_eq!(glance.custom_title.as_deref(), Some("Loom"));
+    assert_eq!(preview.custom_title.as_deref(), Some("Loom"));
     // An object inside a line is not a record.
-    let glance = of(&[
+    let preview = of(&[
         r#"{"parentUuid":null,"type":"user","message":{"role":"user","content":[{"type":"text","text":"custom-title"}]}}"#,
     ]);
-    assert_eq!(glance.custom_title, None);
+    assert_eq!(preview.custom_title, None);
 }
 
 #[test]
@@ -222,9 +225,9 @@ fn the_last_message_decides_when_a_session_was_active() {
         (PROMPT.to_owned(), None),
         (String::new(), None),
     ] {
-        let glance = glance_at(&text);
+        let preview = preview_of_text(&text);
         let shown = &text[..text.len().min(100)];
-        assert_eq!(glance.last_active, expected.map_or(glance.modified, at), "{shown}");
+        assert_eq!(preview.last_active, expected.map_or(preview.modified, at), "{shown}");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         fs_err::write(&path, &text).unwrap();

@@ -28,6 +28,7 @@ fn found(store: &Store, needle: &str) -> String {
         Ok(file) => file.id.into(),
         Err(FindError::NoMatch { similar: near, .. }) => format!("none, near: {}", ids(&near)),
         Err(FindError::Ambiguous { found, .. }) => format!("several: {}", ids(&found)),
+        Err(FindError::Folder { path }) => format!("folder: {}", path.display()),
         Err(FindError::Read(error)) => panic!("{error}"),
     }
 }
@@ -94,6 +95,7 @@ fn a_session_is_found_by_path() {
     assert_eq!(found(&store, "and/or"), "aa2", "a title may look like a path");
     assert_eq!(store.find("aa1").unwrap(), store.find(folder.join("aa1").to_str().unwrap()).unwrap());
     assert!(found(&store, folder.join("nope.jsonl").to_str().unwrap()).starts_with("none"));
+    assert!(found(&store, folder.to_str().unwrap()).starts_with("folder"));
 }
 
 #[test]
