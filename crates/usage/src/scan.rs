@@ -173,13 +173,13 @@ impl UsageScan {
     }
 
     /// Creates a scan that uses the cache of an earlier scan; [`UsageScan::finish_with_cache`] returns it.
-    pub fn with_cache(source: LogSource, wants: ScanOptions, mut ways: ScanCache) -> Self {
-        ways.begin_log();
+    pub fn with_cache(source: LogSource, wants: ScanOptions, mut cache: ScanCache) -> Self {
+        cache.begin_log();
         Self {
             options: wants,
             head: LogHead::default(),
             out: ScannedLog { source, ..ScannedLog::default() },
-            cache: ways,
+            cache,
         }
     }
 
@@ -267,12 +267,12 @@ impl UsageScan {
 
     /// Scans a line that may contain a call: `"usage"` is at offset `hit`.
     fn line(&mut self, line: &LogLine<'_>, hit: usize) {
-        let ways = &mut self.cache;
-        let hit = ways.first_key.find(line.bytes, hit);
-        if let Some(values) = ways.layouts.read(line.bytes, hit) {
-            ways.n_read += 1;
-            if let Some((id, row)) = ways.plain_replies.read(&values) {
-                ways.n_plain += 1;
+        let cache = &mut self.cache;
+        let hit = cache.first_key.find(line.bytes, hit);
+        if let Some(values) = cache.layouts.read(line.bytes, hit) {
+            cache.n_read += 1;
+            if let Some((id, row)) = cache.plain_replies.read(&values) {
+                cache.n_plain += 1;
                 self.add_row(api_id_key(id), row);
                 return;
             }

@@ -22,8 +22,8 @@ use threadline_usage::{
 const ALL: ScanOptions = ScanOptions { tools: true, records: true, limits: true, accounts: true };
 
 /// Scans one log, with the cache of an earlier scan.
-fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, ways: ScanCache) -> (ScannedLog, ScanCache) {
-    let mut scan = UsageScan::with_cache(source, wants, ways);
+fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -> (ScannedLog, ScanCache) {
+    let mut scan = UsageScan::with_cache(source, wants, cache);
     let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
         scan.block(&block);
@@ -65,10 +65,10 @@ impl TestLogs {
 
     fn calls_with(&self, wants: ScanOptions) -> ModelCalls {
         let mut ledger = CallLedger::default();
-        let mut ways = ScanCache::default();
+        let mut cache = ScanCache::default();
         for (source, bytes) in &self.0 {
             let scanned;
-            (scanned, ways) = scan(source.clone(), bytes, wants, ways);
+            (scanned, cache) = scan(source.clone(), bytes, wants, cache);
             ledger.add(scanned);
         }
         ledger.finish()
