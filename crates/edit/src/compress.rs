@@ -332,8 +332,8 @@ impl<'s> Compression<'s> {
         let context = context_before(session, first);
         let time = session.timestamp(first).unwrap_or_default() - 2;
         let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
-        let fresh = PlanSeed { seed, now: 0 };
-        let (boundary_id, summary_id) = (fresh.uuid("boundary"), fresh.uuid("summary"));
+        let seed = PlanSeed { seed, now: 0 };
+        let (boundary_id, summary_id) = (seed.uuid("boundary"), seed.uuid("summary"));
         let before: u64 = self.segments.iter().map(|segment| segment.tokens).sum();
         let why = "summarised";
         let boundary = CompactBoundaryLine {

@@ -22,13 +22,13 @@ pub struct EditDraft<'s> {
     pub(crate) line_edits: IndexVec<EntryIndex, LineEdit>,
     pub(crate) added: Vec<AddedLine>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
-    /// The places of `reasons`.
+    /// The index of each reason in `reasons`.
     reason_places: FxHashMap<Cow<'static, str>, u16>,
-    /// Lines that were gone before the session was read, by their numbers, and why.
+    /// Lines of the file that are not in the session: their numbers, and the indices of the reasons.
     pub(crate) already_removed: Vec<(u64, u16)>,
     pub(crate) side_files: Vec<SideFileOp>,
     pub(crate) findings: Vec<Finding>,
-    /// Whether the conversation contains no user message, so that it starts with the assistant in any case.
+    /// Whether the conversation has no user message, so that the result may start with an assistant message.
     pub(crate) no_user_message: bool,
     /// Path prefixes to replace in every line, with their replacements.
     pub(crate) moved_paths: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub struct EditDraft<'s> {
     pub(crate) side_notes: Vec<String>,
 }
 
-/// Maximum number of distinct reasons in a plan; all others share one.
+/// Maximum number of distinct reasons in a plan. Further ones become `further changes`.
 const MOST_REASONS: usize = 1000;
 
 /// The changes to one line.
@@ -151,7 +151,7 @@ impl<'s> EditDraft<'s> {
         }
     }
 
-    /// Returns the session.
+    /// Returns the session that is edited.
     pub fn session(&self) -> &'s Session {
         self.session
     }
@@ -344,7 +344,7 @@ impl<'s> EditDraft<'s> {
         if let Some(&at) = self.reason_places.get(&why) {
             return at;
         }
-        // Each line lists its reasons, so there must not be very many: names of tools are part of some.
+        // Lines refer to reasons by `u16`. Some reasons contain tool names, so their number has no bound.
         let why = if self.reasons.len() < MOST_REASONS { why } else { Cow::Borrowed("further changes") };
         let at = self.reasons.len() as u16;
         let at = *self.reason_places.entry(why.clone()).or_insert(at);

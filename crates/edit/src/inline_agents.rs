@@ -15,11 +15,11 @@ use threadline_entry::key;
 ///
 /// Call it after all other changes to the draft, because it copies the lines as they are drafted at that
 /// time.
-pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, fresh: &PlanSeed) {
+pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, seed: &PlanSeed) {
     let session = draft.session;
     for lines in session.inline_agents() {
         let first = session.entries()[lines[0]].uuid().unwrap_or_default();
-        let id = fresh.uuid(&format!("agent {first}"))[..8].to_owned();
+        let id = seed.uuid(&format!("agent {first}"))[..8].to_owned();
         let kept: Vec<EntryIndex> = lines.into_iter().filter(|&idx| !draft.is_removed(idx)).collect();
         if kept.is_empty() {
             continue;

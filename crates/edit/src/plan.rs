@@ -20,7 +20,7 @@ use crate::splice::{self, Splice, quote};
 use crate::totals::{PlanTotals, TurnChange};
 use crate::usage_reset;
 
-/// The kind of result that an edit should produce.
+/// The destination of a plan's result, and the inputs that vary from run to run.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// Where the result goes.
@@ -98,8 +98,8 @@ pub struct ContentDigest {
 }
 
 impl<'s> EditPlan<'s> {
-    pub(crate) fn new(mut draft: EditDraft<'s>, shape: PlanOptions) -> Self {
-        let order = match &shape.target {
+    pub(crate) fn new(mut draft: EditDraft<'s>, options: PlanOptions) -> Self {
+        let order = match &options.target {
             PlanTarget::New(_) => {
                 clone::remove_session_data(&mut draft);
                 LineOrder::ConversationOnly
@@ -107,10 +107,10 @@ impl<'s> EditPlan<'s> {
             PlanTarget::InPlace => LineOrder::Chain,
             PlanTarget::KeepOrder => LineOrder::Original,
         };
-        let Arrangement { lines, positions: place } = arrange::arrange(&mut draft, order, shape.seed.now);
-        let rename = IdRenamer::new(&draft, &shape);
+        let Arrangement { lines, positions: place } = arrange::arrange(&mut draft, order, options.seed.now);
+        let rename = IdRenamer::new(&draft, &options);
         let mut plan =
-            Self { draft, options: shape, lines, positions: place, rename, totals: PlanTotals::default() };
+            Self { draft, options, lines, positions: place, rename, totals: PlanTotals::default() };
         plan.rename.replacements = plan.replacements();
         plan.totals = PlanTotals::of(&plan);
         plan
@@ -129,7 +129,7 @@ impl<'s> EditPlan<'s> {
             lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx])));
         let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
         let first = lines.map(|idx| self.positions[idx]).min();
-        let stands = |idx: EntryIndex| match self.positions[idx] {
+        let position = |idx: EntryIndex| match self.positions[idx] {
             REMOVED => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
@@ -153,7 +153,7 @@ impl<'s> EditPlan<'s> {
             let mut above = None;
             let mut gone = Vec::new();
             for line in session.ancestors(idx) {
-                if let Some(place) = known.get(&line).copied().unwrap_or_else(|| stands(line)) {
+                if let Some(place) = known.get(&line).copied().unwrap_or_else(|| position(line)) {
                     above = Some(place);
                     break;
                 }
@@ -175,7 +175,7 @@ impl<'s> EditPlan<'s> {
         self.draft.session
     }
 
-    /// Returns the requested shape.
+    /// Returns the options that the plan was made with.
     pub fn options(&self) -> &PlanOptions {
         &self.options
     }

@@ -175,8 +175,8 @@ impl<'r> Redactor<'r> {
         let mut draft = EditDraft::new(&session);
         self.redact(&mut draft);
         // No lines are added, so no ids are needed.
-        let fresh = PlanSeed { seed: String::new(), now: 0 };
-        let plan = draft.plan(PlanOptions { target: PlanTarget::KeepOrder, seed: fresh });
+        let seed = PlanSeed { seed: String::new(), now: 0 };
+        let plan = draft.plan(PlanOptions { target: PlanTarget::KeepOrder, seed });
         (!plan.is_empty()).then(|| plan.to_bytes())
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct IdRenamer {
 struct NewSessionIds {
     old_id: String,
     id: String,
-    fresh: PlanSeed,
+    seed: PlanSeed,
 }
 
 /// Fields that belong to one session only. Claude Code's own fork removes them too.
@@ -36,13 +36,13 @@ const SESSION_FIELDS: &[&str] = &[key::TEAM_NAME, key::AGENT_NAME, key::SLUG, ke
 const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID, key::PARENT_UUID];
 
 impl IdRenamer {
-    pub(crate) fn new(draft: &EditDraft<'_>, shape: &PlanOptions) -> Self {
+    pub(crate) fn new(draft: &EditDraft<'_>, options: &PlanOptions) -> Self {
         let mut paths = draft.moved_paths.clone();
-        let new = match &shape.target {
+        let new = match &options.target {
             PlanTarget::New(id) => Some(NewSessionIds {
                 old_id: draft.session.id().unwrap_or_default().into_owned(),
                 id: id.clone(),
-                fresh: shape.seed.clone(),
+                seed: options.seed.clone(),
             }),
             PlanTarget::InPlace | PlanTarget::KeepOrder => None,
         };
@@ -59,7 +59,7 @@ impl IdRenamer {
 
     /// Returns the new uuid of a line, or `None` if lines keep theirs.
     pub(crate) fn uuid(&self, old: &str) -> Option<String> {
-        Some(self.new.as_ref()?.fresh.uuid(old))
+        Some(self.new.as_ref()?.seed.uuid(old))
     }
 
     /// Adds the splices for all ids of a line, except for its own uuid and its parent.
@@ -139,7 +139,7 @@ impl IdRenamer {
             return Some(new.id.clone());
         }
         let refers = REFERENCES.contains(&key) && !id.starts_with("msg_");
-        (refers || plan.session().find(id).is_some()).then(|| new.fresh.uuid(id))
+        (refers || plan.session().find(id).is_some()).then(|| new.seed.uuid(id))
     }
 
     /// Adds the splices for moved paths, except inside thinking blocks, which are signed.

@@ -56,8 +56,8 @@ pub const REPAIRED_CODES: &[Code] = &[
 
 impl<'s> Repair<'s> {
     /// Makes the lines of a session readable. Lines without an id get a new one.
-    pub fn new(source: &'s Session, fresh: &PlanSeed) -> Self {
-        let readable = readable::readable(source, fresh);
+    pub fn new(source: &'s Session, seed: &PlanSeed) -> Self {
+        let readable = readable::readable(source, seed);
         Self { source, readable: readable.session, notes: readable.notes, removed: readable.removed }
     }
 

@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn a_name_has_one_uuid_per_seed() {
-        let fresh = |seed: &str| PlanSeed { seed: seed.to_owned(), now: 0 };
-        let uuid = fresh("a").uuid("x");
-        assert_eq!(uuid, fresh("a").uuid("x"));
-        assert_ne!(uuid, fresh("b").uuid("x"));
-        assert_ne!(uuid, fresh("a").uuid("y"));
+        let plan_seed = |seed: &str| PlanSeed { seed: seed.to_owned(), now: 0 };
+        let uuid = plan_seed("a").uuid("x");
+        assert_eq!(uuid, plan_seed("a").uuid("x"));
+        assert_ne!(uuid, plan_seed("b").uuid("x"));
+        assert_ne!(uuid, plan_seed("a").uuid("y"));
         assert_eq!((uuid.len(), &uuid[14..15]), (36, "4"));
         assert!(uuid.bytes().enumerate().all(|(i, byte)| {
             if matches!(i, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() }

@@ -35,11 +35,11 @@ impl RepairLine {
     }
 }
 
-pub(super) fn readable(source: &Session, fresh: &PlanSeed) -> ReadableSession {
+pub(super) fn readable(source: &Session, seed: &PlanSeed) -> ReadableSession {
     let mut lines: Vec<RepairLine> = source.entries().iter().flat_map(split_objects).collect();
     let mut gone = Vec::new();
-    add_missing_fields(&mut lines, fresh);
-    rename_copies(&mut lines, &mut gone, fresh);
+    add_missing_fields(&mut lines, seed);
+    rename_copies(&mut lines, &mut gone, seed);
     let built = |lines: &[RepairLine]| {
         let mut session = Session::with_id(source.id().unwrap_or_default());
         for line in lines {
@@ -137,7 +137,7 @@ fn keep_last_keys(entry: &Entry) -> String {
 }
 
 /// Adds missing uuids, timestamps and parents to the messages.
-fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
+fn add_missing_fields(lines: &mut [RepairLine], seed: &PlanSeed) {
     let later: Vec<Option<Millis>> = lines.iter().map(|line| line.entry.timestamp()).collect();
     let mut time: Option<Millis> = None;
     let mut before: Option<String> = None;
@@ -151,7 +151,7 @@ fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
         let (has_uuid, has_time) = (text_of(key::UUID).is_some(), text_of(key::TIMESTAMP).is_some());
         let own = entry.timestamp();
         if speaks && !has_uuid {
-            let uuid = fresh.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
+            let uuid = seed.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
             let text = with_value(entry, key::UUID, &quote(&uuid));
             lines[at].rewrite(&text, "uuid added");
             let entry = &lines[at].entry;
@@ -162,7 +162,7 @@ fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
         }
         if speaks && !has_time {
             let next = || later[at..].iter().flatten().next().map(|next| next - 1);
-            let made = time.map(|time| time + 1).or_else(next).unwrap_or(fresh.now);
+            let made = time.map(|time| time + 1).or_else(next).unwrap_or(seed.now);
             let text = with_value(&lines[at].entry, key::TIMESTAMP, &quote(&moment(made)));
             lines[at].rewrite(&text, "timestamp added");
             time = Some(made);
@@ -175,7 +175,7 @@ fn add_missing_fields(lines: &mut [RepairLine], fresh: &PlanSeed) {
 }
 
 /// Removes identical lines with the same uuid, and gives different lines a new one.
-fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, str>)>, fresh: &PlanSeed) {
+fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, str>)>, seed: &PlanSeed) {
     let mut first: FxHashMap<String, usize> = FxHashMap::default();
     // The current replacement of each uuid that was used more than once.
     let mut now: FxHashMap<String, String> = FxHashMap::default();
@@ -203,7 +203,7 @@ fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, 
             copies.insert(at);
             continue;
         }
-        let own = fresh.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
+        let own = seed.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
         let text = with_value(entry, key::UUID, &quote(&own));
         now.insert(uuid, own);
         lines[at].rewrite(&text, "new uuid (duplicate)");
