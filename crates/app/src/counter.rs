@@ -19,15 +19,16 @@ use threadline_usage::{
 };
 use threadline_view::{LogTally, SessionCardFigures};
 
-use crate::live_log::KEEP;
+use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::sync::lock;
 use crate::usage::{LogScanner, left_out_note, unreadable};
 
-/// Larger logs are tallied line by line, so that few bytes are in memory at a time.
+/// Logs up to this size are tallied as a whole session. Larger ones are tallied line by line, to bound the
+/// memory.
 const MAX_WHOLE: u64 = 24 << 20;
 
-/// The long strings of longer lines are truncated before a line is parsed for its tally.
-const ABRIDGED_LINE: usize = 2 << 10;
+/// In lines longer than this, long strings are truncated before the line is parsed for its tally.
+const MAX_FULL_LINE: usize = 2 << 10;
 
 /// First interval between two publications while many logs are read. Each following one is twice as long.
 const FIRST_INTERVAL: Duration = Duration::from_millis(400);
@@ -66,18 +67,19 @@ impl SessionFigures {
         logs.filter(|log| self.logs.get(&log.path) != Some(&(log.size, log.modified))).count()
     }
 
-    fn is_of(&self, logs: &LogVersions) -> bool {
+    /// Whether the figures are complete, and count exactly these versions of the logs.
+    fn covers(&self, logs: &LogVersions) -> bool {
         self.n_pending == 0 && self.logs == *logs
     }
 }
 
 /// Counts in a background thread, which ends when the counter is dropped.
 pub struct SessionCounter {
-    work: Mutex<Sender<Arc<Vec<SessionLogs>>>>,
+    requests: Mutex<Sender<Arc<Vec<SessionLogs>>>>,
     published: Arc<Published>,
 }
 
-/// The latest figures.
+/// The latest figures, with a notification of each change.
 struct Published {
     figures: Mutex<Arc<SessionFigures>>,
     changed: Condvar,
@@ -88,17 +90,17 @@ impl SessionCounter {
     pub fn new(prices: Arc<PriceBook>, zone: TimeZone, on_change: impl Fn() + Send + 'static) -> Self {
         let figures = Mutex::new(Arc::new(SessionFigures::empty()));
         let published = Arc::new(Published { figures, changed: Condvar::new() });
-        let (work, requests) = channel();
+        let (sender, requests) = channel();
         let worker = Worker {
             prices,
             zone,
             on_change: Box::new(on_change),
             published: Arc::clone(&published),
-            known: HashMap::new(),
+            cache: HashMap::new(),
         };
         // If no thread can be started, the figures stay empty, and `n_missing` counts all logs.
         let _ = std::thread::Builder::new().name("counter".to_owned()).spawn(move || worker.run(&requests));
-        Self { work: Mutex::new(work), published }
+        Self { requests: Mutex::new(sender), published }
     }
 
     /// Returns the figures of these sessions. Waits up to `timeout` for those that are not available yet.
@@ -106,12 +108,12 @@ impl SessionCounter {
         let logs = sessions.iter().flat_map(SessionLogs::logs);
         let wanted: LogVersions = logs.map(|log| (log.path.clone(), (log.size, log.modified))).collect();
         let mut figures = lock(&self.published.figures);
-        if figures.is_of(&wanted) {
+        if figures.covers(&wanted) {
             return Arc::clone(&figures);
         }
-        let _ = lock(&self.work).send(Arc::clone(sessions));
+        let _ = lock(&self.requests).send(Arc::clone(sessions));
         let start = Instant::now();
-        while !figures.is_of(&wanted) {
+        while !figures.covers(&wanted) {
             let Some(left) = timeout.checked_sub(start.elapsed()) else { break };
             let changed = &self.published.changed;
             figures = changed.wait_timeout(figures, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -135,25 +137,27 @@ struct CachedLog {
 }
 
 impl CachedLog {
-    fn is_of(&self, log: &LogFile) -> bool {
+    /// Whether the log has not changed since it was read.
+    fn is_current(&self, log: &LogFile) -> bool {
         (self.size, self.modified) == (log.size, log.modified)
     }
 }
 
+/// The state of the background thread.
 struct Worker {
     prices: Arc<PriceBook>,
     zone: TimeZone,
     on_change: Box<dyn Fn() + Send>,
     published: Arc<Published>,
-    known: HashMap<PathBuf, CachedLog>,
+    cache: HashMap<PathBuf, CachedLog>,
 }
 
 /// Why counting a list of sessions ended.
-enum Interruption {
+enum CountEnd {
     /// All sessions were counted.
-    None,
-    /// Another list is to be counted instead.
-    Newer(Arc<Vec<SessionLogs>>),
+    Finished,
+    /// A newer list is to be counted instead.
+    Superseded(Arc<Vec<SessionLogs>>),
     /// The counter was dropped.
     Dropped,
 }
@@ -162,37 +166,34 @@ impl Worker {
     fn run(mut self, requests: &Receiver<Arc<Vec<SessionLogs>>>) {
         let mut next = requests.recv().ok();
         while let Some(mut sessions) = next.take() {
-            // Only the newest list counts.
+            // Skips all but the newest list.
             while let Ok(newer) = requests.try_recv() {
                 sessions = newer;
             }
             match self.count(&sessions, requests) {
-                Interruption::None => next = requests.recv().ok(),
-                Interruption::Newer(newer) => next = Some(newer),
-                Interruption::Dropped => return,
+                CountEnd::Finished => next = requests.recv().ok(),
+                CountEnd::Superseded(newer) => next = Some(newer),
+                CountEnd::Dropped => return,
             }
         }
     }
 
     /// Reads the logs that changed, in the order of `sessions`, and publishes figures periodically.
-    fn count(
-        &mut self,
-        sessions: &[SessionLogs],
-        requests: &Receiver<Arc<Vec<SessionLogs>>>,
-    ) -> Interruption {
+    fn count(&mut self, sessions: &[SessionLogs], requests: &Receiver<Arc<Vec<SessionLogs>>>) -> CountEnd {
         let logs: Vec<&LogFile> = sessions.iter().flat_map(SessionLogs::logs).collect();
-        let is_known = |log: &LogFile| self.known.get(&log.path).is_some_and(|known| known.is_of(log));
-        let changed: Vec<&LogFile> = logs.iter().copied().filter(|log| !is_known(log)).collect();
+        let is_cached =
+            |log: &LogFile| self.cache.get(&log.path).is_some_and(|cached| cached.is_current(log));
+        let changed: Vec<&LogFile> = logs.iter().copied().filter(|log| !is_cached(log)).collect();
         let paths: HashSet<&PathBuf> = logs.iter().map(|log| &log.path).collect();
-        self.known.retain(|path, _| paths.contains(path));
+        self.cache.retain(|path, _| paths.contains(path));
         let mut last_published = Instant::now();
         let mut interval = FIRST_INTERVAL;
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2);
         let mut n_done = 0;
         for batch in changed.chunks(n_threads * 8) {
             for (log, result) in batch.iter().zip(read_all(batch, n_threads)) {
-                let known = CachedLog { size: log.size, modified: log.modified, result };
-                self.known.insert(log.path.clone(), known);
+                let cached = CachedLog { size: log.size, modified: log.modified, result };
+                self.cache.insert(log.path.clone(), cached);
             }
             n_done += batch.len();
             if n_done < changed.len() && last_published.elapsed() > interval {
@@ -201,23 +202,24 @@ impl Worker {
                 last_published = Instant::now();
             }
             match requests.try_recv() {
-                Ok(newer) => return Interruption::Newer(newer),
-                Err(TryRecvError::Disconnected) => return Interruption::Dropped,
+                Ok(newer) => return CountEnd::Superseded(newer),
+                Err(TryRecvError::Disconnected) => return CountEnd::Dropped,
                 Err(TryRecvError::Empty) => {}
             }
         }
         self.publish(sessions, 0);
-        Interruption::None
+        CountEnd::Finished
     }
 
+    /// Publishes the figures of the logs that are cached. `n_pending` logs are not read yet.
     fn publish(&self, sessions: &[SessionLogs], n_pending: usize) {
         let mut ledger = CallLedger::default();
         let mut unread = Vec::new();
         let mut logs = HashMap::new();
         for log in sessions.iter().flat_map(SessionLogs::logs) {
-            let Some(known) = self.known.get(&log.path) else { continue };
-            logs.insert(log.path.clone(), (known.size, known.modified));
-            match &known.result {
+            let Some(cached) = self.cache.get(&log.path) else { continue };
+            logs.insert(log.path.clone(), (cached.size, cached.modified));
+            match &cached.result {
                 Ok(read) => {
                     ledger.add(read.scanned.clone());
                     unread.extend(read.left_out.iter().map(|line| left_out_note(&log.path, line)));
@@ -226,7 +228,7 @@ impl Worker {
             }
         }
         let calls = ledger.finish();
-        let tally = |log: &LogFile| Some(self.known.get(&log.path)?.result.as_ref().ok()?.tally);
+        let tally = |log: &LogFile| Some(self.cache.get(&log.path)?.result.as_ref().ok()?.tally);
         let by_session = figures_by_session(sessions, &tally, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
@@ -235,7 +237,8 @@ impl Worker {
     }
 }
 
-/// Returns the figures of each session with a readable log, by session id.
+/// Returns the figures of each session with a readable log, by session id. `tally` returns the tally of a
+/// log; `None` if it could not be read.
 pub(crate) fn figures_by_session(
     sessions: &[SessionLogs],
     tally: &dyn Fn(&LogFile) -> Option<LogTally>,
@@ -254,14 +257,15 @@ pub(crate) fn figures_by_session(
             SessionCardFigures { tally: own, ..SessionCardFigures::default() },
         );
     }
-    let crossed = |by: GroupBy| CallGroups::nested(calls, (GroupBy::Session, by), prices, zone, |_| true);
-    for (group, models) in crossed(GroupBy::Model) {
+    let by_session_and =
+        |by: GroupBy| CallGroups::nested(calls, (GroupBy::Session, by), prices, zone, |_| true);
+    for (group, models) in by_session_and(GroupBy::Model) {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
         figures.totals = group.totals;
         figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
     }
-    for (group, tools) in crossed(GroupBy::Tool) {
+    for (group, tools) in by_session_and(GroupBy::Tool) {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
         let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
@@ -279,7 +283,7 @@ fn name(key: CallGroupKey) -> Option<String> {
     }
 }
 
-/// Reads logs in `n_threads` separate threads, which leaves the other cores to requests.
+/// Reads logs in up to `n_threads` threads of its own, so that the other cores are free for requests.
 fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> {
     let share = logs.len().div_ceil(n_threads).max(1);
     std::thread::scope(|scope| {
@@ -316,9 +320,9 @@ pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<
     let mut short = Vec::new();
     while let Some(line) = lines.next()? {
         // The text of long strings does not matter, and parsing it takes most of the time.
-        let line = if line.bytes.len() > ABRIDGED_LINE {
+        let line = if line.bytes.len() > MAX_FULL_LINE {
             short.clear();
-            abridge(line.bytes, KEEP, &mut short);
+            abridge(line.bytes, MAX_ABRIDGED_STRING, &mut short);
             LogLine { bytes: &short, ..line }
         } else {
             line

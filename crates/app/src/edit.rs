@@ -47,7 +47,8 @@ pub enum EditTarget {
 }
 
 impl EditTarget {
-    fn with_new_id(self) -> PlanTarget {
+    /// Returns the target of a plan. A new session gets a random id.
+    fn plan_target(self) -> PlanTarget {
         match self {
             Self::NewSession => PlanTarget::New(new_id()),
             Self::InPlace => PlanTarget::InPlace,
@@ -99,7 +100,7 @@ impl EditSession {
         &self.session
     }
 
-    /// The estimated number of tokens that the session has.
+    /// The estimated number of tokens that a resume of the session sends.
     pub fn tokens(&self) -> u64 {
         self.draft().tokens()
     }
@@ -116,7 +117,7 @@ impl EditSession {
         }
     }
 
-    /// Whether the log exists. After it was removed or moved, that means that another program created it
+    /// Whether the log exists. If it does after the edit removed or moved it, another program has created it
     /// again.
     pub fn log_exists(&self) -> bool {
         self.file.path.exists()
@@ -144,14 +145,14 @@ impl EditSession {
         path: PathBuf,
     ) -> PlannedEdit<'s> {
         for finding in self.session.findings() {
-            // A redaction reports secrets itself, without their text.
+            // `redact` lists secrets itself, with their text masked.
             let is_reported = operation == Operation::Redact && finding.code == Code::Secret;
             if finding.severity > Severity::Note && !is_reported {
                 draft.finding(finding);
             }
         }
-        let fresh = fresh(&target);
-        let plan = draft.plan(PlanOptions { target, seed: fresh });
+        let seed = new_seed(&target);
+        let plan = draft.plan(PlanOptions { target, seed });
         PlannedEdit { source: self, operation, plan, path }
     }
 }
@@ -166,7 +167,7 @@ pub struct PlannedEdit<'s> {
 }
 
 impl<'s> PlannedEdit<'s> {
-    /// The operation.
+    /// The operation that was planned, as in its receipt.
     pub fn operation(&self) -> Operation {
         self.operation
     }
@@ -199,8 +200,8 @@ impl<'s> PlannedEdit<'s> {
         self.operation == Operation::Redact
     }
 
-    /// The versions of Claude Code that read the same conversation from the result: all known ones if it is
-    /// one straight chain.
+    /// The versions of Claude Code for which it is certain that they resume the result with the same
+    /// conversation. If the result is one straight chain, these are all known versions; otherwise none.
     pub fn claude_code_versions(&self) -> &'static [ClientVersion] {
         match self.plan.options().target {
             PlanTarget::New(_) | PlanTarget::InPlace => &ClientVersion::KNOWN,
@@ -246,8 +247,8 @@ fn new_id() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// The seed of new ids, and the time. The ids of a new session follow from its own.
-fn fresh(target: &PlanTarget) -> PlanSeed {
+/// Returns a seed for the ids of a plan, with the current time. For a new session, the seed is its id.
+fn new_seed(target: &PlanTarget) -> PlanSeed {
     let seed = match target {
         PlanTarget::New(id) => id.clone(),
         PlanTarget::InPlace | PlanTarget::KeepOrder => new_id(),

@@ -63,11 +63,12 @@ impl AppError {
     /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::Find(FindError::NoMatch { similar: near, .. }) if near.is_empty() => {
+            Self::Find(FindError::NoMatch { similar, .. }) if similar.is_empty() => {
                 vec![LIST_HINT.to_owned()]
             }
-            Self::Find(FindError::NoMatch { similar: near, .. }) => {
-                near.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
+            Self::Find(FindError::Folder { .. }) => vec![FOLDER_HINT.to_owned(), LIST_HINT.to_owned()],
+            Self::Find(FindError::NoMatch { similar, .. }) => {
+                similar.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
             }
             Self::Find(FindError::Ambiguous { found, .. }) => {
                 found.iter().take(MAX_CANDIDATES).map(describe).collect()
@@ -81,6 +82,8 @@ impl AppError {
 }
 
 const LIST_HINT: &str = "list sessions: `threadline list`";
+
+const FOLDER_HINT: &str = "give the path of a log in it, such as DIR/SESSION_ID.jsonl";
 
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 

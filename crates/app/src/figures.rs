@@ -1,10 +1,12 @@
-//! Turns, errors, tokens and costs of all sessions, counted at once, for a list that is printed.
+//! Turns, errors, tokens and costs of all sessions, counted in one call, for `threadline list`.
 //!
-//! Counting reads every log. The result is cached in one file, which can be deleted at any time. It is used
-//! only for logs that are certainly unchanged: same path, size, modification time, identity and, above all,
-//! same time of the last change of the inode, which no program can set. A log that changed less than
-//! [`SETTLING`] before it was counted is not cached, since a later change might get the same times. On
-//! systems without such a time nothing is cached.
+//! Counting reads every log. The result is cached in one file, which can be deleted at any time. The web
+//! server counts in the background instead, and caches in memory: see `counter`.
+//!
+//! The cache is used only for logs that are certainly unchanged: same path, size, modification time, identity
+//! and, above all, same time of the last change of the inode, which no program can set. A log that changed
+//! less than [`SETTLING`] before it was counted is not cached, since a later change might get the same times.
+//! On systems without such a time nothing is cached.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,15 +29,16 @@ use crate::usage::{LogScanner, left_out_note, unreadable};
 /// A log must be unchanged for this long before its figures are cached.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The first line of the cache file. It changes with the format, and with the meaning of a figure.
+/// The start of the first line of the cache file. It must change when the format or the meaning of a figure
+/// does.
 const FORMAT: &str = "threadline figures 1";
 
-/// How to count.
+/// Options of [`App::count_figures`].
 #[derive(Clone, Debug, Default)]
 pub struct FigureOptions {
-    /// The cache file; `None` to count everything.
+    /// The cache file; `None` to count everything anew.
     pub cache: Option<PathBuf>,
-    /// Identifies the program. Figures of another one are not used.
+    /// The build of the program. Figures that another build has cached are not used.
     pub build: String,
 }
 
@@ -70,7 +73,7 @@ impl App {
         let logs: Vec<&LogFile> = sessions.iter().flat_map(SessionLogs::logs).collect();
         let cached = options.cache.as_deref().and_then(|file| FigureCache::read(file, &key));
         let cached = cached.unwrap_or_default();
-        if cached.is_of(&logs) {
+        if cached.covers(&logs) {
             return Ok(CountedFigures { by_session: cached.sessions, unread: Vec::new(), is_cached: true });
         }
         let counted = count(sessions, &logs, &cached, &prices, zone, progress);
@@ -82,7 +85,7 @@ impl App {
     }
 }
 
-/// Returns a name of the zone, or its current offset.
+/// Returns the name of the zone, or its current offset in seconds if it has none.
 fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
     let offset = || {
         let now = jiff::Timestamp::try_from(now).unwrap_or_default();
@@ -91,7 +94,7 @@ fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
     zone.iana_name().map_or_else(offset, str::to_owned)
 }
 
-/// The result of counting.
+/// The figures of all sessions, with the tallies of their logs for the cache.
 struct Counted {
     by_session: HashMap<String, SessionCardFigures>,
     tallies: HashMap<PathBuf, LogTally>,
@@ -144,7 +147,7 @@ fn count(
     Counted { by_session, tallies, unread }
 }
 
-/// The version of a log: equal only if its content is.
+/// The version of a log. Two versions of a path are equal only if their content is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LogVersion {
     size: u64,
@@ -180,7 +183,7 @@ struct FigureCache {
 
 impl FigureCache {
     /// Returns whether the sessions were counted from exactly these logs.
-    fn is_of(&self, logs: &[&LogFile]) -> bool {
+    fn covers(&self, logs: &[&LogFile]) -> bool {
         self.is_complete
             && logs.len() == self.logs.len()
             && logs.iter().map(|log| &log.path).collect::<HashSet<_>>().len() == logs.len()
@@ -193,7 +196,7 @@ impl FigureCache {
         (LogVersion::of(log).as_ref() == Some(version)).then_some(*tally)
     }
 
-    /// Reads a cache file. Returns `None` if it does not exist, is of another program, or is damaged.
+    /// Reads a cache file. Returns `None` if it does not exist, has another `key`, or is damaged.
     fn read(file: &Path, key: &str) -> Option<Self> {
         let text = std::fs::read_to_string(file).ok()?;
         let mut lines = text.lines();
@@ -336,7 +339,7 @@ fn read_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     })
 }
 
-/// Replaces the characters that separate fields and lines.
+/// Escapes the characters that separate fields and lines as `%` and two hex digits.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {

@@ -42,7 +42,7 @@ pub struct SessionSummary {
     /// The files of the session.
     pub file: SessionFile,
     /// The facts.
-    pub glance: SessionPreview,
+    pub preview: SessionPreview,
 }
 
 impl SessionSummary {
@@ -52,23 +52,23 @@ impl SessionSummary {
     ///
     /// If the file cannot be read.
     pub fn of(file: SessionFile) -> io::Result<Self> {
-        Ok(Self { glance: read_session_preview(&file)?, file })
+        Ok(Self { preview: read_session_preview(&file)?, file })
     }
 
     /// Returns the title of the session; `None` if it has neither a title nor a prompt.
     pub fn title(&self) -> Option<String> {
-        self.glance.title()
+        self.preview.title()
     }
 
     /// Returns the project: the working directory, or the project folder if the log contains none; for a
     /// worktree, that of its repository.
     pub fn project(&self) -> Option<&str> {
-        project(&self.glance, &self.file)
+        project(&self.preview, &self.file)
     }
 }
 
-fn project<'a>(glance: &'a SessionPreview, file: &'a SessionFile) -> Option<&'a str> {
-    glance.cwd.as_deref().or(file.folder.as_deref()).map(project_directory)
+fn project<'a>(preview: &'a SessionPreview, file: &'a SessionFile) -> Option<&'a str> {
+    preview.cwd.as_deref().or(file.folder.as_deref()).map(project_directory)
 }
 
 impl App {
@@ -78,11 +78,11 @@ impl App {
     /// Reads the head and the tail of each log.
     pub fn list(&self, filter: &ListFilter) -> Listing<SessionSummary> {
         let listing = if filter.untitled { self.list_untitled() } else { self.store().list() };
-        let summaries = listing.found.into_iter().map(|(file, glance)| SessionSummary { file, glance });
+        let summaries = listing.found.into_iter().map(|(file, preview)| SessionSummary { file, preview });
         let wanted = |session: &SessionSummary| {
             let Some(text) = &filter.project else { return true };
             let folder = session.file.folder.as_ref().is_some_and(|folder| folder.contains(text));
-            folder || session.glance.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
+            folder || session.preview.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
         };
         let found = summaries.filter(wanted).take(filter.limit.unwrap_or(usize::MAX)).collect();
         Listing { found, errors: listing.errors }
@@ -91,11 +91,11 @@ impl App {
     /// Returns the sessions with and without a title, in the order of [`App::list`].
     fn list_untitled(&self) -> Listing<(SessionFile, SessionPreview)> {
         let sessions = self.store().sessions();
-        let glances = preview_all(&sessions.found);
+        let previews = preview_all(&sessions.found);
         let mut listing = Listing { found: Vec::new(), errors: sessions.errors };
-        for (file, glance) in sessions.found.into_iter().zip(glances) {
-            match glance {
-                Ok(glance) => listing.found.push((file, glance)),
+        for (file, preview) in sessions.found.into_iter().zip(previews) {
+            match preview {
+                Ok(preview) => listing.found.push((file, preview)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => listing.errors.push(error),
             }
@@ -256,13 +256,14 @@ impl CardList {
         let mut unread: Vec<String> = listing.errors.iter().map(ToString::to_string).collect();
         let logs = Arc::new(listing.found);
         let figures = counter.count(&logs, timeout);
-        let glances = self.glances(&logs, &mut unread);
+        let previews = self.previews(&logs, &mut unread);
         let mut cards: Vec<SessionCard> = logs
             .iter()
             .filter_map(|session| {
-                let glance = glances.get(&session.own.as_ref()?.path).filter(|glance| glance.is_listed())?;
+                let preview =
+                    previews.get(&session.own.as_ref()?.path).filter(|preview| preview.is_listed())?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some(card(session, glance, figures, now))
+                Some(card(session, preview, figures, now))
             })
             .collect();
         app.redact_cards(&mut cards);
@@ -271,7 +272,7 @@ impl CardList {
     }
 
     /// Returns the heads and tails of the sessions' own logs.
-    fn glances(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, SessionPreview> {
+    fn previews(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, SessionPreview> {
         let mut known = lock(&self.known);
         let own = || logs.iter().filter_map(|session| Some((&session.file, session.own.as_ref()?)));
         let is_known = |log: &LogFile| {
@@ -284,51 +285,51 @@ impl CardList {
             .collect();
         let files: Vec<SessionFile> = fresh.iter().map(|(file, _)| file.clone()).collect();
         let read = if files.is_empty() { Vec::new() } else { preview_all(&files) };
-        for ((_, log), glance) in fresh.iter().zip(read) {
-            match glance {
-                Ok(glance) => {
-                    known.insert(log.path.clone(), (log.size, log.modified, glance));
+        for ((_, log), preview) in fresh.iter().zip(read) {
+            match preview {
+                Ok(preview) => {
+                    known.insert(log.path.clone(), (log.size, log.modified, preview));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => unread.push(error.to_string()),
             }
         }
-        let mut glances: HashMap<PathBuf, SessionPreview> = HashMap::new();
+        let mut previews: HashMap<PathBuf, SessionPreview> = HashMap::new();
         for (_, log) in own() {
-            if let Some((_, _, glance)) = known.get(&log.path) {
-                glances.insert(log.path.clone(), glance.clone());
+            if let Some((_, _, preview)) = known.get(&log.path) {
+                previews.insert(log.path.clone(), preview.clone());
             }
         }
-        if known.len() > glances.len() {
-            known.retain(|path, _| glances.contains_key(path));
+        if known.len() > previews.len() {
+            known.retain(|path, _| previews.contains_key(path));
         }
-        glances
+        previews
     }
 }
 
 fn card(
     session: &SessionLogs,
-    glance: &SessionPreview,
+    preview: &SessionPreview,
     figures: Option<SessionCardFigures>,
     now: SystemTime,
 ) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
     let file = &session.file;
-    let created = glance.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+    let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     SessionCard {
         id: file.id.to_string(),
         path: session.own.as_ref().map_or(&file.path, |own| &own.path).to_string_lossy().into_owned(),
         folder: file.folder.clone().unwrap_or_default(),
-        cwd: glance.cwd.clone(),
-        modified: millis(glance.modified),
-        project: project(glance, file).unwrap_or_default().to_owned(),
-        title: glance.title().unwrap_or_else(|| file.id.to_string()),
-        first_prompt: glance.first_prompt.clone(),
-        branch: glance.git_branch.clone(),
-        tag: glance.tag.clone(),
-        version: glance.version.clone(),
+        cwd: preview.cwd.clone(),
+        modified: millis(preview.modified),
+        project: project(preview, file).unwrap_or_default().to_owned(),
+        title: preview.title().unwrap_or_else(|| file.id.to_string()),
+        first_prompt: preview.first_prompt.clone(),
+        branch: preview.git_branch.clone(),
+        tag: preview.tag.clone(),
+        version: preview.version.clone(),
         started: created.map(|at| at.as_millisecond()),
-        last_active: millis(glance.last_active),
+        last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
         live: now.duration_since(written).map_or(true, |since| since < LIVE),

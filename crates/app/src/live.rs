@@ -395,7 +395,7 @@ impl LiveSession {
             && let Ok(summary) = SessionSummary::of(self.file.clone())
         {
             layout.header.title = summary.title().or(layout.header.title);
-            layout.header.first_prompt = summary.glance.first_prompt.or(layout.header.first_prompt);
+            layout.header.first_prompt = summary.preview.first_prompt.or(layout.header.first_prompt);
         }
         self.redact_layout(&mut layout);
         Ok(layout)

@@ -17,8 +17,8 @@ use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunk
 
 use crate::redaction::DisplayRedaction;
 
-/// Number of bytes that are kept of a long text.
-pub(crate) const KEEP: usize = 192;
+/// Strings longer than this many bytes are truncated in an abridged line.
+pub(crate) const MAX_ABRIDGED_STRING: usize = 192;
 
 /// Memory of an entry besides its text: itself, its place in the tree, its uuid, its index.
 pub(crate) const ENTRY: usize = 600;
@@ -333,7 +333,7 @@ impl AbridgedChunk {
         if open.is_none() {
             short.starts.push(short.end.byte_offset);
         }
-        chunk.parse_abridged(KEEP, |entry, findings| {
+        chunk.parse_abridged(MAX_ABRIDGED_STRING, |entry, findings| {
             if Some(entry.at().line_no) != open {
                 short.weight += entry.as_bytes().len() + ENTRY;
                 short.entries.push((entry, findings));
@@ -345,7 +345,7 @@ impl AbridgedChunk {
 
 fn abridged(line: &[u8]) -> Vec<u8> {
     let mut short = Vec::with_capacity(line.len().min(1 << 10));
-    abridge(line, KEEP, &mut short);
+    abridge(line, MAX_ABRIDGED_STRING, &mut short);
     short
 }
 

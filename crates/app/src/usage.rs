@@ -162,7 +162,7 @@ pub struct UsageRead {
 #[derive(Default)]
 pub struct LogScanner {
     buffer: Vec<u8>,
-    ways: Option<ScanCache>,
+    cache: Option<ScanCache>,
 }
 
 impl LogScanner {
@@ -173,7 +173,7 @@ impl LogScanner {
     /// If the file cannot be read.
     pub fn scan(&mut self, log: &LogFile, wants: ScanOptions) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         let mut lines = self.lines(&log.path)?;
-        let mut scan = UsageScan::with_cache(source_of(log), wants, self.ways.take().unwrap_or_default());
+        let mut scan = UsageScan::with_cache(source_of(log), wants, self.cache.take().unwrap_or_default());
         if !wants.records {
             lines.stop_numbering();
         }
@@ -184,8 +184,8 @@ impl LogScanner {
                 Err(error) => break Err(error),
             }
         };
-        let (scanned, ways) = scan.finish_with_cache();
-        self.ways = Some(ways);
+        let (scanned, cache) = scan.finish_with_cache();
+        self.cache = Some(cache);
         self.buffer = lines.into_buffer();
         result.map(|left_out| (scanned, left_out))
     }

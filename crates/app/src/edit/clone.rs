@@ -12,7 +12,7 @@ use super::{EditError, EditSession, EditTarget, PlannedEdit};
 pub struct CloneOptions {
     /// The end of the copy; by default that of the session.
     pub to: Option<CutPoint>,
-    /// The title of the copy; by default that of the session with a mark.
+    /// The title of the copy; by default that of the session, followed by `(fork)`.
     pub title: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl EditSession {
         let this = &*self;
         let mut draft = this.draft();
         threadline_edit::clone(&mut draft, options.to.as_ref(), options.title.as_deref())?;
-        let target = EditTarget::NewSession.with_new_id();
+        let target = EditTarget::NewSession.plan_target();
         this.copy_side_files(&mut draft, &target)?;
         if options.to.is_some() {
             drop_unreferenced_copies(&mut draft, &agents);

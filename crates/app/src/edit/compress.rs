@@ -53,7 +53,7 @@ impl EditSession {
             }
             CompressTarget::InPlace => EditTarget::InPlace,
         };
-        let target = target.with_new_id();
+        let target = target.plan_target();
         self.copy_side_files(&mut draft, &target)?;
         Ok(self.plan(Operation::Compress, draft, target))
     }

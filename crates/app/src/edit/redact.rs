@@ -55,7 +55,7 @@ impl EditSession {
     /// Plans the session with placeholders for its secrets. With `report_findings` the plan lists them as
     /// findings.
     ///
-    /// In place, the prompts that the home keeps of all sessions are cleaned, too.
+    /// In place, the prompt history of the home (`history.jsonl`) is redacted, too.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl EditSession {
         redactor.finish_learning();
         let mut draft = self.draft();
         redactor.redact(&mut draft);
-        let target = target.with_new_id();
+        let target = target.plan_target();
         self.copy_side_files(&mut draft, &target)?;
         if let PlanTarget::New(_) = &target {
             for file in draft.side_files_mut() {

@@ -20,8 +20,8 @@ pub struct MoveOptions {
 }
 
 impl EditSession {
-    /// Plans a move of the log and its side files to the folder of another project. The lines name the new
-    /// directory.
+    /// Plans a move of the log and its side files to the folder of another project. Paths in the lines are
+    /// changed to the new directory.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl EditSession {
         Ok(self.plan_at(Operation::Move, draft, PlanTarget::KeepOrder, path))
     }
 
-    /// Moves the side files, too. Backups of files are found by the session's id and stay.
+    /// Adds the moves of the side files to the draft. File backups stay: Claude Code finds them by session id.
     fn move_side_files(
         &self,
         folder: &Path,
@@ -78,14 +78,14 @@ impl EditSession {
     }
 }
 
-/// The digest of a sub-agent's log, and the log with the new directory.
+/// Returns the digest of a sub-agent's log, and the log with the new directory.
 fn relocated_log(log: &[u8], from: &str, to: &str) -> (ContentDigest, Vec<u8>) {
     let session = Session::from_bytes(log);
     let mut moved = EditDraft::new(&session);
     relocate(&mut moved, from, to);
-    let fresh = PlanSeed { seed: String::new(), now: 0 };
-    let shape = PlanOptions { target: PlanTarget::KeepOrder, seed: fresh };
-    (ContentDigest::of(log), moved.plan(shape).to_bytes())
+    let seed = PlanSeed { seed: String::new(), now: 0 };
+    let options = PlanOptions { target: PlanTarget::KeepOrder, seed };
+    (ContentDigest::of(log), moved.plan(options).to_bytes())
 }
 
 fn without_trailing_slash(path: &str) -> String {

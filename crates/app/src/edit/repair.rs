@@ -9,7 +9,7 @@ use threadline_session::Session;
 use threadline_store::Operation;
 
 use super::side_files::read;
-use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit, fresh};
+use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit, new_seed};
 
 /// Number of lines that a note about a sub-agent names.
 const MAX_NAMED_LINES: usize = 4;
@@ -32,8 +32,8 @@ impl EditSession {
     ///
     /// [`NothingToDo::NoFaults`] if there are none, and errors of reading sub-agents.
     pub fn find_repairs(&self, target: EditTarget) -> Result<RepairableSession<'_>, EditError> {
-        let target = target.with_new_id();
-        let fresh = fresh(&target);
+        let target = target.plan_target();
+        let seed = new_seed(&target);
         let agents = self.agent_logs()?;
         let mut codes = faults(&self.session);
         codes.extend(agents.iter().flat_map(|agent| faults(&agent.session)));
@@ -42,8 +42,8 @@ impl EditSession {
         }
         codes.sort();
         codes.dedup();
-        let repair = Repair::new(&self.session, &fresh);
-        let agents = repaired_agents(&agents, &fresh);
+        let repair = Repair::new(&self.session, &seed);
+        let agents = repaired_agents(&agents, &seed);
         Ok(RepairableSession { source: self, repair, agents, target, codes })
     }
 
@@ -102,18 +102,18 @@ struct RepairedAgent {
 }
 
 /// Repairs the logs of sub-agents that have repairable faults.
-fn repaired_agents(agents: &[AgentLog], fresh: &PlanSeed) -> Vec<RepairedAgent> {
+fn repaired_agents(agents: &[AgentLog], seed: &PlanSeed) -> Vec<RepairedAgent> {
     let mut repaired = Vec::new();
     for agent in agents.iter().filter(|agent| !faults(&agent.session).is_empty()) {
         let AgentLog { id, path, read, session } = agent;
-        let fresh = PlanSeed { seed: fresh.uuid(id), now: fresh.now };
-        let repair = Repair::new(session, &fresh);
+        let seed = PlanSeed { seed: seed.uuid(id), now: seed.now };
+        let repair = Repair::new(session, &seed);
         let draft = repair.draft();
         if draft.is_untouched() {
             continue;
         }
-        let shape = PlanOptions { target: PlanTarget::InPlace, seed: fresh };
-        let plan = draft.plan(shape);
+        let options = PlanOptions { target: PlanTarget::InPlace, seed };
+        let plan = draft.plan(options);
         if plan.is_empty() || !plan.refusals().is_empty() {
             continue;
         }

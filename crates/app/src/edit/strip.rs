@@ -21,7 +21,7 @@ impl EditSession {
         if draft.is_untouched() {
             return Err(NothingToDo::NoSuchContent.into());
         }
-        let target = target.with_new_id();
+        let target = target.plan_target();
         self.copy_side_files(&mut draft, &target)?;
         Ok(self.plan(Operation::Strip, draft, target))
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
                 .hint("use claude or threadline"));
         }
     };
-    let cwd = SessionSummary::of(file.clone())?.glance.cwd;
+    let cwd = SessionSummary::of(file.clone())?.preview.cwd;
     let exists = cwd.as_deref().is_some_and(|cwd| Path::new(cwd).is_dir());
     if args.print {
         let command = match program {

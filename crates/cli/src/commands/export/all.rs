@@ -155,15 +155,15 @@ impl ExportedPage {
     }
 
     fn index_entry(&self, session: &SessionSummary) -> IndexedSession {
-        let SessionSummary { file, glance } = session;
-        let active = millis(glance.last_active);
+        let SessionSummary { file, preview } = session;
+        let active = millis(preview.last_active);
         let title = self.title.as_ref().or(self.first_prompt.as_ref());
         IndexedSession {
             href: format!("{}.html", file.id),
             project: session.project().unwrap_or_default().to_owned(),
             title: title.map_or_else(|| file.id.to_string(), Clone::clone),
             first_prompt: self.first_prompt.clone(),
-            git_branch: glance.git_branch.clone(),
+            git_branch: preview.git_branch.clone(),
             span: self.span.or(Some((active, active))),
             turns: self.turns,
             spent: UsageTotals {
@@ -174,7 +174,7 @@ impl ExportedPage {
                 under_reported: self.under_reported_calls,
                 ..UsageTotals::default()
             },
-            size: glance.size,
+            size: preview.size,
         }
     }
 }

@@ -189,7 +189,7 @@ fn row(session: &SearchedSession) -> PickerRow {
         path: session.path.clone(),
         heading: heading.unwrap_or_else(|| "(no title)".to_owned()),
         when: when.unwrap_or_default(),
-        directory: summary.and_then(|summary| summary.glance.cwd),
+        directory: summary.and_then(|summary| summary.preview.cwd),
         ..PickerRow::default()
     }
 }
