@@ -1,4 +1,4 @@
-//! Why a request failed.
+//! Errors of requests to the Messages API.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ pub enum ErrorKind {
     InvalidRequest,
     /// The key is missing or wrong (401).
     Authentication,
-    /// The account cannot pay (402).
+    /// There is a problem with the payment (402).
     Billing,
-    /// The key may not do this (403).
+    /// The key has no permission for the request (403).
     Permission,
     /// The model or the address does not exist (404).
     NotFound,
@@ -22,7 +22,7 @@ pub enum ErrorKind {
     TooLarge,
     /// Too many requests or tokens (429).
     RateLimit,
-    /// The API failed (500).
+    /// An internal error of the API (500).
     Api,
     /// The API is overloaded (529).
     Overloaded,
@@ -62,7 +62,7 @@ impl ErrorKind {
     }
 }
 
-/// Why a request failed.
+/// An error of a request to the Messages API.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
@@ -75,9 +75,9 @@ pub enum ApiError {
         kind: ErrorKind,
         /// The message of the API, or the beginning of the body if it is not the API's JSON.
         message: String,
-        /// How long the API asks to wait before a retry.
+        /// The time to wait before a retry, if the API names one.
         retry_after: Option<Duration>,
-        /// Whether the API says that a retry is of use (`x-should-retry`).
+        /// Whether the API recommends a retry (the `x-should-retry` header).
         should_retry: Option<bool>,
         /// The `request-id` header.
         request_id: Option<String>,
@@ -87,7 +87,7 @@ pub enum ApiError {
     /// The API sent an error event after the stream had begun.
     #[error("API error in the stream: {message}")]
     Stream {
-        /// The kind.
+        /// The kind that the event names.
         kind: ErrorKind,
         /// The message of the API.
         message: String,
@@ -166,8 +166,7 @@ impl ApiError {
         }
     }
 
-    /// Whether the reply broke off after it had begun, so that the request may be sent again without
-    /// streaming.
+    /// Whether the reply ended early after it had begun. The request may then be sent again without streaming.
     pub fn is_broken_stream(&self) -> bool {
         matches!(self, Self::Stream { .. } | Self::Truncated | Self::Timeout(_) | Self::InvalidResponse(_))
     }

@@ -13,13 +13,13 @@ use crate::stream::{Delta, StreamEvent};
 pub enum BlockKind {
     /// Text.
     Text,
-    /// Thinking, signed.
+    /// Thinking, with a signature.
     Thinking,
     /// Encrypted thinking.
     RedactedThinking,
     /// A call of a tool.
     ToolUse,
-    /// Another kind.
+    /// Another kind, by its `type`.
     Other(String),
 }
 
@@ -36,12 +36,12 @@ impl BlockKind {
     }
 }
 
-/// The tokens of a reply.
+/// The tokens and the web searches that a reply is billed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Input that was not in the cache.
     pub input: u64,
-    /// Output.
+    /// Output, with thinking.
     pub output: u64,
     /// Input that was written to the cache.
     pub cache_write: u64,
@@ -49,7 +49,7 @@ pub struct Usage {
     pub cache_write_1h: u64,
     /// Input that was read from the cache.
     pub cache_read: u64,
-    /// Searches on the web.
+    /// The number of web searches by the server tool.
     pub web_searches: u64,
 }
 
@@ -70,7 +70,7 @@ impl Usage {
         }
     }
 
-    /// The tokens of the context after the reply.
+    /// The number of tokens in the context window after the reply.
     pub fn context(&self) -> u64 {
         self.input + self.cache_write + self.cache_read + self.output
     }
@@ -79,7 +79,7 @@ impl Usage {
 /// A reply of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// The message as the API sent it, without its content. `stop_reason` and `usage` have their final
+    /// The message as the API sent it, with an empty `content`. `stop_reason` and `usage` have their final
     /// values.
     pub message: RawObject,
     /// The `usage` with which the stream began.
@@ -95,6 +95,9 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The key that is added to a `tool_use` block whose input is not valid JSON. Its value is the text.
+    pub const UNPARSED_INPUT: &'static str = "unparsed_input";
+
     /// The id of the message.
     pub fn id(&self) -> Option<String> {
         self.message.get_str("id")
@@ -164,7 +167,7 @@ impl ReplyBuilder {
         Self { reply: Reply { request_id, is_streamed: true, ..Reply::default() }, ..Self::default() }
     }
 
-    /// Adds an event. Returns the position of the block that it completed.
+    /// Adds an event. Returns the index in `blocks` of the block that it completed.
     pub(crate) fn push(&mut self, event: &StreamEvent) -> Result<Option<usize>, ApiError> {
         match event {
             StreamEvent::MessageStart { message } => {
@@ -224,8 +227,12 @@ impl ReplyBuilder {
         &self.reply
     }
 
-    /// Returns the reply at the end of the stream. A reply that broke off is returned if it has a complete
-    /// block.
+    /// Returns the reply at the end of the stream. If the stream ended early, the complete blocks are returned
+    /// with `is_truncated`.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Truncated`] if the stream ended before the first block was complete.
     pub(crate) fn finish(mut self) -> Result<Reply, ApiError> {
         if !self.has_started || !self.is_complete && self.reply.blocks.is_empty() {
             return Err(ApiError::Truncated);
@@ -262,17 +269,12 @@ impl OpenBlock {
         if !self.input_json.is_empty() {
             match serde_json::from_str::<Box<RawValue>>(&self.input_json) {
                 Ok(input) => self.block.set_raw("input", input),
-                // The caller reports it to the model; the text is kept.
+                // Kept as text, so that the caller can report it to the model.
                 Err(_) => self.block.set(Reply::UNPARSED_INPUT, &self.input_json),
             }
         }
         self.block
     }
-}
-
-impl Reply {
-    /// The member of a `tool_use` block with the text of an input that is not valid JSON.
-    pub const UNPARSED_INPUT: &'static str = "unparsed_input";
 }
 
 #[cfg(test)]
@@ -290,7 +292,7 @@ mod tests {
     const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","content":[],"model":"m","new_field":[1],"stop_reason":null,"usage":{"input_tokens":5,"output_tokens":1}}}"#;
 
     #[test]
-    fn a_reply_keeps_what_it_does_not_know() {
+    fn unknown_events_blocks_and_members_are_kept() {
         let reply = build(&[
             START,
             r#"{"type":"brand_new_event"}"#,
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_is_no_json_is_kept_as_text() {
+    fn input_that_is_not_json_is_kept_as_text() {
         let reply = build(&[
             START,
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"Bash","input":{}}}"#,
