@@ -262,7 +262,7 @@ impl Agent {
     ) -> Result<(), WriteError> {
         let output = match outcome {
             CallOutcome::Output(output) => output,
-            CallOutcome::Rejected => ToolOutput::failed(filler::REJECTED, filler::REJECTED_RECORD),
+            CallOutcome::Rejected => ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD),
             CallOutcome::Denied(reason) => {
                 if let Ok(input) = &call.input {
                     results.denials.push(Denial {
@@ -271,7 +271,7 @@ impl Agent {
                         tool_input: input.raw().to_owned(),
                     });
                 }
-                ToolOutput::failed(&reason, &format!("Error: {reason}"))
+                ToolOutput::not_run(&reason, &format!("Error: {reason}"))
             }
         };
         let block = result_block(call, &output);

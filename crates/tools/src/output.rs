@@ -1,4 +1,4 @@
-//! Results of tool calls.
+//! Results of tool calls, and how failures are presented in them.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct ToolOutput {
     pub changed: Vec<PathBuf>,
     /// Content blocks for a meta user message that follows the result: a document, a note about an image.
     pub follow_up: Vec<Box<RawValue>>,
-    /// The call ends the turn after this result (a valid structured output).
+    /// Whether the turn ends after this result (a valid structured output).
     pub ends_turn: bool,
     /// The pull request that the call created, for a `pr-link` line before the result.
     pub pull_request: Option<Box<PullRequest>>,
@@ -59,19 +59,19 @@ impl ToolOutput {
         }
     }
 
-    /// Returns an error result whose content and record are given.
+    /// Returns an error result with this content and record.
     pub(crate) fn error(content: String, record: &str) -> Self {
         Self { is_error: true, ..Self::success(content, &record) }
     }
 
     /// Returns the result of a call that did not run: it was not permitted, or it was interrupted.
     #[must_use]
-    pub fn failed(content: &str, record: &str) -> Self {
+    pub fn not_run(content: &str, record: &str) -> Self {
         Self::error(content.to_owned(), record)
     }
 
     /// Returns the result of a call to a tool that is unknown or not enabled.
-    pub(crate) fn rejected(message: &str) -> Self {
+    pub(crate) fn unavailable(message: &str) -> Self {
         Self::error(format!("<tool_use_error>{message}</tool_use_error>"), message)
     }
 
@@ -85,29 +85,29 @@ impl ToolOutput {
     }
 }
 
-/// Serialises a value that cannot fail to serialise.
+/// Serialises a value. The values of this crate cannot fail; an error would be serialised as its message.
 pub(crate) fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|error| {
         to_raw_value(&error.to_string()).unwrap_or_else(|_| RawValue::NULL.to_owned())
     })
 }
 
-/// A failed call, by the way in which the failure is presented.
+/// A failed call. The variants differ in the text around the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The call was refused before it had any effect: the message is wrapped in `<tool_use_error>`.
     Refused(String),
-    /// The check before the call failed by itself, for example on a path that cannot be inspected.
+    /// The check before the call could not be completed, for example because a path cannot be inspected.
     CheckFailed(String),
     /// The call was started and failed: the message is the content.
     Failed(String),
 }
 
-/// The longest message of a failed call, in UTF-16 units; the middle of a longer one is left out.
+/// The maximum length of the message of a failed call in UTF-16 units. The middle of a longer one is cut.
 const MAX_FAILURE: usize = 10_000;
 
 impl Failure {
-    /// Returns the result of the call of the tool `name`.
+    /// Returns the result of the failed call of the tool `name`.
     pub(crate) fn into_output(self, name: &str) -> ToolOutput {
         match self {
             Self::Refused(message) => ToolOutput::error(

@@ -1,4 +1,4 @@
-//! Paths as models write them, and error texts for them.
+//! Resolution of the paths in tool calls, and error texts about paths.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::context::ToolContext;
 use crate::output::Failure;
 
-/// Resolves a path of a call: trims white space, expands `~`, joins it to the current folder, and removes `.`
+/// Resolves a path in a call: trims white space, expands `~`, joins it to the current folder, and removes `.`
 /// and `..` without touching the disk.
 pub(crate) fn resolve(text: &str, context: &ToolContext<'_>) -> Result<PathBuf, Failure> {
     if text.contains('\0') {
@@ -15,8 +15,7 @@ pub(crate) fn resolve(text: &str, context: &ToolContext<'_>) -> Result<PathBuf, 
     Ok(absolute_path(text, &context.cwd(), context.home))
 }
 
-/// Returns the absolute path that a tool works on for a path of a call. Whoever permits the call must decide
-/// about this path.
+/// Returns the absolute path that a tool uses for a path in a call. Permission checks must use it, too.
 #[must_use]
 pub fn absolute_path(text: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let text = text.trim();
@@ -29,7 +28,7 @@ pub fn absolute_path(text: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let joined = expanded.unwrap_or_else(|| cwd.join(text));
     let mut path = normalize(&joined);
     if text.ends_with('/') {
-        // A slash at the end demands a folder.
+        // With a slash at the end, the path is valid for a folder only.
         path.push("");
     }
     path
@@ -90,7 +89,8 @@ fn errno_name(error: &io::Error) -> (&'static str, String) {
     }
 }
 
-/// Returns the text for a missing file, with a file of another extension that may be meant.
+/// Returns the text for a missing file, with a similar path if there is one. `names_cwd` adds the current
+/// directory.
 pub(crate) fn missing_file(path: &Path, context: &ToolContext<'_>, names_cwd: bool) -> String {
     let mut text = "File does not exist.".to_owned();
     if names_cwd {
@@ -102,7 +102,7 @@ pub(crate) fn missing_file(path: &Path, context: &ToolContext<'_>, names_cwd: bo
     text
 }
 
-/// The most names that are looked at to find a similar file.
+/// The maximum number of directory entries that are compared to find a similar file.
 const MAX_SIBLINGS: usize = 10_000;
 
 /// Returns the name of a file in the same folder that differs in its extension only.
@@ -117,7 +117,7 @@ fn similar_file(path: &Path) -> Option<String> {
     names.first().map(|name| name.display().to_string())
 }
 
-/// Returns the file of the current folder that is meant by a path in its parent folder: models forget the
+/// Returns `/p/project/x` for `/p/x` if it exists and `/p/project` is the current folder: models forget the
 /// name of the project.
 fn file_below_cwd(path: &Path, cwd: &Path) -> Option<String> {
     let rest = path.strip_prefix(cwd.parent()?).ok().filter(|_| !path.starts_with(cwd))?;

@@ -1,4 +1,6 @@
-//! Child processes in process groups of their own.
+//! Child processes in process groups of their own, so that their descendants can be killed with them.
+//!
+//! Groups exist on Unix only; on other systems the functions for groups and signals do nothing.
 
 use std::fs::File;
 use std::io;
@@ -21,11 +23,12 @@ pub(crate) enum KillSignal {
 /// SIGTERM on every supported system.
 pub(crate) const SIGTERM: i32 = 15;
 
-/// Starts a command as the leader of a new process group, without input, with both outputs in one file.
+/// Starts a command as the leader of a new process group, with no stdin, and with stdout and stderr in one
+/// file.
 pub(crate) fn spawn(command: &mut Command, output: File) -> io::Result<Child> {
-    let errors = output.try_clone()?;
+    let stderr = output.try_clone()?;
     own_group(command);
-    command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn()
+    command.stdin(Stdio::null()).stdout(output).stderr(stderr).spawn()
 }
 
 #[cfg(unix)]
@@ -54,7 +57,8 @@ pub(crate) fn wait_for_exit(child: &Child) {
 #[cfg(not(unix))]
 pub(crate) fn wait_for_exit(_: &Child) {}
 
-/// Sends a signal to the process group of a child that is not reaped.
+/// Sends a signal to the process group of a child. The child must not be reaped yet: its id could belong to
+/// another process.
 #[cfg(unix)]
 pub(crate) fn kill_group(id: u32, signal: KillSignal) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -70,7 +74,7 @@ pub(crate) fn kill_group(id: u32, signal: KillSignal) {
 #[cfg(not(unix))]
 pub(crate) fn kill_group(_: u32, _: KillSignal) {}
 
-/// Returns how a process ended.
+/// Converts the status of a process. Killed processes have no exit code.
 #[cfg(unix)]
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt;

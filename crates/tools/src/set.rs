@@ -153,7 +153,7 @@ impl ToolSet {
                 ". {name} exists but is not enabled in this context. Use one of the available tools instead."
             ));
         }
-        ToolOutput::rejected(&message)
+        ToolOutput::unavailable(&message)
     }
 }
 
