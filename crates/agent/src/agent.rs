@@ -15,7 +15,7 @@ use threadline_usage::PriceBook;
 use crate::clock::Clock;
 use crate::config::{AgentConfig, SessionStart};
 use crate::conversation::Conversation;
-use crate::cost::UsageTotals;
+use crate::cost::ModelUsageTotals;
 use crate::file_history::FileBackups;
 use crate::git;
 use crate::model_access::ToolRequests;
@@ -63,7 +63,7 @@ pub struct Agent {
     pub(crate) known_tasks: Mutex<Vec<KnownTask>>,
     pub(crate) limits: Limits,
     pub(crate) requests: ToolRequests,
-    pub(crate) totals: UsageTotals,
+    pub(crate) totals: ModelUsageTotals,
     /// The prompt of the last turn, for the mark at the end of the log.
     pub(crate) last_prompt: Option<String>,
     pub(crate) is_resumed: bool,
@@ -199,7 +199,7 @@ impl Agent {
             background: BackgroundTasks::new(),
             known_tasks: Mutex::new(Vec::new()),
             limits: Limits::default(),
-            totals: UsageTotals::default(),
+            totals: ModelUsageTotals::default(),
             last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
             is_resumed,
             side_dir: folder.join("tool-results"),

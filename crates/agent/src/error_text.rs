@@ -1,4 +1,5 @@
-//! The texts of errors that are written to the session, as Claude Code words them.
+//! Texts that the client itself writes to the session, in the wording of Claude Code: errors of the API,
+//! refusals, and messages that keep a conversation going.
 
 use threadline_api::{ApiError, ErrorKind};
 
@@ -8,15 +9,17 @@ use crate::event::RetryKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorReport {
     pub(crate) text: String,
-    /// The kind in the line.
+    /// The value of `error` in the session line.
     pub(crate) error: &'static str,
+    /// The value of `errorDetails` in the session line.
     pub(crate) details: Option<String>,
-    /// The reason in the result line.
+    /// The value of `terminal_reason` in the result of the turn. Claude Code reports most errors as
+    /// `completed`.
     pub(crate) reason: &'static str,
 }
 
 impl ErrorReport {
-    /// Describes an error of a request for `model` to `host`.
+    /// Describes an error of a request to `host` for a reply of `model`.
     pub(crate) fn new(error: &ApiError, model: &str, host: &str) -> Self {
         let report = |text: String, error| Self { text, error, details: None, reason: "completed" };
         let ApiError::Status { status, message, body, .. } = error else {
@@ -85,7 +88,7 @@ fn compact(json: &str) -> String {
     out
 }
 
-/// Returns a short name for a failed connection.
+/// Returns the name of a common network error, or the message.
 fn network_cause(message: &str) -> &str {
     if message.to_lowercase().contains("refused") { "ConnectionRefused" } else { message }
 }
@@ -101,7 +104,7 @@ pub(crate) fn retry_kind(error: &ApiError) -> RetryKind {
     }
 }
 
-/// The text of a reply that the model refused to give.
+/// Returns the text that replaces a refused reply.
 pub(crate) fn refusal(request_id: Option<&str>) -> String {
     let id = request_id.map(|id| format!("\n\nRequest ID: {id}")).unwrap_or_default();
     format!(
@@ -111,7 +114,7 @@ pub(crate) fn refusal(request_id: Option<&str>) -> String {
     )
 }
 
-/// Texts that the client adds to a conversation.
+/// Fixed texts that the client adds to a conversation: as a prompt, a reply or a tool result.
 pub(crate) mod filler {
     pub(crate) const CONTINUE: &str = "Continue from where you left off.";
     pub(crate) const NO_RESPONSE: &str = "No response requested.";
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_goes_outside_of_strings_only() {
+    fn white_space_is_removed_outside_of_strings_only() {
         assert_eq!(compact("{ \"a b\": [1, \"c \\\" d\"] }"), "{\"a b\":[1,\"c \\\" d\"]}");
     }
 

@@ -7,7 +7,7 @@ use threadline_api::RawObject;
 use threadline_entry::Millis;
 use threadline_tools::FinishedTask;
 
-use crate::cost::UsageTotals;
+use crate::cost::ModelUsageTotals;
 
 /// An event of a turn.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ pub struct TurnSummary {
     /// The usage of the turn's streamed replies, as an object of the API.
     pub usage: RawObject,
     /// The usage and cost of the whole process, by model.
-    pub totals: UsageTotals,
+    pub totals: ModelUsageTotals,
     /// Calls that were not permitted.
     pub denials: Vec<Denial>,
     /// The program that made the prompt, if it was not a person, such as `task-notification`.

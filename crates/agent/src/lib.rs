@@ -24,7 +24,7 @@ mod turn;
 pub use agent::{Agent, AgentError};
 pub use clock::{Clock, SystemClock};
 pub use config::{AgentConfig, AgentPaths, SessionStart};
-pub use cost::{ModelUsage, UsageTotals};
+pub use cost::{ModelUsage, ModelUsageTotals};
 pub use event::{AgentEvent, Denial, RetryKind, TurnEnd, TurnSummary};
 pub use permission::{PermissionDecision, PermissionMode, Permissions};
 pub use resume::{ResumeError, ResumedSession, fork_lines};

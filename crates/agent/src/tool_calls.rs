@@ -1,4 +1,4 @@
-//! Runs the calls of a reply.
+//! Runs the tool calls of a reply: checks input and permission, and writes the results to the session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -21,13 +21,13 @@ use crate::file_history::FileBackups;
 use crate::permission::{CallFacts, PermissionDecision};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 
-/// A call of a reply, checked.
+/// A tool call of a reply whose input was checked.
 pub(crate) struct PendingCall {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The id of the line with the call.
+    /// The uuid of the session line with the call.
     pub(crate) line: String,
-    /// The input, or the result of a call that cannot run.
+    /// The input, or the error result if the input is invalid or the tool is not available.
     pub(crate) input: Result<ToolInput, ToolOutput>,
 }
 
@@ -36,18 +36,19 @@ pub(crate) struct PendingCall {
 pub(crate) struct CallResults {
     /// The result blocks in the order in which they were written.
     pub(crate) blocks: Vec<RawObject>,
-    /// Blocks of messages that follow the results.
+    /// Blocks of the user message that follows the results.
     pub(crate) follow_up: Vec<RawObject>,
-    /// The number of user messages.
+    /// The number of user lines that were written.
     pub(crate) messages: u64,
     pub(crate) denials: Vec<Denial>,
-    /// The structured output, if the calls gave it.
+    /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
 }
 
 impl Agent {
-    /// Checks a `tool_use` block. Its input gets the form that is logged and sent back.
+    /// Checks a `tool_use` block of the session line `line`. Replaces the input by the validated one, which is
+    /// logged and sent back to the model.
     pub(crate) fn prepare_call(&self, block: &mut RawObject, line: &str) -> PendingCall {
         let id = block.get_str("id").unwrap_or_default();
         let name = block.get_str("name").unwrap_or_default();
@@ -73,8 +74,8 @@ impl Agent {
         PendingCall { id, name, line: line.to_owned(), input }
     }
 
-    /// Runs the calls of a reply. Calls that only read and follow each other run at the same time. Each
-    /// result is written as soon as it is there.
+    /// Runs the calls of a reply in order. Adjacent calls that only read run at the same time. Each result is
+    /// written as soon as it is available.
     pub(crate) fn run_calls(
         &mut self,
         calls: Vec<PendingCall>,
@@ -97,6 +98,7 @@ impl Agent {
         Ok(results)
     }
 
+    /// Whether a call may run at the same time as others: it only reads, or it returns an error at once.
     fn is_parallel(&self, call: &PendingCall) -> bool {
         let tool = self.tools.get(&call.name);
         match (&call.input, tool) {
@@ -190,8 +192,8 @@ impl Agent {
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
     }
 
-    /// Writes an attachment for each file that another program changed after the model wrote it, and tells
-    /// the model.
+    /// Writes an attachment for each file that another program changed after the model wrote it, and adds a
+    /// note about it to the conversation.
     pub(crate) fn report_changed_files(&mut self) -> Result<(), WriteError> {
         for file in self.files.take_changed(self.config.profile, &self.limits) {
             let filename = file.path.to_string_lossy();
@@ -336,12 +338,12 @@ impl Agent {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum CallOutcome {
     Output(ToolOutput),
-    /// It was not permitted.
+    /// It was not permitted, for this reason.
     Denied(String),
-    /// The person interrupted it.
+    /// The user interrupted the turn. Claude Code records such calls as rejected.
     Rejected,
 }
 
@@ -369,7 +371,7 @@ fn result_block(call: &PendingCall, output: &ToolOutput) -> RawObject {
     block
 }
 
-/// Resolves the links of the longest part of a path that exists.
+/// Resolves the links of the longest existing ancestor of a path, and appends the rest.
 fn resolve(path: &Path) -> std::path::PathBuf {
     let mut rest = Vec::new();
     for ancestor in path.ancestors() {
@@ -394,7 +396,7 @@ struct BackupObserver<'a> {
 
 impl FileObserver for BackupObserver<'_> {
     fn before_change(&self, path: &Path) {
-        // A snapshot that cannot be written does not stop the edit; the next line reports the error.
+        // An error does not stop the edit: the line with its result cannot be written either, which is reported.
         let _ = lock(self.backups).before_change(path, self.line, &mut lock(self.writer), self.clock);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadline_agent::{Agent, AgentEvent, TurnEnd, TurnSummary, UsageTotals};
+use threadline_agent::{Agent, AgentEvent, ModelUsageTotals, TurnEnd, TurnSummary};
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
@@ -297,7 +297,7 @@ impl Printer {
 }
 
 /// Returns the tokens and the cost by model.
-fn model_usage(totals: &UsageTotals) -> RawObject {
+fn model_usage(totals: &ModelUsageTotals) -> RawObject {
     let mut object = RawObject::new();
     for entry in &totals.models {
         let info = model_info(&entry.model);
