@@ -1,5 +1,5 @@
-//! Parsing of the colour sequences in program output, so that they are rendered as styles and never
-//! executed.
+//! Parses the colour sequences (SGR) in program output. They are rendered as styles; no sequence of the output
+//! reaches the terminal.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 
@@ -8,10 +8,10 @@ use threadline_view::{OutputPart, output_parts, strip_colours};
 use crate::styled::StyledText;
 use crate::visible;
 
-/// Visits the lines of a text, styled by the colour sequences in it.
+/// Calls `visit` with each line of a text, styled by the colour sequences in it.
 ///
-/// The sequences modify `base` and stay in effect across lines. All other control sequences are made
-/// visible.
+/// The sequences modify `base` and stay in effect across lines. Tabs become spaces, and all other control
+/// sequences are made visible.
 pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledText)) {
     let mut line = StyledText::default();
     let mut style = base;
@@ -36,13 +36,13 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledTe
     visit(&line);
 }
 
-/// Returns the text without colour sequences and trailing carriage returns. Other control characters are
-/// made visible.
+/// Returns the text without colour sequences and trailing carriage returns, and with tabs as spaces. Other
+/// control characters are made visible.
 pub fn without_colours(text: &str) -> String {
     visible(&strip_colours(text.trim_end_matches('\r'))).replace('\t', "    ")
 }
 
-/// Returns the style after a colour sequence.
+/// Returns `style` changed by the codes of a colour sequence. Code 0 resets it to `base`.
 fn apply(mut style: Style, base: Style, codes: &str) -> Style {
     let mut codes = codes.split([';', ':']).map(|code| code.parse::<u8>().unwrap_or(0));
     while let Some(code) = codes.next() {
@@ -55,6 +55,7 @@ fn apply(mut style: Style, base: Style, codes: &str) -> Style {
             4 => add(Effects::UNDERLINE),
             7 => add(Effects::INVERT),
             9 => add(Effects::STRIKETHROUGH),
+            // Each of these ends one effect. Ending all of them is close enough.
             22..=29 => style.effects(base.get_effects()),
             30..=37 | 90..=97 => style.fg_color(basic_colour(code)),
             40..=47 | 100..=107 => style.bg_color(basic_colour(code - 10)),

@@ -10,6 +10,7 @@ use threadline_entry::lens::{
 use super::{CallSummary, CardInput, CommandCard, ToolCard, first_line, is_refusal, tag_text};
 
 impl CardInput<'_> {
+    /// Returns the card of a command, or of a poll of a command in the background.
     pub(super) fn command(&self) -> CallSummary {
         let mut card = CommandCard {
             command: self.string("command"),
@@ -18,8 +19,8 @@ impl CardInput<'_> {
             ..CommandCard::default()
         };
         let mut state = String::new();
-        let noted = self.of::<BashResult<'_>>().is_some_and(|result| result.stdout().is_some());
-        if self.name == "BashOutput" && !noted {
+        let has_record = self.of::<BashResult<'_>>().is_some_and(|result| result.stdout().is_some());
+        if self.name == "BashOutput" && !has_record {
             return self.poll_card();
         }
         if let Some(polled) = self.of::<BashOutputResult<'_>>().filter(|result| result.shell_id().is_some()) {
@@ -79,7 +80,7 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Command(card), subject: id, gist }
     }
 
-    /// Returns the output in the result text. The exit code is shown separately.
+    /// Returns the result text without the line of the exit code, which is shown separately.
     fn printed(&self) -> &str {
         let text = self.text;
         match exit_code(text) {
@@ -121,7 +122,7 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Command(card), subject, gist }
     }
 
-    /// Returns the card of a workflow: agents that are run by a script.
+    /// Returns the card of a workflow: a script that runs agents.
     pub(super) fn workflow(&self) -> CallSummary {
         let script = self.string("script");
         if script.is_empty() {
@@ -141,6 +142,7 @@ impl CardInput<'_> {
         self.workflow_gist(summary)
     }
 
+    /// Sets the gist of a workflow that was started.
     fn workflow_gist(&self, mut summary: CallSummary) -> CallSummary {
         let task = self.of::<WorkflowResult<'_>>().and_then(|workflow| workflow.task_id());
         if let Some(task) = task.filter(|_| !self.failed) {
@@ -155,6 +157,7 @@ impl CardInput<'_> {
         KEYS.iter().map(|key| self.string(key)).find(|id| !id.is_empty()).unwrap_or_default()
     }
 
+    /// Returns the card of a call that waited for, or read, the output of a background task.
     pub(super) fn task_output(&self) -> CallSummary {
         let task = self.of::<TaskResult<'_>>().and_then(|result| result.task());
         let text = |value: Option<Cow<'_, str>>| value.unwrap_or_default().into_owned();
