@@ -35,55 +35,55 @@ pub(crate) fn run() -> ExitCode {
     };
     let made = LogFiles::in_folder(&home.join("projects"));
     println!("generated logs: {} files, {:.0} MB", made.files.len(), made.bytes as f64 / 1e6);
-    let mut card = BenchReport { missed: 0 };
-    scanning(&made, &mut card);
-    parsing(&made, &mut card);
-    on_real_logs(&mut card);
-    listing(&home, &mut card);
-    memory(&target, &made, &mut card);
-    command::measure_commands(&large, &mut card);
+    let mut report = BenchReport { missed: 0 };
+    scanning(&made, &mut report);
+    parsing(&made, &mut report);
+    on_real_logs(&mut report);
+    listing(&home, &mut report);
+    memory(&target, &made, &mut report);
+    command::measure_commands(&large, &mut report);
     if let Some(binary) = command::binary() {
-        hostile::measure_hostile(&target, &binary, "", &mut card);
+        hostile::measure_hostile(&target, &binary, "", &mut report);
     }
-    viewer::measure_viewer(&target, &home, false, &mut card);
-    card.verdict()
+    viewer::measure_viewer(&target, &home, false, &mut report);
+    report.verdict()
 }
 
 /// Runs only the benchmark of adversarial logs, for shapes with names that contain `only`.
 pub(crate) fn hostile(only: &str) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
-    let mut card = BenchReport { missed: 0 };
-    hostile::measure_hostile(&target, &binary, only, &mut card);
-    card.verdict()
+    let mut report = BenchReport { missed: 0 };
+    hostile::measure_hostile(&target, &binary, only, &mut report);
+    report.verdict()
 }
 
 /// Runs only the benchmarks of `usage` and `search`.
-pub(crate) fn answers() -> ExitCode {
+pub(crate) fn queries() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
-    let mut card = BenchReport { missed: 0 };
-    query_bench::measure_answers(&home, &binary, &mut card);
-    card.verdict()
+    let mut report = BenchReport { missed: 0 };
+    query_bench::measure_queries(&home, &binary, &mut report);
+    report.verdict()
 }
 
 /// Runs only the benchmark of the web viewer; `quick` for a rough result.
 pub(crate) fn viewer(quick: bool) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
-    let mut card = BenchReport { missed: 0 };
-    viewer::measure_viewer(&target, &home, quick, &mut card);
-    card.verdict()
+    let mut report = BenchReport { missed: 0 };
+    viewer::measure_viewer(&target, &home, quick, &mut report);
+    report.verdict()
 }
 
 /// Runs only the benchmark of HTML exports.
 pub(crate) fn export() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home", 0.2) else { return ExitCode::from(2) };
-    let mut card = BenchReport { missed: 0 };
-    command::measure_exports(&home, &mut card);
-    card.verdict()
+    let mut report = BenchReport { missed: 0 };
+    command::measure_exports(&home, &mut report);
+    report.verdict()
 }
 
 pub(crate) struct LogFiles {
@@ -212,7 +212,7 @@ fn scan(lines: &mut LineReader<File>) -> u64 {
     tokens
 }
 
-fn scanning(logs: &LogFiles, card: &mut BenchReport) {
+fn scanning(logs: &LogFiles, report: &mut BenchReport) {
     let mut split = || {
         each_file(logs, |lines| {
             while let Ok(Some(line)) = lines.next() {
@@ -227,14 +227,14 @@ fn scanning(logs: &LogFiles, card: &mut BenchReport) {
     let mut scan_two = || each_file_on_all_cores(logs, |lines, ()| work(lines));
     let [split, one, two] = measure([&mut split, &mut scan_one, &mut scan_two]);
     println!("newline splitting {:.1} GB/s, scanner {:.1} GB/s", logs.speed(split), logs.speed(one));
-    card.at_least(
+    report.at_least(
         "scanner against bare newline splitting",
         split.as_secs_f64() / one.as_secs_f64(),
         0.6,
         "×",
     );
     let threads = rayon::current_num_threads();
-    card.at_least(
+    report.at_least(
         &format!("scanner on {threads} threads against one"),
         one.as_secs_f64() / two.as_secs_f64(),
         1.8,
@@ -281,15 +281,15 @@ fn find_secrets(rules: &Rules, lines: &mut LineReader<File>) {
     }
 }
 
-fn parsing(logs: &LogFiles, card: &mut BenchReport) {
+fn parsing(logs: &LogFiles, report: &mut BenchReport) {
     let rules = Rules::new();
     let mut one = || each_file(logs, parse);
     let mut two = || each_file_on_all_cores(logs, |lines, ()| parse(lines));
     let mut seek = || each_file(logs, |lines| find_secrets(&rules, lines));
     let [one, two, seek] = measure([&mut one, &mut two, &mut seek]);
-    card.at_least("secret search, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
-    card.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
-    card.at_least(
+    report.at_least("secret search, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
+    report.at_least("full typed parse, one thread", logs.speed(one), 1.0, "GB/s");
+    report.at_least(
         "full typed parse on two threads against one",
         one.as_secs_f64() / two.as_secs_f64(),
         1.8,
@@ -312,7 +312,7 @@ pub(crate) fn shared() -> PathBuf {
 }
 
 /// Measures parsing real sessions and building them with their turns, if there are any.
-fn on_real_logs(card: &mut BenchReport) {
+fn on_real_logs(report: &mut BenchReport) {
     let shared = shared();
     let logs = LogFiles::in_folder(&shared.join("corpus"));
     if logs.files.is_empty() {
@@ -330,12 +330,12 @@ fn on_real_logs(card: &mut BenchReport) {
     let mut seek = || each_file(&logs, |lines| find_secrets(&rules, lines));
     let [parse, build, seek] = measure([&mut parse, &mut build, &mut seek]);
     println!("real logs: {} files, {:.0} MB", logs.files.len(), logs.bytes as f64 / 1e6);
-    card.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
-    card.at_least("session building over real logs, one thread", logs.speed(build) * 1e3, 250.0, "MB/s");
-    card.at_least("secret search in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
+    report.at_least("full typed parse of real logs, one thread", logs.speed(parse), 1.0, "GB/s");
+    report.at_least("session building over real logs, one thread", logs.speed(build) * 1e3, 250.0, "MB/s");
+    report.at_least("secret search in real logs, one thread", logs.speed(seek) * 1e3, 100.0, "MB/s");
 }
 
-fn listing(home: &Path, card: &mut BenchReport) {
+fn listing(home: &Path, report: &mut BenchReport) {
     let mut paths = LogFiles::in_folder(&home.join("projects")).files;
     paths.sort();
     let mut plain = || {
@@ -360,11 +360,11 @@ fn listing(home: &Path, card: &mut BenchReport) {
         ours.as_secs_f64() * 1e3
     );
     let what = format!("list of {} sessions against reading their heads and tails", paths.len());
-    card.at_most(&what, ours.as_secs_f64() / plain.as_secs_f64(), 1.5, "×");
+    report.at_most(&what, ours.as_secs_f64() / plain.as_secs_f64(), 1.5, "×");
 }
 
 /// Measures peak memory in separate processes.
-fn memory(target: &Path, logs: &LogFiles, card: &mut BenchReport) {
+fn memory(target: &Path, logs: &LogFiles, report: &mut BenchReport) {
     let Some(largest) =
         logs.files.iter().max_by_key(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()))
     else {
@@ -372,10 +372,10 @@ fn memory(target: &Path, logs: &LogFiles, card: &mut BenchReport) {
     };
     let size = fs::metadata(largest).map_or(0, |metadata| metadata.len());
     if let Some(peak) = peak_of("scan", target.join("bench-home").as_ref()) {
-        card.at_most("peak memory of a scan", peak / 1e6, 20.0, "MB");
+        report.at_most("peak memory of a scan", peak / 1e6, 20.0, "MB");
     }
     if let (Some(peak), Some(idle)) = (peak_of("load", largest), peak_of("idle", largest)) {
-        card.at_most(
+        report.at_most(
             "peak memory of one loaded session, in file sizes",
             (peak - idle) / size as f64,
             2.0,

@@ -25,26 +25,26 @@ pub(crate) fn binary() -> Option<PathBuf> {
 }
 
 /// Measures HTML exports.
-pub(crate) fn measure_exports(home: &Path, card: &mut BenchReport) {
+pub(crate) fn measure_exports(home: &Path, report: &mut BenchReport) {
     let Some(binary) = binary() else { return };
-    measure_export(home, &binary, card);
-    measure_real_exports(home, &binary, card);
+    measure_export(home, &binary, report);
+    measure_real_exports(home, &binary, report);
 }
 
 /// Measures the commands against simple implementations and other programs.
-pub(crate) fn measure_commands(home: &Path, card: &mut BenchReport) {
+pub(crate) fn measure_commands(home: &Path, report: &mut BenchReport) {
     let Some(binary) = binary() else { return };
-    query_bench::measure_answers(home, &binary, card);
-    measure_show(home, &binary, card);
-    measure_statusline(home, &binary, card);
-    measure_huge_line(home, &binary, card);
-    measure_exports(home, card);
-    crate::trace::measure_trace(home, &binary, card);
-    crate::edit_bench::measure_edits(home.parent().unwrap_or(home), &binary, card);
+    query_bench::measure_queries(home, &binary, report);
+    measure_show(home, &binary, report);
+    measure_statusline(home, &binary, report);
+    measure_huge_line(home, &binary, report);
+    measure_exports(home, report);
+    crate::trace::measure_trace(home, &binary, report);
+    crate::edit_bench::measure_edits(home.parent().unwrap_or(home), &binary, report);
 }
 
 /// Measures the status line in a home where most logs have not changed for days.
-fn measure_statusline(home: &Path, binary: &Path, card: &mut BenchReport) {
+fn measure_statusline(home: &Path, binary: &Path, report: &mut BenchReport) {
     let still = home.with_file_name("bench-home-statusline");
     let transcript = match inactive_home(&still) {
         Ok(transcript) => transcript,
@@ -63,7 +63,7 @@ fn measure_statusline(home: &Path, binary: &Path, card: &mut BenchReport) {
     let mut nothing = || run(Command::new(binary).arg("--version"));
     let [ours, nothing] = measure([&mut ours, &mut nothing]);
     println!("process start {:.1} ms", nothing.as_secs_f64() * 1e3);
-    card.at_most("usage statusline with 4,800 logs", ours.as_secs_f64() * 1e3, 10.0, "ms");
+    report.at_most("usage statusline with 4,800 logs", ours.as_secs_f64() * 1e3, 10.0, "ms");
 }
 
 /// Creates a home with 4,800 logs, six of them written today; returns the path of one of those.
@@ -91,7 +91,7 @@ fn inactive_home(home: &Path) -> io::Result<PathBuf> {
 }
 
 /// Measures that a line of one gigabyte does not increase memory.
-fn measure_huge_line(home: &Path, binary: &Path, card: &mut BenchReport) {
+fn measure_huge_line(home: &Path, binary: &Path, report: &mut BenchReport) {
     let odd = home.with_file_name("bench-home-huge-line");
     let made = || {
         let folder = odd.join("projects/-home-ada-project");
@@ -108,7 +108,7 @@ fn measure_huge_line(home: &Path, binary: &Path, card: &mut BenchReport) {
     for args in [&["usage", "--json"][..], &["search", "-c", "loom"]] {
         let mut command = Command::new(binary);
         command.arg("--home").arg(&odd).args(args);
-        card.at_most(&format!("peak memory of {} with a line of 1 GB", args[0]), peak(command), 60.0, "MB");
+        report.at_most(&format!("peak memory of {} with a line of 1 GB", args[0]), peak(command), 60.0, "MB");
     }
     let _ = fs::remove_dir_all(&odd);
 }
@@ -126,7 +126,7 @@ fn one_session(home: &Path, megabytes: usize) -> Option<PathBuf> {
 const SCREEN: usize = 50;
 
 /// Measures the time from the start of the process to the first screen of a large session.
-fn measure_show(home: &Path, binary: &Path, card: &mut BenchReport) {
+fn measure_show(home: &Path, binary: &Path, report: &mut BenchReport) {
     let Some(large) = one_session(home, 100) else { return };
     let mut best = f64::INFINITY;
     for _ in 0..7 {
@@ -141,11 +141,11 @@ fn measure_show(home: &Path, binary: &Path, card: &mut BenchReport) {
         // The process ends because its pipe is closed.
         let _ = child.wait();
     }
-    card.at_most("first screen of a session of 100 MB", best, 150.0, "ms");
+    report.at_most("first screen of a session of 100 MB", best, 150.0, "ms");
 }
 
 /// Measures exports of real sessions by us and by claude-code-log, each in a separate process.
-fn measure_real_exports(home: &Path, binary: &Path, card: &mut BenchReport) {
+fn measure_real_exports(home: &Path, binary: &Path, report: &mut BenchReport) {
     let mut sessions = LogFiles::in_folder(&shared().join("corpus")).files;
     sessions
         .retain(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-")));
@@ -172,7 +172,7 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut BenchReport) {
         command.arg(path).arg("-o").arg(page()).args(["--no-cache", "--no-individual-sessions"]);
         command
     };
-    if !CLAUDE_CODE_LOG.check_runs(theirs(&sessions[0]), &what, card) {
+    if !CLAUDE_CODE_LOG.check_runs(theirs(&sessions[0]), &what, report) {
         return;
     }
     let mut theirs = || sessions.iter().for_each(|path| run(&mut theirs(path)));
@@ -183,10 +183,10 @@ fn measure_real_exports(home: &Path, binary: &Path, card: &mut BenchReport) {
     };
     let [theirs, ours] = measure([&mut theirs, &mut ours]);
     let _ = fs::remove_dir_all(&pages);
-    card.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
+    report.at_least(&what, theirs.as_secs_f64() / ours.as_secs_f64(), 50.0, "×");
 }
 
-fn measure_export(home: &Path, binary: &Path, card: &mut BenchReport) {
+fn measure_export(home: &Path, binary: &Path, report: &mut BenchReport) {
     let Some(large) = one_session(home, 50) else { return };
     let size = fs::metadata(&large).map_or(0, |metadata| metadata.len()) as f64 / 1e6;
     let page = home.join("one-session.html");
@@ -197,8 +197,8 @@ fn measure_export(home: &Path, binary: &Path, card: &mut BenchReport) {
     };
     let mut ours = || run(&mut export());
     let [time] = measure([&mut ours]);
-    card.at_least("HTML export of one session", size / time.as_secs_f64(), 80.0, "MB/s");
-    card.at_most("peak memory of the export, in file sizes", peak(export()) / size, 2.0, "×");
+    report.at_least("HTML export of one session", size / time.as_secs_f64(), 80.0, "MB/s");
+    report.at_most("peak memory of the export, in file sizes", peak(export()) / size, 2.0, "×");
 }
 
 pub(crate) fn run(command: &mut Command) {

@@ -14,7 +14,7 @@ const SIZE: usize = 100_000_000;
 const ROUNDS: usize = 3;
 
 /// Measures an in-place strip and a clone of a session of 100 MB.
-pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut BenchReport) {
+pub(crate) fn measure_edits(target: &Path, binary: &Path, report: &mut BenchReport) {
     let home = target.join("bench-edit");
     let folder = home.join("projects/-home-ada-loom");
     let session = folder.join(format!("{ID}.jsonl"));
@@ -56,8 +56,8 @@ pub(crate) fn measure_edits(target: &Path, binary: &Path, card: &mut BenchReport
                 break;
             }
         }
-        card.at_most(&format!("{name}, planned and applied"), best, 3.0, "s");
-        card.at_most(&format!("peak memory of {name}"), peak(threadline(args)) / size, 2.5, "×");
+        report.at_most(&format!("{name}, planned and applied"), best, 3.0, "s");
+        report.at_most(&format!("peak memory of {name}"), peak(threadline(args)) / size, 2.5, "×");
         undo();
     }
     let _ = fs::remove_dir_all(&home);

@@ -121,7 +121,7 @@ static COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// Measures all of it. `only` keeps the shapes whose names contain it.
-pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &mut BenchReport) {
+pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, report: &mut BenchReport) {
     let folder = folder.join("bench-hostile");
     println!(
         "hostile logs: processor time of twice the log; peak memory beyond that of a log of 1/{} of the size,\n\
@@ -135,7 +135,7 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &m
             [small, once, twice] => {
                 let why =
                     [small, once, twice].into_iter().find_map(Result::err).map(|error| error.to_string());
-                card.fail(shape.name, &why.unwrap_or_default());
+                report.fail(shape.name, &why.unwrap_or_default());
                 continue;
             }
         };
@@ -154,13 +154,13 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, card: &m
         };
         let (slowest, largest) = (worst(|row| row.0), worst(|row| row.1));
         let size = logs[2].bytes as f64 / 1e6;
-        card.at_most(
+        report.at_most(
             &format!("{}, {size:.0} MB: time ({})", shape.name, slowest.2),
             slowest.0,
             MAX_TIME_RATIO,
             "×",
         );
-        card.at_most(
+        report.at_most(
             &format!("{}, {size:.0} MB: memory ({})", shape.name, largest.2),
             largest.1,
             MAX_MEMORY_RATIO,

@@ -1,6 +1,6 @@
 //! Development tasks of the repository.
 //!
-//! - `cargo xtask bench` runs all benchmarks; `answers` (`usage` and `search`), `viewer`, `export` and
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `viewer`, `export` and
 //!   `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["bench"] => bench::run(),
-        ["bench", "answers"] => bench::answers(),
+        ["bench", "queries"] => bench::queries(),
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "export"] => bench::export(),
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask bench [answers | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | tidy"
+                "usage: cargo xtask bench [queries | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | tidy"
             );
             ExitCode::from(2)
         }

@@ -34,10 +34,10 @@ impl ComparedProgram {
     }
 
     /// Returns whether the command to be measured succeeds. If it does not, the row `what` counts as failed.
-    pub(crate) fn check_runs(&self, mut command: Command, what: &str, card: &mut BenchReport) -> bool {
+    pub(crate) fn check_runs(&self, mut command: Command, what: &str, report: &mut BenchReport) -> bool {
         let failed = try_once(&mut command).err();
         if let Some(why) = &failed {
-            card.fail(what, &format!("{} {why}; to install it: {}", self.name, self.install));
+            report.fail(what, &format!("{} {why}; to install it: {}", self.name, self.install));
         }
         failed.is_none()
     }

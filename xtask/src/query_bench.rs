@@ -1,4 +1,4 @@
-//! Benchmarks the two most frequent commands as processes: `usage` and `search`.
+//! Benchmarks the commands that read all logs as processes: `usage`, `list` and `search`.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -16,12 +16,14 @@ use crate::peer::{CCUSAGE, RIPGREP};
 /// A word that occurs in the generated logs, but rarely.
 const WORD: &str = "drawloom";
 
-/// A word that occurs in every line, and one that does not occur.
+/// A word that occurs in every line.
 const COMMON: &str = "the";
+
+/// A word that does not occur.
 const ABSENT: &str = "quixotic";
 
-/// Measures `usage` and `search` on a home against a simple implementation, ccusage and ripgrep.
-pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut BenchReport) {
+/// Measures `usage`, `list` and `search` on a home against newline splitting, ccusage and ripgrep.
+pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchReport) {
     let logs = LogFiles::in_folder(&home.join("projects"));
     println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
     let threadline = |args: &[&str]| {
@@ -29,16 +31,16 @@ pub(crate) fn measure_answers(home: &Path, binary: &Path, card: &mut BenchReport
         command.arg("--home").arg(home).args(args);
         command
     };
-    measure_usage(&logs, home, &threadline, card);
-    measure_list(home, &threadline, card);
-    measure_search(home, &threadline, card);
+    measure_usage(&logs, home, &threadline, report);
+    measure_list(home, &threadline, report);
+    measure_search(home, &threadline, report);
 }
 
 fn measure_usage(
     logs: &LogFiles,
     home: &Path,
     threadline: &dyn Fn(&[&str]) -> Command,
-    card: &mut BenchReport,
+    report: &mut BenchReport,
 ) {
     let mut split = || {
         each_file_on_all_cores(logs, |lines, ()| {
@@ -49,15 +51,15 @@ fn measure_usage(
     };
     let mut scan = || {
         let ledger = Mutex::new(CallLedger::default());
-        each_file_on_all_cores(logs, |lines, ways: &mut Option<ScanCache>| {
+        each_file_on_all_cores(logs, |lines, cache: &mut Option<ScanCache>| {
             lines.stop_numbering();
-            let known = ways.take().unwrap_or_default();
-            let mut scan = UsageScan::with_cache(LogSource::default(), ScanOptions::default(), known);
+            let cached = cache.take().unwrap_or_default();
+            let mut scan = UsageScan::with_cache(LogSource::default(), ScanOptions::default(), cached);
             while let Ok(Some(block)) = lines.next_block() {
                 scan.block(&block);
             }
-            let (scanned, learnt) = scan.finish_with_cache();
-            *ways = Some(learnt);
+            let (scanned, updated) = scan.finish_with_cache();
+            *cache = Some(updated);
             if let Ok(mut ledger) = ledger.lock() {
                 ledger.add(scanned);
             }
@@ -67,26 +69,26 @@ fn measure_usage(
     let mut ours = || run(&mut threadline(&["usage", "--json"]));
     let [split, scan, ours] = measure([&mut split, &mut scan, &mut ours]);
     let ratio = |time: Duration| split.as_secs_f64() / time.as_secs_f64();
-    card.at_least("usage scan against newline splitting, both on all cores", ratio(scan), 0.5, "×");
-    card.at_least("usage process against newline splitting, both on all cores", ratio(ours), 0.5, "×");
-    card.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
+    report.at_least("usage scan against newline splitting, both on all cores", ratio(scan), 0.5, "×");
+    report.at_least("usage process against newline splitting, both on all cores", ratio(ours), 0.5, "×");
+    report.at_most("peak memory of usage", peak(threadline(&["usage", "--json"])), 60.0, "MB");
     let what = "usage against ccusage";
     let theirs = || {
         let mut command = CCUSAGE.command();
         command.args(["claude", "daily", "--offline", "--json"]).env("CLAUDE_CONFIG_DIR", home);
         command
     };
-    if !CCUSAGE.check_runs(theirs(), what, card) {
+    if !CCUSAGE.check_runs(theirs(), what, report) {
         return;
     }
     let mut theirs = || run(&mut theirs());
     let mut ours = || run(&mut threadline(&["usage", "--json"]));
     let [theirs, ours] = measure([&mut theirs, &mut ours]);
-    card.at_least(what, theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
+    report.at_least(what, theirs.as_secs_f64() / ours.as_secs_f64(), 5.0, "×");
 }
 
 /// Measures `list` with turns and cost, with and without its cache.
-fn measure_list(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut BenchReport) {
+fn measure_list(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, report: &mut BenchReport) {
     let cache = home.join("bench-cache");
     let list = |args: &[&str]| {
         let mut command = threadline(&[&["list", "--json"], args].concat());
@@ -101,21 +103,21 @@ fn measure_list(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut
     let mut usage = || run(&mut threadline(&["usage", "--json"]));
     let [plain, cached, counted, usage] = measure([&mut plain, &mut cached, &mut counted, &mut usage]);
     let ratio = |time: Duration, base: Duration| time.as_secs_f64() / base.as_secs_f64();
-    card.at_most("list with cached turns and cost against a plain list", ratio(cached, plain), 2.0, "×");
-    card.at_most("list that counts turns and cost against usage", ratio(counted, usage), 1.5, "×");
+    report.at_most("list with cached turns and cost against a plain list", ratio(cached, plain), 2.0, "×");
+    report.at_most("list that counts turns and cost against usage", ratio(counted, usage), 1.5, "×");
     let _ = std::fs::remove_dir_all(&cache);
 }
 
-fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &mut BenchReport) {
+fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, report: &mut BenchReport) {
     let mut relevance = || run(&mut threadline(&["search", WORD]));
     let mut newest = || run(&mut threadline(&["search", WORD, "--sort", "newest"]));
     let [relevance, newest] = measure([&mut relevance, &mut newest]);
     let ratio = relevance.as_secs_f64() / newest.as_secs_f64();
-    card.at_most("search by relevance against newest first", ratio, 1.3, "×");
+    report.at_most("search by relevance against newest first", ratio, 1.3, "×");
     let mut first = || first_byte(threadline(&["search", COMMON, "--sort", "newest"]));
     let [first] = measure([&mut first]);
-    card.at_most("first match of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
-    card.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
+    report.at_most("first match of a common word", first.as_secs_f64() * 1e3, 50.0, "ms");
+    report.at_most("peak memory of search", peak(threadline(&["search", WORD, "-c"])), 60.0, "MB");
     for (what, word) in [("a word", WORD), ("a word without matches", ABSENT)] {
         let what = format!("search for {what} against ripgrep");
         let theirs = || {
@@ -123,21 +125,21 @@ fn measure_search(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, card: &m
             command.args(["-c", "--no-ignore", word]).arg(home.join("projects"));
             command
         };
-        if !RIPGREP.check_runs(theirs(), &what, card) {
+        if !RIPGREP.check_runs(theirs(), &what, report) {
             continue;
         }
         let mut theirs = || run(&mut theirs());
         let mut ours = || run(&mut threadline(&["search", word, "-c"]));
         let [theirs, ours] = measure([&mut theirs, &mut ours]);
-        card.at_most(&what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
+        report.at_most(&what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.3, "×");
     }
 }
 
 /// Runs a command until it prints its first byte, then kills it.
 fn first_byte(mut command: Command) {
     let Ok(mut child) = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else { return };
-    if let Some(mut answer) = child.stdout.take() {
-        let _ = answer.read(&mut [0]);
+    if let Some(mut stdout) = child.stdout.take() {
+        let _ = stdout.read(&mut [0]);
     }
     let _ = child.kill();
     let _ = child.wait();

@@ -62,9 +62,9 @@ impl RunningServer {
     }
 
     /// Measures failed responses and the growth of memory while many clients send requests.
-    pub(crate) fn measure_load(&self, what: &str, paths: &[String], quick: bool, card: &mut BenchReport) {
+    pub(crate) fn measure_load(&self, what: &str, paths: &[String], quick: bool, report: &mut BenchReport) {
         if Command::new("wrk").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-            return card.fail(&format!("{what}, 64 concurrent clients"), "wrk is not installed");
+            return report.fail(&format!("{what}, 64 concurrent clients"), "wrk is not installed");
         }
         let seconds: usize = if quick { 3 } else { 30 };
         let run = |path: &String, seconds: usize| {
@@ -102,8 +102,8 @@ impl RunningServer {
                 println!("  {}: {}", path.split(['?', '-']).next().unwrap_or_default(), line.trim());
             }
         }
-        card.at_most(&format!("failed responses, {what}"), failed, 0.0, "");
-        card.at_most(&format!("memory growth under load, {what}"), self.memory() / before, 1.1, "×");
+        report.at_most(&format!("failed responses, {what}"), failed, 0.0, "");
+        report.at_most(&format!("memory growth under load, {what}"), self.memory() / before, 1.1, "×");
     }
 }
 

@@ -12,14 +12,14 @@ use crate::command::peak;
 use crate::corpus::{Random, log};
 
 /// Measures the hook on a session of 50 MB with one new turn, and a push of all sessions.
-pub(crate) fn measure_trace(home: &Path, binary: &Path, card: &mut BenchReport) {
+pub(crate) fn measure_trace(home: &Path, binary: &Path, report: &mut BenchReport) {
     let Ok(port) = receiver() else { return };
     let state = home.join("trace-state");
     // With the state of an earlier run there would be nothing to send.
     let _ = fs::remove_dir_all(&state);
     let endpoint = format!("http://127.0.0.1:{port}");
-    measure_hook(home, binary, &state, &endpoint, card);
-    measure_push(home, binary, &state, &endpoint, card);
+    measure_hook(home, binary, &state, &endpoint, report);
+    measure_push(home, binary, &state, &endpoint, report);
     let _ = fs::remove_dir_all(&state);
 }
 
@@ -38,7 +38,7 @@ fn turn(n: usize) -> String {
     prompt + &line("assistant", "assistant", &reply)
 }
 
-fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut BenchReport) {
+fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, report: &mut BenchReport) {
     let session = "00000000-0000-4000-8000-000000000051";
     let folder = home.join("trace-home/projects/-bench");
     let path = folder.join(format!("{session}.jsonl"));
@@ -79,12 +79,12 @@ fn measure_hook(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
         run(&mut hook());
     };
     let [time] = measure([&mut one]);
-    card.at_most("trace hook on 50 MB with one new turn", time.as_secs_f64() * 1e3, 40.0, "ms");
+    report.at_most("trace hook on 50 MB with one new turn", time.as_secs_f64() * 1e3, 40.0, "ms");
     grow();
-    card.at_most("peak memory of the trace hook", peak(hook()), 30.0, "MB");
+    report.at_most("peak memory of the trace hook", peak(hook()), 30.0, "MB");
 }
 
-fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: &mut BenchReport) {
+fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, report: &mut BenchReport) {
     let logs = LogFiles::in_folder(&home.join("projects"));
     let push = |again: bool| {
         let mut command = Command::new(binary);
@@ -108,8 +108,8 @@ fn measure_push(home: &Path, binary: &Path, state: &Path, endpoint: &str, card: 
     };
     let [time] = measure([&mut all]);
     let speed = logs.bytes as f64 / 1e6 / time.as_secs_f64();
-    card.at_least("trace push into a receiver that accepts at once", speed, 100.0, "MB/s");
-    card.at_most("peak memory of trace push", peak(push(true)), 250.0, "MB");
+    report.at_least("trace push into a receiver that accepts at once", speed, 100.0, "MB/s");
+    report.at_most("peak memory of trace push", peak(push(true)), 250.0, "MB");
 }
 
 fn run(command: &mut Command) {

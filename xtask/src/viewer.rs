@@ -19,16 +19,16 @@ const LARGE: usize = 100_000_000;
 const SESSIONS: usize = 50;
 
 /// Measures the viewer on large sessions, and on the 3,000 sessions of `home`.
-pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
+pub(crate) fn measure_viewer(target: &Path, home: &Path, quick: bool, report: &mut BenchReport) {
     let Some(binary) = binary() else {
-        return card.fail("the viewer", "threadline not found next to xtask");
+        return report.fail("the viewer", "threadline not found next to xtask");
     };
     match large_home(target) {
         Ok(large) => {
-            on_large_sessions(&binary, &large, quick, card);
-            on_many_sessions(&binary, home, quick, card);
+            on_large_sessions(&binary, &large, quick, report);
+            on_many_sessions(&binary, home, quick, report);
         }
-        Err(error) => card.fail("the viewer", &format!("cannot generate logs: {error}")),
+        Err(error) => report.fail("the viewer", &format!("cannot generate logs: {error}")),
     }
 }
 
@@ -61,9 +61,9 @@ fn first_paint(browser: &Browser) -> f64 {
     paint.as_f64().unwrap_or(f64::NAN)
 }
 
-fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
+fn on_large_sessions(binary: &Path, home: &Path, quick: bool, report: &mut BenchReport) {
     let Some(server) = RunningServer::start(binary, home) else {
-        return card.fail("the viewer on large sessions", "server did not start");
+        return report.fail("the viewer on large sessions", "server did not start");
     };
     let memory = |when: &str| println!("  memory {when}: {:.0} MB", server.memory());
     memory("before the first request");
@@ -81,19 +81,19 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchRe
                 browser.open(&format!("http://{}/s/{}", server.host, id(i)));
                 again = again.min(first_paint(&browser));
             }
-            card.at_most("first paint of a session of 100 MB", fresh, 400.0, "ms");
-            card.at_most("first paint of a cached session of 100 MB", again, 400.0, "ms");
+            report.at_most("first paint of a session of 100 MB", fresh, 400.0, "ms");
+            report.at_most("first paint of a cached session of 100 MB", again, 400.0, "ms");
             memory("after three sessions");
-            appended(&server, &browser, home, card);
+            appended(&server, &browser, home, report);
             memory("after lines were appended");
         }
-        None => card.fail("first paint and appended lines", "Chromium not found"),
+        None => report.fail("first paint and appended lines", "Chromium not found"),
     }
     let sessions = if quick { 10 } else { SESSIONS };
     for i in 0..sessions {
         let path = format!("/s/{}", id(i));
         let Some(page) = server.get(&path) else {
-            return card.fail("memory after large sessions", "a session could not be opened");
+            return report.fail("memory after large sessions", "a session could not be opened");
         };
         let names =
             page.match_indices("data-p=\"").filter_map(|(at, key)| page[at + key.len()..].split('"').next());
@@ -104,13 +104,13 @@ fn on_large_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchRe
             memory(&format!("after {} sessions", i + 1));
         }
     }
-    card.at_most(&format!("memory after {sessions} sessions of 100 MB"), server.memory(), 300.0, "MB");
-    server.measure_load("a session of 100 MB", &[format!("/s/{}", id(0))], quick, card);
-    card.at_most("memory after the load test", server.memory(), 300.0, "MB");
+    report.at_most(&format!("memory after {sessions} sessions of 100 MB"), server.memory(), 300.0, "MB");
+    server.measure_load("a session of 100 MB", &[format!("/s/{}", id(0))], quick, report);
+    report.at_most("memory after the load test", server.memory(), 300.0, "MB");
 }
 
 /// Measures the time from appending a line until it is on the page.
-fn appended(server: &RunningServer, browser: &Browser, home: &Path, card: &mut BenchReport) {
+fn appended(server: &RunningServer, browser: &Browser, home: &Path, report: &mut BenchReport) {
     let small = "00000000-0000-4000-8000-000000000001";
     let path = home.join(format!("projects/-bench/{small}.jsonl"));
     if fs::write(&path, log(small, 200_000, &mut Random::new(7))).is_err() {
@@ -150,7 +150,7 @@ fn appended(server: &RunningServer, browser: &Browser, home: &Path, card: &mut B
             parent = format!("appended-{i}-{session}");
         }
         times.sort_by(f64::total_cmp);
-        card.at_most(
+        report.at_most(
             &format!("delay until an appended line is visible, {what}"),
             times[times.len() / 2],
             250.0,
@@ -160,9 +160,9 @@ fn appended(server: &RunningServer, browser: &Browser, home: &Path, card: &mut B
     }
 }
 
-fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchReport) {
+fn on_many_sessions(binary: &Path, home: &Path, quick: bool, report: &mut BenchReport) {
     let Some(server) = RunningServer::start(binary, home) else {
-        return card.fail("the viewer on many sessions", "server did not start");
+        return report.fail("the viewer on many sessions", "server did not start");
     };
     if let Some(browser) = Browser::start() {
         browser.open(&server.url("/"));
@@ -173,16 +173,16 @@ fn on_many_sessions(binary: &Path, home: &Path, quick: bool, card: &mut BenchRep
             best = best.min(first_paint(&browser));
             browser.open("about:blank");
         }
-        card.at_most("first paint of home with 3,000 sessions", best, 300.0, "ms");
+        report.at_most("first paint of home with 3,000 sessions", best, 300.0, "ms");
     }
-    filters(&server, card);
+    filters(&server, report);
     let page = server.get("/").unwrap_or_default();
     let session = page.split("href=\"/s/").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-    server.measure_load("home and a session", &["/".to_owned(), format!("/s/{session}")], quick, card);
+    server.measure_load("home and a session", &["/".to_owned(), format!("/s/{session}")], quick, report);
 }
 
 /// Measures the slowest filter of the home page after all sessions are counted.
-fn filters(server: &RunningServer, card: &mut BenchReport) {
+fn filters(server: &RunningServer, report: &mut BenchReport) {
     // The JSON response is sent only when all sessions are counted.
     let _ = server.get("/index.json");
     let mut slowest = (0.0, "");
@@ -202,7 +202,7 @@ fn filters(server: &RunningServer, card: &mut BenchReport) {
         for _ in 0..5 {
             let started = Instant::now();
             if server.get(&format!("/?{ask}")).is_none() {
-                return card.fail("filtered home", ask);
+                return report.fail("filtered home", ask);
             }
             best = best.min(started.elapsed().as_secs_f64() * 1e3);
         }
@@ -210,7 +210,7 @@ fn filters(server: &RunningServer, card: &mut BenchReport) {
             slowest = (best, ask);
         }
     }
-    card.at_most(
+    report.at_most(
         &format!("home of 3,000 sessions with its slowest filter, {}", slowest.1),
         slowest.0,
         300.0,
