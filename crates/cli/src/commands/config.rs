@@ -6,8 +6,8 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Show the settings that apply, and where each comes from
 ///
-/// Settings are read from $XDG_CONFIG_HOME/threadline/config.toml; options and environment variables take
-/// precedence. All are optional:
+/// Settings are read from $XDG_CONFIG_HOME/threadline/config.toml. Options and environment
+/// variables take precedence. All settings are optional:
 ///
 ///   homes = ["~/.claude"]         folders with sessions
 ///   time_zone = "Europe/Berlin"   zone in which times are shown

@@ -62,7 +62,7 @@ pub(crate) struct HtmlArgs {
     #[arg(long, value_name = "HOW", default_value = "inline")]
     images: ImagesChoice,
 
-    /// Maximum size of a tool's output
+    /// Truncate tool output longer than this many bytes
     #[arg(long, value_name = "BYTES")]
     max_output: Option<usize>,
 }

@@ -23,8 +23,8 @@ pub(crate) enum OpCommand {
     /// Shows the files first, and asks on a terminal; otherwise --apply is needed.
     ///
     /// Lines that Claude Code has appended to a log since are kept. If a file has changed otherwise, nothing
-    /// is done; --partial undoes the other files. Restored files that have changed are always skipped and
-    /// listed.
+    /// is done; --partial undoes the other files. Of a `restore`, files that have changed are always skipped
+    /// and listed.
     Undo(ReverseArgs),
     /// Redo the last undone operation, or finish an interrupted one
     ///

@@ -23,7 +23,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// the changes that restoring them would make; --diff shows these line by line. Nothing is written without
 /// --apply.
 ///
-/// Only files that a tool edited can be restored: changes by shell commands are in no log.
+/// Only files that a tool edited can be restored: the log does not contain the changes of shell commands.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -33,8 +33,8 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "FILE")]
     files: Vec<String>,
 
-    /// The turn at whose beginning the files are wanted, such as `3`, or `-1` for the last; `m42` is the turn
-    /// of line 42, `end` is after everything
+    /// Restore the files as they were when this turn began: `3`, `-1` for the last turn, `m42` for the turn of
+    /// line 42, or `end` for the end of the session
     #[arg(long, value_name = "TURN", allow_hyphen_values = true)]
     at: Option<RestorePoint>,
 

@@ -29,7 +29,7 @@ pub(crate) struct ResumeArgs {
 enum ResumeProgram {
     /// Claude Code
     Claude,
-    /// The viewer of threadline, at the session
+    /// `threadline show --follow`, which shows the session and its new lines
     Threadline,
 }
 

@@ -148,7 +148,7 @@ fn reference(path: &[&str], sections: &mut String) {
 #[expect(clippy::disallowed_methods, reason = "developers set UPDATE_DOCS")]
 fn the_command_reference_is_the_help_of_every_command() {
     let mut page =
-        "# Command reference\n\nThe output of `--help`. A test compares this page with the program; \
+        "# Command reference\n\nThe output of `--help`. A test compares this page with the program;\n\
                     `UPDATE_DOCS=1 cargo test -p threadline docs` writes it.\n\n"
             .to_owned();
     reference(&[], &mut page);

@@ -85,6 +85,20 @@ fn a_missing_home_is_an_error() {
 }
 
 #[test]
+fn a_folder_instead_of_a_session_is_reported() {
+    let home = TestHome::new();
+    home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"");
+    assert_snapshot!(at_home(&home, &["show", "/"]), @r"
+    exit: 2
+    ----- stdout -----
+    ----- stderr -----
+    error: `/` is a folder, not a session
+    hint: give the path of a log in it, such as DIR/SESSION_ID.jsonl
+    hint: list sessions: `threadline list`
+    ");
+}
+
+#[test]
 fn an_unknown_or_ambiguous_session_suggests_similar_ones() {
     let home = TestHome::new();
     home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"\ntitle \"Slow loom\"");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use threadline_app::edit::{SecretHit, SecretReport};
 use threadline_secret::Rules;
 use threadline_term::{TextLabel, visible};
+use threadline_view::humanize::plural;
 use threadline_view::wire::FindingObject;
 
 use super::args::{TargetArgs, WriteArgs};
@@ -15,7 +16,7 @@ use crate::error::{CommandError, CommandOutcome};
 ///
 /// Searches messages, tool calls and results, sub-agents, stored tool output and file history. The same
 /// secret gets the same placeholder everywhere. Thinking with a secret is removed, because it cannot be
-/// changed. With --in-place the prompts that the home keeps of all sessions are cleaned, too. The receipt
+/// changed. With --in-place, the prompt history of the home (history.jsonl) is redacted, too. The receipt
 /// contains the secrets until `threadline op forget`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
@@ -36,7 +37,7 @@ pub(crate) struct RedactArgs {
     #[arg(long)]
     paths: bool,
 
-    /// File with additional rules: one per line, a name and a pattern; its first group, if any, is the secret
+    /// File with additional rules, one `NAME PATTERN` per line; the first group of a pattern is the secret
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
@@ -157,8 +158,11 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
     for error in &unread {
         cx.ui.warn(error.trim());
     }
-    let sessions = if n_sessions == 1 { "1 session".to_owned() } else { format!("{n_sessions} sessions") };
-    cx.ui.note(&format!("{sessions} checked, {} found", report.hits.len()));
+    let sessions = plural(n_sessions as u64, "session");
+    cx.ui.note(&match report.hits.len() as u64 {
+        0 => format!("{sessions} checked, no secrets found"),
+        n => format!("{sessions} checked, {} of secrets found", plural(n, "occurrence")),
+    });
     Ok(match report.hits.is_empty() {
         _ if !unread.is_empty() => CommandOutcome::Partial,
         true => CommandOutcome::Done,

@@ -236,7 +236,7 @@ fn write_findings(
     if findings.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  {}", page.paint(TextLabel::Warning, "odd about the session"))?;
+    writeln!(out, "\n  {}", page.paint(TextLabel::Warning, "problems in the session"))?;
     let shown = if all { findings.len() } else { SHOWN };
     for finding in findings.iter().take(shown) {
         let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));

@@ -15,7 +15,7 @@ pub(crate) struct StripArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
 
-    /// Tool calls and their results: all, or those of some tools (`--tools=Bash,Read`)
+    /// Remove tool calls and their results: all, or those of some tools (`--tools=Bash,Read`)
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',', action = ArgAction::Append)]
     tools: Option<Vec<String>>,
 
@@ -31,15 +31,15 @@ pub(crate) struct StripArgs {
     #[arg(long)]
     truncate: bool,
 
-    /// All thinking
+    /// Remove all thinking
     #[arg(long)]
     thinking: bool,
 
-    /// Images and documents; leaves a placeholder for each
+    /// Remove images and documents; leaves a placeholder for each
     #[arg(long)]
     images: bool,
 
-    /// Progress of tools, hooks and agents
+    /// Remove progress lines of tools, hooks and agents
     #[arg(long)]
     progress: bool,
 
@@ -47,7 +47,7 @@ pub(crate) struct StripArgs {
     #[arg(long)]
     attachments: bool,
 
-    /// File history; files cannot be rewound or restored afterwards
+    /// Remove file history; files cannot be rewound or restored afterwards
     #[arg(long)]
     snapshots: bool,
 
@@ -75,7 +75,7 @@ enum PresetArg {
 }
 
 impl StripArgs {
-    /// The content that the options name.
+    /// Returns the content to remove.
     fn strip(&self) -> StripOptions {
         let tools =
             self.tools.is_some() || self.older_than.is_some() || self.keep_last.is_some() || self.truncate;

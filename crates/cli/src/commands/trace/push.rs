@@ -37,7 +37,7 @@ pub(crate) struct PushArgs {
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
-    /// Send turns that were already sent
+    /// Also send turns that were already sent
     #[arg(long)]
     again: bool,
 
