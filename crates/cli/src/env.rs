@@ -1,5 +1,6 @@
 //! Environment variables, which are named only here, and the time zone.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
@@ -104,7 +105,17 @@ pub(crate) fn time_zone() -> TimeZone {
     file.and_then(|file| TimeZone::tzif("local", &file).ok()).unwrap_or_else(TimeZone::system)
 }
 
+/// Variables of the settings files of a chat.
+static SETTINGS_VARIABLES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// Sets variables that take precedence over those of the process.
+pub(crate) fn set_variables(variables: BTreeMap<String, String>) {
+    // Later calls have no effect; there is one chat per process.
+    let _ = SETTINGS_VARIABLES.set(variables);
+}
+
 /// Returns the value of a variable, if it is set and not empty.
 pub(crate) fn get(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let own = SETTINGS_VARIABLES.get().and_then(|variables| variables.get(name)).cloned();
+    own.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
 }

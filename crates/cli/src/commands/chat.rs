@@ -4,6 +4,7 @@ mod config;
 mod demo;
 mod input;
 mod output;
+mod settings;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -171,6 +172,14 @@ pub(crate) struct ChatArgs {
     /// The only tools that the model is given
     #[arg(long, value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
     pub(crate) tools: Vec<String>,
+
+    /// Further settings: a file, or JSON
+    #[arg(long, value_name = "FILE|JSON", help_heading = "Settings")]
+    pub(crate) settings: Option<String>,
+
+    /// The settings files to read: user, project, local, separated by commas
+    #[arg(long, value_name = "SOURCES", help_heading = "Settings")]
+    pub(crate) setting_sources: Option<String>,
 
     /// Further folders that tools may work in
     #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Tools")]

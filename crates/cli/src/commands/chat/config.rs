@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use threadline_agent::{AgentConfig, AgentPaths, PermissionMode, Permissions, SessionStart};
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
+use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project};
 use threadline_tools::Profile;
 
@@ -36,16 +37,21 @@ impl ChatSetup {
         let profile = profile(&args.session_format)?;
         // The script of the demonstration runs one harmless command.
         let mode = if cx.is_demo { PermissionMode::BypassPermissions } else { permission_mode(args)? };
+        let paths = paths(cx, args)?;
+        let settings = match super::settings::load(cx, args, &paths.claude_home, &paths.cwd) {
+            Ok(settings) => settings,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let (client, api_key_source) = match client(cx)? {
             Ok(client) => client,
             Err(failure) => return Ok(Err(failure)),
         };
-        let paths = paths(cx, args)?;
         let start = match session_start(cx, args, &paths)? {
             Ok(start) => start,
             Err(failure) => return Ok(Err(failure)),
         };
         let model = args.model.clone().or_else(|| env::get(env::ANTHROPIC_MODEL));
+        let model = model.or_else(|| settings.model().map(str::to_owned));
         let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
         let agent = AgentConfig {
             profile,
@@ -69,7 +75,7 @@ impl ChatSetup {
             },
             max_turns: args.max_turns,
             max_budget_usd: args.max_budget_usd,
-            environment: child_environment(),
+            environment: child_environment(&settings),
             entrypoint: ENTRYPOINT.to_owned(),
             prompt_source: Some("sdk".to_owned()),
             platform: std::env::consts::OS.to_owned(),
@@ -231,8 +237,10 @@ fn split_names(lists: &[String]) -> Vec<String> {
 
 /// Returns the environment of commands: without our credentials, and with the marks of Claude Code that
 /// scripts look for.
-fn child_environment() -> Vec<(OsString, OsString)> {
-    let kept = std::env::vars_os().filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
+fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
+    let own = settings.env().into_iter().map(|(name, value)| (name.into(), value.into()));
+    let all = std::env::vars_os().chain(own);
+    let kept = all.filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
     // An editor that a command opens would wait for ever.
     kept.chain([("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())]).collect()
 }
