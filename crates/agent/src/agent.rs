@@ -16,8 +16,10 @@ use crate::clock::Clock;
 use crate::config::{AgentConfig, SessionStart};
 use crate::conversation::Conversation;
 use crate::cost::ModelUsageTotals;
+use crate::event::AgentEvent;
 use crate::file_history::FileBackups;
 use crate::git;
+use crate::hook::HookRun;
 use crate::model_access::ToolRequests;
 use crate::resume::{Filler, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError};
@@ -66,6 +68,14 @@ pub struct Agent {
     pub(crate) totals: ModelUsageTotals,
     /// The prompt of the last turn, for the mark at the end of the log.
     pub(crate) last_prompt: Option<String>,
+    /// Whether the last prompt was not sent.
+    pub(crate) is_prompt_blocked: bool,
+    /// The id of the last prompt.
+    pub(crate) prompt_id: Option<String>,
+    /// Whether the hooks of the start have run.
+    pub(crate) has_run_start_hooks: bool,
+    /// The hooks of the start, until their lines are written.
+    pub(crate) start_runs: Vec<HookRun>,
     pub(crate) is_resumed: bool,
     side_dir: PathBuf,
     tasks_dir: PathBuf,
@@ -201,6 +211,10 @@ impl Agent {
             limits: Limits::default(),
             totals: ModelUsageTotals::default(),
             last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
+            is_prompt_blocked: false,
+            prompt_id: None,
+            has_run_start_hooks: false,
+            start_runs: Vec::new(),
             is_resumed,
             side_dir: folder.join("tool-results"),
             tasks_dir: config.paths.temp_dir.join(slug).join(&session_id).join("tasks"),
@@ -231,12 +245,13 @@ impl Agent {
         self.tools.tools().map(|tool| tool.name().to_owned()).collect()
     }
 
-    /// Writes the marks at the end of the log and ends all background tasks.
-    pub fn finish(&mut self) -> Result<(), WriteError> {
+    /// Runs the hooks of the end, writes the marks at the end of the log and ends all background tasks.
+    pub fn finish(&mut self, events: &mut dyn FnMut(AgentEvent<'_>)) -> Result<(), WriteError> {
         self.background.kill_all(self.limits.kill_grace);
+        self.end_hooks(events);
         let mut writer = lock(&self.writer);
-        if let Some(prompt) = &self.last_prompt {
-            writer.last_prompt(prompt)?;
+        if self.last_prompt.is_some() || self.is_prompt_blocked {
+            writer.last_prompt(self.last_prompt.as_deref())?;
         }
         if self.is_resumed && !matches!(self.config.start, SessionStart::Fork { .. }) {
             writer.mode("normal")?;

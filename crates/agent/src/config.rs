@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use threadline_tools::Profile;
 
+use crate::hook::HookSettings;
 use crate::permission::Permissions;
 
 /// The folders and files of a session.
@@ -87,6 +88,10 @@ pub struct AgentConfig {
     pub max_budget_usd: Option<f64>,
     /// The environment of commands. It contains no credentials of ours.
     pub environment: Vec<(OsString, OsString)>,
+    /// The hooks.
+    pub hooks: HookSettings,
+    /// The environment of hooks.
+    pub hook_environment: Vec<(OsString, OsString)>,
     /// The value of `entrypoint` in session lines.
     pub entrypoint: String,
     /// Where prompts come from, such as `sdk`.

@@ -8,6 +8,7 @@ use threadline_entry::Millis;
 use threadline_tools::FinishedTask;
 
 use crate::cost::ModelUsageTotals;
+use crate::hook::HookRun;
 
 /// An event of a turn.
 #[derive(Debug)]
@@ -101,8 +102,31 @@ pub enum AgentEvent<'a> {
         /// The time.
         timestamp: Millis,
     },
-    /// Another turn begins by itself, because a background task has ended.
+    /// A turn begins: its prompt was accepted.
     TurnStart,
+    /// A hook has run.
+    Hook {
+        /// An id of this run.
+        id: &'a str,
+        /// The hook.
+        run: &'a HookRun,
+    },
+    /// A prompt was not sent; the text says why.
+    PromptStopped {
+        /// The id of its line.
+        uuid: &'a str,
+        /// The text.
+        text: &'a str,
+    },
+    /// A short text that a screen shows for a moment.
+    Notification {
+        /// The kind of notification.
+        key: &'a str,
+        /// The text.
+        text: &'a str,
+    },
+    /// A text for the person that is not part of the output.
+    Warning(&'a str),
     /// A turn has ended.
     TurnEnd(&'a TurnSummary),
 }
@@ -149,6 +173,13 @@ pub enum TurnEnd {
     },
     /// The model refused.
     Refused,
+    /// The prompt was not sent: a hook stopped it. The summary's text says why.
+    NotSent,
+    /// A hook ended the turn, after a tool or when the model had finished.
+    StoppedByHook {
+        /// Whether it was a hook of a tool.
+        after_tool: bool,
+    },
     /// The person interrupted, while a tool ran or while the model replied.
     Interrupted {
         /// Whether a tool ran.
@@ -165,7 +196,7 @@ pub enum TurnEnd {
 impl TurnEnd {
     /// Whether the turn ended without its answer.
     pub fn is_error(&self) -> bool {
-        *self != Self::Completed
+        !matches!(self, Self::Completed | Self::NotSent | Self::StoppedByHook { .. })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::hook::HookDecision;
+
 /// The permission mode of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermissionMode {
@@ -97,6 +99,19 @@ const NETWORK: &[&str] = &["WebFetch", "WebSearch"];
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 impl Permissions {
+    /// Decides whether a call may run that a hook may have allowed. Rules that deny it still count.
+    pub(crate) fn decide_with_hook(
+        &self,
+        call: CallFacts<'_>,
+        decision: Option<HookDecision>,
+    ) -> PermissionDecision {
+        let is_denied = self.denied.iter().any(|rule| matches_rule(rule, call));
+        if decision == Some(HookDecision::Allow) && !is_denied {
+            return PermissionDecision::Allow(Permit { _private: () });
+        }
+        self.decide(call)
+    }
+
     /// Decides whether a call may run.
     pub(crate) fn decide(&self, call: CallFacts<'_>) -> PermissionDecision {
         if self.denied.iter().any(|rule| matches_rule(rule, call)) {

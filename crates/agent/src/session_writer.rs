@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine,
-    LastPromptLine, LineContext, LineHeader, ModeLine, PrLinkLine, QueueOperationLine, SyntheticLine,
-    UserContent, UserLine,
+    InformationLine, LastPromptLine, LineContext, LineHeader, ModeLine, PrLinkLine, QueueOperationLine,
+    SyntheticLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, append, create_new};
@@ -230,22 +230,48 @@ impl SessionWriter {
         Ok((uuid, RawObject::parse(&message).unwrap_or_default()))
     }
 
-    /// Writes an attachment.
+    /// Writes an attachment at the end of the conversation.
     pub(crate) fn attachment(
         &mut self,
         attachment: Attachment<'_>,
         clock: &dyn Clock,
     ) -> Result<(), WriteError> {
+        self.attachment_below(None, attachment, clock).map(|_| ())
+    }
+
+    /// Writes an attachment below `parent`, or at the end of the conversation. Returns its id.
+    pub(crate) fn attachment_below(
+        &mut self,
+        parent: Option<&str>,
+        attachment: Attachment<'_>,
+        clock: &dyn Clock,
+    ) -> Result<String, WriteError> {
         let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
         let line = AttachmentLine {
-            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            header: LineHeader { uuid: &uuid, parent_uuid: parent.or(self.tip.as_deref()), timestamp },
             context: &self.context,
             attachment,
         };
         let line = line.to_line();
         self.write(&[line])?;
-        self.tip = Some(uuid);
-        Ok(())
+        self.tip = Some(uuid.clone());
+        Ok(uuid)
+    }
+
+    /// Writes a text for the person, after a prompt that is not sent. Returns its id.
+    pub(crate) fn prompt_stopped(&mut self, text: &str, clock: &dyn Clock) -> Result<String, WriteError> {
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let line = InformationLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            context: &self.context,
+            content: text,
+            level: "warning",
+            prevents_continuation: true,
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        self.tip = Some(uuid.clone());
+        Ok(uuid)
     }
 
     /// Writes a snapshot of the file history.
@@ -301,7 +327,7 @@ impl SessionWriter {
     }
 
     /// Writes the last prompt, from which other clients continue.
-    pub(crate) fn last_prompt(&mut self, prompt: &str) -> Result<(), WriteError> {
+    pub(crate) fn last_prompt(&mut self, prompt: Option<&str>) -> Result<(), WriteError> {
         let Some(tip) = self.tip.clone() else { return Ok(()) };
         let line =
             LastPromptLine { last_prompt: prompt, leaf_uuid: &tip, session_id: &self.session_id }.to_line();

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
+use std::time::Instant;
 
 use serde_json::value::RawValue;
 use threadline_api::{Message, RawObject, Reply, Role};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
-use threadline_entry::write::Attachment;
+use threadline_entry::write::{Attachment, HookSource};
 use threadline_tools::{
-    FileObserver, ResultContent, ToolContext, ToolInput, ToolOutput, absolute_path, unparsed_input, validate,
+    FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, absolute_path, unparsed_input,
+    validate,
 };
 
 use crate::agent::{Agent, KnownTask, lock};
@@ -18,7 +20,9 @@ use crate::clock::Clock;
 use crate::error_text::filler;
 use crate::event::{AgentEvent, Denial};
 use crate::file_history::FileBackups;
+use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::permission::{CallFacts, PermissionDecision};
+use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 
 /// A tool call of a reply whose input was checked.
@@ -41,6 +45,10 @@ pub(crate) struct CallResults {
     /// The number of user lines that were written.
     pub(crate) messages: u64,
     pub(crate) denials: Vec<Denial>,
+    /// Texts of hooks for the model.
+    pub(crate) reminders: Vec<String>,
+    /// Whether a hook ended the turn.
+    pub(crate) is_stopped: bool,
     /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
@@ -121,7 +129,7 @@ impl Agent {
         }
         if group.len() == 1 {
             for call in &group {
-                let done = self.run_call(call, cancel);
+                let done = self.finish_call(call, cancel);
                 self.write_result(call, done, prompt_id, events, results)?;
             }
             return Ok(());
@@ -130,7 +138,7 @@ impl Agent {
         std::thread::scope(|scope| {
             for (i, call) in group.iter().enumerate() {
                 let sender = sender.clone();
-                scope.spawn(move || sender.send((i, self.run_call(call, cancel))));
+                scope.spawn(move || sender.send((i, self.finish_call(call, cancel))));
             }
             drop(sender);
             receiver
@@ -139,15 +147,90 @@ impl Agent {
         })
     }
 
+    /// Runs one call with its hooks.
+    fn finish_call(&self, call: &PendingCall, cancel: &CancelToken) -> FinishedCall {
+        let (input, tool) = match (&call.input, self.tools.get(&call.name)) {
+            (Err(output), _) => return FinishedCall::new(CallOutcome::Output(output.clone())),
+            (Ok(_), None) => {
+                return FinishedCall::new(CallOutcome::Output(self.tools.unavailable(&call.name)));
+            }
+            (Ok(input), Some(tool)) => (input, tool),
+        };
+        if cancel.is_cancelled() {
+            return FinishedCall::new(CallOutcome::Rejected);
+        }
+        let before = self.tool_hooks(HookEvent::PreToolUse, call, input, cancel, |event| event);
+        let verdict = Self::call_verdict(&before);
+        let updated = verdict.updated_input.as_deref();
+        let updated = updated.map(|input| validate(tool, input, &self.shell.cwd()));
+        let mut finished = FinishedCall::new(CallOutcome::Rejected);
+        finished.write_error = self.write_call_hooks(&before, &call.id, &call.line).err();
+        finished.before = before;
+        let input = match &updated {
+            None => input,
+            Some(Ok(input)) => input,
+            Some(Err(output)) => {
+                finished.outcome = CallOutcome::Output(output.clone());
+                return finished;
+            }
+        };
+        let start = Instant::now();
+        finished.outcome = match verdict.decision {
+            Some(HookDecision::Deny | HookDecision::Ask) => CallOutcome::Denied(verdict.reason.clone()),
+            decision => self.run_call(call, tool, input, decision, cancel),
+        };
+        let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if let CallOutcome::Output(output) = &finished.outcome {
+            finished.after = if output.is_error {
+                self.tool_hooks(HookEvent::PostToolUseFailure, call, input, cancel, |event| {
+                    event
+                        .with("error", output.text())
+                        .with("is_interrupt", false)
+                        .with("duration_ms", duration)
+                })
+            } else {
+                self.tool_hooks(HookEvent::PostToolUse, call, input, cancel, |event| {
+                    let event = match &output.record {
+                        Some(record) => event.with("tool_response", record),
+                        None => event.with("tool_response", output.text()),
+                    };
+                    event.with("duration_ms", duration)
+                })
+            };
+        }
+        finished.verdict = verdict;
+        finished
+    }
+
+    /// Runs the hooks of a call.
+    fn tool_hooks<'a>(
+        &'a self,
+        event: HookEvent,
+        call: &'a PendingCall,
+        input: &ToolInput,
+        cancel: &CancelToken,
+        add_values: impl FnOnce(HookCall<'a>) -> HookCall<'a>,
+    ) -> Vec<HookRun> {
+        if !self.config.hooks.has(event) {
+            return Vec::new();
+        }
+        let hook = self
+            .hook_call(event, &call.name)
+            .with("tool_name", &call.name)
+            .with("tool_input", input.raw())
+            .with("tool_use_id", &call.id);
+        self.run_hooks(&add_values(hook), cancel)
+    }
+
     /// Runs one call, if it is permitted.
-    fn run_call(&self, call: &PendingCall, cancel: &CancelToken) -> CallOutcome {
-        let input = match &call.input {
-            Ok(input) => input,
-            Err(output) => return CallOutcome::Output(output.clone()),
-        };
-        let Some(tool) = self.tools.get(&call.name) else {
-            return CallOutcome::Output(self.tools.unavailable(&call.name));
-        };
+    fn run_call(
+        &self,
+        call: &PendingCall,
+        tool: &dyn Tool,
+        input: &ToolInput,
+        hook_decision: Option<HookDecision>,
+        cancel: &CancelToken,
+    ) -> CallOutcome {
         if cancel.is_cancelled() {
             return CallOutcome::Rejected;
         }
@@ -160,7 +243,7 @@ impl Agent {
             path: path.as_deref(),
             is_inside: path.as_deref().is_none_or(|path| self.is_inside(path)),
         };
-        match self.config.permissions.decide(facts) {
+        match self.config.permissions.decide_with_hook(facts, hook_decision) {
             PermissionDecision::Deny(reason) => return CallOutcome::Denied(reason),
             PermissionDecision::Allow(_permit) => {}
         }
@@ -257,12 +340,18 @@ impl Agent {
     fn write_result(
         &self,
         call: &PendingCall,
-        outcome: CallOutcome,
+        finished: FinishedCall,
         prompt_id: &str,
         events: &mut dyn FnMut(AgentEvent<'_>),
         results: &mut CallResults,
     ) -> Result<(), WriteError> {
-        let output = match outcome {
+        if let Some(error) = finished.write_error {
+            return Err(error);
+        }
+        for run in finished.before.iter().chain(&finished.after) {
+            self.report_hook(run, events);
+        }
+        let output = match finished.outcome {
             CallOutcome::Output(output) => output,
             CallOutcome::Rejected => ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD),
             CallOutcome::Denied(reason) => {
@@ -302,6 +391,19 @@ impl Agent {
             }
             writer.user(content, fields, &*self.clock)?
         };
+        let (reminders, is_stopped) = self.write_result_hooks(&finished.after, &call.id, &written.uuid)?;
+        let contexts = finished.before.iter().filter_map(|run| {
+            let context = run.output.additional_context.as_ref()?;
+            Some(hook_reminder(&run.name, context))
+        });
+        results.reminders.extend(contexts.chain(reminders));
+        results.is_stopped |= is_stopped;
+        if let Some((message, run)) = &finished.verdict.stop {
+            results.is_stopped = true;
+            let source = HookSource { name: &run.name, tool_use_id: &call.id, event: run.event.name() };
+            let attachment = Attachment::HookStoppedContinuation { source, message };
+            lock(&self.writer).attachment(attachment, &*self.clock)?;
+        }
         for task in self.new_tasks(call) {
             events(AgentEvent::TaskStart {
                 task_id: &task.id,
@@ -335,6 +437,31 @@ impl Agent {
             results.structured_output = Some(input.raw().to_owned());
         }
         Ok(())
+    }
+}
+
+/// A call that has ended, with its hooks.
+struct FinishedCall {
+    outcome: CallOutcome,
+    /// The hooks before the call.
+    before: Vec<HookRun>,
+    /// What they decided.
+    verdict: CallVerdict,
+    /// The hooks after the call.
+    after: Vec<HookRun>,
+    /// The lines of the hooks could not be written.
+    write_error: Option<WriteError>,
+}
+
+impl FinishedCall {
+    fn new(outcome: CallOutcome) -> Self {
+        Self {
+            outcome,
+            before: Vec::new(),
+            verdict: CallVerdict::default(),
+            after: Vec::new(),
+            write_error: None,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::config::SessionStart;
 use crate::error_text::{ErrorReport, filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd, TurnSummary};
 use crate::resume::Filler;
+use crate::session_hooks::{PromptVerdict, StopVerdict};
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
 use crate::tool_calls::PendingCall;
 
@@ -40,6 +41,8 @@ struct TurnState {
     has_asked_for_output: bool,
     /// Whether the model was asked for structured output.
     has_asked_for_structure: bool,
+    /// How often a hook made the model go on.
+    stop_blocks: u32,
 }
 
 /// A block of a reply that has its line id already.
@@ -81,7 +84,6 @@ impl Agent {
             for task in finished {
                 let timestamp = self.clock.now();
                 events(AgentEvent::TaskEnd { task: &task, timestamp });
-                events(AgentEvent::TurnStart);
                 let prompt = to_raw_value(&task.notification()).unwrap_or_else(|_| RawValue::NULL.to_owned());
                 last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
             }
@@ -97,6 +99,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> TurnSummary {
         let mut state = TurnState::new(self.clock.new_uuid());
+        self.prompt_id = Some(state.prompt_id.clone());
         let end = match self.turn(prompt, origin, &mut state, cancel, events) {
             Ok(end) => end,
             Err(error) => TurnEnd::Failed(error.to_string()),
@@ -128,7 +131,32 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        self.write_prompt(prompt, origin, state, events)?;
+        let text = prompt_text(prompt).filter(|_| origin.is_none());
+        if origin.is_none() {
+            self.start_hooks(cancel, events);
+        }
+        let verdict = match &text {
+            Some(text) => self.prompt_hooks(text, cancel, events),
+            None => PromptVerdict::Send(Vec::new()),
+        };
+        events(AgentEvent::TurnStart);
+        self.write_queue(prompt, state)?;
+        self.write_start_hooks()?;
+        self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
+        match verdict {
+            PromptVerdict::Send(runs) => {
+                self.write_prompt(prompt, origin, state, events)?;
+                self.write_prompt_hooks(&runs)?;
+            }
+            PromptVerdict::Block(reason) => {
+                self.last_prompt = None;
+                return self.stop_prompt(reason, state, events);
+            }
+            PromptVerdict::Stop(reason) => {
+                self.write_stopped_prompt(prompt, &reason, state)?;
+                return self.stop_prompt(reason, state, events);
+            }
+        }
         loop {
             let (reply, blocks) = match self.request_reply(state, cancel, events) {
                 Ok(received) => received,
@@ -151,16 +179,33 @@ impl Agent {
             }
             if calls.is_empty() {
                 match self.finish_reply(&reply, &blocks, state, events)? {
+                    Some(TurnEnd::Completed) => {}
                     Some(end) => return Ok(end),
                     None => continue,
                 }
+                match self.stop_hooks(&state.text, state.stop_blocks, &mut state.num_turns, cancel, events)? {
+                    StopVerdict::End => return Ok(TurnEnd::Completed),
+                    StopVerdict::Stopped => return Ok(TurnEnd::StoppedByHook { after_tool: false }),
+                    StopVerdict::GoOn => state.stop_blocks += 1,
+                    StopVerdict::Exhausted => {
+                        state.text.clear();
+                        return Ok(TurnEnd::Completed);
+                    }
+                }
+                continue;
             }
             let results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
             state.num_turns += results.messages;
             state.denials.extend(results.denials);
             self.conversation.push(Role::User, results.blocks);
+            let reminders = results.reminders.iter().map(|text| Message::text_block(text)).collect();
+            self.conversation.push(Role::User, reminders);
             if results.is_interrupted {
                 return self.interrupt(true, state, events);
+            }
+            if results.is_stopped {
+                state.text.clear();
+                return Ok(TurnEnd::StoppedByHook { after_tool: true });
             }
             self.report_changed_files()?;
             if !results.follow_up.is_empty() {
@@ -180,14 +225,8 @@ impl Agent {
         }
     }
 
-    /// Writes the prompt, with the lines that precede it.
-    fn write_prompt(
-        &mut self,
-        prompt: &RawValue,
-        origin: Option<&str>,
-        state: &mut TurnState,
-        events: &mut dyn FnMut(AgentEvent<'_>),
-    ) -> Result<(), WriteError> {
+    /// Writes the lines that precede the prompt.
+    fn write_queue(&mut self, prompt: &RawValue, state: &TurnState) -> Result<(), WriteError> {
         let clock = std::sync::Arc::clone(&self.clock);
         let is_text = prompt.get().starts_with('"');
         let text = prompt_text(prompt);
@@ -210,6 +249,22 @@ impl Agent {
             self.conversation.push(Role::Assistant, vec![Message::text_block(filler::NO_RESPONSE)]);
         }
         self.filler = Filler::None;
+        Ok(())
+    }
+
+    /// Writes the prompt.
+    fn write_prompt(
+        &mut self,
+        prompt: &RawValue,
+        origin: Option<&str>,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let clock = std::sync::Arc::clone(&self.clock);
+        let is_text = prompt.get().starts_with('"');
+        let text = prompt_text(prompt);
+        let prompt_id = state.prompt_id.clone();
+        let mut writer = lock(&self.writer);
         let mode = self.config.permissions.mode.name();
         let fields = UserLineFields {
             prompt_id: Some(&prompt_id),
@@ -232,6 +287,38 @@ impl Agent {
         let message = RawObject::new().with("role", "user").with("content", prompt);
         events(AgentEvent::Prompt { uuid: &written.uuid, message: &message, timestamp: written.timestamp });
         Ok(())
+    }
+
+    /// Writes a prompt that a hook stopped, and the reason.
+    fn write_stopped_prompt(
+        &mut self,
+        prompt: &RawValue,
+        reason: &str,
+        state: &TurnState,
+    ) -> Result<(), WriteError> {
+        let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..UserLineFields::default() };
+        let prompt_fields = UserLineFields {
+            permission_mode: Some(self.config.permissions.mode.name()),
+            prompt_source: self.config.prompt_source.as_deref(),
+            ..fields
+        };
+        let mut writer = lock(&self.writer);
+        writer.user(prompt, prompt_fields, &*self.clock)?;
+        writer.user(&raw(&reason), fields, &*self.clock)?;
+        Ok(())
+    }
+
+    /// Ends a turn whose prompt is not sent.
+    fn stop_prompt(
+        &mut self,
+        reason: String,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let uuid = lock(&self.writer).prompt_stopped(&reason, &*self.clock)?;
+        events(AgentEvent::PromptStopped { uuid: &uuid, text: &reason });
+        state.text = reason;
+        Ok(TurnEnd::NotSent)
     }
 
     /// Sends the conversation and returns the reply, its blocks prepared and reported.
@@ -519,6 +606,7 @@ impl TurnState {
             has_continued: false,
             has_asked_for_output: false,
             has_asked_for_structure: false,
+            stop_blocks: 0,
         }
     }
 }

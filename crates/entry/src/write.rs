@@ -25,8 +25,8 @@ mod record;
 mod tests;
 
 pub use conversation::{
-    AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, ForkOrigin, LineContext, LineHeader,
-    SyntheticLine, UserContent, UserLine,
+    AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, ForkOrigin, HookProcess, HookSource,
+    InformationLine, LineContext, LineHeader, SyntheticLine, UserContent, UserLine,
 };
 pub use record::{
     AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine, ModeLine,

@@ -32,13 +32,13 @@ pub(crate) fn spawn(command: &mut Command, output: File) -> io::Result<Child> {
 }
 
 #[cfg(unix)]
-fn own_group(command: &mut Command) {
+pub(crate) fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
 }
 
 #[cfg(not(unix))]
-fn own_group(_: &mut Command) {}
+pub(crate) fn own_group(_: &mut Command) {}
 
 /// Blocks until the process ends, without reaping it: its id stays valid until [`Child::wait`].
 #[cfg(unix)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;
 use threadline_agent::{
-    Agent, AgentConfig, AgentError, AgentPaths, PermissionMode, Permissions, SessionStart, SystemClock,
-    TurnSummary,
+    Agent, AgentConfig, AgentError, AgentPaths, HookSettings, PermissionMode, Permissions, SessionStart,
+    SystemClock, TurnSummary,
 };
 use threadline_api::{ApiConfig, Auth, Client};
 use threadline_cancel::CancelToken;
@@ -83,6 +83,8 @@ impl Stage {
             max_turns: None,
             max_budget_usd: None,
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            hooks: HookSettings::default(),
+            hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             entrypoint: "test".to_owned(),
             prompt_source: None,
             platform: "linux".to_owned(),
@@ -126,7 +128,7 @@ impl Stage {
     ) -> TurnSummary {
         let mut agent = self.agent(api, config).unwrap();
         let summary = agent.run(&to_raw_value(prompt).unwrap(), cancel, &mut |_| {});
-        agent.finish().unwrap();
+        agent.finish(&mut |_| {}).unwrap();
         summary
     }
 }

@@ -4,4 +4,6 @@
 
 mod faults;
 mod harness;
+#[cfg(unix)]
+mod hooks;
 mod turns;

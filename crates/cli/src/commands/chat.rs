@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, SystemClock, TurnEnd, TurnSummary};
+use threadline_agent::{Agent, SystemClock, TurnSummary};
 use threadline_cancel::CancelToken;
 use threadline_term::text;
 
@@ -112,6 +112,10 @@ pub(crate) struct ChatArgs {
     /// Include the events of the API's stream in stream-json output
     #[arg(long, help_heading = "Input and output")]
     pub(crate) include_partial_messages: bool,
+
+    /// Include the hooks of all events in stream-json output
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) include_hook_events: bool,
 
     /// Repeat the messages of standard input in stream-json output
     #[arg(long, help_heading = "Input and output")]
@@ -230,7 +234,6 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
     let mut printer = output::Printer::new(cx.ui.output(), args, &agent, setup.api_key_source);
     let mut is_error = false;
     while let Some(prompt) = prompts.next()? {
-        printer.start_turn()?;
         let summary = agent.run(&prompt, &cancel, &mut |event| printer.event(&event));
         is_error = is_failure(&summary);
         if cancel.is_cancelled() {
@@ -240,7 +243,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
             is_error = is_failure(&summary);
         }
     }
-    if let Err(error) = agent.finish() {
+    if let Err(error) = agent.finish(&mut |event| printer.event(&event)) {
         return Ok(Err(ChatFailure::new(format!("Error: {error}"))));
     }
     printer.finish()?;
@@ -248,7 +251,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
 }
 
 fn is_failure(summary: &TurnSummary) -> bool {
-    summary.end != TurnEnd::Completed
+    summary.end.is_error()
 }
 
 /// The prompts of the command, one after another.

@@ -293,6 +293,109 @@ pub enum Attachment<'a> {
         /// The call that returned it.
         tool_use_id: &'a str,
     },
+    /// A hook ended well.
+    HookSuccess {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The output if it is a text, without white space at its ends.
+        content: &'a str,
+        /// The process.
+        process: HookProcess<'a>,
+    },
+    /// A hook failed, which has no effect.
+    HookNonBlockingError {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The process.
+        process: HookProcess<'a>,
+    },
+    /// A hook stopped something, and gave a reason.
+    HookBlockingError {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The reason.
+        reason: &'a str,
+        /// The command line.
+        command: &'a str,
+    },
+    /// A hook took too long or was interrupted.
+    HookCancelled {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The command line.
+        command: &'a str,
+        /// How long it ran, in milliseconds.
+        duration: u64,
+        /// The longest time that it may run, in milliseconds, if it took longer.
+        timeout: Option<u64>,
+    },
+    /// A hook adds texts to the conversation.
+    HookAdditionalContext {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The texts: an array of strings.
+        content: Json<'a>,
+    },
+    /// A hook shows a message to the person.
+    HookSystemMessage {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The message.
+        content: &'a str,
+    },
+    /// A hook ended the turn.
+    HookStoppedContinuation {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The reason.
+        message: &'a str,
+    },
+}
+
+/// The hook that an attachment is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HookSource<'a> {
+    /// The event with its object, such as `PreToolUse:Bash`.
+    pub name: &'a str,
+    /// The call, or an id for events without a call.
+    pub tool_use_id: &'a str,
+    /// The event.
+    pub event: &'a str,
+}
+
+impl HookSource<'_> {
+    fn write(self, object: ObjectWriter) -> ObjectWriter {
+        object
+            .string("hookName", self.name)
+            .string("toolUseID", self.tool_use_id)
+            .string("hookEvent", self.event)
+    }
+}
+
+/// The process of a hook that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HookProcess<'a> {
+    /// The command line.
+    pub command: &'a str,
+    /// Standard output.
+    pub stdout: &'a str,
+    /// Standard error.
+    pub stderr: &'a str,
+    /// The exit code.
+    pub exit_code: i32,
+    /// How long it ran, in milliseconds.
+    pub duration: u64,
+}
+
+impl HookProcess<'_> {
+    fn write_end(self, object: ObjectWriter) -> ObjectWriter {
+        // An exit code is not negative.
+        let exit_code = u64::try_from(self.exit_code).unwrap_or_default();
+        object
+            .number("exitCode", exit_code)
+            .string("command", self.command)
+            .number("durationMs", self.duration)
+    }
 }
 
 impl Attachment<'_> {
@@ -308,6 +411,35 @@ impl Attachment<'_> {
             }
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)
+            }
+            Self::HookSuccess { source, content, process } => {
+                let object = source.write(start("hook_success")).string("content", content);
+                process.write_end(object.string("stdout", process.stdout).string("stderr", process.stderr))
+            }
+            Self::HookNonBlockingError { source, process } => {
+                let object = source.write(start("hook_non_blocking_error"));
+                process.write_end(object.string("stderr", process.stderr).string("stdout", process.stdout))
+            }
+            Self::HookBlockingError { source, reason, command } => {
+                let error = ObjectWriter::new().string("blockingError", reason).string("command", command);
+                source.write(start("hook_blocking_error")).object("blockingError", error)
+            }
+            Self::HookCancelled { source, command, duration, timeout } => {
+                let object = source.write(start("hook_cancelled")).string("command", command);
+                let object = object.number("durationMs", duration).bool("timedOut", timeout.is_some());
+                match timeout {
+                    Some(timeout) => object.number("timeoutMs", timeout),
+                    None => object,
+                }
+            }
+            Self::HookAdditionalContext { source, content } => {
+                source.write(start("hook_additional_context").json("content", content))
+            }
+            Self::HookSystemMessage { source, content } => {
+                source.write(start("hook_system_message").string("content", content))
+            }
+            Self::HookStoppedContinuation { source, message } => {
+                source.write(start("hook_stopped_continuation").string("message", message))
             }
         }
         .finish()
@@ -335,6 +467,40 @@ impl AttachmentLine<'_> {
             .json("attachment", Json::parse(&attachment).unwrap_or(Json::NULL))
             .string("type", "attachment");
         let object = self.header.write_id_and_time(object);
+        self.context.write(object).finish()
+    }
+}
+
+/// A `system` line that shows a text to the person.
+#[derive(Clone, Debug)]
+pub struct InformationLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The text.
+    pub content: &'a str,
+    /// How important it is: `info` or `warning`.
+    pub level: &'a str,
+    /// Whether the prompt before it is not answered.
+    pub prevents_continuation: bool,
+}
+
+impl InformationLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        // In lines of type `system` the time is before the id.
+        let object = self
+            .header
+            .start(None, self.context)
+            .string("type", "system")
+            .string("subtype", "informational")
+            .string("content", self.content)
+            .bool("isMeta", false)
+            .string("timestamp", &timestamp(self.header.timestamp))
+            .string("uuid", self.header.uuid)
+            .string("level", self.level)
+            .flag("preventContinuation", self.prevents_continuation);
         self.context.write(object).finish()
     }
 }

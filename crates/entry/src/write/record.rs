@@ -105,8 +105,8 @@ impl SummaryLine<'_> {
 /// A `last-prompt` line: the prompt that a resumed session continues after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPromptLine<'a> {
-    /// The text of the prompt.
-    pub last_prompt: &'a str,
+    /// The text of the prompt; `None` if it was not sent.
+    pub last_prompt: Option<&'a str>,
     /// The last line of the conversation.
     pub leaf_uuid: &'a str,
     /// The session.
@@ -117,7 +117,7 @@ impl LastPromptLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
         record("last-prompt")
-            .string("lastPrompt", self.last_prompt)
+            .optional_string("lastPrompt", self.last_prompt)
             .string("leafUuid", self.leaf_uuid)
             .string("sessionId", self.session_id)
             .finish()

@@ -173,7 +173,7 @@ proptest! {
         assert_eq!(summary.summary().as_deref(), Some(&*text));
         assert_eq!(summary.leaf_uuid().as_deref(), Some(&*id));
 
-        let line = LastPromptLine { last_prompt: &text, leaf_uuid: &id, session_id: "s1" }.to_line();
+        let line = LastPromptLine { last_prompt: Some(&text), leaf_uuid: &id, session_id: "s1" }.to_line();
         let entry = read(&line);
         assert_eq!(entry.lens::<lens::LastPrompt<'_>>().unwrap().last_prompt().as_deref(), Some(&*text));
 

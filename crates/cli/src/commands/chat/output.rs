@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use threadline_agent::{Agent, AgentEvent, ModelUsageTotals, TurnEnd, TurnSummary};
+use threadline_agent::{
+    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, TurnEnd, TurnSummary, ModelUsageTotals,
+};
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
+use threadline_term::text;
 
 use super::{ChatArgs, OutputFormat};
 use crate::error::CommandError;
-use crate::ui::OutputStream;
+use crate::ui::{self, OutputStream};
 
 /// Prints events in the format that was asked for.
 pub(super) struct Printer {
@@ -17,6 +20,7 @@ pub(super) struct Printer {
     format: OutputFormat,
     has_partial: bool,
     has_replay: bool,
+    has_hook_events: bool,
     session_id: String,
     /// The line at the start of a turn, without its id.
     init: RawObject,
@@ -52,19 +56,11 @@ impl Printer {
             format: args.output_format,
             has_partial: args.include_partial_messages,
             has_replay: args.replay_user_messages,
+            has_hook_events: args.include_hook_events,
             session_id,
             init,
             error: None,
         }
-    }
-
-    /// Prints the line that starts a turn.
-    pub(super) fn start_turn(&mut self) -> Result<(), CommandError> {
-        if self.format == OutputFormat::StreamJson {
-            let line = self.init.clone().with("uuid", new_uuid()).with("fast_mode_state", "off");
-            self.line(&line);
-        }
-        Ok(())
     }
 
     /// Prints an event.
@@ -96,10 +92,15 @@ impl Printer {
                     self.line(&line);
                 }
             }
-            (AgentEvent::TurnStart, OutputFormat::StreamJson) => {
-                // The errors of a write are reported at the end.
-                let _ = self.start_turn();
+            (AgentEvent::Hook { id, run }, OutputFormat::StreamJson) => {
+                // Hooks of the start are always shown.
+                if self.has_hook_events || run.event == HookEvent::SessionStart {
+                    for line in self.hook(id, run) {
+                        self.line(&line);
+                    }
+                }
             }
+            (AgentEvent::Warning(warning), _) => ui::write_stderr(&text!("{warning}\n")),
             (event, OutputFormat::StreamJson) => {
                 if let Some(line) = self.stream_line(event) {
                     self.line(&line);
@@ -143,6 +144,21 @@ impl Printer {
                 .with("uuid", uuid)
                 .with("timestamp", timestamp(*time))
                 .with("isReplay", true),
+            AgentEvent::TurnStart => {
+                self.init.clone().with("uuid", new_uuid()).with("fast_mode_state", "off")
+            }
+            AgentEvent::PromptStopped { uuid, text } => system("informational")
+                .with("content", text)
+                .with("level", "warning")
+                .with("prevent_continuation", true)
+                .with("uuid", uuid)
+                .with("session_id", id),
+            AgentEvent::Notification { key, text } => system("notification")
+                .with("key", key)
+                .with("text", text)
+                .with("priority", "immediate")
+                .with("uuid", new_uuid())
+                .with("session_id", id),
             AgentEvent::Requesting if self.has_partial => {
                 system("status").with("status", "requesting").with("uuid", new_uuid()).with("session_id", id)
             }
@@ -207,6 +223,33 @@ impl Printer {
         })
     }
 
+    /// Returns the lines of a hook: its start and its end.
+    fn hook(&self, hook_id: &str, run: &HookRun) -> [RawObject; 2] {
+        let line = |subtype: &str| {
+            RawObject::new()
+                .with("type", "system")
+                .with("subtype", subtype)
+                .with("hook_id", hook_id)
+                .with("hook_name", &run.name)
+                .with("hook_event", run.event.name())
+        };
+        let outcome = match run.outcome {
+            HookOutcome::Success => "success",
+            HookOutcome::Blocked | HookOutcome::Failed => "error",
+            HookOutcome::Cancelled => "cancelled",
+        };
+        let start = line("hook_started").with("uuid", new_uuid()).with("session_id", &self.session_id);
+        let end = line("hook_response")
+            .with("output", format!("{}{}", run.stdout, run.stderr))
+            .with("stdout", &run.stdout)
+            .with("stderr", &run.stderr)
+            .with("exit_code", run.exit_code)
+            .with("outcome", outcome)
+            .with("uuid", new_uuid())
+            .with("session_id", &self.session_id);
+        [start, end]
+    }
+
     /// Returns the lines of a background task that ended. The two lines name its status differently.
     fn task_end(
         &self,
@@ -237,8 +280,15 @@ impl Printer {
 
     /// Returns the line at the end of a turn.
     fn result(&self, summary: &TurnSummary) -> RawObject {
-        let has_answer =
-            matches!(summary.end, TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused);
+        let is_sent = summary.end != TurnEnd::NotSent;
+        let has_answer = matches!(
+            summary.end,
+            TurnEnd::Completed
+                | TurnEnd::ApiError { .. }
+                | TurnEnd::Refused
+                | TurnEnd::NotSent
+                | TurnEnd::StoppedByHook { .. }
+        );
         let mut line = RawObject::new().with("type", "result").with("subtype", subtype(&summary.end));
         if has_answer {
             let status = match summary.end {
@@ -246,14 +296,16 @@ impl Printer {
                 _ => None,
             };
             line.set("is_error", summary.end.is_error());
-            line.set("api_error_status", status);
+            if is_sent {
+                line.set("api_error_status", status);
+            }
         }
         line.set("duration_ms", millis(summary.duration));
         line.set("duration_api_ms", summary.api_duration.as_millis() as u64);
         if !has_answer {
             line.set("is_error", true);
         }
-        if summary.end == TurnEnd::Completed {
+        if matches!(summary.end, TurnEnd::Completed | TurnEnd::StoppedByHook { .. }) {
             line.set("ttft_ms", summary.first_token.map(millis));
             line.set("ttft_stream_ms", summary.first_token.map(millis));
             line.set("time_to_request_ms", summary.first_request.map(millis));
@@ -317,7 +369,11 @@ fn model_usage(totals: &ModelUsageTotals) -> RawObject {
 
 fn subtype(end: &TurnEnd) -> &'static str {
     match end {
-        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => "success",
+        TurnEnd::Completed
+        | TurnEnd::ApiError { .. }
+        | TurnEnd::Refused
+        | TurnEnd::NotSent
+        | TurnEnd::StoppedByHook { .. } => "success",
         TurnEnd::Interrupted { .. } | TurnEnd::Failed(_) => "error_during_execution",
         TurnEnd::MaxTurns(_) => "error_max_turns",
         TurnEnd::MaxBudget(_) => "error_max_budget_usd",
@@ -331,7 +387,9 @@ fn terminal_reason(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Interrupted { during_tools: true } => Some("aborted_tools"),
         TurnEnd::Interrupted { during_tools: false } => Some("aborted_streaming"),
         TurnEnd::MaxTurns(_) => Some("max_turns"),
-        TurnEnd::MaxBudget(_) => None,
+        TurnEnd::MaxBudget(_) | TurnEnd::NotSent => None,
+        TurnEnd::StoppedByHook { after_tool: true } => Some("hook_stopped"),
+        TurnEnd::StoppedByHook { after_tool: false } => Some("stop_hook_prevented"),
         TurnEnd::Failed(_) => Some("failed"),
     }
 }
@@ -343,7 +401,7 @@ fn errors(summary: &TurnSummary) -> Option<Vec<String>> {
         TurnEnd::MaxBudget(budget) => format!("Reached maximum budget (${budget})"),
         TurnEnd::Interrupted { .. } => "Interrupted".to_owned(),
         TurnEnd::Failed(error) => error.clone(),
-        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => return None,
+        _ => return None,
     };
     Some(vec![error])
 }
@@ -351,11 +409,11 @@ fn errors(summary: &TurnSummary) -> Option<Vec<String>> {
 /// Returns the text output of a turn.
 fn text_of(summary: &TurnSummary) -> String {
     match &summary.end {
-        TurnEnd::Completed | TurnEnd::ApiError { .. } | TurnEnd::Refused => summary.text.clone(),
         TurnEnd::MaxTurns(limit) => format!("Error: Reached max turns ({limit})"),
         TurnEnd::MaxBudget(budget) => format!("Error: Exceeded USD budget ({budget})"),
         TurnEnd::Interrupted { .. } => "Execution error".to_owned(),
         TurnEnd::Failed(error) => format!("Error: {error}"),
+        _ => summary.text.clone(),
     }
 }
 

@@ -1,0 +1,10 @@
+//! Hooks: commands of the settings that run at events of a session, and can change what happens.
+
+mod output;
+mod run;
+mod settings;
+
+pub(crate) use output::HookDecision;
+pub(crate) use run::HookCall;
+pub use run::{HookOutcome, HookRun};
+pub use settings::{HookEvent, HookSettings, HookSettingsError};
