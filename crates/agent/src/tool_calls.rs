@@ -179,7 +179,7 @@ impl Agent {
             Some(HookDecision::Deny | HookDecision::Ask) => CallOutcome::Denied(verdict.reason.clone()),
             decision => self.run_call(call, tool, input, decision, cancel),
         };
-        let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         if let CallOutcome::Output(output) = &finished.outcome {
             finished.after = if output.is_error {
                 self.tool_hooks(HookEvent::PostToolUseFailure, call, input, cancel, |event| {

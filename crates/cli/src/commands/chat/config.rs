@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use threadline_agent::{AgentConfig, AgentPaths, PermissionMode, Permissions, SessionStart};
+use threadline_agent::{AgentConfig, AgentPaths, HookSettings, PermissionMode, Permissions, SessionStart};
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project};
@@ -53,6 +53,7 @@ impl ChatSetup {
         let model = args.model.clone().or_else(|| env::get(env::ANTHROPIC_MODEL));
         let model = model.or_else(|| settings.model().map(str::to_owned));
         let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
+        let environment = child_environment(&settings);
         let agent = AgentConfig {
             profile,
             start,
@@ -75,7 +76,9 @@ impl ChatSetup {
             },
             max_turns: args.max_turns,
             max_budget_usd: args.max_budget_usd,
-            environment: child_environment(&settings),
+            hooks: hooks(&settings)?,
+            hook_environment: hook_environment(&environment, &paths.cwd),
+            environment,
             entrypoint: ENTRYPOINT.to_owned(),
             prompt_source: Some("sdk".to_owned()),
             platform: std::env::consts::OS.to_owned(),
@@ -243,6 +246,27 @@ fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
     let kept = all.filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
     // An editor that a command opens would wait for ever.
     kept.chain([("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())]).collect()
+}
+
+/// Returns the environment of hooks: that of commands, with the values that Claude Code gives to hooks.
+fn hook_environment(environment: &[(OsString, OsString)], cwd: &Path) -> Vec<(OsString, OsString)> {
+    let own = [
+        ("CLAUDE_PROJECT_DIR".into(), cwd.into()),
+        // Hooks tell a headless session from an interactive one by this value.
+        ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-cli".into()),
+    ];
+    environment.iter().cloned().chain(own).collect()
+}
+
+fn hooks(settings: &SettingsStack) -> Result<HookSettings, CommandError> {
+    let mut hooks = HookSettings::default();
+    for (source, json) in settings.hooks() {
+        hooks.add(json).map_err(|error| {
+            CommandError::new(format!("cannot use the hooks of the {} settings", source.name()))
+                .cause(error.to_string())
+        })?;
+    }
+    Ok(hooks)
 }
 
 fn paths(cx: &Context, args: &ChatArgs) -> Result<AgentPaths, CommandError> {

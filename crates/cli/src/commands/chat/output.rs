@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use threadline_agent::{
-    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, TurnEnd, TurnSummary, ModelUsageTotals,
+    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, TurnEnd, TurnSummary,
 };
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
