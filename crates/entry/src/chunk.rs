@@ -9,9 +9,8 @@ use std::sync::Arc;
 use memchr::{memchr_iter, memrchr};
 
 use crate::abridge::abridge;
-use crate::entry::{Ending, Entry, Position, parse_line};
+use crate::entry::{Ending, Entry, LineBatch, Position};
 use crate::finding::Finding;
-use crate::kind::Kind;
 use crate::lines::LogLine;
 
 /// The number of bytes to read at a time.
@@ -81,19 +80,22 @@ impl Chunk {
         lines(&self.bytes, self.at.unwrap_or(Position::START))
     }
 
-    /// Parses the lines into entries as [`parse_line`] does. The entries share the memory of the chunk.
+    /// Parses the lines into entries as [`parse_line`](crate::parse_line) does. The entries share the memory
+    /// of the chunk.
     pub fn parse(self, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let at = self.at.unwrap_or(Position::START);
         match String::from_utf8(self.bytes) {
-            Ok(text) if u32::try_from(text.len()).is_ok() => {
+            Ok(text) if is_addressable(&text) => {
                 let text = Arc::new(text);
-                for line in lines(text.as_bytes(), at) {
-                    let start = (line.at.byte_offset - at.byte_offset) as usize;
-                    parse_shared_line(&text, start, &line, &mut sink);
-                }
+                let lines = lines(text.as_bytes(), at);
+                parse_shared(
+                    &text,
+                    lines.map(|line| ((line.at.byte_offset - at.byte_offset) as usize, line)),
+                    sink,
+                );
             }
-            Ok(text) => lines(text.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
-            Err(error) => lines(error.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
+            Ok(text) => parse_copies(lines(text.as_bytes(), at), &mut sink),
+            Err(error) => parse_copies(lines(error.as_bytes(), at), &mut sink),
         }
     }
 
@@ -112,37 +114,70 @@ impl Chunk {
             .collect();
         short.shrink_to_fit();
         let text = match String::from_utf8(short) {
-            Ok(text) if u32::try_from(text.len()).is_ok() => Ok(Arc::new(text)),
+            Ok(text) if is_addressable(&text) => Ok(Arc::new(text)),
             Ok(text) => Err(text.into_bytes()),
             Err(error) => Err(error.into_bytes()),
         };
         let bytes = text.as_ref().map_or_else(|bytes| &bytes[..], |text| text.as_bytes());
-        let mut start = 0;
-        for (line, end) in self.lines().zip(ends) {
-            let line = LogLine { bytes: &bytes[start..end], ..line };
-            match &text {
-                Ok(text) => parse_shared_line(text, start, &line, &mut sink),
-                Err(_) => parse_line(&line, &mut sink),
-            }
-            start = end;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let lines = self
+            .lines()
+            .zip(starts.zip(&ends))
+            .map(|(line, (start, &end))| (start, LogLine { bytes: &bytes[start..end], ..line }));
+        match &text {
+            Ok(text) => parse_shared(text, lines, sink),
+            Err(_) => parse_copies(lines.map(|(_, line)| line), &mut sink),
         }
     }
 }
 
-/// Makes an entry of the line at offset `start` of `text`. The caller ensures that offsets fit `u32`.
-fn parse_shared_line(
-    text: &Arc<String>,
-    start: usize,
-    line: &LogLine<'_>,
-    sink: &mut impl FnMut(Entry, Vec<Finding>),
+/// Returns whether offsets in the text fit a `u32`, and `u32::MAX` is not one of them.
+fn is_addressable(text: &str) -> bool {
+    u32::try_from(text.len()).is_ok_and(|length| length < u32::MAX)
+}
+
+/// Parses lines, given with their offsets in `text`. The entries share the text.
+fn parse_shared<'t>(
+    text: &'t Arc<String>,
+    lines: impl Iterator<Item = (usize, LogLine<'t>)>,
+    mut sink: impl FnMut(Entry, Vec<Finding>),
 ) {
-    let range = (start as u32, (start + line.bytes.len()) as u32);
-    let (entry, findings) = Entry::parse_shared(text, range, line.ending, line.at);
-    match entry.kind() {
-        // The line may contain several objects.
-        Kind::Bad => parse_line(line, sink),
-        _ => sink(entry, findings),
+    let mut batch = LineBatch::default();
+    for (start, line) in lines {
+        if batch.is_full() {
+            batch.finish(text, Vec::new(), &mut sink);
+        }
+        batch.add_line(text, start, &line, true);
     }
+    batch.finish(text, Vec::new(), &mut sink);
+}
+
+/// Parses lines of which some may not be UTF-8. The entries share copies of the lines.
+fn parse_copies<'l>(lines: impl Iterator<Item = LogLine<'l>>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+    /// The number of bytes after which a new copy is begun.
+    const MAX_BYTES: usize = 1 << 16;
+    let mut batch = LineBatch::default();
+    let (mut text, mut invalid) = (String::new(), Vec::new());
+    let mut finish = |batch: &mut LineBatch, text: &mut String, invalid: &mut Vec<_>| {
+        text.shrink_to_fit();
+        batch.finish(&Arc::new(std::mem::take(text)), std::mem::take(invalid), sink);
+    };
+    for line in lines {
+        if batch.is_full() || text.len() + line.bytes.len() > MAX_BYTES {
+            finish(&mut batch, &mut text, &mut invalid);
+        }
+        let start = text.len();
+        let valid = std::str::from_utf8(line.bytes);
+        match valid {
+            Ok(valid) => text.push_str(valid),
+            Err(_) => {
+                text.push_str(&String::from_utf8_lossy(line.bytes));
+                invalid.push((start as u32, line.bytes.into()));
+            }
+        }
+        batch.add_line(&text, start, &line, valid.is_ok());
+    }
+    finish(&mut batch, &mut text, &mut invalid);
 }
 
 fn lines(bytes: &[u8], mut at: Position) -> impl Iterator<Item = LogLine<'_>> {
@@ -169,6 +204,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::entry::parse_line;
+    use crate::kind::Kind;
     use crate::lines::LineReader;
 
     type ParsedEntry = (Vec<u8>, Ending, Position, Kind, Vec<Finding>);

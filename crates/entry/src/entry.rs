@@ -1,11 +1,12 @@
 //! One line of a log: its exact bytes, its position and its parsed form.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Code, Finding};
-use crate::index::LineIndex;
+use crate::index::{FieldOffsets, IndexedFields, LineIndex};
 use crate::json::{self, DEPTH_LIMIT, Json, JsonValidator};
 use crate::key;
 use crate::kind::Kind;
@@ -22,44 +23,59 @@ use crate::timestamp::{self, Millis};
 /// Two entries are equal when their bytes are equal.
 #[derive(Clone)]
 pub struct Entry {
-    raw: LineBytes,
-    index: LineIndex,
-    kind: Kind,
-    ending: Ending,
-    line_part: LinePart,
-    /// The position of the line: its number and its offset.
+    source: Arc<IndexedText>,
+    record: LineRecord,
+}
+
+/// A text with the index of its lines. The entries of these lines share it.
+struct IndexedText {
+    /// The lines. Invalid UTF-8 is replaced by U+FFFD.
+    text: Arc<String>,
+    /// The indexes of the lines, see [`LineIndex`].
+    fields: Box<[FieldOffsets]>,
+    /// The original bytes of the lines that are not UTF-8, with their offsets in `text`, in order.
+    invalid: Vec<(u32, Box<[u8]>)>,
+}
+
+/// The facts about a line that are not in its text. Kept small, since a log may consist of very short lines.
+#[derive(Clone, Copy)]
+struct LineRecord {
+    /// The range of the line in the shared text. An end of `u32::MAX` is the end of the text.
+    start: u32,
+    end: u32,
+    /// One more than the position of the line's index. `None` if the line is short or not an object.
+    index: Option<NonZeroU32>,
+    /// The position of the line in its file: its number, and the low and the high bits of its offset.
     line_no: u32,
-    byte_offset: u64,
+    offset_low: u32,
+    offset_high: u16,
+    kind: Kind,
+    flags: LineFlags,
 }
 
-/// The bytes of a line, and the text that the lenses read.
-#[derive(Clone)]
-enum LineBytes {
-    Text(Box<str>),
-    /// A range of a text that several entries share: its start and end offset.
-    Shared(Arc<String>, (u32, u32)),
-    /// Bytes that are not valid UTF-8. Boxed, because they are rare and every entry has the size of the
-    /// largest variant.
-    Invalid(Box<InvalidBytes>),
-}
+/// Properties of a line, one bit each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct LineFlags(u8);
 
-/// Bytes that are not valid UTF-8.
-#[derive(Clone)]
-struct InvalidBytes {
-    bytes: Box<[u8]>,
-    /// The same bytes decoded with U+FFFD for the invalid sequences.
-    text: Box<str>,
-}
+impl LineFlags {
+    /// A newline follows the line.
+    const NEWLINE: u8 = 1;
+    /// The entry shares its line with other entries.
+    const SHARES_LINE: u8 = 2;
+    /// Another entry precedes this one on its line.
+    const FOLLOWS_ON_LINE: u8 = 4;
+    /// A key may contain escapes or be followed by white space.
+    const UNUSUAL_KEYS: u8 = 8;
+    /// The bytes of the line are not UTF-8.
+    const INVALID: u8 = 16;
 
-impl LineBytes {
-    fn text(&self) -> &str {
-        match self {
-            Self::Text(text) => text,
-            Self::Invalid(invalid) => &invalid.text,
-            Self::Shared(text, (start, end)) => &text[*start as usize..*end as usize],
-        }
+    fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
     }
 }
+
+/// Lines of fewer bytes have no index: to search them takes no longer.
+const MIN_INDEXED_LENGTH: usize = 64;
 
 /// The position of a line in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,17 +100,6 @@ pub enum Ending {
     None,
 }
 
-/// Whether an entry shares its line with other entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinePart {
-    /// The entry is the only one on its line.
-    Whole,
-    /// The first of several entries on one line.
-    First,
-    /// A later entry of a line with several entries.
-    Later,
-}
-
 /// The length from which a line is reported as huge; ten times the longest line of real sessions.
 const HUGE_LINE_LENGTH: usize = 20 << 20;
 
@@ -103,25 +108,122 @@ const HUGE_LINE_LENGTH: usize = 20 << 20;
 /// The bytes and endings of the entries, concatenated, are exactly the line.
 pub fn parse_line(line: &LogLine<'_>, mut sink: impl FnMut(Entry, Vec<Finding>)) {
     let (entry, findings) = Entry::parse_at(line.bytes, line.ending, line.at);
-    let pieces = if entry.kind == Kind::Bad { split_concatenated(line.bytes) } else { Vec::new() };
+    let pieces = if entry.kind() == Kind::Bad { split_concatenated(line.bytes) } else { Vec::new() };
     if pieces.len() < 2 {
         return sink(entry, findings);
     }
-    let count = pieces.len();
-    for (i, piece) in pieces.into_iter().enumerate() {
-        let ending = if i + 1 == count { line.ending } else { Ending::None };
-        let at = Position { byte_offset: line.at.byte_offset + piece.start as u64, ..line.at };
-        let (mut entry, mut findings) = Entry::parse_at(&line.bytes[piece], ending, at);
-        entry.line_part = if i == 0 { LinePart::First } else { LinePart::Later };
-        if i == 0 {
-            let message = format!("{count} values on one line; Claude Code reads only the first");
-            findings.insert(0, Finding::new(Code::BrokenLine, at, message));
-        } else {
-            // One finding per line is enough.
-            findings.retain(|finding| finding.code != Code::BrokenLine);
-        }
-        sink(entry, findings);
+    let text = entry.source.text.clone();
+    let mut batch = LineBatch::default();
+    batch.add_pieces(&text, 0, &pieces, line.ending, line.at);
+    batch.finish(&text, Vec::new(), &mut sink);
+}
+
+/// Lines that are parsed together. Their entries share one text and one index.
+#[derive(Default)]
+pub(crate) struct LineBatch {
+    records: Vec<LineRecord>,
+    fields: Vec<FieldOffsets>,
+    /// The findings about a line, with the position of its record.
+    findings: Vec<(usize, Vec<Finding>)>,
+}
+
+impl LineBatch {
+    /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
+    const MAX_LINES: usize = 512;
+
+    /// Returns whether the batch should be finished before another line is added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.records.len() >= Self::MAX_LINES
     }
+
+    /// Parses a line as [`parse_line`] does. It is at offset `start` of `text`, which is the text of the
+    /// batch so far. `is_valid` is false if the line replaces bytes that are not UTF-8.
+    pub(crate) fn add_line(&mut self, text: &str, start: usize, line: &LogLine<'_>, is_valid: bool) {
+        let n_fields = self.fields.len();
+        let range = start..start + line.bytes.len();
+        // A replaced line has another length than its bytes, and is the last one of the text.
+        let range = if is_valid { range } else { start..text.len() };
+        let mut findings = Vec::new();
+        if !is_valid {
+            findings.push(not_utf8_finding(line.at));
+        }
+        let mut record =
+            LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings);
+        if record.kind == Kind::Bad && is_valid {
+            let pieces = split_concatenated(&text.as_bytes()[range]);
+            if pieces.len() > 1 {
+                self.fields.truncate(n_fields);
+                return self.add_pieces(text, start, &pieces, line.ending, line.at);
+            }
+        }
+        record.flags.0 |= if is_valid { 0 } else { LineFlags::INVALID };
+        self.add(record, findings);
+    }
+
+    /// Parses the entries of one line, which begins at offset `start` of `text`.
+    fn add_pieces(
+        &mut self,
+        text: &str,
+        start: usize,
+        pieces: &[Range<usize>],
+        ending: Ending,
+        at: Position,
+    ) {
+        for (i, piece) in pieces.iter().enumerate() {
+            let ending = if i + 1 == pieces.len() { ending } else { Ending::None };
+            let at = Position { byte_offset: at.byte_offset + piece.start as u64, ..at };
+            let mut findings = Vec::new();
+            let range = start + piece.start..start + piece.end;
+            let mut record = LineRecord::parse(text, range, ending, at, &mut self.fields, &mut findings);
+            record.flags.0 |= LineFlags::SHARES_LINE;
+            if i == 0 {
+                let message =
+                    format!("{} values on one line; Claude Code reads only the first", pieces.len());
+                findings.insert(0, Finding::new(Code::BrokenLine, at, message));
+            } else {
+                record.flags.0 |= LineFlags::FOLLOWS_ON_LINE;
+                // One finding per line is enough.
+                findings.retain(|finding| finding.code != Code::BrokenLine);
+            }
+            self.add(record, findings);
+        }
+    }
+
+    fn add(&mut self, record: LineRecord, findings: Vec<Finding>) {
+        if !findings.is_empty() {
+            self.findings.push((self.records.len(), findings));
+        }
+        self.records.push(record);
+    }
+
+    /// Makes the entries of all lines, and empties the batch. `text` is the text of the lines; `invalid` are
+    /// the original bytes of those that are not UTF-8, with their offsets in `text`.
+    pub(crate) fn finish(
+        &mut self,
+        text: &Arc<String>,
+        invalid: Vec<(u32, Box<[u8]>)>,
+        sink: &mut impl FnMut(Entry, Vec<Finding>),
+    ) {
+        if self.records.is_empty() {
+            return;
+        }
+        // Copied, since the vector keeps its capacity for the next batch, unless it is large.
+        let fields = match self.fields.len() > Self::MAX_LINES * 64 {
+            true => std::mem::take(&mut self.fields).into_boxed_slice(),
+            false => self.fields.as_slice().into(),
+        };
+        self.fields.clear();
+        let source = Arc::new(IndexedText { text: text.clone(), fields, invalid });
+        let mut findings = self.findings.drain(..).peekable();
+        for (position, record) in self.records.drain(..).enumerate() {
+            let found = findings.next_if(|(of, _)| *of == position).map(|(_, found)| found);
+            sink(Entry { source: source.clone(), record }, found.unwrap_or_default());
+        }
+    }
+}
+
+fn not_utf8_finding(at: Position) -> Finding {
+    Finding::new(Code::OddBytes, at, "the line is not UTF-8")
 }
 
 /// Splits `{…}{…}` into its objects. Trailing bytes that are not an object form a last piece.
@@ -131,6 +233,10 @@ pub fn parse_line(line: &LogLine<'_>, mut sink: impl FnMut(Entry, Vec<Finding>))
 fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut pieces = Vec::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return pieces };
+    // Offsets in longer lines do not fit an entry.
+    if u32::try_from(text.len()).is_err() {
+        return pieces;
+    }
     let mut start = 0;
     loop {
         let rest = &text[start..];
@@ -162,9 +268,11 @@ fn record_at_end(text: &str) -> Option<usize> {
     walker.object(|walker, _| walker.value()).ok()?;
     let is_end = json::skip_white(&text.as_bytes()[start..], walker.pos()) == text.len() - start;
     let (entry, _) = Entry::parse(&text.as_bytes()[start..]);
-    let in_conversation =
-        matches!(entry.kind, Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment);
-    let is_record = entry.kind.name().is_some() && !in_conversation && entry.session_id().is_some();
+    let in_conversation = matches!(
+        entry.kind(),
+        Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment
+    );
+    let is_record = entry.kind().name().is_some() && !in_conversation && entry.session_id().is_some();
     (is_end && is_record).then_some(start)
 }
 
@@ -176,154 +284,95 @@ impl Entry {
 
     /// Parses the line at position `at`, given without its newline.
     pub fn parse_at(bytes: &[u8], ending: Ending, at: Position) -> (Self, Vec<Finding>) {
-        let mut findings = Vec::new();
-        let raw = match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => LineBytes::Text(text.into()),
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Self::parse_alone(Arc::new(text.to_owned()), 0..text.len(), ending, at),
             Err(_) => {
-                findings.push(Finding::new(Code::OddBytes, at, "the line is not UTF-8"));
-                let text = String::from_utf8_lossy(bytes).into();
-                LineBytes::Invalid(Box::new(InvalidBytes { bytes: bytes.into(), text }))
+                let text = Arc::new(String::from_utf8_lossy(bytes).into_owned());
+                let whole = 0..text.len();
+                let (mut entry, mut findings) = Self::parse_alone(text, whole, ending, at);
+                findings.insert(0, not_utf8_finding(at));
+                if let Some(source) = Arc::get_mut(&mut entry.source) {
+                    source.invalid.push((0, bytes.into()));
+                }
+                entry.record.flags.0 |= LineFlags::INVALID;
+                (entry, findings)
             }
-        };
-        let entry = Self::analyzed(raw, ending, at, &mut findings);
-        (entry, findings)
+        }
     }
 
-    /// Parses the line at `range` of a shared text, which is at position `at` of its file.
-    pub(crate) fn parse_shared(
-        text: &Arc<String>,
-        range: (u32, u32),
+    /// Parses the line at `range` of `text`, with an index of its own.
+    fn parse_alone(
+        text: Arc<String>,
+        range: Range<usize>,
         ending: Ending,
         at: Position,
     ) -> (Self, Vec<Finding>) {
-        let mut findings = Vec::new();
-        let raw = LineBytes::Shared(text.clone(), range);
-        let entry = Self::analyzed(raw, ending, at, &mut findings);
-        (entry, findings)
-    }
-
-    fn analyzed(raw: LineBytes, ending: Ending, at: Position, findings: &mut Vec<Finding>) -> Self {
-        let mut entry = Self {
-            raw,
-            index: LineIndex::default(),
-            kind: Kind::Bad,
-            ending,
-            line_part: LinePart::Whole,
-            // A log with as many lines would not fit into memory.
-            line_no: u32::try_from(at.line_no).unwrap_or(u32::MAX),
-            byte_offset: at.byte_offset,
-        };
-        entry.analyze(findings);
-        entry
+        let (mut fields, mut findings) = (Vec::new(), Vec::new());
+        let record = LineRecord::parse(&text, range, ending, at, &mut fields, &mut findings);
+        let source = Arc::new(IndexedText { text, fields: fields.into(), invalid: Vec::new() });
+        (Self { source, record }, findings)
     }
 
     /// Parses an object inside the line as a separate entry with the position of the line.
     ///
-    /// If the text of the line is shared, the new entry shares it too; otherwise the object is copied.
+    /// The new entry shares the text of the line, unless the object is of another line.
     pub fn parse_nested(&self, object: Json<'_>) -> (Self, Vec<Finding>) {
-        let (text, raw) = (self.text(), object.raw());
+        let (text, raw) = (self.source.text.as_str(), object.raw());
         let start = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize);
-        let range = start.map(|start| start..start + raw.len()).filter(|range| range.end <= text.len());
-        match (&self.raw, range) {
-            (LineBytes::Shared(shared, (from, _)), Some(range)) => {
-                let range = (from + range.start as u32, from + range.end as u32);
-                Self::parse_shared(shared, range, self.ending, self.at())
-            }
-            _ => Self::parse_at(raw.as_bytes(), self.ending, self.at()),
-        }
-    }
-
-    /// Indexes the object, sets the kind, and reports anything unusual about the text.
-    fn analyze(&mut self, findings: &mut Vec<Finding>) {
-        let at = self.at();
-        let text = self.raw.text();
-        if text.len() >= HUGE_LINE_LENGTH {
-            let message = format!("the line is {} MB long", text.len() >> 20);
-            findings.push(Finding::new(Code::HugeLine, at, message));
-        }
-        if u32::try_from(text.len()).is_err() {
-            findings.push(Finding::new(Code::BrokenLine, at, "the line is longer than 4 GiB"));
-            return;
-        }
-        let body = text.trim_start_matches('\u{feff}');
-        let start = text.len() - body.len();
-        if start > 0 {
-            findings.push(Finding::new(Code::OddBytes, at, "the line begins with a byte order mark"));
-        }
-        if text.ends_with('\r') {
-            findings.push(Finding::new(Code::OddBytes, at, "the line ends with a carriage return").as_note());
-        }
-        let white = json::skip_white(body.as_bytes(), 0);
-        if white == body.len() {
-            self.kind = Kind::Blank;
-            return;
-        }
-        match LineIndex::of(text, start + white) {
-            Ok((index, seen)) => {
-                self.kind = kind_of(&index, text);
-                if seen.max_depth >= DEPTH_LIMIT {
-                    let message = format!("values are nested {} levels deep", seen.max_depth);
-                    findings.push(Finding::new(Code::DeepNesting, at, message));
-                }
-                if let Some(key) = index.duplicate_key(text) {
-                    findings.push(Finding::new(Code::DuplicateKey, at, format!("duplicate key `{key}`")));
-                }
-                if seen.may_have_surrogates && json::has_lone_surrogate(text) {
-                    let message = "unpaired surrogate, which is not valid text";
-                    findings.push(Finding::new(Code::LoneSurrogate, at, message));
-                }
-                self.index = index;
-            }
-            Err(message) => findings.push(broken_line_finding(body, at, message)),
+        let range = start.map(|start| start..start + raw.len());
+        match range.filter(|range| range.end <= text.len() && u32::try_from(range.end).is_ok()) {
+            Some(range) => Self::parse_alone(self.source.text.clone(), range, self.ending(), self.at()),
+            None => Self::parse_at(raw.as_bytes(), self.ending(), self.at()),
         }
     }
 
     /// Returns the bytes of the line as written, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
-        match &self.raw {
-            LineBytes::Invalid(invalid) => &invalid.bytes,
-            raw => raw.text().as_bytes(),
+        if self.record.flags.has(LineFlags::INVALID) {
+            let invalid = &self.source.invalid;
+            if let Ok(found) = invalid.binary_search_by_key(&self.record.start, |(start, _)| *start) {
+                return &invalid[found].1;
+            }
         }
+        self.text().as_bytes()
     }
 
     /// Returns the line as text, with U+FFFD for invalid UTF-8.
     pub fn text(&self) -> &str {
-        self.raw.text()
+        self.record.text(&self.source.text)
     }
 
     /// Returns a shared text that contains the line's [`text`](Self::text), and the range of the line in it.
-    ///
-    /// Copies the line only if it is not part of a shared text yet.
     pub fn shared_text(&self) -> (Arc<String>, Range<usize>) {
-        match &self.raw {
-            LineBytes::Shared(text, (start, end)) => (Arc::clone(text), *start as usize..*end as usize),
-            raw => (Arc::new(raw.text().to_owned()), 0..raw.text().len()),
-        }
+        let start = self.record.start as usize;
+        (self.source.text.clone(), start..start + self.text().len())
     }
 
     /// Returns the separator that follows the bytes in the file.
     pub fn ending(&self) -> Ending {
-        self.ending
+        if self.record.flags.has(LineFlags::NEWLINE) { Ending::Newline } else { Ending::None }
     }
 
     /// Returns the position of the line in its file.
     pub fn at(&self) -> Position {
-        Position { line_no: u64::from(self.line_no), byte_offset: self.byte_offset }
+        let LineRecord { line_no, offset_low, offset_high, .. } = self.record;
+        let byte_offset = u64::from(offset_high) << 32 | u64::from(offset_low);
+        Position { line_no: u64::from(line_no), byte_offset }
     }
 
     /// Returns the kind of the line, from its `type`.
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.record.kind
     }
 
     /// Returns whether this object shares its line with another object or with other bytes.
     pub fn shares_line(&self) -> bool {
-        self.line_part != LinePart::Whole
+        self.record.flags.has(LineFlags::SHARES_LINE)
     }
 
     /// Returns whether other bytes precede this object on its line. Claude Code does not read such objects.
     pub fn follows_on_line(&self) -> bool {
-        self.line_part == LinePart::Later
+        self.record.flags.has(LineFlags::FOLLOWS_ON_LINE)
     }
 
     /// Returns the `type` as written.
@@ -331,25 +380,51 @@ impl Entry {
         self.get("type")?.as_str()
     }
 
-    /// Returns the whole object, or `None` if the line is not one.
-    pub fn object(&self) -> Option<Object<'_>> {
+    /// Returns the index of the line, if it has one.
+    fn index(&self) -> Option<LineIndex<'_>> {
+        let position = self.record.index?.get() as usize - 1;
+        LineIndex::at(&self.source.fields, position, self.record.flags.has(LineFlags::UNUSUAL_KEYS))
+    }
+
+    /// Returns the indexed members of the line, if it has an index.
+    fn fields(&self) -> Option<IndexedFields<'_>> {
+        Some(self.index()?.top(self.text()))
+    }
+
+    /// Returns the text of the object, or `None` if the line is not one.
+    fn json(&self) -> Option<Json<'_>> {
         let text = self.text();
-        let first = match self.kind {
+        let first = match self.kind() {
             Kind::Bad | Kind::Blank => return None,
             _ => text.find('{')?,
         };
         let end = text.rfind('}')? + 1;
-        Some(Object::indexed(Json::from_valid(text.get(first..end)?), self.index.top(text)))
+        text.get(first..end).map(Json::from_valid)
+    }
+
+    /// Returns the whole object, or `None` if the line is not one.
+    pub fn object(&self) -> Option<Object<'_>> {
+        let json = self.json()?;
+        Some(match self.fields() {
+            Some(fields) => Object::indexed(json, fields),
+            None => Object::new(json),
+        })
     }
 
     /// Returns the members of the object in order; none if the line is not an object.
     pub fn members(&self) -> impl Iterator<Item = (json::JsonKey<'_>, Json<'_>)> {
-        self.index.top(self.text()).iter()
+        let indexed = self.fields();
+        let scanned = if indexed.is_none() { self.json() } else { None };
+        let scanned = scanned.into_iter().flat_map(Json::members);
+        indexed.into_iter().flat_map(IndexedFields::iter).chain(scanned)
     }
 
     /// Returns the value of a top-level key; the last one if the key occurs twice.
     pub fn get(&self, key: &str) -> Option<Json<'_>> {
-        self.index.top(self.text()).get(key)
+        match self.fields() {
+            Some(fields) => fields.get(key),
+            None => self.json()?.get(key),
+        }
     }
 
     /// Reads the line through a lens: `entry.lens::<CompactBoundary>()`.
@@ -430,7 +505,7 @@ impl Entry {
     /// Returns the message of a `user` or `assistant` line.
     pub fn message(&self) -> Option<Message<'_>> {
         let json = self.get("message").filter(|json| json.is_object())?;
-        Some(Message::over(match self.index.message(self.text()) {
+        Some(Message::over(match self.index().and_then(|index| index.message(self.text())) {
             Some((fields, blocks)) => Object::indexed(json, fields).with_blocks(blocks),
             None => Object::new(json),
         }))
@@ -452,14 +527,100 @@ impl Eq for Entry {}
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Entry({}:{:?} {})", self.line_no, self.kind, self.text())
+        write!(f, "Entry({}:{:?} {})", self.record.line_no, self.kind(), self.text())
     }
 }
 
-/// Returns the kind for the `type` of the line.
-fn kind_of(index: &LineIndex, text: &str) -> Kind {
-    let name = index.top(text).get("type").and_then(Json::as_str);
-    name.map_or(Kind::Untyped, |name| Kind::named(&name))
+impl LineRecord {
+    /// Parses the line at `range` of `text`. Appends its index to `fields`, and anything unusual about its
+    /// text to `findings`.
+    fn parse(
+        text: &str,
+        range: Range<usize>,
+        ending: Ending,
+        at: Position,
+        fields: &mut Vec<FieldOffsets>,
+        findings: &mut Vec<Finding>,
+    ) -> Self {
+        let mut record = Self {
+            // Texts with several lines are shorter than 4 GiB.
+            start: range.start as u32,
+            end: u32::try_from(range.end).unwrap_or(u32::MAX),
+            index: None,
+            // A log with as many lines would not fit into memory.
+            line_no: u32::try_from(at.line_no).unwrap_or(u32::MAX),
+            offset_low: at.byte_offset as u32,
+            offset_high: (at.byte_offset >> 32) as u16,
+            kind: Kind::Bad,
+            flags: LineFlags(if ending == Ending::Newline { LineFlags::NEWLINE } else { 0 }),
+        };
+        record.analyze(&text[range], at, fields, findings);
+        record
+    }
+
+    /// Indexes the object, sets the kind, and reports anything unusual about the text.
+    fn analyze(
+        &mut self,
+        text: &str,
+        at: Position,
+        fields: &mut Vec<FieldOffsets>,
+        findings: &mut Vec<Finding>,
+    ) {
+        if text.len() >= HUGE_LINE_LENGTH {
+            let message = format!("the line is {} MB long", text.len() >> 20);
+            findings.push(Finding::new(Code::HugeLine, at, message));
+        }
+        if u32::try_from(text.len()).is_err() {
+            findings.push(Finding::new(Code::BrokenLine, at, "the line is longer than 4 GiB"));
+            return;
+        }
+        let body = text.trim_start_matches('\u{feff}');
+        let start = text.len() - body.len();
+        if start > 0 {
+            findings.push(Finding::new(Code::OddBytes, at, "the line begins with a byte order mark"));
+        }
+        if text.ends_with('\r') {
+            findings.push(Finding::new(Code::OddBytes, at, "the line ends with a carriage return").as_note());
+        }
+        let white = json::skip_white(body.as_bytes(), 0);
+        if white == body.len() {
+            self.kind = Kind::Blank;
+            return;
+        }
+        let position = fields.len();
+        let seen = match LineIndex::build(text, start + white, fields) {
+            Ok(seen) => seen,
+            Err(message) => return findings.push(broken_line_finding(body, at, message)),
+        };
+        if let Some(index) = LineIndex::at(fields, position, seen.has_unusual_keys) {
+            let name = index.top(text).get("type").and_then(Json::as_str);
+            self.kind = name.map_or(Kind::Untyped, |name| Kind::named(&name));
+            if seen.max_depth >= DEPTH_LIMIT {
+                let message = format!("values are nested {} levels deep", seen.max_depth);
+                findings.push(Finding::new(Code::DeepNesting, at, message));
+            }
+            if let Some(key) = index.duplicate_key(text) {
+                findings.push(Finding::new(Code::DuplicateKey, at, format!("duplicate key `{key}`")));
+            }
+        }
+        if seen.may_have_surrogates && json::has_lone_surrogate(text) {
+            let message = "unpaired surrogate, which is not valid text";
+            findings.push(Finding::new(Code::LoneSurrogate, at, message));
+        }
+        if text.len() < MIN_INDEXED_LENGTH {
+            fields.truncate(position);
+            return;
+        }
+        self.index = u32::try_from(position + 1).ok().and_then(NonZeroU32::new);
+        self.flags.0 |= if seen.has_unusual_keys { LineFlags::UNUSUAL_KEYS } else { 0 };
+    }
+
+    fn text(self, source: &str) -> &str {
+        match self.end {
+            u32::MAX => &source[self.start as usize..],
+            end => &source[self.start as usize..end as usize],
+        }
+    }
 }
 
 /// Builds the finding for a line that is not an object, with the most specific message available.
@@ -487,6 +648,28 @@ mod tests {
     #[test]
     fn an_entry_is_small() {
         // A log may consist of very short lines.
-        assert!(size_of::<Entry>() <= 72, "{}", size_of::<Entry>());
+        assert!(size_of::<Entry>() <= 32, "{}", size_of::<Entry>());
+    }
+
+    #[test]
+    fn a_short_line_is_read_without_an_index() {
+        let text = r#"{"type":"user","a":1,"message":{"content":[{"a":2}]},"a":3}"#;
+        let (entry, _) = Entry::parse(text.as_bytes());
+        assert!(text.len() < MIN_INDEXED_LENGTH && entry.source.fields.is_empty());
+        assert_eq!(entry.get("a").map(Json::raw), Some("3"));
+        assert_eq!(entry.members().map(|(key, _)| key.raw().to_owned()).collect::<String>(), "typeamessagea");
+        let block = entry.message().and_then(|message| message.blocks().next()).unwrap();
+        assert_eq!(block.object().get("a").map(Json::raw), Some("2"));
+        // The same line with an index.
+        let long = format!("{text}{}", " ".repeat(MIN_INDEXED_LENGTH));
+        let (indexed, _) = Entry::parse(long.as_bytes());
+        assert!(!indexed.source.fields.is_empty());
+        assert_eq!(indexed.object().unwrap().json(), entry.object().unwrap().json());
+    }
+
+    #[test]
+    fn the_position_of_a_line_is_exact() {
+        let at = Position { line_no: 7, byte_offset: (1 << 40) + 5 };
+        assert_eq!(Entry::parse_at(b"{}", Ending::None, at).0.at(), at);
     }
 }

@@ -13,56 +13,26 @@ use crate::json::{self, Json, JsonKey, JsonSyntaxError, JsonValidator};
 
 /// The offsets of a member: the opening quote of its key, and the first byte of its value.
 #[derive(Clone, Copy, Debug)]
-struct FieldOffsets {
+pub(crate) struct FieldOffsets {
     key: u32,
     value: u32,
 }
 
-/// The index of a line that is an object.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LineIndex {
+/// The index of a line that is an object: a part of the fields that the lines of a text share.
+///
+/// Two fields precede those of the line: the number of its own members and the number of all its fields,
+/// then the end of its message (0 if it is not indexed) and the number of the message's members.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineIndex<'a> {
     /// The members of the line, then those of its message, then its blocks. Each block is one field with the
     /// start and end of the block, followed by the members of the block.
-    fields: FieldList,
+    fields: &'a [FieldOffsets],
     /// The number of members of the line itself.
     top: u32,
     /// The end of the message, 0 if it is not indexed, and the number of its members.
     message: (u32, u32),
     /// Whether any key may contain escapes or be followed by white space, which is rare.
     has_unusual_keys: bool,
-}
-
-/// A list of fields. The only field of a very short line needs no allocation.
-#[derive(Clone, Debug)]
-enum FieldList {
-    One(FieldOffsets),
-    Many(Box<[FieldOffsets]>),
-}
-
-impl Default for FieldList {
-    fn default() -> Self {
-        Self::Many(Box::default())
-    }
-}
-
-impl From<Vec<FieldOffsets>> for FieldList {
-    fn from(fields: Vec<FieldOffsets>) -> Self {
-        match fields[..] {
-            [only] => Self::One(only),
-            _ => Self::Many(fields.into()),
-        }
-    }
-}
-
-impl std::ops::Deref for FieldList {
-    type Target = [FieldOffsets];
-
-    fn deref(&self) -> &[FieldOffsets] {
-        match self {
-            Self::One(field) => std::slice::from_ref(field),
-            Self::Many(fields) => fields,
-        }
-    }
 }
 
 /// Properties of a line that the parser observed.
@@ -72,13 +42,31 @@ pub(crate) struct LineProperties {
     pub(crate) max_depth: usize,
     /// Whether the line may contain escaped surrogates.
     pub(crate) may_have_surrogates: bool,
+    /// Whether any key may contain escapes or be followed by white space.
+    pub(crate) has_unusual_keys: bool,
 }
 
-impl LineIndex {
-    /// Indexes the object that begins at `start` and extends to the end of the text.
+impl<'a> LineIndex<'a> {
+    /// Returns the index that [`LineIndex::build`] appended at `position` of `fields`.
+    pub(crate) fn at(fields: &'a [FieldOffsets], position: usize, has_unusual_keys: bool) -> Option<Self> {
+        let [header, message, fields @ ..] = fields.get(position..)? else { return None };
+        Some(Self {
+            fields: fields.get(..header.value as usize)?,
+            top: header.key,
+            message: (message.key, message.value),
+            has_unusual_keys,
+        })
+    }
+
+    /// Indexes the object that begins at `start` and extends to the end of the text. Appends the index to
+    /// `fields`.
     ///
     /// Returns an error message if the text is not a JSON object.
-    pub(crate) fn of(text: &str, start: usize) -> Result<(Self, LineProperties), String> {
+    pub(crate) fn build(
+        text: &str,
+        start: usize,
+        fields: &mut Vec<FieldOffsets>,
+    ) -> Result<LineProperties, String> {
         let mut builder = IndexBuilder {
             start,
             top: InlineVec::EMPTY,
@@ -89,17 +77,23 @@ impl LineIndex {
         let mut walker = JsonValidator::new(&text[start..]);
         let walked = builder.line(&mut walker);
         if walked.is_err() || json::skip_white(text.as_bytes(), start + walker.pos()) != text.len() {
-            return Self::index_with_serde(text, start);
+            return Self::index_with_serde(text, start, fields);
         }
         let seen = LineProperties {
             max_depth: walker.max_depth + 1,
             may_have_surrogates: walker.may_have_surrogates(),
+            has_unusual_keys: walker.has_unusual_key,
         };
-        Ok((builder.finish(walker.has_unusual_key), seen))
+        builder.finish(fields);
+        Ok(seen)
     }
 
     /// Indexes the object with serde_json, which decides about any text that our parser rejects.
-    fn index_with_serde(text: &str, start: usize) -> Result<(Self, LineProperties), String> {
+    fn index_with_serde(
+        text: &str,
+        start: usize,
+        fields: &mut Vec<FieldOffsets>,
+    ) -> Result<LineProperties, String> {
         let whole: &RawValue = serde_json::from_str(&text[start..]).map_err(|error| error.to_string())?;
         let json = Json::from_valid(whole.get());
         if !json.is_object() {
@@ -111,20 +105,21 @@ impl LineIndex {
             key: place(key.raw()) - 1,
             value: place(value.raw()),
         };
-        let fields: Vec<FieldOffsets> = json.members().map(member).collect();
-        let top = fields.len() as u32;
-        let index = Self { top, fields: fields.into(), message: (0, 0), has_unusual_keys: true };
-        Ok((index, LineProperties { max_depth: 1, may_have_surrogates: true }))
+        let members: Vec<FieldOffsets> = json.members().map(member).collect();
+        let count = members.len() as u32;
+        fields.extend([FieldOffsets { key: count, value: count }, FieldOffsets { key: 0, value: 0 }]);
+        fields.extend(members);
+        Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
     }
 
     /// Returns the members of the line.
-    pub(crate) fn top<'a>(&'a self, text: &'a str) -> IndexedFields<'a> {
+    pub(crate) fn top(self, text: &'a str) -> IndexedFields<'a> {
         let fields = &self.fields[..self.top as usize];
         IndexedFields { text, end: text.len(), fields, has_unusual_keys: self.has_unusual_keys }
     }
 
     /// Returns the members of the line's message, and its blocks.
-    pub(crate) fn message<'a>(&'a self, text: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
+    pub(crate) fn message(self, text: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
         let (end, count) = self.message;
         if end == 0 {
             return None;
@@ -139,7 +134,7 @@ impl LineIndex {
     }
 
     /// Returns a key that occurs more than once at the top level of the line.
-    pub(crate) fn duplicate_key<'a>(&'a self, text: &'a str) -> Option<Cow<'a, str>> {
+    pub(crate) fn duplicate_key(self, text: &'a str) -> Option<Cow<'a, str>> {
         let top = self.top(text);
         if top.fields.len() > MANY_FIELDS {
             let mut names = HashSet::with_capacity(top.fields.len());
@@ -277,14 +272,20 @@ impl IndexBuilder {
         Ok(())
     }
 
-    fn finish(self, odd: bool) -> LineIndex {
-        let (top, count) = (self.top.count, self.message.count);
-        let mut fields = Vec::with_capacity(top + count + self.blocks.count);
+    /// Appends the index to `fields`.
+    fn finish(self, fields: &mut Vec<FieldOffsets>) {
+        let (top, message) = (self.top.count, self.message.count);
+        let count = top + message + self.blocks.count;
+        // The index of a single line is kept as it is: no capacity is reserved for another line.
+        if fields.is_empty() {
+            fields.reserve_exact(2 + count);
+        }
+        fields.push(FieldOffsets { key: top as u32, value: count as u32 });
+        let (end, message) = self.message_end.map_or((0, 0), |end| (end, message as u32));
+        fields.push(FieldOffsets { key: end, value: message });
         for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
             fields.extend_from_slice(part);
         }
-        let message = self.message_end.map_or((0, 0), |end| (end, count as u32));
-        LineIndex { fields: fields.into(), top: top as u32, message, has_unusual_keys: odd }
     }
 }
 

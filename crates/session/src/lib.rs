@@ -36,6 +36,7 @@ mod file_history;
 mod index;
 mod input;
 mod lineage;
+mod node_table;
 mod prompt_queue;
 mod replay;
 mod reply;

@@ -13,6 +13,7 @@ use threadline_entry::{
 
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
 use crate::input::InputKind;
+use crate::node_table::{NO_TIMESTAMP, NodeTable, TreeNode};
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
 use crate::thread::Thread;
@@ -26,15 +27,12 @@ use crate::uuid_table::{UuidKey, UuidTable};
 pub struct Session {
     id: Option<String>,
     entries: IndexVec<EntryIndex, Entry>,
-    nodes: IndexVec<EntryIndex, TreeNode>,
+    nodes: NodeTable,
     uuid_table: UuidTable,
     /// The first entry with each uuid, indexed by [`UuidKey::idx`].
     first_by_uuid: Vec<Option<EntryIndex>>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
     pending_children: FxHashMap<UuidKey, Vec<EntryIndex>>,
-    /// A union-find forest over the tree: an ancestor of each entry, or the entry itself for a root.
-    /// Lookups halve the path.
-    root_links: IndexVec<EntryIndex, EntryIndex>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: IndexVec<ReplyIndex, Reply>,
@@ -77,30 +75,6 @@ pub enum ParentLink {
     Dangling,
 }
 
-/// The links of an entry. Kept small, since a log may consist of very short lines.
-#[derive(Clone, Debug)]
-struct TreeNode {
-    /// The parent, if it is in the log.
-    parent: Option<EntryIndex>,
-    /// The entry's own uuid and its parent's uuid. `None` if the kind of entry cannot be in the tree.
-    uuid: Option<UuidKey>,
-    parent_uuid: Option<UuidKey>,
-    first_child: Option<EntryIndex>,
-    last_child: Option<EntryIndex>,
-    next_sibling: Option<EntryIndex>,
-    reply: Option<ReplyIndex>,
-    /// [`NO_TIMESTAMP`] if the entry has none.
-    timestamp: Millis,
-    input: Option<InputKind>,
-    /// Whether the entry names a parent that is not in the log.
-    is_dangling: bool,
-    in_tree: bool,
-    sidechain: bool,
-}
-
-/// The timestamp of a [`TreeNode`] whose entry has none.
-const NO_TIMESTAMP: Millis = Millis::MIN;
-
 impl Session {
     /// Returns an empty session.
     pub fn new() -> Self {
@@ -126,7 +100,6 @@ impl Session {
     pub(crate) fn reserve_exact(&mut self, count: usize) {
         self.entries.reserve_exact(count);
         self.nodes.reserve_exact(count);
-        self.root_links.reserve_exact(count);
     }
 
     /// Appends the next entry, with the findings of its parser.
@@ -178,7 +151,6 @@ impl Session {
         }
         self.entries.push(entry);
         self.nodes.push(node);
-        self.root_links.push(idx);
         if self.is_boundary(idx) {
             self.boundaries.push(idx);
         }
@@ -247,7 +219,7 @@ impl Session {
         self.first_by_uuid[name.idx()] = Some(idx);
         for child in waiting {
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
-            if self.root_of(idx) == child {
+            if self.nodes.root_of(idx) == child {
                 let message = "the parents of the line form a cycle";
                 self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
                 continue;
@@ -259,22 +231,11 @@ impl Session {
         }
     }
 
-    /// Returns the root of the tree that contains an entry.
-    fn root_of(&mut self, idx: EntryIndex) -> EntryIndex {
-        let mut root = idx;
-        while self.root_links[root] != root {
-            // Path halving: shortens later lookups.
-            self.root_links[root] = self.root_links[self.root_links[root]];
-            root = self.root_links[root];
-        }
-        root
-    }
-
     fn link(&mut self, child: EntryIndex, parent: EntryIndex) {
         self.cached_thread.take();
         self.spoken.take();
         self.cached_faults.take();
-        self.root_links[child] = parent;
+        self.nodes.set_root_link(child, parent);
         self.nodes[child].parent = Some(parent);
         let child = Some(child);
         match self.nodes[parent].last_child {
@@ -569,7 +530,7 @@ impl Session {
 
     /// Returns the entries in the tree without a linked parent: roots, and entries with a missing parent.
     pub fn roots(&self) -> impl Iterator<Item = EntryIndex> {
-        self.nodes.indices().filter(|&idx| self.nodes[idx].in_tree && self.nodes[idx].parent.is_none())
+        self.entries.indices().filter(|&idx| self.nodes[idx].in_tree && self.nodes[idx].parent.is_none())
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
@@ -677,16 +638,5 @@ fn is_tree_kind(kind: Kind, entry: &Entry) -> bool {
         // A kind that is unknown today can be in the tree if it names a parent.
         Kind::Unknown | Kind::Untyped => entry.get(key::PARENT_UUID).is_some(),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tree_node_is_small() {
-        // Every line has one, also in a log of very short lines.
-        assert!(size_of::<TreeNode>() <= 40, "{}", size_of::<TreeNode>());
     }
 }
