@@ -18,17 +18,56 @@ mod conversation;
 
 use conversation::{conversation, first_copy, group_replies};
 
-/// A line of the result.
+/// A line of the result. Kept small, since a log may consist of very short lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResultLine {
-    pub(crate) from: ResultOrigin,
-    pub(crate) link: ResultParent,
-    /// The new timestamp, if it changes.
-    pub(crate) time: Option<Millis>,
+    /// The position of the entry, or the index of the added line.
+    origin: u32,
+    /// The parent: [`KEEP_PARENT`], [`NO_PARENT`], or the index of a line.
+    parent: u32,
+    is_added: bool,
     /// Whether it gets a new uuid.
     pub(crate) new_uuid: bool,
     /// Whether it is part of the conversation that a resume continues.
     pub(crate) in_chain: bool,
+}
+
+const KEEP_PARENT: u32 = u32::MAX;
+const NO_PARENT: u32 = u32::MAX - 1;
+
+impl ResultLine {
+    fn new(from: ResultOrigin, in_chain: bool) -> Self {
+        let (origin, is_added) = match from {
+            ResultOrigin::Source(idx) => (idx.position() as u32, false),
+            ResultOrigin::Added(added) => (added, true),
+        };
+        Self { origin, parent: KEEP_PARENT, is_added, new_uuid: false, in_chain }
+    }
+
+    /// Returns the origin of the line.
+    pub(crate) fn from(&self) -> ResultOrigin {
+        match self.is_added {
+            true => ResultOrigin::Added(self.origin),
+            false => ResultOrigin::Source(EntryIndex::from_position(self.origin as usize)),
+        }
+    }
+
+    /// Returns the parent of the line.
+    pub(crate) fn link(&self) -> ResultParent {
+        match self.parent {
+            KEEP_PARENT => ResultParent::Keep,
+            NO_PARENT => ResultParent::Root,
+            line => ResultParent::To(line),
+        }
+    }
+
+    fn set_link(&mut self, link: ResultParent) {
+        self.parent = match link {
+            ResultParent::Keep => KEEP_PARENT,
+            ResultParent::Root => NO_PARENT,
+            ResultParent::To(line) => line,
+        };
+    }
 }
 
 /// The origin of a line of the result.
@@ -68,6 +107,8 @@ pub(crate) const REMOVED: u32 = u32::MAX;
 pub(crate) struct Arrangement {
     pub(crate) lines: Vec<ResultLine>,
     pub(crate) positions: IndexVec<EntryIndex, u32>,
+    /// The new timestamps of the lines whose timestamp changes.
+    pub(crate) times: FxHashMap<u32, Millis>,
 }
 
 pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) -> Arrangement {
@@ -409,15 +450,13 @@ fn place_lines(
     for (i, added) in draft.added.iter().enumerate() {
         added_behind.entry(added.after).or_default().push(i as u32);
     }
-    let mut arranged = Arrangement { lines: Vec::with_capacity(n), positions: IndexVec::filled(REMOVED, n) };
+    let mut arranged = Arrangement {
+        lines: Vec::with_capacity(n),
+        positions: IndexVec::filled(REMOVED, n),
+        times: FxHashMap::default(),
+    };
     let put = |arranged: &mut Arrangement, from: ResultOrigin, chained: bool| {
-        arranged.lines.push(ResultLine {
-            from,
-            link: ResultParent::Keep,
-            time: None,
-            new_uuid: false,
-            in_chain: chained,
-        });
+        arranged.lines.push(ResultLine::new(from, chained));
     };
     let is_chained = |added: u32| order != LineOrder::Original && is_tree(&draft.added[added as usize].entry);
     for added in added_behind.remove(&None).unwrap_or_default() {
@@ -437,10 +476,11 @@ fn place_lines(
         // Versions that resume from the last line would take leaves after the end of the conversation as
         // its end, so they are made part of it. Newer versions ignore progress lines, so these are not an
         // end.
-        let is_end = |line: &ResultLine| line.in_chain && entry_of(draft, line.from).kind() != Kind::Progress;
+        let is_end =
+            |line: &ResultLine| line.in_chain && entry_of(draft, line.from()).kind() != Kind::Progress;
         let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
-            if let ResultOrigin::Source(idx) = line.from
+            if let ResultOrigin::Source(idx) = line.from()
                 && parts[idx] == ChainRole::Leaf
             {
                 line.in_chain = true;
@@ -454,11 +494,11 @@ fn place_lines(
 /// sessions that begin with one.
 fn move_pr_links(draft: &EditDraft<'_>, arranged: &mut Arrangement) {
     let lines = &mut arranged.lines;
-    let links = lines.iter().take_while(|line| entry_of(draft, line.from).kind() == Kind::PrLink).count();
+    let links = lines.iter().take_while(|line| entry_of(draft, line.from()).kind() == Kind::PrLink).count();
     let Some(first) = lines.iter().position(|line| line.in_chain).filter(|_| links > 0) else { return };
     lines[..=first].rotate_left(links);
     for (at, line) in lines[..=first].iter().enumerate() {
-        if let ResultOrigin::Source(idx) = line.from {
+        if let ResultOrigin::Source(idx) = line.from() {
             arranged.positions[idx] = at as u32;
         }
     }
@@ -479,18 +519,15 @@ fn link(
     let mut newest: Option<Millis> = None;
     for at in 0..arranged.lines.len() {
         let line = arranged.lines[at];
-        let entry = entry_of(draft, line.from);
+        let entry = entry_of(draft, line.from());
         if !is_tree(entry) {
             continue;
         }
         let sidechain = entry.is_sidechain();
         if line.in_chain {
             let is_root = before.is_none() || is_boundary(entry);
-            arranged.lines[at].link = if is_root {
-                ResultParent::Root
-            } else {
-                before.map_or(ResultParent::Root, ResultParent::To)
-            };
+            let above = before.filter(|_| !is_root);
+            arranged.lines[at].set_link(above.map_or(ResultParent::Root, ResultParent::To));
             before = Some(at as u32);
             let own = entry.timestamp();
             let time = match (own, clock) {
@@ -500,11 +537,12 @@ fn link(
                 (None, None) => first_time(session).unwrap_or(now),
             };
             if own != Some(time) {
-                arranged.lines[at].time = Some(time);
+                arranged.times.insert(at as u32, time);
             }
             clock = Some(time);
         } else {
-            arranged.lines[at].link = parent_outside_chain(draft, arranged, copies, at, before, order);
+            let link = parent_outside_chain(draft, arranged, copies, at, before, order);
+            arranged.lines[at].set_link(link);
             if !sidechain {
                 newest = newest.max(entry.timestamp());
             }
@@ -518,7 +556,7 @@ fn link(
     if let (Some(last), Some(clock), Some(newest)) = (before, clock, newest)
         && newest >= clock
     {
-        arranged.lines[last as usize].time = Some(newest + 1);
+        arranged.times.insert(last, newest + 1);
     }
 }
 
@@ -532,7 +570,7 @@ fn parent_outside_chain(
     order: LineOrder,
 ) -> ResultParent {
     let session = draft.session;
-    let ResultOrigin::Source(idx) = arranged.lines[at].from else {
+    let ResultOrigin::Source(idx) = arranged.lines[at].from() else {
         return before.map_or(ResultParent::Root, ResultParent::To);
     };
     let earlier = |place: u32| place != REMOVED && (place as usize) < at;
@@ -574,4 +612,23 @@ pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d 
 pub(crate) fn is_boundary(entry: &Entry) -> bool {
     entry.kind() == Kind::System
         && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str(value::COMPACT_BOUNDARY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_line_is_small_and_exact() {
+        // A plan has one per line of the log.
+        assert!(size_of::<ResultLine>() <= 12, "{}", size_of::<ResultLine>());
+        for from in [ResultOrigin::Source(EntryIndex::FIRST), ResultOrigin::Added(0)] {
+            let mut line = ResultLine::new(from, true);
+            assert_eq!((line.from(), line.link()), (from, ResultParent::Keep));
+            for link in [ResultParent::Root, ResultParent::To(7), ResultParent::Keep] {
+                line.set_link(link);
+                assert_eq!(line.link(), link);
+            }
+        }
+    }
 }

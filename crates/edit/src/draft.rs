@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
-use threadline_session::{EntryIndex, IndexVec, Session};
+use threadline_session::{EntryIndex, Session};
 
 use crate::plan::{ContentDigest, EditPlan, PlanOptions};
 use crate::splice::{self, Splice};
@@ -19,7 +20,7 @@ use crate::splice::{self, Splice};
 #[derive(Debug)]
 pub struct EditDraft<'s> {
     pub(crate) session: &'s Session,
-    pub(crate) line_edits: IndexVec<EntryIndex, LineEdit>,
+    pub(crate) line_edits: LineEdits,
     pub(crate) added: Vec<AddedLine>,
     pub(crate) reasons: Vec<Cow<'static, str>>,
     /// The index of each reason in `reasons`.
@@ -53,6 +54,32 @@ pub(crate) struct LineEdit {
     pub(crate) removed_blocks: BTreeSet<u32>,
     /// The number of blocks in its message; computed on first use.
     pub(crate) n_blocks: Option<usize>,
+}
+
+/// The changes to the lines that have any. Other lines need no memory.
+#[derive(Debug, Default)]
+pub(crate) struct LineEdits(FxHashMap<EntryIndex, LineEdit>);
+
+impl Index<EntryIndex> for LineEdits {
+    type Output = LineEdit;
+
+    fn index(&self, entry_idx: EntryIndex) -> &LineEdit {
+        static UNCHANGED: LineEdit = LineEdit {
+            removed: false,
+            reasons: Vec::new(),
+            content: LineContent::Unchanged,
+            stale_usage: false,
+            removed_blocks: BTreeSet::new(),
+            n_blocks: None,
+        };
+        self.0.get(&entry_idx).unwrap_or(&UNCHANGED)
+    }
+}
+
+impl IndexMut<EntryIndex> for LineEdits {
+    fn index_mut(&mut self, entry_idx: EntryIndex) -> &mut LineEdit {
+        self.0.entry(entry_idx).or_default()
+    }
 }
 
 /// The content of a line.
@@ -137,7 +164,7 @@ impl<'s> EditDraft<'s> {
     pub fn new(session: &'s Session) -> Self {
         Self {
             session,
-            line_edits: session.entries().iter().map(|_| LineEdit::default()).collect(),
+            line_edits: LineEdits::default(),
             added: Vec::new(),
             reasons: Vec::new(),
             reason_places: FxHashMap::default(),
@@ -273,8 +300,9 @@ impl<'s> EditDraft<'s> {
             && self.already_removed.is_empty()
             && self
                 .line_edits
-                .indices()
-                .all(|idx| !self.is_touched(idx) && self.line_edits[idx].reasons.is_empty())
+                .0
+                .iter()
+                .all(|(&idx, line_edit)| !self.is_touched(idx) && line_edit.reasons.is_empty())
     }
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
@@ -352,5 +380,20 @@ impl<'s> EditDraft<'s> {
             self.reasons.push(why);
         }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_records_only_lines_that_change() {
+        let session = Session::from_bytes(&b"{\"type\":\"x\"}\n".repeat(100));
+        let mut draft = EditDraft::new(&session);
+        assert!(draft.is_untouched() && !draft.is_removed(EntryIndex::FIRST));
+        draft.remove(EntryIndex::FIRST, "test");
+        assert_eq!(draft.line_edits.0.len(), 1);
+        assert!(!draft.is_untouched() && draft.is_removed(EntryIndex::FIRST));
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
-use threadline_entry::{Ending, Entry, Finding, key};
+use threadline_entry::{Ending, Entry, Finding, Millis, key};
 use threadline_session::{EntryIndex, IndexVec, Session};
 
 use crate::arrange::{
@@ -49,6 +49,8 @@ pub struct EditPlan<'s> {
     options: PlanOptions,
     lines: Vec<ResultLine>,
     positions: IndexVec<EntryIndex, u32>,
+    /// The new timestamps of the lines whose timestamp changes.
+    times: FxHashMap<u32, Millis>,
     rename: IdRenamer,
     totals: PlanTotals,
 }
@@ -107,10 +109,10 @@ impl<'s> EditPlan<'s> {
             PlanTarget::InPlace => LineOrder::Chain,
             PlanTarget::KeepOrder => LineOrder::Original,
         };
-        let Arrangement { lines, positions: place } = arrange::arrange(&mut draft, order, options.seed.now);
+        let Arrangement { lines, positions, times } = arrange::arrange(&mut draft, order, options.seed.now);
         let rename = IdRenamer::new(&draft, &options);
         let mut plan =
-            Self { draft, options, lines, positions: place, rename, totals: PlanTotals::default() };
+            Self { draft, options, lines, positions, times, rename, totals: PlanTotals::default() };
         plan.rename.replacements = plan.replacements();
         plan.totals = PlanTotals::of(&plan);
         plan
@@ -291,7 +293,7 @@ impl<'s> EditPlan<'s> {
     }
 
     fn change(&self, at: usize) -> Option<LineChange<'_>> {
-        match self.lines[at].from {
+        match self.lines[at].from() {
             ResultOrigin::Added(added) => Some(LineChange {
                 line_no: None,
                 kind: ChangeKind::Added,
@@ -333,7 +335,7 @@ impl<'s> EditPlan<'s> {
         if !out.is_empty() {
             reasons.push("re-parented");
         }
-        if line.time.is_some() {
+        if self.times.contains_key(&(at as u32)) {
             reasons.push("timestamp increased");
         }
         if line.new_uuid {
@@ -378,7 +380,7 @@ impl<'s> EditPlan<'s> {
 
     /// Returns the index of the entry that a line of the result comes from, unless the line was added.
     pub fn source_of(&self, at: usize) -> Option<EntryIndex> {
-        match self.lines[at].from {
+        match self.lines[at].from() {
             ResultOrigin::Source(idx) => Some(idx),
             ResultOrigin::Added(_) => None,
         }
@@ -391,7 +393,7 @@ impl<'s> EditPlan<'s> {
 
     /// Returns a line of the result, before ids, links and timestamps are set.
     pub fn draft_line(&self, at: usize) -> Cow<'_, Entry> {
-        match self.lines[at].from {
+        match self.lines[at].from() {
             ResultOrigin::Source(idx) => self.draft.entry(idx),
             ResultOrigin::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
         }
@@ -400,8 +402,8 @@ impl<'s> EditPlan<'s> {
     /// Returns the uuid of a line of the result.
     pub(crate) fn uuid_at(&self, at: u32) -> Option<String> {
         let line = &self.lines[at as usize];
-        let added = matches!(line.from, ResultOrigin::Added(_));
-        let entry = arrange::entry_of(&self.draft, line.from);
+        let added = matches!(line.from(), ResultOrigin::Added(_));
+        let entry = arrange::entry_of(&self.draft, line.from());
         if line.new_uuid {
             let name = format!("{} of line {at}", entry.uuid().unwrap_or_default());
             return Some(self.options.seed.uuid(&name));
@@ -421,22 +423,22 @@ impl<'s> EditPlan<'s> {
         let mut splices = Vec::new();
         if is_tree(&entry) {
             self.links(at, &entry, &mut splices);
-            if let Some(time) = line.time {
+            if let Some(&time) = self.times.get(&(at as u32)) {
                 splices.extend(splice::set(&entry, key::TIMESTAMP, &quote(&moment(time))));
             }
-            if (line.new_uuid || self.is_new() && matches!(line.from, ResultOrigin::Source(_)))
+            if (line.new_uuid || self.is_new() && matches!(line.from(), ResultOrigin::Source(_)))
                 && let Some(uuid) = self.uuid_at(at as u32)
             {
                 splices.extend(splice::set(&entry, key::UUID, &quote(&uuid)));
             }
         }
         match &self.options.target {
-            PlanTarget::New(id) if matches!(line.from, ResultOrigin::Added(_)) => {
+            PlanTarget::New(id) if matches!(line.from(), ResultOrigin::Added(_)) => {
                 if entry.get(key::SESSION_ID).is_some() {
                     splices.extend(splice::set(&entry, key::SESSION_ID, &quote(id)));
                 }
             }
-            _ if matches!(line.from, ResultOrigin::Added(_)) => {}
+            _ if matches!(line.from(), ResultOrigin::Added(_)) => {}
             _ => self.rename.line(self, &entry, &mut splices),
         }
         if splices.is_empty() {
@@ -451,7 +453,7 @@ impl<'s> EditPlan<'s> {
     /// Adds the splices that change the parent of a line, if it changes.
     fn links(&self, at: usize, entry: &Entry, out: &mut Vec<Splice>) {
         let line = &self.lines[at];
-        let parent = match line.link {
+        let parent = match line.link() {
             ResultParent::Keep => return,
             ResultParent::Root => None,
             ResultParent::To(above) => self.uuid_at(above),
@@ -473,12 +475,12 @@ impl<'s> EditPlan<'s> {
 
     /// Returns whether a newline follows a line of the result.
     pub(crate) fn ends_line(&self, at: usize) -> bool {
-        match self.lines[at].from {
+        match self.lines[at].from() {
             // Objects on one line stay together if nothing is removed or inserted between them, and a log
             // without a final newline stays without one.
             ResultOrigin::Source(idx) if self.options.target == PlanTarget::KeepOrder => {
                 let entry = &self.draft.session.entries()[idx];
-                let next = self.lines.get(at + 1).map(|next| next.from);
+                let next = self.lines.get(at + 1).map(ResultLine::from);
                 entry.ending() == Ending::Newline
                     || next.is_some_and(|next| next != ResultOrigin::Source(idx.next()))
             }

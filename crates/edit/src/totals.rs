@@ -98,7 +98,7 @@ impl PlanTotals {
         let in_place = plan.options().target == PlanTarget::KeepOrder;
         let lines = plan.lines();
         let is_start = |at: &usize| {
-            lines[*at].in_chain && is_boundary(crate::arrange::entry_of(plan.draft(), lines[*at].from))
+            lines[*at].in_chain && is_boundary(crate::arrange::entry_of(plan.draft(), lines[*at].from()))
         };
         let start = (0..lines.len()).rev().find(is_start).unwrap_or(0);
         let mut hash = Sha256::new();
@@ -117,13 +117,13 @@ impl PlanTotals {
             }
             hash.update(&buffer);
             length += buffer.len() as u64;
-            let is_sent = match line.from {
+            let is_sent = match line.from() {
                 ResultOrigin::Source(idx) if in_place => sent[idx],
                 _ => line.in_chain && at >= start,
             };
             let worth = if is_sent { tokens(&entry) } else { 0 };
             self.tokens_after += worth;
-            match line.from {
+            match line.from() {
                 ResultOrigin::Source(idx) => turn = turn_of[idx],
                 // An added line counts for the turn that it follows, if it is part of the tree.
                 ResultOrigin::Added(_) if !is_tree(&entry) => continue,
@@ -201,7 +201,7 @@ impl PlanTotals {
         breaches.extend(after.changed_replies(before));
         self.refusals.extend(breaches.iter().map(ToString::to_string));
         let speaks = |line: &crate::arrange::ResultLine| {
-            let entry = crate::arrange::entry_of(plan.draft(), line.from);
+            let entry = crate::arrange::entry_of(plan.draft(), line.from());
             line.in_chain && matches!(entry.kind(), Kind::User | Kind::Assistant)
         };
         let straight = plan.options().target != PlanTarget::KeepOrder;

@@ -77,9 +77,12 @@ impl std::fmt::Display for RuleViolation {
     }
 }
 
-/// Checks a log against the rules of a sound session. Stores a small `LineFact` per line instead of the line.
+/// Checks a log against the rules of a sound session. Stores a small `LineFact` per line of the tree instead
+/// of the lines.
 #[derive(Clone, Debug, Default)]
 pub struct SoundnessChecker {
+    n_lines: usize,
+    /// The facts about the lines in the tree, in order. Other code refers to them by their positions.
     line_facts: Vec<LineFact>,
     by_uuid: FxHashMap<Box<str>, u32>,
     /// Violations that were found in single lines.
@@ -87,6 +90,7 @@ pub struct SoundnessChecker {
     /// The hashes of the distinct thinking blocks of each reply.
     thinking_hashes: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
+    /// The line numbers, counted from 0, and the uuids that these lines refer to.
     references: Vec<(u32, Box<str>)>,
     id: Option<Box<str>>,
 }
@@ -108,10 +112,13 @@ impl SoundnessChecker {
 
     /// Adds the next line.
     pub fn push(&mut self, entry: &Entry) {
-        let line = self.line_facts.len();
-        let mut fact = LineFact::of(entry);
+        let line = self.n_lines;
+        self.n_lines += 1;
+        let mut fact = LineFact::of(entry, line);
         self.check_line(line, entry, &mut fact);
-        self.line_facts.push(fact);
+        if fact.in_tree {
+            self.line_facts.push(fact);
+        }
     }
 
     /// Returns the violations that can be found in this log alone, sorted by line.
@@ -123,13 +130,16 @@ impl SoundnessChecker {
         let chain = self.chain();
         if !whole {
             breaches.retain(|breach| {
-                let line = breach.line_no - 1;
+                let position =
+                    || self.line_facts.binary_search_by_key(&(breach.line_no - 1), LineFact::line).ok();
                 match breach.rule {
                     SoundnessRule::Sidechain | SoundnessRule::ParentBefore => {
-                        !self.line_facts[line].sidechain
+                        position().is_some_and(|position| !self.line_facts[position].sidechain)
                     }
                     // The content of an abandoned branch is never sent.
-                    SoundnessRule::NotEmpty => chain.binary_search(&line).is_ok(),
+                    SoundnessRule::NotEmpty => {
+                        position().is_some_and(|position| chain.binary_search(&position).is_ok())
+                    }
                     _ => true,
                 }
             });
@@ -165,7 +175,8 @@ impl SoundnessChecker {
     pub fn changed_replies(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
         let mut breaches = Vec::new();
         let mut seen = FxHashSet::default();
-        for (line, fact) in self.line_facts.iter().enumerate() {
+        for fact in &self.line_facts {
+            let line = fact.line();
             let Some(reply) = fact.reply_hash.filter(|&reply| seen.insert(reply)) else { continue };
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
@@ -197,9 +208,10 @@ impl SoundnessChecker {
         breaches
     }
 
-    /// Returns the lines of the conversation, from the root to the last line, across compactions.
+    /// Returns the lines of the conversation as positions in `line_facts`, from the root to the last line,
+    /// across compactions.
     fn chain(&self) -> Vec<usize> {
-        let Some(leaf) = self.line_facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain) else {
+        let Some(leaf) = self.line_facts.iter().rposition(|fact| !fact.sidechain) else {
             return Vec::new();
         };
         let mut chain = vec![leaf];
@@ -226,8 +238,9 @@ impl SoundnessChecker {
     /// Checks that the conversation is a chain with one root and increasing timestamps.
     fn check_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let mut clock: Option<Millis> = None;
-        for (i, &line) in chain.iter().enumerate() {
-            let fact = &self.line_facts[line];
+        for (i, &position) in chain.iter().enumerate() {
+            let fact = &self.line_facts[position];
+            let line = fact.line();
             if i == 0 && fact.parent != ParentLine::Root {
                 breaches.push(RuleViolation::new(
                     SoundnessRule::OneRoot,
@@ -259,27 +272,26 @@ impl SoundnessChecker {
             clock = fact.time.or(clock);
         }
         // Old versions resume from the line with the newest timestamp.
-        let newest = self.line_facts.iter().enumerate().filter(|(_, fact)| fact.in_tree && !fact.sidechain);
-        let newest = newest.max_by_key(|(line, fact)| (fact.time, *line)).map(|(line, _)| line);
-        if let (Some(newest), Some(&leaf)) = (newest, chain.last())
+        let newest = self.line_facts.iter().enumerate().filter(|(_, fact)| !fact.sidechain);
+        let newest = newest.max_by_key(|(position, fact)| (fact.time, *position));
+        if let (Some((newest, fact)), Some(&leaf)) = (newest, chain.last())
             && newest != leaf
         {
-            let name = self.line_facts[newest].uuid_hash;
             breaches.push(RuleViolation::new(
                 SoundnessRule::SingleChain,
-                newest,
-                name,
+                fact.line(),
+                fact.uuid_hash,
                 "the line with the newest timestamp is not the last of the conversation",
             ));
         }
         // Newer versions resume from the last line that is not a progress line.
-        let seen = self.line_facts.iter().rposition(|fact| fact.in_tree && !fact.sidechain && !fact.progress);
+        let seen = self.line_facts.iter().rposition(|fact| !fact.sidechain && !fact.progress);
         if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
-            let name = self.line_facts[last].uuid_hash;
+            let fact = &self.line_facts[last];
             breaches.push(RuleViolation::new(
                 SoundnessRule::SingleChain,
-                last,
-                name,
+                fact.line(),
+                fact.uuid_hash,
                 "the last line is not part of the conversation",
             ));
         }
@@ -291,18 +303,19 @@ impl SoundnessChecker {
     fn check_attached_lines(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let mut on_chain = vec![false; self.line_facts.len()];
         let mut replies = FxHashSet::default();
-        for &line in chain {
-            on_chain[line] = true;
-            replies.extend(self.line_facts[line].reply_hash);
+        for &position in chain {
+            on_chain[position] = true;
+            replies.extend(self.line_facts[position].reply_hash);
         }
-        for (line, fact) in self.line_facts.iter().enumerate() {
-            let beside = !on_chain[line] && fact.in_tree && !fact.sidechain;
+        for (position, fact) in self.line_facts.iter().enumerate() {
+            let beside = !on_chain[position] && !fact.sidechain;
             let of_reply = fact.reply_hash.is_some_and(|reply| replies.contains(&reply));
             let answers = !fact.results.is_empty()
                 && matches!(fact.parent, ParentLine::Line(up) if on_chain[up as usize]
                     && self.line_facts[up as usize].reply_hash.is_some());
             if beside && (of_reply || answers) {
                 let message = "the line belongs to a reply of the conversation but is on another branch";
+                let line = fact.line();
                 breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
             }
         }
@@ -311,10 +324,11 @@ impl SoundnessChecker {
     /// Checks that lines outside the conversation contain no messages and are not roots.
     fn check_outside_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let on_chain: FxHashSet<usize> = chain.iter().copied().collect();
-        for (line, fact) in self.line_facts.iter().enumerate() {
-            if !fact.in_tree || fact.sidechain || on_chain.contains(&line) {
+        for (position, fact) in self.line_facts.iter().enumerate() {
+            if fact.sidechain || on_chain.contains(&position) {
                 continue;
             }
+            let line = fact.line();
             if fact.is_sent() {
                 let message = "the message is outside the conversation";
                 breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
@@ -338,5 +352,22 @@ impl SoundnessChecker {
                 breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_in_the_tree_are_recorded() {
+        let mut checker = SoundnessChecker::of_session("s1");
+        let lines = ["{\"type\":\"x\"}", "{\"type\":\"user\"}", "not JSON", "{\"type\":\"x\"}"];
+        lines.iter().for_each(|line| checker.push(&Entry::parse(line.as_bytes()).0));
+        assert_eq!(checker.line_facts.len(), 1);
+        // Violations are reported with the numbers of all lines.
+        let lines: Vec<usize> = checker.violations(true).iter().map(|breach| breach.line_no).collect();
+        assert_eq!(lines, [2, 2, 2, 3]);
+        assert!(size_of::<LineFact>() <= 112, "{}", size_of::<LineFact>());
     }
 }

@@ -12,6 +12,7 @@ use super::{RuleViolation, SoundnessChecker, SoundnessRule};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParentLine {
     Root,
+    /// A line of the tree, by the position of its facts.
     Line(u32),
     Missing,
 }
@@ -19,21 +20,23 @@ pub(super) enum ParentLine {
 /// The facts recorded about a line.
 #[derive(Clone, Debug)]
 pub(super) struct LineFact {
+    /// The line number, counted from 0.
+    line: u32,
     pub(super) in_tree: bool,
     pub(super) sidechain: bool,
     pub(super) boundary: bool,
     pub(super) progress: bool,
     pub(super) role: RequestRole,
     pub(super) parent: ParentLine,
-    /// The line of the logical parent of a boundary.
+    /// The logical parent of a boundary, by the position of its facts.
     pub(super) logical_parent: Option<u32>,
     pub(super) time: Option<Millis>,
     /// A hash of the uuid.
     pub(super) uuid_hash: u64,
     /// A hash of the message id of the reply.
     pub(super) reply_hash: Option<u64>,
-    pub(super) calls: Vec<u64>,
-    pub(super) results: Vec<u64>,
+    pub(super) calls: Box<[u64]>,
+    pub(super) results: Box<[u64]>,
     /// Whether the message contains anything other than results.
     pub(super) has_text: bool,
     /// The size in bytes of the content, as part of a request.
@@ -56,7 +59,7 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
 }
 
 impl LineFact {
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(entry: &Entry, line: usize) -> Self {
         let kind = entry.kind();
         let is_tree = match kind {
             Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
@@ -72,6 +75,7 @@ impl LineFact {
             _ => RequestRole::NotSent,
         };
         let mut fact = Self {
+            line: line as u32,
             in_tree: is_tree,
             sidechain: entry.is_sidechain(),
             boundary: subtype.as_deref() == Some(value::COMPACT_BOUNDARY),
@@ -82,8 +86,8 @@ impl LineFact {
             time: entry.timestamp(),
             uuid_hash: entry.uuid().map_or(0, |uuid| hash(&uuid)),
             reply_hash: None,
-            calls: Vec::new(),
-            results: Vec::new(),
+            calls: Box::default(),
+            results: Box::default(),
             has_text: kind == Kind::System && role == RequestRole::User,
             size: 0,
         };
@@ -101,13 +105,21 @@ impl LineFact {
         let Some(content) = message.content() else { return };
         self.size = content.json().raw().len() as u64;
         self.has_text |= content.as_str().is_some();
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
         for block in content.blocks() {
             match block.kind().as_deref() {
-                Some(value::TOOL_USE) => self.calls.extend(block.id().map(|id| hash(&id))),
-                Some(value::TOOL_RESULT) => self.results.extend(block.tool_use_id().map(|id| hash(&id))),
+                Some(value::TOOL_USE) => calls.extend(block.id().map(|id| hash(&id))),
+                Some(value::TOOL_RESULT) => results.extend(block.tool_use_id().map(|id| hash(&id))),
                 _ => self.has_text = true,
             }
         }
+        self.calls = calls.into();
+        self.results = results.into();
+    }
+
+    /// Returns the line number, counted from 0.
+    pub(super) fn line(&self) -> usize {
+        self.line as usize
     }
 
     /// Returns whether the line is part of a request.
@@ -159,7 +171,8 @@ impl SoundnessChecker {
         };
         let fault = match entry.uuid() {
             Some(uuid) => {
-                let again = self.by_uuid.insert((&*uuid).into(), line as u32).is_some();
+                let position = self.line_facts.len() as u32;
+                let again = self.by_uuid.insert((&*uuid).into(), position).is_some();
                 again.then_some("another line has the same uuid")
             }
             None => fact.is_sent().then_some("the line has no uuid"),

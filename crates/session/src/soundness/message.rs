@@ -12,8 +12,9 @@ impl SoundnessChecker {
     /// Checks the messages of each section between compactions.
     pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let mut section = MessageSection::default();
-        for &line in chain {
-            let fact = &self.line_facts[line];
+        for &position in chain {
+            let fact = &self.line_facts[position];
+            let line = fact.line();
             let mut breach =
                 |rule, message| breaches.push(RuleViolation::new(rule, line, fact.uuid_hash, message));
             if fact.boundary {
@@ -65,8 +66,8 @@ impl SoundnessChecker {
             section.last = Some(fact.role);
             section.size += fact.size;
         }
-        let Some(&last) = chain.last() else { return };
-        let name = self.line_facts[last].uuid_hash;
+        let Some(last) = chain.last().map(|&last| &self.line_facts[last]) else { return };
+        let (last, name) = (last.line(), last.uuid_hash);
         if !section.open_calls.is_empty() {
             breaches.push(RuleViolation::new(SoundnessRule::PairedCalls, last, name, "a call has no result"));
         }
@@ -87,14 +88,14 @@ impl SoundnessChecker {
     pub(super) fn unfinished_reply(&self) -> Option<(usize, u64)> {
         let chain = self.chain();
         let mut results = false;
-        for &line in chain.iter().rev() {
-            let fact = &self.line_facts[line];
+        for &position in chain.iter().rev() {
+            let fact = &self.line_facts[position];
             match fact.role {
                 RequestRole::NotSent => {}
                 RequestRole::User if fact.results.is_empty() => return None,
                 RequestRole::User => results = true,
                 RequestRole::Assistant => {
-                    return fact.reply_hash.filter(|_| results).map(|reply| (line, reply));
+                    return fact.reply_hash.filter(|_| results).map(|reply| (fact.line(), reply));
                 }
             }
         }
