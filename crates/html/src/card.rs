@@ -306,7 +306,7 @@ fn agent(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &s
         let mut summary = Markup::new();
         summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
         summary.text(&text_format::excerpt(prompt, 160)).lit("</span>");
-        cx.collapsible(out, None, &summary, &body);
+        cx.collapsible(out, None, &summary, body);
     }
     for agent in &call.agents {
         render_subagent(cx, out, agent, name);
@@ -353,9 +353,9 @@ pub(crate) fn render_subagent(cx: &mut RenderContext<'_>, out: &mut Markup, agen
     }
     summary.lit("</span>");
     if call.is_empty() {
-        cx.collapsible_with_id(out, &format!("a-{}", agent.id), &summary, &body);
+        cx.collapsible_with_id(out, &format!("a-{}", agent.id), &summary, body);
     } else {
-        cx.collapsible(out, None, &summary, &body);
+        cx.collapsible(out, None, &summary, body);
     }
 }
 

@@ -48,14 +48,25 @@ impl SectionWriter {
         Self { end, buffer: String::new(), queue: press, starts: Vec::new(), n_parts: 0 }
     }
 
-    /// Adds a part, given in two slices, and returns its number.
-    pub(crate) fn add(&mut self, parts: [&str; 2]) -> usize {
+    /// Adds a part that consists of `prefix` and `body`, and returns its number. `body` is empty then.
+    pub(crate) fn add(&mut self, prefix: &str, body: &mut Markup) -> usize {
+        if body.len() >= SECTION_SIZE {
+            // A section of its own, so that the text is not copied.
+            let mut body = std::mem::take(body).into_string();
+            self.close();
+            self.starts.push(self.n_parts);
+            body.insert_str(0, prefix);
+            body.push(self.end);
+            self.n_parts += 1;
+            self.queue_section(body);
+            return self.n_parts - 1;
+        }
         if self.buffer.is_empty() {
             self.starts.push(self.n_parts);
         }
-        for part in parts {
-            self.buffer.push_str(part);
-        }
+        self.buffer.push_str(prefix);
+        self.buffer.push_str(body.as_str());
+        body.truncate(0);
         self.buffer.push(self.end);
         self.n_parts += 1;
         if self.buffer.len() >= SECTION_SIZE {
@@ -74,8 +85,15 @@ impl SectionWriter {
         if self.buffer.is_empty() {
             return;
         }
-        let pack = std::mem::take(&mut self.buffer);
-        self.buffer = self.queue.push_text(self.starts.len() - 1, pack);
+        let section = std::mem::take(&mut self.buffer);
+        self.queue_section(section);
+    }
+
+    fn queue_section(&mut self, section: String) {
+        let spare = self.queue.push_text(self.starts.len() - 1, section);
+        if self.buffer.capacity() == 0 {
+            self.buffer = spare;
+        }
         while self.queue.state().queue.len() > MAX_QUEUED && self.queue.compress_one() {}
     }
 
@@ -341,13 +359,18 @@ mod tests {
             });
             words.take(SECTION_SIZE / 16).collect::<String>()
         };
+        let markup = |text: &str| {
+            let mut markup = Markup::new();
+            markup.text(text);
+            markup
+        };
         let mut parts: Vec<String> = (0..40).map(|_| part()).collect();
         for (i, part) in parts.iter().enumerate() {
-            assert_eq!(pack.add([part, ""]), i);
+            assert_eq!(pack.add("", &mut markup(part)), i);
         }
         parts.extend([parts.concat(), "the last".to_owned()]);
-        pack.add([&parts[40], ""]);
-        pack.add(["the ", "last"]);
+        pack.add("", &mut markup(&parts[40]));
+        pack.add("the ", &mut markup("last"));
         assert_eq!(pack.starts(), (0..42).collect::<Vec<_>>());
         let mut page = Vec::new();
         pack.write(&mut page).unwrap();

@@ -53,6 +53,11 @@ impl<'a> TurnItems<'a> {
         }
     }
 
+    /// Puts the items from now on into deferred sections.
+    pub(crate) fn defer(&mut self) {
+        self.is_deferred = true;
+    }
+
     /// Adds the next item.
     pub(crate) fn add(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem) {
         if is_background(&item.body) {
@@ -86,9 +91,7 @@ impl<'a> TurnItems<'a> {
     }
 
     fn end_section(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
-        cx.deferred_section(out, &self.section, self.lines, self.rows);
-        // Keeps the allocation.
-        self.section.truncate(0);
+        cx.deferred_section(out, &mut self.section, self.lines, self.rows);
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
         self.has_sections = true;
     }
@@ -157,7 +160,7 @@ fn render_background(
     summary.text(&text_format::excerpt(&labels.join(", "), 120)).lit("</span>");
     out.lit("<div class=\"run k-event\">");
     // The items have their own anchors and must be found by links, so the section is not deferred.
-    cx.collapsible(out, None, &summary, &body);
+    cx.collapsible(out, None, &summary, body);
     out.lit("</div>");
 }
 
@@ -218,7 +221,7 @@ fn item(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, pla
             summary.lit("<span class=\"tool\">Thinking</span><span class=\"subject\">");
             summary.text(&strip_markdown(&text_format::excerpt(text, 160))).lit("</span>");
             prose::markdown(&mut body, text);
-            cx.collapsible(out, Some(&name), &summary, &body);
+            cx.collapsible(out, Some(&name), &summary, body);
         }
         ItemBody::Call(call) => return call_item(cx, out, item, call, place),
         ItemBody::Compaction { trigger, before, after, dropped, summary } => {
@@ -255,7 +258,7 @@ fn item(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, pla
             summary.lit("<span class=\"outcome\">unknown line</span><span class=\"subject\">");
             summary.text(&text_format::excerpt(kind.as_deref().unwrap_or(raw), 160)).lit("</span>");
             cx.output(&mut body, raw);
-            cx.collapsible(out, Some(&name), &summary, &body);
+            cx.collapsible(out, Some(&name), &summary, body);
         }
     }
     close_item(out, item, place);
@@ -284,7 +287,7 @@ fn input_item(cx: &mut RenderContext<'_>, out: &mut Markup, input: InputKind, te
             body.lit("<div class=\"prose\">");
             prose::markdown(&mut body, text.trim());
             body.lit("</div>");
-            cx.collapsible(out, Some(name), &summary, &body);
+            cx.collapsible(out, Some(name), &summary, body);
         }
         _ => {
             let text = text.trim();
@@ -378,7 +381,7 @@ fn call_item(
     body.lit("<div class=\"body\">");
     card::render_body(cx, &mut body, call, &name);
     body.lit("</div>");
-    cx.collapsible(out, Some(&name), &summary, &body);
+    cx.collapsible(out, Some(&name), &summary, body);
     if let Some(said) = call.denial_reason() {
         out.lit("<p class=\"follow-up\">").text(said).lit("</p>");
     }
@@ -414,7 +417,7 @@ fn compaction(
             body.lit("<div class=\"body\">");
             prose::markdown(&mut body, summary);
             body.lit("</div>");
-            cx.collapsible(out, Some(name), &heading, &body);
+            cx.collapsible(out, Some(name), &heading, body);
         }
         None => {
             out.lit("<p class=\"line\">").add(&heading).lit("</p>");

@@ -92,11 +92,11 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &RenderOptions) -> 
 /// large session opens quickly and is built in little memory.
 pub struct PageBuilder<'a> {
     context: RenderContext<'a>,
-    /// Storage for compressed sections; taken when the first one is needed.
-    spool: Option<Box<dyn Spool>>,
     turns: Markup,
     /// The current turn.
-    open: Option<(TurnBuilder<'static>, OutlineBuilder)>,
+    open: Option<OpenTurn>,
+    /// Whether the page contains the note that the rest requires JavaScript.
+    has_script_note: bool,
     n_items: usize,
     /// Finished turns of the next deferred section, their range of lines, and their estimated height in rows.
     section: Markup,
@@ -108,18 +108,27 @@ pub struct PageBuilder<'a> {
     span: Option<(i64, i64)>,
 }
 
+/// A turn of a page under construction.
+struct OpenTurn {
+    turn: TurnBuilder<'static>,
+    outline: OutlineBuilder,
+    /// Whether it is part of a deferred section.
+    in_section: bool,
+}
+
 impl<'a> PageBuilder<'a> {
     /// Creates a page for a session that ran in `cwd`, with the raw lines of its log. Compressed sections are
     /// kept in `spool` until the page is written.
     pub fn new(options: &'a RenderOptions, cwd: Option<&str>, raw: RawLines, spool: Box<dyn Spool>) -> Self {
         let mut cx = RenderContext::new(options, cwd);
         cx.raw = raw;
+        cx.spool = Some(spool);
         Self {
             context: cx,
-            spool: Some(spool),
             // Unused capacity is never touched, and this avoids copying while the markup grows.
             turns: Markup::with_capacity(options.plain_up_to),
             open: None,
+            has_script_note: false,
             n_items: 0,
             section: Markup::new(),
             lines: EMPTY_RANGE,
@@ -135,47 +144,60 @@ impl<'a> PageBuilder<'a> {
         if items.is_empty() {
             return;
         }
-        let is_large = self.context.sections.is_some();
-        let out = if is_large { &mut self.section } else { &mut self.turns };
-        let (turn, line) = self.open.get_or_insert_with(|| {
-            (TurnBuilder::new(&self.context, out, TurnContext::MAIN), OutlineBuilder::default())
+        let mut open = self.open.take().unwrap_or_else(|| {
+            let in_section = self.context.sections.is_some();
+            let out = if in_section { &self.section } else { &self.turns };
+            let turn = TurnBuilder::new(&self.context, out, TurnContext::MAIN);
+            OpenTurn { turn, outline: OutlineBuilder::default(), in_section }
         });
         for item in items {
-            turn.add(&mut self.context, out, item);
-            line.add(item);
+            let out = if open.in_section { &mut self.section } else { &mut self.turns };
+            open.turn.add(&mut self.context, out, item);
+            open.outline.add(item);
             self.error_anchors.extend(item.error_anchors());
             self.lines = extend_range(self.lines, item);
+            self.begin_sections();
+            if self.context.sections.is_some() && !open.in_section {
+                open.turn.defer_items();
+            }
         }
+        self.open = Some(open);
         self.n_items += items.len();
+    }
+
+    /// Stores the rest of a large page in compressed sections.
+    fn begin_sections(&mut self) {
+        if self.context.sections.is_none() && self.turns.len() > self.context.options.plain_up_to {
+            self.context.begin_sections();
+        }
+        if self.context.sections.is_some() && !std::mem::replace(&mut self.has_script_note, true) {
+            self.turns.lit("<noscript><p class=\"note\">The rest of this large session requires JavaScript.</p></noscript>");
+        }
     }
 
     /// Ends the current turn. A turn without items is dropped.
     pub fn end_turn(&mut self, turn: &TurnView) {
-        let Some((open, line)) = self.open.take() else { return };
+        let Some(open) = self.open.take() else { return };
         self.rows += 6 + std::mem::take(&mut self.n_items).min(200);
-        self.outline.push(line.finish(turn));
+        self.outline.push(open.outline.finish(turn));
         if let Some((start, end)) = turn.span {
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         }
-        if self.context.sections.is_some() {
-            open.finish(&mut self.context, &mut self.section, turn);
+        if open.in_section {
+            open.turn.finish(&mut self.context, &mut self.section, turn);
             if self.section.len() >= SECTION_SIZE {
                 self.end_section();
             }
             return;
         }
-        open.finish(&mut self.context, &mut self.turns, turn);
-        if self.turns.len() > self.context.options.plain_up_to {
-            self.context.sections = self.spool.take().map(|spool| SectionWriter::new("z", '\0', spool));
-            self.turns.lit("<noscript><p class=\"note\">The rest of this large session requires JavaScript.</p></noscript>");
-        }
+        open.turn.finish(&mut self.context, &mut self.turns, turn);
+        self.begin_sections();
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
 
     fn end_section(&mut self) {
         if !self.section.is_empty() {
-            self.context.deferred_section(&mut self.turns, &self.section, self.lines, self.rows);
-            self.section.truncate(0);
+            self.context.deferred_section(&mut self.turns, &mut self.section, self.lines, self.rows);
         }
         (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
@@ -255,7 +277,7 @@ impl PageBuilder<'_> {
             if i < 2 {
                 out.add(&drawn);
             } else {
-                self.context.deferred_section(out, &drawn, (0, 0), lines.len() * 2);
+                self.context.deferred_section(out, &mut drawn, (0, 0), lines.len() * 2);
             }
         }
         if has_branches {
@@ -362,7 +384,7 @@ fn render_branches<B: Borrow<BranchView>>(
             turn::turn(cx, &mut body, turn, TurnContext::BRANCH);
             lines = turn.items.iter().fold(lines, extend_range);
         }
-        cx.deferred_section(out, &body, lines, 10);
+        cx.deferred_section(out, &mut body, lines, 10);
         out.lit("</details>");
         if out.len() >= SECTION_SIZE {
             to.write_all(out.as_str().as_bytes())?;

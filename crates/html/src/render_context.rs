@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use threadline_view::humanize;
 
-use crate::compressed_section::SectionWriter;
+use crate::compressed_section::{SectionWriter, Spool};
 use crate::markup::Markup;
 use crate::page::RenderOptions;
 use crate::raw::RawLines;
@@ -19,6 +19,8 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) cwd: Option<String>,
     /// Sections that are drawn on demand; `None` while everything is plain markup.
     pub(crate) sections: Option<SectionWriter>,
+    /// Storage for compressed sections; taken when the first one is needed. `None` for a fragment.
+    pub(crate) spool: Option<Box<dyn Spool>>,
     /// The raw lines of the log, which may contain the data of images in deferred sections.
     pub(crate) raw: RawLines,
     /// Parts of the page that are drawn when they come into view.
@@ -44,6 +46,7 @@ impl<'a> RenderContext<'a> {
             options,
             cwd: cwd.map(str::to_owned),
             sections: None,
+            spool: None,
             raw: RawLines::default(),
             deferred: Vec::new(),
             agents: Vec::new(),
@@ -58,6 +61,13 @@ impl<'a> RenderContext<'a> {
         for (name, _) in tools {
             self.tool_numbers.insert(name.clone(), self.tools.len());
             self.tools.push((name.clone(), 0));
+        }
+    }
+
+    /// Stores large parts of the page in compressed sections from now on.
+    pub(crate) fn begin_sections(&mut self) {
+        if let Some(spool) = self.spool.take() {
+            self.sections = Some(SectionWriter::new("z", '\0', spool));
         }
     }
 
@@ -86,7 +96,7 @@ impl<'a> RenderContext<'a> {
         out: &mut Markup,
         owner: Option<&str>,
         summary: &Markup,
-        body: &Markup,
+        body: Markup,
     ) {
         out.lit("<details");
         self.finish_collapsible(out, owner, summary, body);
@@ -98,7 +108,7 @@ impl<'a> RenderContext<'a> {
         out: &mut Markup,
         name: &str,
         summary: &Markup,
-        body: &Markup,
+        body: Markup,
     ) {
         out.lit("<details");
         if let Some(name) = self.unique_id(name.to_owned()) {
@@ -107,32 +117,43 @@ impl<'a> RenderContext<'a> {
         self.finish_collapsible(out, Some(name), summary, body);
     }
 
-    fn finish_collapsible(&mut self, out: &mut Markup, owner: Option<&str>, summary: &Markup, body: &Markup) {
+    fn finish_collapsible(
+        &mut self,
+        out: &mut Markup,
+        owner: Option<&str>,
+        summary: &Markup,
+        mut body: Markup,
+    ) {
+        if owner.is_some() && body.len() > self.options.plain_up_to {
+            self.begin_sections();
+        }
         match (&mut self.sections, owner) {
             (Some(pack), Some(owner)) if body.len() >= MIN_DEFERRED => {
-                let part = pack.add([&format!("{owner}\n"), body.as_str()]);
+                let part = pack.add(&format!("{owner}\n"), &mut body);
                 out.lit(" data-b=\"").num(part as u64).lit("\"><summary>").add(summary);
                 out.lit("</summary></details>");
             }
             _ => {
-                out.lit("><summary>").add(summary).lit("</summary>").add(body).lit("</details>");
+                out.lit("><summary>").add(summary).lit("</summary>").add(&body).lit("</details>");
             }
         }
     }
 
-    /// Adds markup that covers these lines. It is drawn when it comes into view if sections are deferred.
+    /// Moves markup that covers these lines to the page. It is drawn when it comes into view if sections are
+    /// deferred.
     pub(crate) fn deferred_section(
         &mut self,
         out: &mut Markup,
-        markup: &Markup,
+        markup: &mut Markup,
         lines: (u64, u64),
         rows: usize,
     ) {
         let Some(pack) = &mut self.sections else {
             out.add(markup);
+            markup.truncate(0);
             return;
         };
-        let part = pack.add(["\n", markup.as_str()]);
+        let part = pack.add("\n", markup);
         self.deferred.push(DeferredSection { part, lines });
         out.lit("<div class=\"piece\" data-p=\"")
             .num(part as u64)

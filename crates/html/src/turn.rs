@@ -114,6 +114,11 @@ impl<'a> TurnBuilder<'a> {
         }
     }
 
+    /// Puts the items from now on into deferred sections.
+    pub(crate) fn defer_items(&mut self) {
+        self.items.defer();
+    }
+
     /// Draws the items kept back. The first becomes the head if there is none yet.
     fn flush_pending(&mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
         for item in std::mem::take(&mut self.pending) {
@@ -260,6 +265,8 @@ fn split_heading(text: &str) -> (&str, &str) {
         [". ", "? ", "! ", ": ", "。", "？"].into_iter().filter_map(|end| Some(start.find(end)? + end.len()));
     match ends.filter(|end| *end > 12).min() {
         Some(end) => (first[..end].trim_end(), &text[end..]),
+        // A line without sentences that is much too long for a heading.
+        None if first.len() > LONG_PROMPT => text.split_at(start.rfind(' ').unwrap_or(start.len())),
         None => (first, rest),
     }
 }
@@ -283,7 +290,7 @@ fn report(cx: &mut RenderContext<'_>, out: &mut Markup, text: &str, name: &str) 
         .lit("</span><span class=\"gist\">")
         .text(&humanize::plural(text.lines().count() as u64, "line"))
         .lit("</span>");
-    cx.collapsible(out, Some(name), &summary, &body);
+    cx.collapsible(out, Some(name), &summary, body);
 }
 
 /// Adds the rest of a prompt, after its heading. The end of a long text is collapsed.
@@ -306,7 +313,7 @@ pub(crate) fn prompt_rest(cx: &mut RenderContext<'_>, out: &mut Markup, rest: &s
         .text(&humanize::plural(more.trim().lines().count() as u64, "more line"))
         .lit("</span>");
     render_typed_text(&mut body, more.trim_start_matches('\n'));
-    cx.collapsible(out, Some(name), &summary, &body);
+    cx.collapsible(out, Some(name), &summary, body);
 }
 
 /// Adds typed text verbatim. Fenced blocks are shown as code, and a text with headings is rendered as

@@ -73,6 +73,40 @@ fn a_large_session_is_stored_compressed() {
 }
 
 #[test]
+fn the_rest_of_a_long_turn_is_stored_compressed() {
+    let long = "word ".repeat(400);
+    let mut log = "a0 user \"go on\"\n".to_owned();
+    for i in 1..200 {
+        log.push_str(&format!("a{i} <- a{} reply m{i} text \"{long}\"\n", i - 1));
+    }
+    log.push_str("u1 <- a199 user \"the next prompt\"\n");
+    let small = RenderOptions { plain_up_to: 50_000, ..options() };
+    let page = render_page(&family(&log, None), &small);
+    let (plain, rest) = page.split_once("<noscript>").unwrap();
+    assert!(
+        plain.contains("go on") && plain.len() < 130_000 && !rest.contains("word word"),
+        "{}",
+        plain.len()
+    );
+    // The rest of the turn is in its element.
+    let (turn, after) = rest.split_once("</section>").unwrap();
+    assert!(turn.contains("class=\"piece\"") && after.contains("class=\"piece\""));
+    let parts = inflated_sections(&page, "z").concat();
+    assert!(parts.contains("id=\"m200\"") && parts.contains("the next prompt"));
+}
+
+#[test]
+fn a_prompt_of_one_very_long_line_has_a_short_heading() {
+    let log = format!("u1 user \"{}\"\n", ">".repeat(200_000));
+    let page = render_page(&family(&log, None), &RenderOptions { plain_up_to: 50_000, ..options() });
+    assert!(page.len() < 200_000, "{}", page.len());
+    let heading = page.split_once("<h2").unwrap().1.split_once("</h2>").unwrap().0;
+    assert!(heading.len() < 1000, "{heading}");
+    let parts = inflated_sections(&page, "z").concat();
+    assert!(parts.matches("&gt;").count() > 198_000);
+}
+
+#[test]
 fn the_page_contains_the_raw_lines() {
     let family = family(TALK, None);
     let page = render_page(&family, &options());
