@@ -17,7 +17,7 @@ use crate::node_table::{NO_TIMESTAMP, NodeTable, TreeNode};
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
 use crate::thread::Thread;
-use crate::tool_call::{ResultPosition, ToolCall};
+use crate::tool_call::{CallIdTable, ResultPosition, ResultPositions, ToolCall};
 use crate::uuid_table::{UuidKey, UuidTable};
 
 /// The entries of a log with the tree, replies and tool calls that they form.
@@ -38,11 +38,11 @@ pub struct Session {
     pub(crate) replies: IndexVec<ReplyIndex, Reply>,
     reply_by_id: FxHashMap<Box<str>, ReplyIndex>,
     pub(crate) calls: IndexVec<CallIndex, ToolCall>,
-    pub(crate) call_by_id: FxHashMap<Box<str>, CallIndex>,
+    call_by_id: CallIdTable,
     /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(EntryIndex, CallIndex)>,
-    /// The calls of a line by id, for lines with very many calls.
-    calls_of_wide_lines: FxHashMap<EntryIndex, FxHashMap<Box<str>, CallIndex>>,
+    /// The calls of a line, sorted by id, for lines with very many calls.
+    calls_of_wide_lines: FxHashMap<EntryIndex, Box<[CallIndex]>>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
     answers: Vec<(ResultPosition, CallIndex)>,
     early_answers: FxHashMap<ResultPosition, CallIndex>,
@@ -256,14 +256,9 @@ impl Session {
             is_result = true;
             let Some(id) = block.tool_use_id() else { continue };
             let result = ResultPosition { entry_idx: idx, block_idx };
-            match self.call_by_id.get(&*id) {
-                Some(&call) => {
-                    let results = &mut self.calls[call].results;
-                    // Nearly every call has one result; `push` would reserve memory for four.
-                    if results.is_empty() {
-                        results.reserve_exact(1);
-                    }
-                    results.push(result);
+            match self.call_by_id.get(&id, &self.calls) {
+                Some(call) => {
+                    self.calls[call].results.push(result);
                     self.answers.push((result, call));
                 }
                 None => self.orphan_results_by_id.entry(id.into()).or_default().push(result),
@@ -308,11 +303,11 @@ impl Session {
             }
             let id = block.id().unwrap_or_default();
             let name = block.name().unwrap_or_default().into_owned();
-            let mut results = Vec::new();
+            let mut results = ResultPositions::default();
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
-                let known = self.call_by_id.get(&*id).copied();
+                let known = self.call_by_id.get(&id, &self.calls);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
@@ -322,8 +317,8 @@ impl Session {
                     continue;
                 }
                 let call = self.calls.end();
-                self.call_by_id.insert((&*id).into(), call);
-                results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
+                self.call_by_id.insert(&id, call, &self.calls);
+                results = self.orphan_results_by_id.remove(&*id).unwrap_or_default().into();
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
             self.calls_by_line.push((idx, self.calls.end()));
@@ -340,9 +335,11 @@ impl Session {
         }
         let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
         if self.calls_by_line.len() - from > BLOCK_INDEX_THRESHOLD {
-            let calls = self.calls_by_line[from..].iter().rev();
-            let by_id = calls.map(|(_, call)| (self.calls[*call].id.as_str().into(), *call));
-            self.calls_of_wide_lines.insert(idx, by_id.collect());
+            let mut calls: Box<[CallIndex]> =
+                self.calls_by_line[from..].iter().map(|(_, call)| *call).collect();
+            // Stable, so that the first of several calls with one id is found.
+            calls.sort_by(|left, right| self.calls[*left].id.cmp(&self.calls[*right].id));
+            self.calls_of_wide_lines.insert(idx, calls);
         }
         reply_idx
     }
@@ -373,7 +370,7 @@ impl Session {
 
     /// Returns the last call with this id.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
-        self.call_by_id.get(id).map(|&call| &self.calls[call])
+        self.call_by_id.get(id, &self.calls).map(|call| &self.calls[call])
     }
 
     /// Returns the queued prompt that steered the current turn, if the line at `entry_idx` took it from the
@@ -430,7 +427,10 @@ impl Session {
     /// Returns the index of that call in [`Session::tool_calls`].
     pub fn call_index_on(&self, entry_idx: EntryIndex, id: &str) -> Option<CallIndex> {
         match self.calls_of_wide_lines.get(&entry_idx) {
-            Some(by_id) => by_id.get(id).copied(),
+            Some(by_id) => {
+                let first = by_id.partition_point(|call| *self.calls[*call].id < *id);
+                by_id.get(first).copied().filter(|call| *self.calls[*call].id == *id)
+            }
             None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
         }
     }

@@ -1,9 +1,14 @@
 //! Tool calls, joined to their results.
 
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
+use std::ops::Deref;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use threadline_entry::Millis;
 use threadline_entry::lens::{BashResult, Block, User};
 
-use crate::index::{EntryIndex, ReplyIndex};
+use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex};
 use crate::session::Session;
 
 /// A tool use joined to its result.
@@ -23,7 +28,7 @@ pub struct ToolCall {
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: ReplyIndex,
     /// The positions of the results. More than one if the session was logged twice.
-    pub results: Vec<ResultPosition>,
+    pub results: ResultPositions,
     /// Other lines that contain the same call.
     pub copies: Vec<EntryIndex>,
 }
@@ -35,6 +40,102 @@ pub struct ResultPosition {
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
     pub block_idx: usize,
+}
+
+/// The positions of the results of a call. Derefs to a slice. Nearly every call has one result, which needs
+/// no allocation.
+#[derive(Clone, Debug)]
+pub struct ResultPositions(ResultList);
+
+#[derive(Clone, Debug)]
+enum ResultList {
+    AtMostOne(Option<ResultPosition>),
+    Several(Vec<ResultPosition>),
+}
+
+impl ResultPositions {
+    pub(crate) fn push(&mut self, position: ResultPosition) {
+        match &mut self.0 {
+            ResultList::AtMostOne(None) => self.0 = ResultList::AtMostOne(Some(position)),
+            ResultList::AtMostOne(Some(first)) => self.0 = ResultList::Several(vec![*first, position]),
+            ResultList::Several(positions) => positions.push(position),
+        }
+    }
+}
+
+impl Default for ResultPositions {
+    fn default() -> Self {
+        Self(ResultList::AtMostOne(None))
+    }
+}
+
+impl From<Vec<ResultPosition>> for ResultPositions {
+    fn from(positions: Vec<ResultPosition>) -> Self {
+        Self(match positions[..] {
+            [] => ResultList::AtMostOne(None),
+            [only] => ResultList::AtMostOne(Some(only)),
+            _ => ResultList::Several(positions),
+        })
+    }
+}
+
+impl Deref for ResultPositions {
+    type Target = [ResultPosition];
+
+    fn deref(&self) -> &[ResultPosition] {
+        match &self.0 {
+            ResultList::AtMostOne(position) => position.as_slice(),
+            ResultList::Several(positions) => positions,
+        }
+    }
+}
+
+impl<'c> IntoIterator for &'c ResultPositions {
+    type Item = &'c ResultPosition;
+    type IntoIter = std::slice::Iter<'c, ResultPosition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The last call with each id. Stores hashes of the ids, since the calls contain the ids themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallIdTable {
+    by_hash: FxHashMap<u64, CallIndex>,
+    /// Calls with the hash of another call's id.
+    colliding: FxHashMap<Box<str>, CallIndex>,
+}
+
+impl CallIdTable {
+    /// Returns the last call with this id.
+    pub(crate) fn get(&self, id: &str, calls: &IndexVec<CallIndex, ToolCall>) -> Option<CallIndex> {
+        let call = *self.by_hash.get(&hash(id))?;
+        if calls[call].id == id { Some(call) } else { self.colliding.get(id).copied() }
+    }
+
+    /// Adds a call, which may not be in `calls` yet.
+    pub(crate) fn insert(&mut self, id: &str, call: CallIndex, calls: &IndexVec<CallIndex, ToolCall>) {
+        match self.by_hash.entry(hash(id)) {
+            Entry::Occupied(slot) if calls[*slot.get()].id != id => {
+                self.colliding.insert(id.into(), call);
+            }
+            Entry::Occupied(mut slot) => {
+                slot.insert(call);
+            }
+            Entry::Vacant(slot) => {
+                slot.insert(call);
+            }
+        }
+    }
+}
+
+fn hash(id: &str) -> u64 {
+    #[cfg(test)]
+    if id.starts_with("colliding-") {
+        return 0;
+    }
+    FxBuildHasher.hash_one(id)
 }
 
 /// The outcome of a tool call.
@@ -155,5 +256,48 @@ impl ResultPosition {
     /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(ids: &[&str]) -> Session {
+        let blocks: Vec<String> =
+            ids.iter().map(|id| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash"}}"#)).collect();
+        let results: Vec<String> =
+            ids.iter().map(|id| format!(r#"{{"type":"tool_result","tool_use_id":"{id}"}}"#)).collect();
+        Session::from_bytes(
+            format!(
+                "{{\"type\":\"assistant\",\"uuid\":\"a\",\"message\":{{\"id\":\"m\",\"content\":[{}]}}}}\n\
+                 {{\"type\":\"user\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"message\":{{\"content\":[{}]}}}}\n",
+                blocks.join(","),
+                results.join(","),
+            )
+            .as_bytes(),
+        )
+    }
+
+    #[test]
+    fn calls_whose_ids_have_one_hash_are_distinguished() {
+        let session = log(&["colliding-1", "colliding-2", "colliding-3", "other"]);
+        for (position, id) in ["colliding-1", "colliding-2", "colliding-3", "other"].iter().enumerate() {
+            let call = session.tool_call(id).unwrap();
+            assert_eq!((call.id.as_str(), call.block_idx), (*id, position));
+            assert_eq!(call.results.iter().map(|at| at.block_idx).collect::<Vec<_>>(), [position]);
+        }
+        assert!(session.tool_call("colliding-4").is_none());
+    }
+
+    #[test]
+    fn a_call_of_a_line_with_very_many_calls_is_found() {
+        let ids: Vec<String> = (0..200).rev().map(|number| format!("t{number}")).collect();
+        let session = log(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        for (position, id) in ids.iter().enumerate() {
+            assert_eq!(session.tool_call_on(EntryIndex::FIRST, id).unwrap().block_idx, position);
+        }
+        assert!(session.tool_call_on(EntryIndex::FIRST, "t").is_none());
+        assert!(size_of::<ToolCall>() <= 120, "{}", size_of::<ToolCall>());
     }
 }
