@@ -444,9 +444,7 @@ impl<'s> EditPlan<'s> {
         if splices.is_empty() {
             out.extend(entry.as_bytes());
         } else {
-            let mut text = String::with_capacity(entry.text().len() + 256);
-            splice::apply_to(entry.text(), &mut splices, &mut text);
-            out.extend(text.as_bytes());
+            splice::apply_to(entry.text(), &mut splices, out);
         }
     }
 

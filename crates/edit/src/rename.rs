@@ -196,8 +196,7 @@ impl IdRenamer {
             if splices.is_empty() {
                 out.extend(entry.as_bytes());
             } else {
-                let mut text = String::new();
-                crate::splice::apply_to(entry.text(), &mut splices, &mut text);
+                let text = crate::splice::apply(entry.text(), &mut splices);
                 out.extend(replace_lone_surrogates(&text).as_bytes());
             }
             if entry.ending() == threadline_entry::Ending::Newline {

@@ -46,12 +46,19 @@ pub fn span(line: &str, piece: &str) -> Range<usize> {
 pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
     let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
     let mut out = String::with_capacity(line.len() + grown);
-    apply_to(line, splices, &mut out);
+    each_part(line, splices, |part| out.push_str(part));
     out
 }
 
 /// Applies splices to a line, and appends the result to a buffer.
-pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
+pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut Vec<u8>) {
+    let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
+    out.reserve(line.len() + grown);
+    each_part(line, splices, |part| out.extend_from_slice(part.as_bytes()));
+}
+
+/// Passes the parts of a line with splices applied to `sink`, in order.
+fn each_part(line: &str, splices: &mut [Splice], mut sink: impl FnMut(&str)) {
     splices.sort_by_key(|splice| (splice.start, splice.end));
     let mut copied = 0;
     for splice in splices {
@@ -59,11 +66,11 @@ pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut String) {
         if range.start < copied {
             continue;
         }
-        out.push_str(&line[copied..range.start]);
-        out.push_str(&splice.text);
+        sink(&line[copied..range.start]);
+        sink(&splice.text);
         copied = range.end;
     }
-    out.push_str(&line[copied..]);
+    sink(&line[copied..]);
 }
 
 /// Sets a top-level member of a line to a JSON value, in place or at the end. Returns `None` if the line is

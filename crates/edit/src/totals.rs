@@ -104,19 +104,18 @@ impl PlanTotals {
         let mut hash = Sha256::new();
         let mut soundness = SoundnessChecker::of_session(&plan.target_id().unwrap_or_default());
         let mut length = 0;
-        let mut buffer = Vec::new();
         let mut turn = NO_TURN;
         for (at, line) in lines.iter().enumerate() {
-            buffer.clear();
-            plan.render(at, &mut buffer);
-            let (entry, _) = Entry::parse(&buffer);
+            let mut bytes = Vec::new();
+            plan.render(at, &mut bytes);
+            let (entry, _) = Entry::parse_owned(bytes);
             soundness.push(&entry);
             self.check_line(plan, at, &entry);
-            if plan.ends_line(at) {
-                buffer.push(b'\n');
-            }
-            hash.update(&buffer);
-            length += buffer.len() as u64;
+            let ending: &[u8] = if plan.ends_line(at) { b"\n" } else { b"" };
+            hash.update(entry.as_bytes());
+            hash.update(ending);
+            let n_bytes = (entry.as_bytes().len() + ending.len()) as u64;
+            length += n_bytes;
             let is_sent = match line.from() {
                 ResultOrigin::Source(idx) if in_place => sent[idx],
                 _ => line.in_chain && at >= start,
@@ -131,7 +130,7 @@ impl PlanTotals {
             }
             if let Some(turn) = turns.get_mut(turn as usize) {
                 turn.lines.1 += 1;
-                turn.bytes.1 += buffer.len() as u64;
+                turn.bytes.1 += n_bytes;
                 turn.tokens.1 += worth;
             }
         }

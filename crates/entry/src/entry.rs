@@ -282,6 +282,17 @@ impl Entry {
         Self::parse_at(bytes, Ending::Newline, Position::START)
     }
 
+    /// Parses one line as [`Entry::parse`] does, without a copy of its bytes.
+    pub fn parse_owned(bytes: Vec<u8>) -> (Self, Vec<Finding>) {
+        match String::from_utf8(bytes) {
+            Ok(text) => {
+                let whole = 0..text.len();
+                Self::parse_alone(Arc::new(text), whole, Ending::Newline, Position::START)
+            }
+            Err(error) => Self::parse(error.as_bytes()),
+        }
+    }
+
     /// Parses the line at position `at`, given without its newline.
     pub fn parse_at(bytes: &[u8], ending: Ending, at: Position) -> (Self, Vec<Finding>) {
         match simdutf8::basic::from_utf8(bytes) {
@@ -665,6 +676,15 @@ mod tests {
         let (indexed, _) = Entry::parse(long.as_bytes());
         assert!(!indexed.source.fields.is_empty());
         assert_eq!(indexed.object().unwrap().json(), entry.object().unwrap().json());
+    }
+
+    #[test]
+    fn an_owned_line_is_not_copied() {
+        let bytes = b"{\"type\":\"user\"}".to_vec();
+        let start = bytes.as_ptr();
+        let (entry, _) = Entry::parse_owned(bytes);
+        assert!(entry.kind() == Kind::User && entry.text().as_ptr() == start);
+        assert_eq!(Entry::parse_owned(vec![0xff]).0.as_bytes(), [0xff]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Conversion of conversation lines into messages that the API accepts.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, ReadFile, System};
@@ -151,10 +152,10 @@ impl<'s> DraftMessage<'s> {
             self.content.append(&mut self.calls);
             return self.content.extend(blocks);
         }
-        let (calls, others): (Vec<_>, Vec<_>) =
-            blocks.into_iter().partition(|block| block.is(value::TOOL_USE));
-        self.calls.extend(calls);
-        self.content.extend(others);
+        for block in blocks {
+            let list = if block.is(value::TOOL_USE) { &mut self.calls } else { &mut self.content };
+            list.push(block);
+        }
     }
 
     /// Puts the blocks into the order in which they are sent, and the reminders into their results.
@@ -252,10 +253,10 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the ids of the calls that have a result on a user line.
-fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
+fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<Box<str>> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is(value::TOOL_RESULT));
-    results.filter_map(|block| block.field(key::TOOL_USE_ID)).collect()
+    results.filter_map(|block| Some(block.field(key::TOOL_USE_ID)?.into())).collect()
 }
 
 /// Returns the unanswered calls of the last reply, if the version keeps them.
@@ -276,7 +277,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
     let calls =
         lines.iter().filter(|line| line.is_reply() && line.reply_id() == id).flat_map(|line| &line.blocks);
     let calls = calls.filter(|block| block.is(value::TOOL_USE)).filter_map(|block| block.field(key::ID));
-    calls.filter(|id| !answered.contains(id)).collect()
+    calls.filter(|id| !answered.contains(&**id)).collect()
 }
 
 /// Removes reply lines with calls of which none was answered, including their text.
@@ -287,7 +288,7 @@ fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &FxHashSet<Stri
         !line.is_reply()
             || calls.peek().is_none()
             || calls.any(|call| {
-                call.field(key::ID).is_some_and(|id| answered.contains(&id) || interrupted.contains(&id))
+                call.field(key::ID).is_some_and(|id| answered.contains(&*id) || interrupted.contains(&id))
             })
     });
 }
@@ -537,8 +538,8 @@ fn pair_calls<'s>(
     rules: VersionRules,
 ) -> Vec<DraftMessage<'s>> {
     let mut paired: Vec<DraftMessage<'s>> = Vec::with_capacity(drafts.len());
-    let mut seen: FxHashSet<String> = FxHashSet::default();
-    let mut open: Vec<String> = Vec::new();
+    let mut seen: FxHashSet<Rc<str>> = FxHashSet::default();
+    let mut open: Vec<Rc<str>> = Vec::new();
     for mut draft in drafts {
         match draft.role {
             MessageRole::User => fill_results(&mut draft, std::mem::take(&mut open), interrupted, rules),
@@ -563,12 +564,18 @@ fn pair_calls<'s>(
 }
 
 /// Removes repeated calls and returns the ids of the remaining ones, which need results.
-fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<String>) -> Vec<String> {
+fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<Rc<str>>) -> Vec<Rc<str>> {
     let had_blocks = !content.is_empty();
     let answered: FxHashSet<String> =
         content.iter().filter_map(|block| block.field(key::TOOL_USE_ID)).collect();
+    let mut open = Vec::new();
     content.retain(|block| match block.field(key::ID) {
-        Some(id) if block.is(value::TOOL_USE) => seen.insert(id),
+        Some(id) if block.is(value::TOOL_USE) => {
+            let id: Rc<str> = id.into();
+            let is_new = seen.insert(id.clone());
+            open.extend(is_new.then_some(id));
+            is_new
+        }
         Some(id) if block.is(value::SERVER_TOOL_USE) || block.is(value::MCP_TOOL_USE) => {
             answered.contains(&id)
         }
@@ -577,11 +584,7 @@ fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<
     if had_blocks && content.is_empty() {
         content.push(ReplayBlock::text("[Tool use interrupted]"));
     }
-    content
-        .iter()
-        .filter(|block| block.is(value::TOOL_USE))
-        .filter_map(|block| block.field(key::ID))
-        .collect()
+    open
 }
 
 /// Keeps one result for each of the `open` calls and adds error results for those without one.
@@ -589,22 +592,22 @@ fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<
 /// Other results are removed if the version does that.
 fn fill_results(
     draft: &mut DraftMessage<'_>,
-    mut open: Vec<String>,
+    mut open: Vec<Rc<str>>,
     interrupted: &FxHashSet<String>,
     rules: VersionRules,
 ) {
     // No id is open twice: a call that was made before is left out.
-    let mut unanswered: FxHashSet<String> = open.iter().cloned().collect();
+    let mut unanswered: FxHashSet<Rc<str>> = open.iter().cloned().collect();
     draft.content.retain(|block| {
         if !block.is(value::TOOL_RESULT) {
             return true;
         }
         let id = block.field(key::TOOL_USE_ID).unwrap_or_default();
-        unanswered.remove(&id) || !rules.has(ReplayRule::DropOrphanResults)
+        unanswered.remove(&*id) || !rules.has(ReplayRule::DropOrphanResults)
     });
     open.retain(|call| unanswered.contains(call));
-    let (cut, missing): (Vec<&String>, Vec<&String>) =
-        open.iter().partition(|call| interrupted.contains(*call));
+    let (cut, missing): (Vec<&Rc<str>>, Vec<&Rc<str>>) =
+        open.iter().partition(|call| interrupted.contains(&***call));
     draft.content.splice(0..0, missing.into_iter().map(|call| ReplayBlock::missing_result(call)));
     let end = draft.content.iter().rposition(|block| block.is(value::TOOL_RESULT)).map_or(0, |at| at + 1);
     draft.content.splice(end..end, cut.into_iter().map(|call| ReplayBlock::interrupted_result(call)));
