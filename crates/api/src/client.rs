@@ -240,11 +240,16 @@ impl Client {
             return Err(ApiError::Cancelled);
         }
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
-        let headers = self.headers(request);
+        let headers = self.headers(request)?;
         let response =
             self.transport.post(&TransportRequest { url: &url, headers: &headers, body }, cancel)?;
         if (200..300).contains(&response.status) {
             return Ok(response);
+        }
+        if response.status == 401
+            && let Auth::Source(source) = &self.config.auth
+        {
+            source.reject();
         }
         // A body that breaks off still has a status.
         let mut text = Vec::new();
@@ -252,7 +257,7 @@ impl Client {
         Err(ApiError::from_response(response.status, &response.headers, &text))
     }
 
-    fn headers(&self, request: &MessagesRequest) -> Vec<(String, String)> {
+    fn headers(&self, request: &MessagesRequest) -> Result<Vec<(String, String)>, ApiError> {
         let mut headers = vec![
             ("accept".to_owned(), "application/json".to_owned()),
             ("anthropic-version".to_owned(), "2023-06-01".to_owned()),
@@ -261,6 +266,11 @@ impl Client {
         match &self.config.auth {
             Auth::ApiKey(key) => headers.push(("x-api-key".to_owned(), key.clone())),
             Auth::Bearer(token) => headers.push(("authorization".to_owned(), format!("Bearer {token}"))),
+            Auth::Source(source) => {
+                let key = source.key().map_err(ApiError::Key)?;
+                headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+                headers.push(("x-api-key".to_owned(), key));
+            }
             Auth::None => {}
         }
         if !request.betas.is_empty() {
@@ -270,7 +280,7 @@ impl Client {
             headers.retain(|(old, _)| !old.eq_ignore_ascii_case(name));
             headers.push((name.clone(), value.clone()));
         }
-        headers
+        Ok(headers)
     }
 }
 

@@ -1,19 +1,35 @@
 //! The address, the key and the limits of the API.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::retry::RetryPolicy;
 
 /// How requests are authenticated.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Auth {
     /// An API key, sent as `x-api-key`.
     ApiKey(String),
     /// A token, sent as `Authorization: Bearer`.
     Bearer(String),
+    /// A key from elsewhere that may change, sent as `x-api-key` and as a token.
+    Source(Arc<dyn KeySource>),
     /// Nothing is sent, for gateways that add the key.
     None,
+}
+
+/// Provides keys that may change while the client runs, such as those of a program.
+pub trait KeySource: Send + Sync {
+    /// Returns the current key.
+    ///
+    /// # Errors
+    /// Returns the reason if there is none.
+    fn key(&self) -> Result<String, String>;
+
+    /// Is called when the API has rejected the key. The next call of [`key`](Self::key) should return a new
+    /// one.
+    fn reject(&self);
 }
 
 impl std::fmt::Debug for Auth {
@@ -22,6 +38,7 @@ impl std::fmt::Debug for Auth {
         f.write_str(match self {
             Self::ApiKey(_) => "ApiKey(…)",
             Self::Bearer(_) => "Bearer(…)",
+            Self::Source(_) => "Source(…)",
             Self::None => "None",
         })
     }
@@ -46,7 +63,7 @@ pub struct ApiConfig {
     pub retry: RetryPolicy,
     /// A proxy for HTTPS and HTTP, as a URL.
     pub proxy: Option<String>,
-    /// Certificates in PEM format that are trusted instead of the usual ones.
+    /// Certificates in PEM format that are trusted besides the usual ones.
     pub ca_certificates: Option<Vec<u8>>,
 }
 

@@ -92,6 +92,9 @@ pub enum ApiError {
         /// The message of the API.
         message: String,
     },
+    /// There is no key for the API.
+    #[error("no API key: {0}")]
+    Key(String),
     /// The connection ended before the reply was complete.
     #[error("the connection was closed before the reply was complete")]
     Truncated,

@@ -33,7 +33,7 @@ mod stream;
 mod transport;
 
 pub use client::{Client, ClientEvent};
-pub use config::{ApiConfig, Auth, ConfigError};
+pub use config::{ApiConfig, Auth, ConfigError, KeySource};
 pub use error::{ApiError, ErrorKind};
 pub use model::{ModelInfo, full_model_name, model_info};
 pub use raw_object::RawObject;

@@ -51,7 +51,9 @@ fn is_retryable(error: &ApiError) -> bool {
         // A wrong key is retried, because helpers that make keys may return a newer one.
         ApiError::Status { status, .. } => matches!(status, 401 | 408 | 409 | 429 | 500..),
         ApiError::Network(_) | ApiError::Timeout(_) | ApiError::Truncated => true,
-        ApiError::Stream { .. } | ApiError::InvalidResponse(_) | ApiError::Cancelled => false,
+        ApiError::Stream { .. } | ApiError::InvalidResponse(_) | ApiError::Key(_) | ApiError::Cancelled => {
+            false
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl HttpTransport {
     }
 }
 
-/// Parses the certificates that are trusted.
+/// Returns the usual root certificates with further ones in PEM format.
 fn root_certificates(pem: &[u8]) -> Result<RootCerts, ConfigError> {
     let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
     let certificates: Vec<Certificate<'static>> = items
@@ -106,7 +106,12 @@ fn root_certificates(pem: &[u8]) -> Result<RootCerts, ConfigError> {
             _ => None,
         })
         .collect();
-    if certificates.is_empty() { Err(ConfigError::Certificates) } else { Ok(RootCerts::from(certificates)) }
+    if certificates.is_empty() {
+        return Err(ConfigError::Certificates);
+    }
+    let usual =
+        webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der).to_owned());
+    Ok(RootCerts::from(usual.chain(certificates).collect::<Vec<_>>()))
 }
 
 impl Transport for HttpTransport {
@@ -151,5 +156,32 @@ impl<R: Read> Read for CancellableBody<R> {
                 .is_some_and(|inner| matches!(inner, ureq::Error::Timeout(_)));
             if is_timeout { io::Error::new(io::ErrorKind::TimedOut, error) } else { error }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBdTCCARugAwIBAgIUAwepONHXAsg3h+O9VvMNkF8u+40wCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMTYxNzIyMjdaGA8yMTI2MTAyMzE3MjIy
+N1owDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJZp
+FrDoZ41ubUaAJQWBgfdoUSjZmS4uRiTAr5rQ7L8moMcWl47Qy7zhxIzFuKDW0sb7
+5csmELsn/SOqaIZoGfSjUzBRMB0GA1UdDgQWBBR/30t3bJF1qHNJjzrP4Hr4/87+
+7TAfBgNVHSMEGDAWgBR/30t3bJF1qHNJjzrP4Hr4/87+7TAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0gAMEUCIFJJ2NpxCNfeLxEQZFqEsIv6H4E2SyjBLiU2
+/fe2/qAjAiEAmy9xBKaTv9CWmrFl7yOfVPbgS18zEehqRMltD5eDP3Y=
+-----END CERTIFICATE-----
+";
+
+    #[test]
+    fn further_certificates_are_added_to_the_usual_ones() {
+        let RootCerts::Specific(certificates) = root_certificates(CERTIFICATE.as_bytes()).unwrap() else {
+            panic!("not a list")
+        };
+        assert_eq!(certificates.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len() + 1);
+        assert!(matches!(root_certificates(b"no certificate"), Err(ConfigError::Certificates)));
     }
 }

@@ -54,7 +54,9 @@ pub(crate) const CLAUDE_CODE_TMPDIR: &str = "CLAUDE_CODE_TMPDIR";
 pub(crate) const CLAUDE_CODE_USE_BEDROCK: &str = "CLAUDE_CODE_USE_BEDROCK";
 /// Settings of Claude Code for other services.
 pub(crate) const CLAUDE_CODE_USE_VERTEX: &str = "CLAUDE_CODE_USE_VERTEX";
-/// A file with certificates that are trusted instead of the usual ones.
+/// How long a key of the `apiKeyHelper` is used, in milliseconds.
+pub(crate) const CLAUDE_CODE_API_KEY_HELPER_TTL_MS: &str = "CLAUDE_CODE_API_KEY_HELPER_TTL_MS";
+/// A file with certificates that are trusted besides the usual ones.
 pub(crate) const NODE_EXTRA_CA_CERTS: &str = "NODE_EXTRA_CA_CERTS";
 
 /// The size from which glibc allocates a block with `mmap`, and returns it to the system when freed.

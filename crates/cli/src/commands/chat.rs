@@ -3,6 +3,7 @@
 mod config;
 mod demo;
 mod input;
+mod key_helper;
 mod output;
 mod settings;
 

@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_agent::{AgentConfig, AgentPaths, HookSettings, PermissionMode, Permissions, SessionStart};
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_settings::SettingsStack;
-use threadline_store::{SessionFile, encode_project};
+use threadline_store::{SessionFile, encode_project, read_last_active};
 use threadline_tools::Profile;
 
+use super::key_helper::{self, KeyHelper};
 use super::{ChatArgs, ChatFailure};
 use crate::context::Context;
 use crate::env;
@@ -42,7 +44,7 @@ impl ChatSetup {
             Ok(settings) => settings,
             Err(failure) => return Ok(Err(failure)),
         };
-        let (client, api_key_source) = match client(cx)? {
+        let (client, api_key_source) = match client(cx, &settings)? {
             Ok(client) => client,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -116,11 +118,14 @@ fn with_suffix(name: &str) -> String {
 }
 
 /// Returns the client of the API, and where its key comes from.
-fn client(cx: &Context) -> Result<Result<(Client, &'static str), ChatFailure>, CommandError> {
+fn client(
+    cx: &Context,
+    settings: &SettingsStack,
+) -> Result<Result<(Client, &'static str), ChatFailure>, CommandError> {
     if cx.is_demo {
         return Ok(Ok((super::demo::client(), "none")));
     }
-    let (api, source) = match api_config()? {
+    let (api, source) = match api_config(settings)? {
         Ok(api) => api,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -129,7 +134,9 @@ fn client(cx: &Context) -> Result<Result<(Client, &'static str), ChatFailure>, C
 }
 
 /// Reads the address and the key of the API from the environment.
-fn api_config() -> Result<Result<(ApiConfig, &'static str), ChatFailure>, CommandError> {
+fn api_config(
+    settings: &SettingsStack,
+) -> Result<Result<(ApiConfig, &'static str), ChatFailure>, CommandError> {
     for (variable, service) in
         [(env::CLAUDE_CODE_USE_BEDROCK, "Bedrock"), (env::CLAUDE_CODE_USE_VERTEX, "Vertex AI")]
     {
@@ -142,9 +149,13 @@ fn api_config() -> Result<Result<(ApiConfig, &'static str), ChatFailure>, Comman
         (Auth::Bearer(token), "none")
     } else if let Some(key) = env::get(env::ANTHROPIC_API_KEY) {
         (Auth::ApiKey(key), env::ANTHROPIC_API_KEY)
+    } else if let Some(command) = settings.api_key_helper() {
+        let lifetime = number(env::CLAUDE_CODE_API_KEY_HELPER_TTL_MS)?.map(Duration::from_millis);
+        let helper = KeyHelper::new(command.to_owned(), lifetime.unwrap_or(key_helper::DEFAULT_LIFETIME));
+        (Auth::Source(Arc::new(helper)), "apiKeyHelper")
     } else {
         return Ok(Err(ChatFailure::new(
-            "Error: no API key. Set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN.\n\
+            "Error: no API key. Set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or an apiKeyHelper in settings.json.\n\
              A Claude subscription cannot be used here, and stored credentials of Claude Code are never read; \
              `threadline resume --with claude` continues a session with Claude Code itself.",
         )));
@@ -370,12 +381,11 @@ fn resumed_log(
     })
 }
 
-/// Returns the newest log with a conversation in a folder.
+/// Returns the log in a folder whose session was last active, by its messages.
 fn newest_log(folder: &Path) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    let mut dated: Vec<_> =
-        logs.filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path))).collect();
+    let mut dated: Vec<_> = logs.filter_map(|path| Some((read_last_active(&path).ok()?, path))).collect();
     dated.sort();
     let is_session = |path: &PathBuf| !SessionFile::at(path.clone()).is_sidechain().unwrap_or(true);
     dated.into_iter().rev().map(|(_, path)| path).find(is_session)
