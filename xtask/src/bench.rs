@@ -15,7 +15,7 @@ use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::Store;
 
-use crate::{command, corpus, hostile, query_bench, viewer};
+use crate::{client_bench, command, corpus, hostile, query_bench, viewer};
 
 /// Each measurement is the best of this many, interleaved with the alternatives.
 const ROUNDS: usize = 7;
@@ -44,6 +44,7 @@ pub(crate) fn run() -> ExitCode {
     command::measure_commands(&large, &mut report);
     if let Some(binary) = command::binary() {
         hostile::measure_hostile(&target, &binary, "", &mut report);
+        client_bench::measure_client(&target, &binary, &mut report);
     }
     viewer::measure_viewer(&target, &home, false, &mut report);
     report.verdict()
@@ -66,6 +67,19 @@ pub(crate) fn queries() -> ExitCode {
     let mut report = BenchReport { missed: 0 };
     query_bench::measure_queries(&home, &binary, &mut report);
     report.verdict()
+}
+
+/// Runs only the benchmarks of the client.
+pub(crate) fn chat() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    if let Err(error) = corpus::home(&target, "bench-home", 0.2) {
+        eprintln!("cannot generate logs: {error}");
+        return ExitCode::from(2);
+    }
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut card = BenchReport { missed: 0 };
+    client_bench::measure_client(&target, &binary, &mut card);
+    card.verdict()
 }
 
 /// Runs only the benchmark of the web viewer; `quick` for a rough result.

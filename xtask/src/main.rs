@@ -1,15 +1,17 @@
 //! Development tasks of the repository.
 //!
-//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `viewer`, `export` and
-//!   `hostile` run one group.
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `viewer`,
+//!   `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
+//! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.
 //! - `cargo xtask tidy` prints statistics about the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its results")]
 #![allow(clippy::disallowed_methods, reason = "a developer tool reads the environment and the clock")]
 
 mod bench;
+mod client_bench;
 mod command;
 mod conformance;
 mod corpus;
@@ -18,6 +20,7 @@ mod hostile;
 mod peer;
 mod query_bench;
 mod receivers;
+mod sdk;
 mod server_process;
 mod tidy;
 mod trace;
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     match words[..] {
         ["bench"] => bench::run(),
         ["bench", "queries"] => bench::queries(),
+        ["bench", "chat"] => bench::chat(),
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "export"] => bench::export(),
@@ -39,10 +43,11 @@ fn main() -> ExitCode {
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
+        ["sdk"] => sdk::run(),
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask bench [queries | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | tidy"
+                "usage: cargo xtask bench [queries | chat | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
             );
             ExitCode::from(2)
         }

@@ -7,8 +7,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -96,6 +96,8 @@ pub struct ReceivedRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Value,
+    /// When it was received.
+    pub received: Instant,
 }
 
 impl ReceivedRequest {
@@ -115,6 +117,8 @@ pub struct ScriptedApi {
 #[derive(Debug)]
 struct Shared {
     script: Mutex<Script>,
+    /// Signalled when a request was received.
+    received: Condvar,
     is_stopped: AtomicBool,
 }
 
@@ -135,7 +139,11 @@ impl ScriptedApi {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("the address of the server");
         let script = Script { replies: replies.into_iter(), requests: Vec::new(), count: 0 };
-        let shared = Arc::new(Shared { script: Mutex::new(script), is_stopped: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script),
+            received: Condvar::new(),
+            is_stopped: AtomicBool::new(false),
+        });
         let server = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -157,6 +165,13 @@ impl ScriptedApi {
     /// The requests so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.script).requests.clone()
+    }
+
+    /// Waits until this number of requests was received.
+    pub fn wait_for_requests(&self, count: usize) {
+        let script = lock(&self.shared.script);
+        let is_missing = |script: &mut Script| script.requests.len() < count;
+        drop(self.shared.received.wait_while(script, is_missing).unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -199,7 +214,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<ReceivedRequest> {
     let mut body = vec![0; length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some(ReceivedRequest { path, headers, body })
+    Some(ReceivedRequest { path, headers, body, received: Instant::now() })
 }
 
 /// Answers a request. Returns whether the connection stays open.
@@ -214,6 +229,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared, request: ReceivedRequest) -> 
     let (reply, number) = {
         let mut script = lock(&shared.script);
         script.requests.push(request);
+        shared.received.notify_all();
         if let Err(problem) = check(&body) {
             drop(script);
             return send_error(stream, 400, "invalid_request_error", &problem, 0, &[]);

@@ -1,0 +1,212 @@
+//! Benchmarks of `threadline chat`, beside Claude Code where `CLAUDE_CODE` names it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use threadline_testkit::api::{ScriptedApi, ScriptedReply, events, sse};
+use threadline_tools::{
+    BackgroundTasks, CancelToken, FileObserver, FileStates, Limits, NoModel, Permit, Profile, ShellState,
+    ToolContext, ToolSelection, ToolSet, validate,
+};
+
+use crate::bench::{BenchReport, measure};
+use crate::command::{peak, run};
+use crate::corpus::{Random, log};
+use crate::peer::RIPGREP;
+
+/// Each time is the best of this many.
+const ROUNDS: usize = 9;
+
+/// The number of deltas of the long reply.
+const DELTAS: usize = 20_000;
+
+/// Measures the client.
+pub(crate) fn measure_client(target: &Path, binary: &Path, card: &mut BenchReport) {
+    let folder = target.join("bench-client");
+    let _ = fs::remove_dir_all(&folder);
+    if let Err(error) = fs::create_dir_all(folder.join("work")) {
+        return card.fail("chat", &error.to_string());
+    }
+    let ours = ChatProgram { program: binary.to_owned(), first: &["chat"], folder: folder.clone() };
+    card.at_most("chat: start to first request", ours.first_request(&[]), 40.0, "ms");
+    card.at_most("chat: peak memory of a turn", ours.peak(&[]), 25.0, "MB");
+    if let Some(program) = std::env::var_os("CLAUDE_CODE").map(PathBuf::from) {
+        let other = ChatProgram { program, first: &[], folder: folder.clone() };
+        println!("Claude Code: start to first request {:.0} ms", other.first_request(&[]));
+        println!("Claude Code: peak memory of a turn {:.0} MB", other.peak(&[]));
+    } else {
+        println!("Claude Code: not measured, CLAUDE_CODE is not set");
+    }
+    measure_deltas(&ours, card);
+    measure_resume(&ours, card);
+    measure_grep(target, card);
+    let _ = fs::remove_dir_all(&folder);
+}
+
+/// A program with the command line of Claude Code.
+struct ChatProgram {
+    program: PathBuf,
+    /// The first arguments.
+    first: &'static [&'static str],
+    folder: PathBuf,
+}
+
+impl ChatProgram {
+    fn command(&self, api: &ScriptedApi, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(self.first).args(["-p", "Hello", "--model", "claude-sonnet-4-5"]).args(args);
+        command.current_dir(self.folder.join("work")).stdin(Stdio::null()).env_clear().envs([
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+            ("HOME", self.folder.join("home").to_string_lossy().into_owned()),
+            ("CLAUDE_CODE_TMPDIR", self.folder.join("tmp").to_string_lossy().into_owned()),
+            ("ANTHROPIC_BASE_URL", api.url()),
+            ("ANTHROPIC_API_KEY", "sk-test".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+        ]);
+        command
+    }
+
+    /// Returns the time from the start of the process to its first request, in milliseconds.
+    fn first_request(&self, args: &[&str]) -> f64 {
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let api = ScriptedApi::start(vec![ScriptedReply::text("Hi.")]);
+            let start = Instant::now();
+            run(&mut self.command(&api, args));
+            if let Some(request) = api.requests().first() {
+                best = best.min(request.received.duration_since(start).as_secs_f64() * 1e3);
+            }
+        }
+        best
+    }
+
+    /// Returns the peak memory of a turn in megabytes.
+    fn peak(&self, args: &[&str]) -> f64 {
+        let api = ScriptedApi::start(vec![ScriptedReply::text("Hi.")]);
+        peak(self.command(&api, args))
+    }
+}
+
+/// Measures the time per delta of a long reply, with all events printed.
+fn measure_deltas(ours: &ChatProgram, card: &mut BenchReport) {
+    let stream = |count: usize| {
+        let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": ""}], "stop_reason": "end_turn", "stop_sequence": null,
+            "usage": {"input_tokens": 1, "output_tokens": 1}});
+        let mut list = events(&message);
+        let at = list.iter().position(|event| event["type"] == "content_block_stop").unwrap_or(0);
+        let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "some words "}});
+        list.splice(at..at, std::iter::repeat_n(delta, count));
+        sse(&list).into_bytes()
+    };
+    let args = ["--output-format", "stream-json", "--verbose", "--include-partial-messages"];
+    let turn = |count: usize| {
+        let bytes = stream(count);
+        move || {
+            let api = ScriptedApi::start(vec![ScriptedReply::Raw(bytes.clone())]);
+            run(&mut ours.command(&api, &args));
+        }
+    };
+    let (mut short, mut long) = (turn(1), turn(DELTAS));
+    let [short, long] = measure([&mut short, &mut long]);
+    let overhead = long.saturating_sub(short).as_secs_f64() * 1e6 / DELTAS as f64;
+    card.at_most("chat: time per streamed delta", overhead, 50.0, "µs");
+}
+
+/// Measures the resume of a session of 200 MB that was compacted near its end.
+fn measure_resume(ours: &ChatProgram, card: &mut BenchReport) {
+    let id = "00000000-0000-4000-8000-000000000200";
+    let path = ours.folder.join("work").join(format!("{id}.jsonl"));
+    let made = || -> std::io::Result<()> {
+        let mut file = fs::File::create(&path)?;
+        file.write_all(log(id, 200_000_000, &mut Random::new(200)).as_bytes())?;
+        file.write_all(compacted_end(id).as_bytes())
+    };
+    if let Err(error) = made() {
+        return card.fail("chat: resume of 200 MB", &error.to_string());
+    }
+    let path = path.to_string_lossy();
+    let args = &["--resume", &*path];
+    card.at_most("chat: resume of 200 MB to first request", ours.first_request(args), 1000.0, "ms");
+    card.at_most("chat: peak memory of that resume", ours.peak(args), 60.0, "MB");
+}
+
+/// Returns a compaction with a summary, and a short turn after it.
+fn compacted_end(id: &str) -> String {
+    let mut end = String::new();
+    let mut parent = "null".to_owned();
+    let rest = |uuid: &str, second: u32| {
+        format!(
+            "\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/home/ada/project\",\"sessionId\":\"{id}\",\
+             \"version\":\"2.1.197\",\"gitBranch\":\"main\",\"uuid\":\"{uuid}\",\
+             \"timestamp\":\"2026-05-01T10:00:{second:02}.000Z\""
+        )
+    };
+    let lines = [
+        r#""type":"system","subtype":"compact_boundary","content":"Conversation compacted","compactMetadata":{"trigger":"auto","preTokens":1000}"#,
+        r#""type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued."}"#,
+        r#""type":"assistant","message":{"id":"msg_end","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Going on."}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#,
+    ];
+    for (i, line) in lines.iter().enumerate() {
+        let uuid = format!("0000000{i}-2222-4000-8000-000000000000");
+        let _ = writeln!(end, "{{\"parentUuid\":{parent},{line},{}}}", rest(&uuid, i as u32));
+        parent = format!("\"{uuid}\"");
+    }
+    end
+}
+
+struct NoObserver;
+
+impl FileObserver for NoObserver {
+    fn before_change(&self, _: &Path) {}
+}
+
+/// Measures Grep against `rg`, over the sources and generated logs.
+fn measure_grep(target: &Path, card: &mut BenchReport) {
+    let what = "Grep against rg";
+    let folder = target.join("bench-home/projects");
+    let rg = || {
+        let mut command = RIPGREP.command();
+        command.args(["--count-matches", "--hidden", "shuttle", "."]).current_dir(&folder);
+        command
+    };
+    if !RIPGREP.check_runs(rg(), what, card) {
+        return;
+    }
+    let selection = ToolSelection { only: Some(vec!["Grep".to_owned()]), without: Vec::new() };
+    let tools = ToolSet::new(&Profile::V2_1_197, &selection);
+    let Some(grep) = tools.get("Grep") else { return card.fail(what, "no such tool") };
+    let input = r#"{"pattern": "shuttle", "output_mode": "count"}"#;
+    let Ok(input) = RawValue::from_string(input.to_owned()) else { return };
+    let Ok(input) = validate(grep, &input, &folder) else { return card.fail(what, "the input is not valid") };
+    let (cancel, shell, files) = (CancelToken::new(), ShellState::new(&folder), FileStates::new());
+    let (background, limits) = (BackgroundTasks::new(), Limits::default());
+    let context = ToolContext {
+        cancel: &cancel,
+        tool_use_id: "toolu_1",
+        project: &folder,
+        additional_dirs: &[],
+        home: None,
+        shell: &shell,
+        files: &files,
+        observer: &NoObserver,
+        side_files: &folder,
+        tasks_dir: &folder,
+        task_list_dir: &folder,
+        background: &background,
+        environment: &[],
+        limits: &limits,
+        model: &NoModel,
+        progress: &|_| {},
+    };
+    let mut ours = || drop(grep.run(&input, &context, Permit::issue()));
+    let mut theirs = || run(&mut rg());
+    let [ours, theirs] = measure([&mut ours, &mut theirs]);
+    card.at_most(what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.5, "×");
+}
