@@ -77,9 +77,9 @@ pub(crate) fn chat() -> ExitCode {
         return ExitCode::from(2);
     }
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
-    let mut card = BenchReport { missed: 0 };
-    client_bench::measure_client(&target, &binary, &mut card);
-    card.verdict()
+    let mut report = BenchReport { missed: 0 };
+    client_bench::measure_client(&target, &binary, &mut report);
+    report.verdict()
 }
 
 /// Runs only the benchmark of the web viewer; `quick` for a rough result.

@@ -27,15 +27,15 @@ const ROUNDS: usize = 9;
 const DELTAS: usize = 20_000;
 
 /// Measures the client.
-pub(crate) fn measure_client(target: &Path, binary: &Path, card: &mut BenchReport) {
+pub(crate) fn measure_client(target: &Path, binary: &Path, report: &mut BenchReport) {
     let folder = target.join("bench-client");
     let _ = fs::remove_dir_all(&folder);
     if let Err(error) = fs::create_dir_all(folder.join("work")) {
-        return card.fail("chat", &error.to_string());
+        return report.fail("chat", &error.to_string());
     }
     let ours = ChatProgram { program: binary.to_owned(), first: &["chat"], folder: folder.clone() };
-    card.at_most("chat: start to first request", ours.first_request(&[]), 40.0, "ms");
-    card.at_most("chat: peak memory of a turn", ours.peak(&[]), 25.0, "MB");
+    report.at_most("chat: start to first request", ours.first_request(&[]), 40.0, "ms");
+    report.at_most("chat: peak memory of a turn", ours.peak(&[]), 25.0, "MB");
     if let Some(program) = std::env::var_os("CLAUDE_CODE").map(PathBuf::from) {
         let other = ChatProgram { program, first: &[], folder: folder.clone() };
         println!("Claude Code: start to first request {:.0} ms", other.first_request(&[]));
@@ -43,9 +43,9 @@ pub(crate) fn measure_client(target: &Path, binary: &Path, card: &mut BenchRepor
     } else {
         println!("Claude Code: not measured, CLAUDE_CODE is not set");
     }
-    measure_deltas(&ours, card);
-    measure_resume(&ours, card);
-    measure_grep(target, card);
+    measure_deltas(&ours, report);
+    measure_resume(&ours, report);
+    measure_grep(target, report);
     let _ = fs::remove_dir_all(&folder);
 }
 
@@ -94,7 +94,7 @@ impl ChatProgram {
 }
 
 /// Measures the time per delta of a long reply, with all events printed.
-fn measure_deltas(ours: &ChatProgram, card: &mut BenchReport) {
+fn measure_deltas(ours: &ChatProgram, report: &mut BenchReport) {
     let stream = |count: usize| {
         let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
             "content": [{"type": "text", "text": ""}], "stop_reason": "end_turn", "stop_sequence": null,
@@ -116,11 +116,11 @@ fn measure_deltas(ours: &ChatProgram, card: &mut BenchReport) {
     let (mut short, mut long) = (turn(1), turn(DELTAS));
     let [short, long] = measure([&mut short, &mut long]);
     let overhead = long.saturating_sub(short).as_secs_f64() * 1e6 / DELTAS as f64;
-    card.at_most("chat: time per streamed delta", overhead, 50.0, "µs");
+    report.at_most("chat: time per streamed delta", overhead, 50.0, "µs");
 }
 
 /// Measures the resume of a session of 200 MB that was compacted near its end.
-fn measure_resume(ours: &ChatProgram, card: &mut BenchReport) {
+fn measure_resume(ours: &ChatProgram, report: &mut BenchReport) {
     let id = "00000000-0000-4000-8000-000000000200";
     let path = ours.folder.join("work").join(format!("{id}.jsonl"));
     let made = || -> std::io::Result<()> {
@@ -129,12 +129,12 @@ fn measure_resume(ours: &ChatProgram, card: &mut BenchReport) {
         file.write_all(compacted_end(id).as_bytes())
     };
     if let Err(error) = made() {
-        return card.fail("chat: resume of 200 MB", &error.to_string());
+        return report.fail("chat: resume of 200 MB", &error.to_string());
     }
     let path = path.to_string_lossy();
     let args = &["--resume", &*path];
-    card.at_most("chat: resume of 200 MB to first request", ours.first_request(args), 1000.0, "ms");
-    card.at_most("chat: peak memory of that resume", ours.peak(args), 60.0, "MB");
+    report.at_most("chat: resume of 200 MB to first request", ours.first_request(args), 1000.0, "ms");
+    report.at_most("chat: peak memory of that resume", ours.peak(args), 60.0, "MB");
 }
 
 /// Returns a compaction with a summary, and a short turn after it.
@@ -168,7 +168,7 @@ impl FileObserver for NoObserver {
 }
 
 /// Measures Grep against `rg`, over the sources and generated logs.
-fn measure_grep(target: &Path, card: &mut BenchReport) {
+fn measure_grep(target: &Path, report: &mut BenchReport) {
     let what = "Grep against rg";
     let folder = target.join("bench-home/projects");
     let rg = || {
@@ -176,15 +176,17 @@ fn measure_grep(target: &Path, card: &mut BenchReport) {
         command.args(["--count-matches", "--hidden", "shuttle", "."]).current_dir(&folder);
         command
     };
-    if !RIPGREP.check_runs(rg(), what, card) {
+    if !RIPGREP.check_runs(rg(), what, report) {
         return;
     }
     let selection = ToolSelection { only: Some(vec!["Grep".to_owned()]), without: Vec::new() };
     let tools = ToolSet::new(&Profile::V2_1_197, &selection);
-    let Some(grep) = tools.get("Grep") else { return card.fail(what, "no such tool") };
+    let Some(grep) = tools.get("Grep") else { return report.fail(what, "no such tool") };
     let input = r#"{"pattern": "shuttle", "output_mode": "count"}"#;
     let Ok(input) = RawValue::from_string(input.to_owned()) else { return };
-    let Ok(input) = validate(grep, &input, &folder) else { return card.fail(what, "the input is not valid") };
+    let Ok(input) = validate(grep, &input, &folder) else {
+        return report.fail(what, "the input is not valid");
+    };
     let (cancel, shell, files) = (CancelToken::new(), ShellState::new(&folder), FileStates::new());
     let (background, limits) = (BackgroundTasks::new(), Limits::default());
     let context = ToolContext {
@@ -208,5 +210,5 @@ fn measure_grep(target: &Path, card: &mut BenchReport) {
     let mut ours = || drop(grep.run(&input, &context, Permit::issue()));
     let mut theirs = || run(&mut rg());
     let [ours, theirs] = measure([&mut ours, &mut theirs]);
-    card.at_most(what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.5, "×");
+    report.at_most(what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.5, "×");
 }

@@ -17,13 +17,14 @@ use crate::config::{AgentConfig, SessionStart};
 use crate::conversation::Conversation;
 use crate::cost::ModelUsageTotals;
 use crate::event::AgentEvent;
-use crate::file_history::FileBackups;
+use crate::file_history::{FileBackups, copy_backups};
 use crate::git;
 use crate::hook::HookRun;
 use crate::model_access::ToolRequests;
-use crate::resume::{Filler, ResumeError, ResumedSession, fork_lines};
+use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError};
 use crate::system_prompt::system_prompt;
+use crate::temp_dir;
 
 /// Why an agent could not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,12 @@ pub enum AgentError {
     /// The JSON schema cannot be used.
     #[error("the JSON schema is not valid: {0}")]
     JsonSchema(String),
+    /// The folder for temporary files belongs to somebody else.
+    #[error(
+        "the folder for temporary files `{}` is not a folder of this user; set CLAUDE_CODE_TMPDIR to another one",
+        .0.display()
+    )]
+    TempDir(PathBuf),
 }
 
 /// A session in progress: the conversation, its log, and the state of its tools.
@@ -58,6 +65,8 @@ pub struct Agent {
     /// The lines of the source of a fork, which are written with the first prompt.
     pub(crate) copied_lines: Vec<String>,
     pub(crate) filler: Filler,
+    /// Calls of an earlier process without a result, which get one with the first prompt.
+    pub(crate) open_calls: Vec<OpenCall>,
     pub(crate) shell: ShellState,
     pub(crate) files: FileStates,
     pub(crate) background: BackgroundTasks,
@@ -116,6 +125,9 @@ impl Agent {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, AgentError> {
         let version = config.profile.version;
+        if !temp_dir::is_private(&config.paths.temp_dir) {
+            return Err(AgentError::TempDir(config.paths.temp_dir));
+        }
         let project = config
             .paths
             .claude_home
@@ -147,12 +159,13 @@ impl Agent {
             cwd: Some(config.paths.cwd.to_string_lossy().into_owned().into()),
             session_id: Some(session_id.clone().into()),
             version: Some(version.into()),
-            git_branch: Some(git::branch(&config.paths.cwd).into()),
+            slug: resumed.as_ref().and_then(|session| session.slug.clone()).map(Into::into),
             ..LineContext::default()
         };
         let tip = resumed.as_ref().and_then(|session| session.tip.clone());
         let last_time = resumed.as_ref().map_or(0, |session| session.last_time);
         let mut writer = SessionWriter::new(log.clone(), config.is_persistent, context, tip, last_time);
+        writer.set_git_branch(git::branch(&config.paths.cwd));
         let mut copied_lines = Vec::new();
         match &config.start {
             SessionStart::New { title: Some(title), .. } => writer.title(title)?,
@@ -171,6 +184,12 @@ impl Agent {
         let history = config.has_file_history && config.is_persistent;
         let history = history.then(|| config.paths.claude_home.join("file-history").join(&session_id));
         let tracked = resumed.as_ref().map(|session| session.tracked.clone()).unwrap_or_default();
+        if let (Some(history), Some(source)) = (&history, &resumed)
+            && is_fork
+        {
+            let source = config.paths.claude_home.join("file-history").join(&source.session_id);
+            copy_backups(&tracked, &source, history);
+        }
         let backups = FileBackups::new(history, config.paths.cwd.clone(), tracked);
         let request = request(&config);
         let selection = ToolSelection { only: config.tools.take(), without: config.disallowed_tools.clone() };
@@ -204,6 +223,10 @@ impl Agent {
             conversation: Conversation::new(messages),
             copied_lines,
             filler,
+            open_calls: resumed
+                .as_mut()
+                .map(|session| std::mem::take(&mut session.open_calls))
+                .unwrap_or_default(),
             shell: ShellState::new(config.paths.cwd.clone()),
             files,
             background: BackgroundTasks::new(),
@@ -222,7 +245,19 @@ impl Agent {
             config,
         };
         agent.request.tools = agent.tools.definitions().iter().map(tool_json).collect();
+        if agent.config.is_persistent && lock(&agent.writer).format().has_todo_file {
+            agent.create_todo_file(&session_id);
+        }
         Ok(agent)
+    }
+
+    /// Creates an empty to-do list on disk, unless there is one. Nothing depends on it.
+    fn create_todo_file(&self, session_id: &str) {
+        let folder = self.config.paths.claude_home.join("todos");
+        let file = folder.join(format!("{session_id}-agent-{session_id}.json"));
+        if !file.exists() {
+            let _ = fs_err::create_dir_all(&folder).and_then(|()| fs_err::write(&file, "[]"));
+        }
     }
 
     /// The id of the session.

@@ -75,7 +75,7 @@ impl ErrorReport {
 }
 
 /// Removes white space between the tokens of a JSON text.
-fn compact(json: &str) -> String {
+pub(crate) fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut in_string, mut is_escaped) = (false, false);
     for ch in json.chars() {
@@ -121,6 +121,8 @@ pub(crate) mod filler {
     pub(crate) const OUTPUT_LIMIT: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
     pub(crate) const NO_OUTPUT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
     pub(crate) const STRUCTURED_OUTPUT: &str = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now.";
+    pub(crate) const NO_RESULT: &str =
+        "[Tool call interrupted: the process ended before the result was recorded. The call may have run.]";
     pub(crate) const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
     pub(crate) const REJECTED_RECORD: &str = "User rejected tool use";
     pub(crate) const INTERRUPTED: &str = "[Request interrupted by user]";

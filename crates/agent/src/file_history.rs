@@ -93,6 +93,15 @@ impl FileBackups {
     }
 }
 
+/// Copies the backups of tracked files to the folder of another session. Missing ones are left out.
+pub(crate) fn copy_backups(tracked: &[TrackedFile], source: &Path, target: &Path) {
+    for name in tracked.iter().filter_map(|file| file.backup.as_deref()) {
+        // Without its backup, a file of the copy cannot be restored; that is no reason not to continue.
+        let _ =
+            fs_err::create_dir_all(target).and_then(|()| fs_err::copy(source.join(name), target.join(name)));
+    }
+}
+
 /// Copies a file to its backup. Returns the name of the backup, or `None` if there is no such file.
 fn store(folder: &Path, path: &Path, version: u64) -> io::Result<Option<String>> {
     let metadata = match fs_err::symlink_metadata(path) {

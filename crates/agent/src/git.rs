@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the branch that is checked out, or the name that Claude Code writes if there is none: `HEAD`.
-pub(crate) fn branch(folder: &Path) -> String {
-    let head = git_dir(folder).and_then(|dir| fs_err::read_to_string(dir.join("HEAD")).ok());
-    let branch = head.as_deref().and_then(|head| head.trim().strip_prefix("ref: refs/heads/"));
-    branch.unwrap_or("HEAD").to_owned()
+/// Returns the branch that is checked out, or `HEAD` for a commit. `None` outside of a repository.
+pub(crate) fn branch(folder: &Path) -> Option<String> {
+    let head = fs_err::read_to_string(git_dir(folder)?.join("HEAD")).ok()?;
+    let branch = head.trim().strip_prefix("ref: refs/heads/");
+    Some(branch.unwrap_or("HEAD").to_owned())
 }
 
 /// Whether the folder is part of a repository.
@@ -32,12 +32,12 @@ mod tests {
     #[test]
     fn the_branch_comes_from_head() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!((branch(dir.path()).as_str(), is_repository(dir.path())), ("HEAD", false));
+        assert_eq!((branch(dir.path()), is_repository(dir.path())), (None, false));
         std::fs::create_dir_all(dir.path().join(".git")).unwrap();
         std::fs::write(dir.path().join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
         std::fs::create_dir_all(dir.path().join("sub")).unwrap();
-        assert_eq!(branch(&dir.path().join("sub")), "feature/x");
+        assert_eq!(branch(&dir.path().join("sub")).as_deref(), Some("feature/x"));
         std::fs::write(dir.path().join(".git/HEAD"), "0123456789abcdef\n").unwrap();
-        assert_eq!(branch(dir.path()), "HEAD");
+        assert_eq!(branch(dir.path()).as_deref(), Some("HEAD"));
     }
 }

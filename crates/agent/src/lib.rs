@@ -14,12 +14,15 @@ mod event;
 mod file_history;
 mod git;
 mod hook;
+mod log_outline;
 mod model_access;
 mod permission;
 mod resume;
+mod session_format;
 mod session_hooks;
 mod session_writer;
 mod system_prompt;
+mod temp_dir;
 mod tool_calls;
 mod turn;
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use threadline_tools::Permit;
+
 use crate::hook::HookDecision;
 
 /// The permission mode of a session.
@@ -49,12 +51,6 @@ pub struct Permissions {
     pub allowed: Vec<String>,
     /// Rules that deny calls.
     pub denied: Vec<String>,
-}
-
-/// Permission for one call. Only [`Permissions::decide`] creates it.
-#[derive(Debug)]
-pub struct Permit {
-    _private: (),
 }
 
 /// Whether a call may run.
@@ -107,7 +103,7 @@ impl Permissions {
     ) -> PermissionDecision {
         let is_denied = self.denied.iter().any(|rule| matches_rule(rule, call));
         if decision == Some(HookDecision::Allow) && !is_denied {
-            return PermissionDecision::Allow(Permit { _private: () });
+            return PermissionDecision::Allow(Permit::issue());
         }
         self.decide(call)
     }
@@ -131,7 +127,7 @@ impl Permissions {
             || self.mode == PermissionMode::AcceptEdits && is_edit && call.is_inside
             || self.mode != PermissionMode::Plan && self.allowed.iter().any(|rule| matches_rule(rule, call));
         if is_allowed {
-            return PermissionDecision::Allow(Permit { _private: () });
+            return PermissionDecision::Allow(Permit::issue());
         }
         PermissionDecision::Deny(self.reason(call, is_edit))
     }

@@ -5,12 +5,13 @@ use std::path::{Component, Path, PathBuf};
 
 use threadline_api::{Message, RawObject};
 use threadline_entry::lens::{Backup, FileHistorySnapshot, FromJson, ReadResult};
-use threadline_entry::write::{SyntheticLine, timestamp};
+use threadline_entry::write::{LineContext, SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
 use threadline_session::{ClientVersion, FileText, Session, SessionFamily};
 use threadline_store::{is_plain_name, read_log};
 
 use crate::file_history::TrackedFile;
+use crate::log_outline::LogOutline;
 
 /// Why a session cannot be continued.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,18 @@ pub struct ResumedSession {
     pub(crate) seen_files: Vec<SeenFile>,
     /// The prompt of the last turn.
     pub(crate) last_prompt: Option<String>,
+    /// The name of the session's plan.
+    pub(crate) slug: Option<String>,
+    /// Calls of the last reply without a result, because the process ended before.
+    pub(crate) open_calls: Vec<OpenCall>,
+}
+
+/// A call without a result.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenCall {
+    pub(crate) id: String,
+    /// The line with the call.
+    pub(crate) line: String,
 }
 
 /// A file that the model has seen.
@@ -85,26 +98,28 @@ impl ResumedSession {
         let version: ClientVersion =
             version.parse().map_err(|_| ResumeError::Version { version: version.to_owned() })?;
         let id = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let mut session = Session::with_id(&id);
-        read_log(log, |entry, findings| session.push(entry, findings))
-            .map_err(|error| ResumeError::Read { path: log.to_owned(), error })?;
+        let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
         let empty = || ResumeError::Empty { path: log.to_owned() };
-        let replay = session.replay(version).ok_or_else(empty)?;
-        let messages = replay.iter().filter_map(|message| {
+        let outline = LogOutline::read(log, &id, version).map_err(unreadable)?;
+        let path = outline.session.resume_path(version).ok_or_else(empty)?;
+        let tip = outline.session.active_leaf().ok_or_else(empty)?;
+        let tip = &outline.session.entries()[tip];
+        let (session, path) = outline.read_full(log, &path).map_err(unreadable)?;
+        let messages = session.replay_path(&path, version);
+        let messages = messages.iter().filter_map(|message| {
             let mut json = String::new();
             message.write_json(&mut json);
             serde_json::from_str(&json).ok()
         });
         let messages: Vec<Message> = messages.collect();
-        let tip = session.active_leaf().map(|leaf| &session.entries()[leaf]);
-        let tip = tip.ok_or_else(empty)?;
-        let last_time = session.entries().iter().filter_map(Entry::timestamp).max().unwrap_or_default();
         Ok(Self {
             messages,
             session_id: id,
             tip: tip.uuid().map(|uuid| uuid.into_owned()),
-            last_time,
-            filler: filler(&session, tip),
+            last_time: outline.last_time,
+            filler: filler(&outline.session, tip),
+            open_calls: open_calls(&outline.session, tip),
+            slug: LineContext::of(tip).slug.map(|slug| slug.into_owned()),
             tracked: tracked_files(&session),
             last_prompt: session.last_value(Kind::LastPrompt, key::LAST_PROMPT).map(|text| text.into_owned()),
             seen_files: seen_files(session),
@@ -135,6 +150,19 @@ fn filler(session: &Session, tip: &Entry) -> Filler {
         session.calls_on(position).any(|call| session.tool_calls()[call].result(session).is_none())
     });
     if is_synthetic || has_open_call { Filler::UserAndReply } else { Filler::None }
+}
+
+/// Returns the calls of the last reply that have no result.
+fn open_calls(session: &Session, tip: &Entry) -> Vec<OpenCall> {
+    let Some(tip) = tip.uuid().and_then(|uuid| session.find(&uuid)) else { return Vec::new() };
+    let lines = std::iter::once(tip).chain(session.ancestors(tip));
+    let Some(reply) = lines.into_iter().find_map(|line| session.reply_of(line)) else { return Vec::new() };
+    let calls = session.tool_calls().iter().filter(|call| call.reply == reply && call.results.is_empty());
+    let open = calls.filter_map(|call| {
+        let line = session.entries()[call.entry_idx].uuid()?.into_owned();
+        Some(OpenCall { id: call.id.to_string(), line })
+    });
+    open.collect()
 }
 
 /// Returns the files that the last snapshot names.

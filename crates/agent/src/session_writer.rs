@@ -10,10 +10,11 @@ use threadline_entry::write::{
     SyntheticLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
-use threadline_store::{AppendError, append, create_new};
+use threadline_store::{AppendError, FileSnapshot, append, create_new};
 use threadline_tools::PullRequest;
 
 use crate::clock::Clock;
+use crate::session_format::{SessionFormat, slug};
 
 /// A line could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +26,15 @@ pub struct WriteError {
 }
 
 /// Writes the lines of a session. Each line is in the file when its method returns.
+///
+/// A file that another program replaced or rewrote is not written to: it contains another conversation.
 pub struct SessionWriter {
     path: PathBuf,
     is_persistent: bool,
-    exists: bool,
+    /// The file when it was first written or read. It may only grow from then on.
+    snapshot: Option<FileSnapshot>,
     session_id: String,
+    format: &'static SessionFormat,
     context: LineContext<'static>,
     /// The id of the last line of the conversation.
     tip: Option<String>,
@@ -57,6 +62,8 @@ pub(crate) struct UserLineFields<'a> {
     pub(crate) tool_ends_turn: bool,
     /// The line that this one continues; `None` for the last one.
     pub(crate) parent: Option<&'a str>,
+    /// The id of the line, if it has one already.
+    pub(crate) uuid: Option<&'a str>,
 }
 
 /// The values of an error line.
@@ -82,9 +89,15 @@ impl SessionWriter {
         tip: Option<String>,
         last_time: Millis,
     ) -> Self {
-        let exists = path.is_file();
+        let snapshot = FileSnapshot::take(&path).ok();
         let session_id = context.session_id.as_deref().unwrap_or_default().to_owned();
-        Self { path, is_persistent, exists, session_id, context, tip, last_time }
+        let format = SessionFormat::of(context.version.as_deref().unwrap_or_default());
+        let mut context = context;
+        context.is_leading = format.has_leading_context;
+        if !format.has_entrypoint {
+            context.entrypoint = None;
+        }
+        Self { format, path, is_persistent, snapshot, session_id, context, tip, last_time }
     }
 
     /// The log.
@@ -102,9 +115,21 @@ impl SessionWriter {
         self.tip.as_deref()
     }
 
-    /// Sets the branch that further lines name.
+    /// How the lines are written.
+    pub(crate) fn format(&self) -> &'static SessionFormat {
+        self.format
+    }
+
+    /// Sets the branch that further lines name; `None` outside of a repository.
     pub(crate) fn set_git_branch(&mut self, branch: Option<String>) {
-        self.context.git_branch = branch.map(Into::into);
+        self.context.git_branch = Some(branch.map_or(self.format.no_branch.into(), Into::into));
+    }
+
+    /// Names the session's plan on further lines, if the format has that and it is not named yet.
+    pub(crate) fn name_plan(&mut self, clock: &dyn Clock) {
+        if self.format.has_slug && self.context.slug.is_none() {
+            self.context.slug = Some(slug(&clock.new_uuid()).into());
+        }
     }
 
     /// Sets the folder that further lines name.
@@ -117,13 +142,17 @@ impl SessionWriter {
         if !self.is_persistent {
             return Ok(());
         }
-        let result = if self.exists {
-            append(&self.path, lines, None).map(|_| ())
-        } else {
-            create_new(&self.path, lines)
-        };
-        result.map_err(|error| WriteError { path: self.path.clone(), error })?;
-        self.exists = true;
+        let failed = |error| WriteError { path: self.path.clone(), error };
+        match &self.snapshot {
+            Some(snapshot) => {
+                append(&self.path, lines, Some(snapshot)).map_err(failed)?;
+            }
+            None => {
+                create_new(&self.path, lines).map_err(failed)?;
+                let snapshot = FileSnapshot::take(&self.path).map_err(|error| failed(error.into()))?;
+                self.snapshot = Some(snapshot);
+            }
+        }
         Ok(())
     }
 
@@ -140,7 +169,7 @@ impl SessionWriter {
             QueueOperationLine { operation, timestamp, session_id: &self.session_id, content }.to_line()
         };
         let lines = [line("enqueue", first, prompt), line("dequeue", second, None)];
-        self.write(&lines)
+        self.write(if self.format.writes_enqueue { &lines[..] } else { &lines[1..] })
     }
 
     /// Writes a user line.
@@ -150,7 +179,8 @@ impl SessionWriter {
         fields: UserLineFields<'_>,
         clock: &dyn Clock,
     ) -> Result<WrittenLine, WriteError> {
-        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let uuid = fields.uuid.map_or_else(|| clock.new_uuid(), str::to_owned);
+        let timestamp = self.time(clock);
         let origin = fields.origin.map(|kind| RawObject::new().with("kind", kind).to_json());
         let content = json(content.get());
         let text = content.as_str();
@@ -161,13 +191,13 @@ impl SessionWriter {
             None => UserContent::Blocks(content),
         };
         let line = UserLine {
-            prompt_id: fields.prompt_id,
+            prompt_id: fields.prompt_id.filter(|_| self.format.has_prompt_ids),
             is_meta: fields.is_meta,
             tool_use_result: fields.tool_use_result.map(|record| json(record.get())),
             source_tool_assistant_uuid: fields.source_tool_assistant_uuid,
             tool_ends_turn: fields.tool_ends_turn,
             permission_mode: fields.permission_mode,
-            prompt_source: fields.prompt_source,
+            prompt_source: fields.prompt_source.filter(|_| self.format.has_prompt_ids),
             origin: origin.as_deref().map(json),
             ..UserLine::new(header, &self.context, content)
         };
@@ -223,6 +253,7 @@ impl SessionWriter {
             error_details: fields.error_details,
             api_error_status: fields.status,
             stop_reason: if fields.is_refusal { "refusal" } else { "stop_sequence" },
+            has_details: self.format.has_error_details,
         };
         let (line, message) = (line.to_line(), line.message());
         self.write(&[line])?;
@@ -246,6 +277,10 @@ impl SessionWriter {
         attachment: Attachment<'_>,
         clock: &dyn Clock,
     ) -> Result<String, WriteError> {
+        if !self.format.has_attachments {
+            let last = parent.map(str::to_owned).or_else(|| self.tip.clone());
+            return Ok(last.unwrap_or_default());
+        }
         let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
         let line = AttachmentLine {
             header: LineHeader { uuid: &uuid, parent_uuid: parent.or(self.tip.as_deref()), timestamp },
@@ -322,13 +357,16 @@ impl SessionWriter {
 
     /// Writes the mode of a resumed session.
     pub(crate) fn mode(&mut self, mode: &str) -> Result<(), WriteError> {
+        if !self.format.has_end_marks {
+            return Ok(());
+        }
         let line = ModeLine { mode, session_id: &self.session_id }.to_line();
         self.write(&[line])
     }
 
     /// Writes the last prompt, from which other clients continue.
     pub(crate) fn last_prompt(&mut self, prompt: Option<&str>) -> Result<(), WriteError> {
-        let Some(tip) = self.tip.clone() else { return Ok(()) };
+        let Some(tip) = self.tip.clone().filter(|_| self.format.has_end_marks) else { return Ok(()) };
         let line =
             LastPromptLine { last_prompt: prompt, leaf_uuid: &tip, session_id: &self.session_id }.to_line();
         self.write(&[line])

@@ -243,10 +243,10 @@ impl Agent {
             path: path.as_deref(),
             is_inside: path.as_deref().is_none_or(|path| self.is_inside(path)),
         };
-        match self.config.permissions.decide_with_hook(facts, hook_decision) {
+        let permit = match self.config.permissions.decide_with_hook(facts, hook_decision) {
             PermissionDecision::Deny(reason) => return CallOutcome::Denied(reason),
-            PermissionDecision::Allow(_permit) => {}
-        }
+            PermissionDecision::Allow(permit) => permit,
+        };
         let observer = BackupObserver {
             backups: &self.backups,
             writer: &self.writer,
@@ -271,7 +271,7 @@ impl Agent {
             model: &self.requests,
             progress: &|_| {},
         };
-        let output = tool.run(input, &context);
+        let output = tool.run(input, &context, permit);
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
     }
 
@@ -379,6 +379,9 @@ impl Agent {
         let written = {
             let mut writer = lock(&self.writer);
             writer.set_cwd(&self.shell.cwd());
+            if is_file_call(call, &output) {
+                writer.name_plan(&*self.clock);
+            }
             if let Some(request) = &output.pull_request {
                 writer.pull_request(request, &*self.clock)?;
             }
@@ -472,6 +475,13 @@ enum CallOutcome {
     Denied(String),
     /// The user interrupted the turn. Claude Code records such calls as rejected.
     Rejected,
+}
+
+/// Whether a call worked on a file. A call that was refused before did not.
+fn is_file_call(call: &PendingCall, output: &ToolOutput) -> bool {
+    const FILE_TOOLS: &[&str] = &["Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"];
+    let is_invalid = output.is_error && output.text().starts_with("<tool_use_error>");
+    FILE_TOOLS.contains(&call.name.as_str()) && !is_invalid
 }
 
 /// Returns the `tool_result` block of a call.

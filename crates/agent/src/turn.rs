@@ -11,7 +11,7 @@ use threadline_entry::write::Attachment;
 
 use crate::agent::{Agent, lock};
 use crate::config::SessionStart;
-use crate::error_text::{ErrorReport, filler, refusal, retry_kind};
+use crate::error_text::{ErrorReport, compact, filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd, TurnSummary};
 use crate::resume::Filler;
 use crate::session_hooks::{PromptVerdict, StopVerdict};
@@ -50,6 +50,8 @@ struct PreparedBlock {
     uuid: String,
     block: RawObject,
     call: Option<PendingCall>,
+    /// The message at the moment at which the block was complete.
+    message: RawObject,
 }
 
 impl Agent {
@@ -231,12 +233,36 @@ impl Agent {
         let is_text = prompt.get().starts_with('"');
         let text = prompt_text(prompt);
         let mut writer = lock(&self.writer);
-        writer.set_git_branch(Some(crate::git::branch(&self.config.paths.cwd)));
+        let format = writer.format();
+        let prompt_uuid = clock.new_uuid();
+        let mut backups = lock(&self.backups);
+        let takes_snapshot = origin.is_none();
+        writer.set_git_branch(crate::git::branch(&self.config.paths.cwd));
+        if takes_snapshot && format.snapshot_precedes_prompt {
+            backups.start_prompt(&prompt_uuid, &mut writer, &*clock)?;
+        }
         writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
         if !self.copied_lines.is_empty() {
             writer.write(&std::mem::take(&mut self.copied_lines))?;
         }
         let prompt_id = state.prompt_id.clone();
+        for call in std::mem::take(&mut self.open_calls) {
+            let block = RawObject::new()
+                .with("type", "tool_result")
+                .with("content", filler::NO_RESULT)
+                .with("is_error", true)
+                .with("tool_use_id", &call.id);
+            let fields = UserLineFields {
+                prompt_id: Some(&prompt_id),
+                source_tool_assistant_uuid: Some(&call.line),
+                parent: Some(&call.line),
+                ..UserLineFields::default()
+            };
+            writer.user(&raw(&[block]), fields, &*clock)?;
+        }
+        if !format.fills_after_errors {
+            self.filler = Filler::None;
+        }
         if self.filler == Filler::UserAndReply {
             let blocks = raw(&[Message::text_block(filler::CONTINUE)]);
             let fields =
@@ -271,13 +297,14 @@ impl Agent {
             permission_mode: Some(mode),
             prompt_source: self.config.prompt_source.as_deref(),
             origin,
+            uuid: Some(&prompt_uuid),
             ..UserLineFields::default()
         };
         let written = writer.user(prompt, fields, &*clock)?;
-        if origin.is_none() {
-            lock(&self.backups).start_prompt(&written.uuid, &mut writer, &*clock)?;
+        if takes_snapshot && !format.snapshot_precedes_prompt {
+            backups.start_prompt(&prompt_uuid, &mut writer, &*clock)?;
         }
-        drop(writer);
+        drop((writer, backups));
         state.num_turns += 1;
         let content: Vec<RawObject> = match (&text, is_text) {
             (Some(text), true) => vec![Message::text_block(text)],
@@ -356,7 +383,7 @@ impl Agent {
             }
             ClientEvent::Block { reply } => {
                 if let Some(block) = reply.blocks.last() {
-                    let prepared = self.prepare_block(block);
+                    let prepared = self.prepare_block(block, reply);
                     self.report_block(&prepared, reply, events);
                     blocks.push(prepared);
                 }
@@ -370,7 +397,7 @@ impl Agent {
         if !reply.is_streamed {
             state.first_token.get_or_insert_with(|| state.start.elapsed());
             for block in &reply.blocks {
-                let prepared = self.prepare_block(block);
+                let prepared = self.prepare_block(block, &reply);
                 self.report_block(&prepared, &reply, events);
                 blocks.push(prepared);
             }
@@ -392,12 +419,12 @@ impl Agent {
         true
     }
 
-    fn prepare_block(&self, block: &RawObject) -> PreparedBlock {
+    fn prepare_block(&self, block: &RawObject, reply: &Reply) -> PreparedBlock {
         let uuid = self.clock.new_uuid();
         let mut block = block.clone();
         let is_call = BlockKind::of(&block) == BlockKind::ToolUse;
         let call = is_call.then(|| self.prepare_call(&mut block, &uuid));
-        PreparedBlock { uuid, block, call }
+        PreparedBlock { uuid, block, call, message: reply.message.clone() }
     }
 
     fn report_block(&self, prepared: &PreparedBlock, reply: &Reply, events: &mut dyn FnMut(AgentEvent<'_>)) {
@@ -424,12 +451,13 @@ impl Agent {
     ) -> Result<Option<f64>, WriteError> {
         state.stop_reason = reply.stop_reason();
         let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
+        let has_final_usage = lock(&self.writer).format().has_final_usage;
         let mut messages = Vec::with_capacity(blocks.len());
         for prepared in blocks {
-            let mut message = reply.message.clone();
+            let mut message = if has_final_usage { reply.message.clone() } else { prepared.message.clone() };
             message.set("content", [&prepared.block]);
             // The final values of a truncated reply are not known; it keeps those of its beginning.
-            if !reply.is_truncated {
+            if !reply.is_truncated && has_final_usage {
                 message.set("usage", &usage);
                 if reply.is_streamed && message.get("stop_details").is_none() {
                     message.set("stop_details", ());
@@ -559,10 +587,14 @@ impl Agent {
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        let report = ErrorReport::new(error, &self.config.model, self.client.config().host());
+        let mut report = ErrorReport::new(error, &self.config.model, self.client.config().host());
+        let has_details = lock(&self.writer).format().has_error_details;
+        if !has_details && let ApiError::Status { status, body, .. } = error {
+            report.text = format!("API Error: {status} {}", compact(body));
+        }
         let fields = ErrorFields {
             is_api_error: true,
-            request_id: error.request_id(),
+            request_id: error.request_id().filter(|_| has_details),
             error: Some(report.error),
             error_details: report.details.as_deref(),
             status: error.status(),

@@ -76,11 +76,31 @@ impl Session {
     ///
     /// `None` if it would refuse to resume: the log contains no conversation, or a message has no content.
     pub fn replay(&self, version: ClientVersion) -> Option<Vec<ReplayMessage<'_>>> {
+        Some(self.replay_path(&self.resume_path(version)?, version))
+    }
+
+    /// Returns the lines that a version of Claude Code reads in a resume, in the order of the conversation.
+    ///
+    /// The text of messages has no influence, so this works on abridged lines too. `None` if the version
+    /// would refuse to resume.
+    pub fn resume_path(&self, version: ClientVersion) -> Option<Vec<EntryIndex>> {
         let rules = VersionRules::of(version);
         let graph = path::ResumeGraph::new(self, rules);
         let has_time = |leaf: &usize| graph.timestamp(*leaf).is_some();
         let leaf = graph.leaf().filter(|leaf| !rules.has(ReplayRule::NeedTimestamp) || has_time(leaf))?;
-        Some(request::messages(self, &graph.path(leaf)?, rules))
+        graph.path(leaf)
+    }
+
+    /// Returns the messages for the lines of a [`resume_path`](Self::resume_path).
+    ///
+    /// Of the other lines of the session, only [`last_model_line`](Self::last_model_line) has an influence.
+    pub fn replay_path(&self, path: &[EntryIndex], version: ClientVersion) -> Vec<ReplayMessage<'_>> {
+        request::messages(self, path, VersionRules::of(version))
+    }
+
+    /// Returns the last reply that names its model. A resume continues with that model.
+    pub fn last_model_line(&self) -> Option<EntryIndex> {
+        request::last_model_line(self).map(|(line, _)| line)
     }
 
     /// Returns the lines that the newest known version reads in a resume, oldest first.

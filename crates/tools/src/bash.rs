@@ -18,7 +18,7 @@ use crate::process::{Exit, SIGTERM};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::side_output::persisted_text;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 use git_operation::GitOperation;
 
@@ -37,7 +37,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct BashRecord<'a> {
     stdout: &'a str,
     stderr: &'a str,
     interrupted: bool,
@@ -56,7 +56,7 @@ struct Record<'a> {
     git_operation: Option<GitOperation<'a>>,
 }
 
-impl Record<'_> {
+impl BashRecord<'_> {
     /// Returns the record of a command without output.
     fn empty() -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Tool for Bash {
         input.set_members(members);
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.execute(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -219,7 +219,7 @@ impl Call<'_> {
             None
         };
         let pull_request = git_operation.as_ref().and_then(GitOperation::created_pull_request);
-        let record = Record {
+        let record = BashRecord {
             stdout,
             stderr: reset.as_deref().unwrap_or_default(),
             interrupted: false,
@@ -264,10 +264,10 @@ impl Call<'_> {
         } else {
             text = text.trim_end_matches('.').to_owned();
         }
-        let record = Record {
+        let record = BashRecord {
             no_output_expected: self.profile.bash_records_expectation.then_some(false),
             background_task_id: Some(self.id),
-            ..Record::empty()
+            ..BashRecord::empty()
         };
         ToolOutput::success(text, &record)
     }
@@ -278,8 +278,12 @@ impl Call<'_> {
         let output = self.read_output();
         self.discard();
         let stdout = trim_output(&output.text);
-        let record =
-            Record { stdout, interrupted: true, no_output_expected: self.expectation(), ..Record::empty() };
+        let record = BashRecord {
+            stdout,
+            interrupted: true,
+            no_output_expected: self.expectation(),
+            ..BashRecord::empty()
+        };
         let note = "<error>Command was aborted before completion</error>";
         let text = if stdout.is_empty() { note.to_owned() } else { format!("{stdout}\n{note}") };
         ToolOutput { is_error: true, ..ToolOutput::success(text, &record) }

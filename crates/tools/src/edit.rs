@@ -16,7 +16,7 @@ use crate::paths::{errno_text, missing_file, resolve};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::text_file::{TextFile, write_atomically};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 use crate::write::check_seen;
 
 /// The Edit tool.
@@ -40,7 +40,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct EditRecord<'a> {
     file_path: &'a str,
     old_string: &'a str,
     new_string: &'a str,
@@ -90,7 +90,7 @@ impl Tool for Edit {
         input.set_members(members);
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.edit(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -165,7 +165,7 @@ impl Edit {
             replacement.ranges.iter().map(|range| (range.clone(), replacement.new.as_str())).collect();
         write_atomically(path, &file.encode_replaced(&ranges))?;
         context.files.written(path, &updated);
-        let record = Record {
+        let record = EditRecord {
             file_path: given,
             old_string: &replacement.old,
             new_string: new,

@@ -12,7 +12,7 @@ use crate::output::{Failure, ToolOutput};
 use crate::paths::resolve;
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The Glob tool.
 pub(crate) struct Glob {
@@ -26,7 +26,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct GlobRecord<'a> {
     filenames: &'a [String],
     duration_ms: u64,
     num_files: usize,
@@ -60,7 +60,7 @@ impl Tool for Glob {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.find(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -103,7 +103,7 @@ impl Glob {
             lines.push("(Results are truncated. Consider using a more specific path or pattern.)".to_owned());
         }
         let counts = self.profile.glob_counts_matches;
-        let record = Record {
+        let record = GlobRecord {
             filenames: &names,
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1),
             num_files: names.len(),

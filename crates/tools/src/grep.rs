@@ -13,7 +13,7 @@ use crate::paths::resolve;
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::side_output::limit_text;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 use search::{FileHit, LineOptions, SearchMode, SearchRequest};
 
@@ -48,7 +48,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct GrepRecord {
     mode: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     filenames: Option<Vec<String>>,
@@ -91,7 +91,7 @@ impl Tool for Grep {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.search(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -146,7 +146,7 @@ impl Grep {
             None => shown.to_owned(),
         };
         let text = limit_text(text, context, context.limits.grep_output_chars);
-        let record = Record {
+        let record = GrepRecord {
             mode: "content",
             no_filenames: Some([]),
             content: Some(content),
@@ -185,7 +185,7 @@ impl Grep {
             text.push_str(&format!(" with pagination = {page}"));
         }
         let text = limit_text(text, context, context.limits.grep_output_chars);
-        let record = Record {
+        let record = GrepRecord {
             mode: "count",
             num_files: files,
             no_filenames: Some([]),
@@ -213,7 +213,7 @@ impl Grep {
             format!("Found {} {noun}{page}\n{}", names.len(), names.join("\n"))
         };
         let text = limit_text(text, context, context.limits.grep_output_chars);
-        let record = Record {
+        let record = GrepRecord {
             mode: "files_with_matches",
             num_files: names.len(),
             filenames: Some(names),
@@ -273,8 +273,8 @@ impl Page {
 }
 
 impl AppliedPage {
-    fn record(self) -> Record {
-        Record { applied_limit: self.limit, applied_offset: self.offset, ..Record::default() }
+    fn record(self) -> GrepRecord {
+        GrepRecord { applied_limit: self.limit, applied_offset: self.offset, ..GrepRecord::default() }
     }
 }
 

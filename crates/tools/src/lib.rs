@@ -6,7 +6,7 @@
 //! content for the model, the record for the log, and the changed files. Result texts and records are those
 //! of the reference; descriptions are our own.
 //!
-//! This crate knows neither the loop nor permissions: whoever calls [`Tool::run`] has allowed the call. It
+//! This crate depends on neither the loop nor permissions: [`Tool::run`] takes the [`Permit`] of the call. It
 //! has no clock and reads no environment; there is no async runtime, only threads and processes.
 
 #![warn(missing_docs)]
@@ -60,4 +60,6 @@ pub use schema::{Kind, Parameter};
 pub use set::{ToolSelection, ToolSet};
 pub use shell_command::{ShellCommand, ShellEnd, ShellResult};
 pub use structured_output::StructuredOutput;
-pub use tool::{InputSchema, Tool, ToolDefinition, ToolInput, UnparsedInput, unparsed_input, validate};
+pub use tool::{
+    InputSchema, Permit, Tool, ToolDefinition, ToolInput, UnparsedInput, unparsed_input, validate,
+};

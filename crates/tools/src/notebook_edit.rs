@@ -14,7 +14,7 @@ use crate::profile::Profile;
 use crate::read::{Notebook, joined};
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::text_file::{TextFile, write_atomically};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 use crate::write::check_seen;
 
 /// The NotebookEdit tool.
@@ -35,7 +35,7 @@ const PARAMETERS: &[Parameter] = &[
 ];
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct NotebookEditRecord<'a> {
     new_source: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     old_source: Option<&'a str>,
@@ -73,7 +73,7 @@ impl Tool for NotebookEdit {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.edit(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -127,7 +127,7 @@ impl NotebookEdit {
             "delete" => format!("Deleted cell {shown}"),
             _ => format!("Updated cell {shown} with {}", edit.source),
         };
-        let record = Record {
+        let record = NotebookEditRecord {
             new_source: edit.source,
             old_source: old_source.as_deref().filter(|_| self.profile.notebooks_must_be_read),
             cell_type: cell_type.unwrap_or("code"),

@@ -18,7 +18,7 @@ use crate::paths::{errno_text, missing_file, resolve};
 use crate::profile::{LineNumbers, Profile};
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::text_file::open_regular;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 pub(crate) use notebook::{Notebook, joined};
 
@@ -59,7 +59,7 @@ const BINARY_EXTENSIONS: &[&str] = &[
 ];
 
 #[derive(Serialize)]
-struct Record<F> {
+struct ReadRecord<F> {
     r#type: &'static str,
     file: F,
 }
@@ -105,7 +105,7 @@ impl Tool for ReadFile {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.read(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -138,7 +138,7 @@ impl ReadFile {
             _ => Failure::Failed(errno_text(&error, "statx", Some(&path))),
         })?;
         if self.profile.notes_repeated_reads && is_repeated(&path, range, &metadata, context) {
-            let record = Record { r#type: "file_unchanged", file: UnchangedRecord { file_path: given } };
+            let record = ReadRecord { r#type: "file_unchanged", file: UnchangedRecord { file_path: given } };
             let text = "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead.";
             return Ok(ToolOutput::success(text, &record));
         }
@@ -185,7 +185,7 @@ impl ReadFile {
         let state =
             FileState { modified_ms: modified_ms(metadata), digest, written: None, range: Some(range) };
         context.files.insert(path, state);
-        let record = Record {
+        let record = ReadRecord {
             r#type: "text",
             file: TextRecord {
                 file_path: given,

@@ -6,7 +6,7 @@ use crate::context::ToolContext;
 use crate::json::Json;
 use crate::json_schema::JsonSchema;
 use crate::output::{Failure, ToolOutput};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The tool with which the model gives its answer for `--json-schema`. Its input is the answer.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Tool for StructuredOutput {
         true
     }
 
-    fn run(&self, input: &ToolInput, _: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, _: &ToolContext<'_>, _: Permit) -> ToolOutput {
         let violations = self.schema.violations(input.json());
         if !violations.is_empty() {
             let message = format!("Output does not match required schema: {}", violations.join(", "));

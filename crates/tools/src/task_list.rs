@@ -12,7 +12,7 @@ use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::text_file::write_atomically;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// One of the four tools of the task list.
 pub(crate) struct TaskListTool {
@@ -84,7 +84,7 @@ struct CreatedTask<'a> {
 }
 
 #[derive(Serialize)]
-struct TaskRecord<'a> {
+struct ListedTask<'a> {
     task: Option<TaskDetails<'a>>,
 }
 
@@ -175,7 +175,7 @@ impl Tool for TaskListTool {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         let list = TaskFiles { dir: context.task_list_dir };
         let result = match self.operation {
             TaskOperation::Create => list.create(input),
@@ -260,7 +260,7 @@ impl TaskFiles<'_> {
 
     fn get(&self, input: &ToolInput) -> ToolOutput {
         let Some(task) = self.load(input.text("taskId").unwrap_or_default()) else {
-            return ToolOutput::success("Task not found", &TaskRecord { task: None });
+            return ToolOutput::success("Task not found", &ListedTask { task: None });
         };
         let mut lines = vec![
             format!("Task #{}: {}", task.id, task.subject),
@@ -282,7 +282,7 @@ impl TaskFiles<'_> {
             blocks: &task.blocks,
             blocked_by: &task.blocked_by,
         };
-        ToolOutput::success(lines.join("\n"), &TaskRecord { task: Some(details) })
+        ToolOutput::success(lines.join("\n"), &ListedTask { task: Some(details) })
     }
 
     fn list(&self) -> ToolOutput {

@@ -14,7 +14,7 @@ use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::sync::lock;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The TaskOutput tool.
 pub(crate) struct TaskOutput {
@@ -37,11 +37,11 @@ const OUTPUT_PARAMETERS: &[Parameter] = &[
 #[derive(Serialize)]
 struct OutputRecord<'a> {
     retrieval_status: &'a str,
-    task: TaskRecord<'a>,
+    task: TaskOutputTask<'a>,
 }
 
 #[derive(Serialize)]
-struct TaskRecord<'a> {
+struct TaskOutputTask<'a> {
     task_id: &'a str,
     task_type: &'a str,
     status: &'a str,
@@ -83,7 +83,7 @@ impl Tool for TaskOutput {
         input.set_members(members);
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         task_output(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -126,7 +126,7 @@ fn show_task(id: &str, view: &TaskView, retrieval: &str, max_output: u64) -> Too
     }
     let record = OutputRecord {
         retrieval_status: retrieval,
-        task: TaskRecord {
+        task: TaskOutputTask {
             task_id: id,
             task_type: TASK_TYPE,
             status,
@@ -182,7 +182,7 @@ impl Tool for TaskStop {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.stop(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -257,7 +257,7 @@ impl Tool for TodoWrite {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, _: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, _: &ToolContext<'_>, _: Permit) -> ToolOutput {
         let new = input.json().get("todos").cloned().unwrap_or(Json::Array(Vec::new()));
         let is_done = |todo: &Json| todo.get("status").and_then(Json::as_str) == Some("completed");
         let all_done = new.as_array().is_some_and(|todos| todos.iter().all(is_done));

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::output::{ResultContent, ToolOutput};
 use crate::profile::Profile;
 use crate::set::ToolSet;
-use crate::tool::validate;
+use crate::tool::{Permit, validate};
 
 pub(crate) struct Fixture {
     root: tempfile::TempDir,
@@ -125,7 +125,7 @@ impl Fixture {
             model: &*self.model,
             progress: &|_| {},
         };
-        tool.run(&input, &context)
+        tool.run(&input, &context, Permit::issue())
     }
 
     /// Runs a call and returns its content: errors begin with `ERR `; the root folder is `$ROOT` or `$CWD`.

@@ -33,8 +33,8 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Runs a call. Failures are results too: this function does not panic on any input.
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput;
+    /// Runs a call that is permitted. Failures are results too: this function does not panic on any input.
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, permit: Permit) -> ToolOutput;
 
     /// Returns the definition that is sent to the API.
     fn definition(&self) -> ToolDefinition {
@@ -43,6 +43,23 @@ pub trait Tool: Send + Sync {
             InputSchema::Json(schema) => schema.to_owned(),
         };
         ToolDefinition { name: self.name().to_owned(), description: self.description(), input_schema }
+    }
+}
+
+/// Permission to run one call.
+///
+/// Only the permission check of the agent issues it, so that no call runs without that check. A test of the
+/// layers looks for other places.
+#[derive(Debug)]
+pub struct Permit {
+    _private: (),
+}
+
+impl Permit {
+    /// Permits one call.
+    #[must_use]
+    pub fn issue() -> Self {
+        Self { _private: () }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::output::{Failure, ToolOutput, take_utf16};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, required};
 use crate::sync::lock;
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 use address::{PrivateAddress, PublicAddresses, is_private};
 
@@ -54,7 +54,7 @@ const USER_AGENT: &str = concat!("threadline/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct WebFetchRecord<'a> {
     bytes: usize,
     code: u16,
     code_text: &'a str,
@@ -86,7 +86,7 @@ impl Tool for WebFetch {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.answer(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -147,7 +147,7 @@ impl WebFetch {
                 format!("{}{note}", summary.map_err(Failure::Failed)?)
             }
         };
-        let record = Record {
+        let record = WebFetchRecord {
             bytes: page.bytes,
             code: page.code,
             code_text: &page.code_text,

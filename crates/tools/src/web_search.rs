@@ -8,7 +8,7 @@ use crate::context::{ToolContext, WebSearchPart, WebSearchRequest};
 use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The WebSearch tool.
 pub(crate) struct WebSearch {
@@ -23,7 +23,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct WebSearchRecord<'a> {
     query: &'a str,
     results: Vec<Entry>,
     duration_seconds: f64,
@@ -66,7 +66,7 @@ impl Tool for WebSearch {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         search(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -98,7 +98,7 @@ fn search(input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Fa
         "\nREMINDER: You MUST include the sources above in your response to the user using markdown hyperlinks.",
     );
     let duration_seconds = started.elapsed().as_secs_f64();
-    Ok(ToolOutput::success(text, &Record { query, results, duration_seconds, search_count }))
+    Ok(ToolOutput::success(text, &WebSearchRecord { query, results, duration_seconds, search_count }))
 }
 
 /// Joins adjacent texts, and drops those that are blank.

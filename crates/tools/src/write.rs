@@ -15,7 +15,7 @@ use crate::profile::{LineNumbers, OverwriteText, Profile};
 use crate::read::number_lines;
 use crate::schema::{Kind, Parameter, required};
 use crate::text_file::{TextFile, write_atomically};
-use crate::tool::{InputSchema, Tool, ToolInput};
+use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The Write tool.
 pub(crate) struct WriteFile {
@@ -29,7 +29,7 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct WriteRecord<'a> {
     r#type: &'static str,
     file_path: &'a str,
     content: &'a str,
@@ -62,7 +62,7 @@ impl Tool for WriteFile {
         self.profile.converts_text
     }
 
-    fn run(&self, input: &ToolInput, context: &ToolContext<'_>) -> ToolOutput {
+    fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
         self.write(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
@@ -91,7 +91,7 @@ impl WriteFile {
     fn output(&self, given: &str, content: &str, old: &TextFile, path: &Path) -> ToolOutput {
         // The reference treats an empty file like a missing one.
         let is_new = old.text.is_empty();
-        let record = Record {
+        let record = WriteRecord {
             r#type: if is_new { "create" } else { "update" },
             file_path: given,
             content,

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use threadline_agent::{ResumeError, ResumedSession, TurnEnd};
+use threadline_agent::{ResumeError, ResumedSession, SessionStart, TurnEnd};
 use threadline_cancel::CancelToken;
+use threadline_entry::{Code, Finding, LineReader, Severity, parse_line};
+use threadline_session::Session;
 use threadline_testkit::api::{ScriptedApi, ScriptedReply, events, sse};
 
-use crate::harness::Stage;
+use crate::harness::{SESSION, Stage};
 
 /// Checks that the log can be resumed: the strict API accepts the conversation with another prompt.
 fn assert_resumes(stage: &Stage, what: &str) {
@@ -20,9 +22,24 @@ fn assert_resumes(stage: &Stage, what: &str) {
     }
     let (summary, api) = stage.run("go on", vec![ScriptedReply::text("went on")]);
     assert_eq!(summary.end, TurnEnd::Completed, "{what}: {} after {:?}", summary.text, api.requests().last());
-    for line in stage.lines() {
-        assert!(serde_json::from_str::<Value>(&line).is_ok() || what.contains("torn"), "{what}: {line}");
+    assert_sound(stage, what);
+}
+
+/// Checks that `threadline check` finds nothing wrong with the log, except for a line that was torn.
+fn assert_sound(stage: &Stage, what: &str) {
+    let log = std::fs::read(stage.log()).unwrap();
+    let mut session = Session::with_id(SESSION);
+    let mut lines = LineReader::new(&*log);
+    while let Some(line) = lines.next().unwrap() {
+        parse_line(&line, |entry, findings| session.push(entry, findings));
     }
+    let is_expected = |finding: &Finding| what.contains("torn: true") && finding.code == Code::BrokenLine;
+    let findings = session.findings();
+    let wrong: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.severity > Severity::Note && !is_expected(finding))
+        .collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:#?}\n{}", String::from_utf8_lossy(&log));
 }
 
 fn two_blocks() -> Vec<Value> {
@@ -138,9 +155,7 @@ fn cancelling_ends_a_stalled_stream_at_once() {
     let start = std::time::Instant::now();
     let summary = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while api.requests().is_empty() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            api.wait_for_requests(1);
             other.cancel();
         });
         stage.run_with("wait", &api, stage.config(stage.start()), &cancel)
@@ -153,16 +168,18 @@ fn cancelling_ends_a_stalled_stream_at_once() {
 #[test]
 fn cancelling_ends_a_running_command() {
     let stage = Stage::new();
-    let api =
-        ScriptedApi::start(vec![ScriptedReply::call("Bash", json!({"command": "touch started; sleep 60"}))]);
+    let api = ScriptedApi::start(vec![ScriptedReply::call(
+        "Bash",
+        json!({"command": "echo x > started; sleep 60"}),
+    )]);
     let cancel = CancelToken::new();
     let other = cancel.clone();
     let started = stage.work().join("started");
+    assert!(std::process::Command::new("mkfifo").arg(&started).status().unwrap().success());
     let summary = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !started.exists() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            // Reading waits until the command writes.
+            std::fs::read(&started).unwrap();
             other.cancel();
         });
         stage.run_with("run", &api, stage.config(stage.start()), &cancel)
@@ -185,6 +202,69 @@ fn a_log_that_cannot_be_written_ends_the_turn() {
     };
     assert!(matches!(summary.end, TurnEnd::Failed(_)), "{:?}", summary.end);
     assert!(api.requests().is_empty(), "nothing is sent before the prompt is in the log");
+}
+
+#[test]
+fn two_clients_on_one_session_leave_a_session_that_resumes() {
+    let stage = Stage::new();
+    stage.run("start", vec![ScriptedReply::text("started")]);
+    let replies =
+        || vec![ScriptedReply::call("Bash", json!({"command": "echo x"})), ScriptedReply::text("done")];
+    let apis = [ScriptedApi::start(replies()), ScriptedApi::start(replies())];
+    let mut agents: Vec<_> =
+        apis.iter().map(|api| stage.agent(api, stage.config(stage.start())).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for (i, agent) in agents.iter_mut().enumerate() {
+            scope.spawn(move || {
+                let prompt = serde_json::value::to_raw_value(&format!("client {i}")).unwrap();
+                let summary = agent.run(&prompt, &CancelToken::new(), &mut |_| {});
+                assert_eq!(summary.end, TurnEnd::Completed, "{}", summary.text);
+                agent.finish().unwrap();
+            });
+        }
+    });
+    assert!(stage.lines().iter().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let (summary, _) = stage.run("go on", vec![ScriptedReply::text("went on")]);
+    assert_eq!(summary.end, TurnEnd::Completed, "{}", summary.text);
+}
+
+#[test]
+fn a_session_that_is_replaced_is_not_written_to() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![ScriptedReply::text("one"), ScriptedReply::text("two")]);
+    let mut agent = stage.agent(&api, stage.config(stage.start())).unwrap();
+    let mut run = |prompt: &str| {
+        agent.run(&serde_json::value::to_raw_value(prompt).unwrap(), &CancelToken::new(), &mut |_| {}).end
+    };
+    assert_eq!(run("first"), TurnEnd::Completed);
+    let other = stage.log().with_extension("other");
+    std::fs::write(&other, "{\"type\":\"summary\"}\n").unwrap();
+    std::fs::rename(&other, stage.log()).unwrap();
+    let end = run("second");
+    let TurnEnd::Failed(message) = &end else { panic!("{end:?}") };
+    assert!(message.contains("was replaced or rewritten"), "{message}");
+    assert_eq!(api.requests().len(), 1, "nothing is sent that the log does not contain");
+    assert_eq!(std::fs::read_to_string(stage.log()).unwrap(), "{\"type\":\"summary\"}\n");
+}
+
+#[test]
+fn a_fork_has_the_backups_of_its_source() {
+    let stage = Stage::new();
+    long_session(&stage);
+    let new = "99999999-2222-4333-8444-555555555555".to_owned();
+    let api = ScriptedApi::start(vec![ScriptedReply::text("forked")]);
+    let start = SessionStart::Fork { log: stage.log(), session_id: new.clone() };
+    let config = stage.config(start);
+    let history = config.paths.claude_home.join("file-history");
+    stage.run_with("go on", &api, config, &CancelToken::new());
+    let names = |id: &str| -> Vec<_> {
+        let mut names: Vec<_> =
+            std::fs::read_dir(history.join(id)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let copied = names(&new);
+    assert!(!copied.is_empty() && names(SESSION).iter().any(|name| *name == copied[0]), "{copied:?}");
 }
 
 /// A small generator of numbers.

@@ -6,4 +6,5 @@ mod faults;
 mod harness;
 #[cfg(unix)]
 mod hooks;
+mod resume;
 mod turns;

@@ -242,3 +242,13 @@ fn public_json_is_defined_in_view_wire_only() {
     assert!(found.is_empty(), "move these types to view::wire:\n{}", found.join("\n"));
     assert!(unused.is_empty(), "remove from OTHER_JSON: {unused:?}");
 }
+
+#[test]
+fn calls_are_permitted_by_the_permission_check_only() {
+    let issuers = sources().into_iter().filter(|file| file.code.contains("Permit::issue()"));
+    let issuers: Vec<String> = issuers.map(|file| file.path).collect();
+    let is_allowed =
+        |path: &String| path.starts_with("agent/src/permission") || path == "tools/src/testing.rs";
+    assert!(issuers.iter().all(is_allowed), "ask `Permissions` for a permit instead: {issuers:?}");
+    assert!(issuers.iter().any(|path| path.starts_with("agent/src/permission")), "{issuers:?}");
+}

@@ -29,6 +29,8 @@ pub struct LineContext<'a> {
     pub git_branch: Option<Cow<'a, str>>,
     /// The name of the session's plan.
     pub slug: Option<Cow<'a, str>>,
+    /// Whether these values come before the type and the message, as in the lines of early versions.
+    pub is_leading: bool,
 }
 
 impl<'a> LineContext<'a> {
@@ -45,10 +47,16 @@ impl<'a> LineContext<'a> {
             version: envelope.version(),
             git_branch: envelope.git_branch(),
             slug: envelope.slug(),
+            is_leading: false,
         }
     }
 
+    /// Adds the values at the end of a line, unless they are at its beginning.
     fn write(&self, object: ObjectWriter) -> ObjectWriter {
+        if self.is_leading { object } else { self.write_values(object) }
+    }
+
+    fn write_values(&self, object: ObjectWriter) -> ObjectWriter {
         object
             .optional_string("userType", self.user_type.as_deref())
             .optional_string("entrypoint", self.entrypoint.as_deref())
@@ -74,11 +82,12 @@ pub struct LineHeader<'a> {
 impl LineHeader<'_> {
     /// Starts a line with its parent.
     fn start(&self, logical_parent: Option<&str>, context: &LineContext<'_>) -> ObjectWriter {
-        ObjectWriter::new()
+        let object = ObjectWriter::new()
             .nullable_string("parentUuid", self.parent_uuid)
             .optional_string("logicalParentUuid", logical_parent)
             .bool("isSidechain", context.is_sidechain)
-            .optional_string("agentId", context.agent_id.as_deref())
+            .optional_string("agentId", context.agent_id.as_deref());
+        if context.is_leading { context.write_values(object) } else { object }
     }
 
     fn write_id_and_time(&self, object: ObjectWriter) -> ObjectWriter {
@@ -224,6 +233,8 @@ pub struct SyntheticLine<'a> {
     pub api_error_status: Option<u16>,
     /// The stop reason: `refusal`, or else `stop_sequence`.
     pub stop_reason: &'a str,
+    /// Whether the line has the members that early versions do not write.
+    pub has_details: bool,
 }
 
 impl SyntheticLine<'_> {
@@ -232,18 +243,21 @@ impl SyntheticLine<'_> {
 
     /// Returns the message.
     pub fn message(&self) -> String {
-        let usage = r#"{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"service_tier":null,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"inference_geo":null,"iterations":null,"speed":null}"#;
+        let common = r#""input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"service_tier":null,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}"#;
+        let later = r#","inference_geo":null,"iterations":null,"speed":null"#;
+        let usage = format!("{{{common}{}}}", if self.has_details { later } else { "" });
         let block = ObjectWriter::new().string("type", "text").string("text", self.text).finish();
-        ObjectWriter::new()
+        let object = ObjectWriter::new()
             .string("id", self.message_id)
             .json("container", Json::NULL)
             .string("model", Self::MODEL)
-            .string("role", "assistant")
-            .json("stop_details", Json::NULL)
+            .string("role", "assistant");
+        let object = if self.has_details { object.json("stop_details", Json::NULL) } else { object };
+        object
             .string("stop_reason", self.stop_reason)
             .string("stop_sequence", "")
             .string("type", "message")
-            .json("usage", Json::parse(usage).unwrap_or(Json::NULL))
+            .json("usage", Json::parse(&usage).unwrap_or(Json::NULL))
             .json("content", Json::parse(&format!("[{block}]")).unwrap_or(Json::NULL))
             .json("context_management", Json::NULL)
             .finish()
@@ -259,9 +273,9 @@ impl SyntheticLine<'_> {
             .json("message", Json::parse(&message).unwrap_or(Json::NULL))
             .optional_string("requestId", self.request_id)
             .optional_string("error", self.error)
-            .optional_string("errorDetails", self.error_details)
+            .optional_string("errorDetails", self.error_details.filter(|_| self.has_details))
             .bool("isApiErrorMessage", self.is_api_error);
-        let object = match self.api_error_status {
+        let object = match self.api_error_status.filter(|_| self.has_details) {
             Some(status) => object.number("apiErrorStatus", u64::from(status)),
             None => object,
         };

@@ -20,6 +20,7 @@ fn context() -> LineContext<'static> {
         version: Some("2.1.197".into()),
         git_branch: Some("main".into()),
         slug: None,
+        is_leading: false,
     }
 }
 
@@ -210,4 +211,15 @@ proptest! {
         let origin = entry.envelope().unwrap().forked_from().unwrap();
         assert_eq!(origin.message_uuid().as_deref(), Some(&*text));
     }
+}
+
+#[test]
+fn early_versions_put_the_common_values_first() {
+    let context = LineContext { is_leading: true, entrypoint: None, ..context() };
+    let header = LineHeader { uuid: "u1", parent_uuid: None, timestamp: TIME };
+    let line = UserLine::new(header, &context, UserContent::Text("Hello")).to_line();
+    assert_eq!(
+        keys(&line),
+        "parentUuid isSidechain userType cwd sessionId version gitBranch type message uuid timestamp"
+    );
 }

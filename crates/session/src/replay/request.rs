@@ -237,14 +237,21 @@ pub(super) fn messages<'s>(
     drafts.into_iter().map(|draft| ReplayMessage { role: draft.role, content: draft.content }).collect()
 }
 
-/// Returns the model that answered last, or its successor if it was retired. A resume continues with it.
-fn last_model(session: &Session) -> Option<Cow<'_, str>> {
+/// Returns the last reply that names its model, and the model.
+pub(super) fn last_model_line(session: &Session) -> Option<(EntryIndex, Cow<'_, str>)> {
     let lines = session.entries().enumerated().rev();
     let mut replies = lines.filter(|(idx, entry)| {
         entry.kind() == Kind::Assistant && !entry.follows_on_line() && !session.is_sidechain(*idx)
     });
-    let model =
-        replies.find_map(|(_, entry)| entry.message()?.model().filter(|model| !model.starts_with('<')))?;
+    replies.find_map(|(idx, entry)| {
+        let model = entry.message()?.model().filter(|model| !model.starts_with('<'))?;
+        Some((idx, model))
+    })
+}
+
+/// Returns the model that answered last, or its successor if it was retired. A resume continues with it.
+fn last_model(session: &Session) -> Option<Cow<'_, str>> {
+    let (_, model) = last_model_line(session)?;
     let retired = model.strip_prefix("claude-opus-4").is_some_and(|rest| {
         let rest = rest.strip_prefix("-0").or_else(|| rest.strip_prefix("-1")).unwrap_or(rest);
         rest.is_empty() || (rest.len() == 9 && rest[1..].bytes().all(|byte| byte.is_ascii_digit()))

@@ -12,6 +12,11 @@ pub struct ClientVersion {
 }
 
 impl ClientVersion {
+    /// Whether a resume by this version continues the tail of messages that a compaction preserved.
+    pub fn continues_preserved_tail(self) -> bool {
+        super::VersionRules::of(self).has(super::ReplayRule::PreservedTail)
+    }
+
     /// The versions that [replays](crate::Session::replay) were compared with, oldest first.
     pub const KNOWN: [Self; 6] = [
         Self::new(2, 1, 20),

@@ -9,7 +9,7 @@ use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, ImageReader};
 use serde::Serialize;
 
-use super::{Record, read_bounded, read_failed};
+use super::{ReadRecord, read_bounded, read_failed};
 use crate::context::ToolContext;
 use crate::limits::{Limits, show_size};
 use crate::output::{Failure, ResultContent, ToolOutput, raw};
@@ -90,7 +90,7 @@ pub(super) fn read(path: &Path, profile: &Profile, context: &ToolContext<'_>) ->
     });
     let file =
         ImageRecord { base64: &data, r#type: shown.media_type, original_size: bytes.len(), dimensions };
-    let mut output = ToolOutput::success("", &Record { r#type: "image", file });
+    let mut output = ToolOutput::success("", &ReadRecord { r#type: "image", file });
     output.content = ResultContent::Blocks(vec![raw(&ImageBlock::new(&data, shown.media_type))]);
     if let Some((original, shown)) = sizes.filter(|(original, shown)| original != shown) {
         let text = format!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::image::ImageBlock;
-use super::{Record, read_bounded, read_failed};
+use super::{ReadRecord, read_bounded, read_failed};
 use crate::context::ToolContext;
 use crate::file_state::{ContentDigest, FileState, ReadRange, modified_ms};
 use crate::json::Json;
@@ -86,20 +86,20 @@ struct CellRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    outputs: Vec<OutputRecord>,
+    outputs: Vec<CellOutputRecord>,
 }
 
 #[derive(Serialize)]
-struct OutputRecord {
+struct CellOutputRecord {
     output_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<ImageRecord>,
+    image: Option<CellImageRecord>,
 }
 
 #[derive(Serialize)]
-struct ImageRecord {
+struct CellImageRecord {
     image_data: String,
     media_type: &'static str,
 }
@@ -111,8 +111,8 @@ impl CellRecord {
         let id = cell.get("id").and_then(Json::as_str);
         let outputs = cell.get("outputs").and_then(Json::as_array).unwrap_or_default();
         let mut outputs: Vec<_> =
-            if is_code { outputs.iter().map(OutputRecord::new).collect() } else { Vec::new() };
-        let length = |output: &OutputRecord| {
+            if is_code { outputs.iter().map(CellOutputRecord::new).collect() } else { Vec::new() };
+        let length = |output: &CellOutputRecord| {
             output.text.as_ref().map_or(0, String::len)
                 + output.image.as_ref().map_or(0, |image| image.image_data.len())
         };
@@ -120,7 +120,8 @@ impl CellRecord {
             let text = format!(
                 "Outputs are too large to include. Use Bash with: cat <notebook_path> | jq '.cells[{index}].outputs'"
             );
-            outputs = vec![OutputRecord { output_type: "stream".to_owned(), text: Some(text), image: None }];
+            outputs =
+                vec![CellOutputRecord { output_type: "stream".to_owned(), text: Some(text), image: None }];
         }
         Self {
             source: joined(cell.get("source")),
@@ -136,7 +137,7 @@ impl CellRecord {
     }
 }
 
-impl OutputRecord {
+impl CellOutputRecord {
     fn new(output: &Json) -> Self {
         let output_type = output.get("output_type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let (text, image) = match output_type.as_str() {
@@ -158,11 +159,11 @@ impl OutputRecord {
     }
 }
 
-fn image_of(data: &Json) -> Option<ImageRecord> {
+fn image_of(data: &Json) -> Option<CellImageRecord> {
     ["image/png", "image/jpeg"].into_iter().find_map(|media_type| {
         let value = joined(Some(data.get(media_type)?));
         let image_data: String = value.chars().filter(|ch| !ch.is_whitespace()).collect();
-        (!image_data.is_empty()).then_some(ImageRecord { image_data, media_type })
+        (!image_data.is_empty()).then_some(CellImageRecord { image_data, media_type })
     })
 }
 
@@ -190,7 +191,7 @@ impl BlockList {
         }
     }
 
-    fn push_image(&mut self, image: &ImageRecord) {
+    fn push_image(&mut self, image: &CellImageRecord) {
         self.flush();
         self.blocks.push(raw(&ImageBlock::new(&image.image_data, image.media_type)));
     }
@@ -251,7 +252,7 @@ pub(super) fn read(
         }
     }
     list.flush();
-    let record = Record { r#type: "notebook", file: NotebookRecord { file_path: given, cells: &cells } };
+    let record = ReadRecord { r#type: "notebook", file: NotebookRecord { file_path: given, cells: &cells } };
     let mut output = ToolOutput::success("(Read completed with no output)", &record);
     if !list.blocks.is_empty() {
         output.content = ResultContent::Blocks(list.blocks);

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{Record, read_bounded, read_failed};
+use super::{ReadRecord, read_bounded, read_failed};
 use crate::background::NewTask;
 use crate::bash::OutputHead;
 use crate::context::ToolContext;
@@ -114,7 +114,7 @@ pub(super) fn read(
     let data = STANDARD.encode(&bytes);
     let record = PdfRecord { file_path: given, base64: &data, original_size: bytes.len() };
     let text = format!("PDF file read: {given} ({})", show_size(bytes.len() as u64));
-    let mut output = ToolOutput::success(text, &Record { r#type: "pdf", file: record });
+    let mut output = ToolOutput::success(text, &ReadRecord { r#type: "pdf", file: record });
     let source = DocumentSource { r#type: "base64", media_type: "application/pdf", data: &data };
     output.follow_up.push(raw(&DocumentBlock { r#type: "document", source }));
     Ok(output)
@@ -151,7 +151,7 @@ fn read_pages(
     }
     let record = PagesRecord { file_path: given, original_size: size, output_dir: &dir, count: images.len() };
     let text = format!("PDF pages extracted: {} page(s) from {given} ({})", images.len(), show_size(size));
-    let mut output = ToolOutput::success(text, &Record { r#type: "parts", file: record });
+    let mut output = ToolOutput::success(text, &ReadRecord { r#type: "parts", file: record });
     for image in images.iter().take(context.limits.pdf_pages as usize) {
         let bytes = read_bounded(image, context.limits.image_bytes).map_err(|error| failed(&error))?;
         let data = STANDARD.encode(&bytes);
