@@ -25,6 +25,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 struct TurnState {
     start: Instant,
     prompt_id: String,
+    /// The id of the prompt's line.
+    prompt_uuid: String,
     num_turns: u64,
     replies: u64,
     api_duration: Duration,
@@ -100,7 +102,7 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> TurnSummary {
-        let mut state = TurnState::new(self.clock.new_uuid());
+        let mut state = TurnState::new(self.clock.new_uuid(), self.clock.new_uuid());
         self.prompt_id = Some(state.prompt_id.clone());
         let end = match self.turn(prompt, origin, &mut state, cancel, events) {
             Ok(end) => end,
@@ -142,7 +144,8 @@ impl Agent {
             None => PromptVerdict::Send(Vec::new()),
         };
         events(AgentEvent::TurnStart);
-        self.write_queue(prompt, state)?;
+        let takes_snapshot = origin.is_none() && matches!(verdict, PromptVerdict::Send(_));
+        self.write_queue(prompt, takes_snapshot, state)?;
         self.write_start_hooks()?;
         self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
         match verdict {
@@ -228,18 +231,20 @@ impl Agent {
     }
 
     /// Writes the lines that precede the prompt.
-    fn write_queue(&mut self, prompt: &RawValue, state: &TurnState) -> Result<(), WriteError> {
+    fn write_queue(
+        &mut self,
+        prompt: &RawValue,
+        takes_snapshot: bool,
+        state: &TurnState,
+    ) -> Result<(), WriteError> {
         let clock = std::sync::Arc::clone(&self.clock);
         let is_text = prompt.get().starts_with('"');
         let text = prompt_text(prompt);
         let mut writer = lock(&self.writer);
         let format = writer.format();
-        let prompt_uuid = clock.new_uuid();
-        let mut backups = lock(&self.backups);
-        let takes_snapshot = origin.is_none();
         writer.set_git_branch(crate::git::branch(&self.config.paths.cwd));
         if takes_snapshot && format.snapshot_precedes_prompt {
-            backups.start_prompt(&prompt_uuid, &mut writer, &*clock)?;
+            lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
         }
         writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
         if !self.copied_lines.is_empty() {
@@ -297,14 +302,14 @@ impl Agent {
             permission_mode: Some(mode),
             prompt_source: self.config.prompt_source.as_deref(),
             origin,
-            uuid: Some(&prompt_uuid),
+            uuid: Some(&state.prompt_uuid),
             ..UserLineFields::default()
         };
         let written = writer.user(prompt, fields, &*clock)?;
-        if takes_snapshot && !format.snapshot_precedes_prompt {
-            backups.start_prompt(&prompt_uuid, &mut writer, &*clock)?;
+        if origin.is_none() && !writer.format().snapshot_precedes_prompt {
+            lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
         }
-        drop((writer, backups));
+        drop(writer);
         state.num_turns += 1;
         let content: Vec<RawObject> = match (&text, is_text) {
             (Some(text), true) => vec![Message::text_block(text)],
@@ -621,10 +626,11 @@ impl Agent {
 }
 
 impl TurnState {
-    fn new(prompt_id: String) -> Self {
+    fn new(prompt_id: String, prompt_uuid: String) -> Self {
         Self {
             start: Instant::now(),
             prompt_id,
+            prompt_uuid,
             num_turns: 0,
             replies: 1,
             api_duration: Duration::ZERO,
