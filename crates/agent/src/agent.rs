@@ -21,6 +21,7 @@ use crate::file_history::{FileBackups, copy_backups};
 use crate::git;
 use crate::hook::HookRun;
 use crate::model_access::ToolRequests;
+use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError};
 use crate::system_prompt::system_prompt;
@@ -86,6 +87,8 @@ pub struct Agent {
     /// The hooks of the start, until their lines are written.
     pub(crate) start_runs: Vec<HookRun>,
     pub(crate) is_resumed: bool,
+    /// Who is asked about calls that are not permitted by themselves.
+    pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
     side_dir: PathBuf,
     tasks_dir: PathBuf,
     task_list_dir: PathBuf,
@@ -193,7 +196,8 @@ impl Agent {
         let backups = FileBackups::new(history, config.paths.cwd.clone(), tracked);
         let request = request(&config);
         let selection = ToolSelection { only: config.tools.take(), without: config.disallowed_tools.clone() };
-        let mut tools = ToolSet::new(config.profile, &selection);
+        let denied = |name: &str| config.permissions.read(|permissions| permissions.is_tool_denied(name));
+        let mut tools = ToolSet::new(config.profile, &selection, &denied);
         if let Some(schema) = &config.json_schema {
             let schema: Box<RawValue> =
                 serde_json::from_str(schema).map_err(|error| AgentError::JsonSchema(error.to_string()))?;
@@ -239,11 +243,13 @@ impl Agent {
             has_run_start_hooks: false,
             start_runs: Vec::new(),
             is_resumed,
+            prompt: None,
             side_dir: folder.join("tool-results"),
             tasks_dir: config.paths.temp_dir.join(slug).join(&session_id).join("tasks"),
             task_list_dir: config.paths.claude_home.join("tasks").join(&session_id),
             config,
         };
+        agent.permit_own_files();
         agent.request.tools = agent.tools.definitions().iter().map(tool_json).collect();
         if agent.config.is_persistent && lock(&agent.writer).format().has_todo_file {
             agent.create_todo_file(&session_id);

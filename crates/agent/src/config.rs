@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use threadline_tools::Profile;
 
 use crate::hook::HookSettings;
-use crate::permission::Permissions;
+use crate::permission::SharedPermissions;
 
 /// The folders and files of a session.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct AgentConfig {
     /// The JSON schema of the answer.
     pub json_schema: Option<String>,
     /// The permissions of tools.
-    pub permissions: Permissions,
+    pub permissions: SharedPermissions,
     /// The largest number of replies in one turn.
     pub max_turns: Option<u64>,
     /// The largest cost in dollars.

@@ -32,6 +32,6 @@ pub use config::{AgentConfig, AgentPaths, SessionStart};
 pub use cost::{ModelUsage, ModelUsageTotals};
 pub use event::{AgentEvent, Denial, RetryKind, TurnEnd, TurnSummary};
 pub use hook::{HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};
-pub use permission::{PermissionDecision, PermissionMode, Permissions};
+pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
 pub use resume::{ResumeError, ResumedSession, fork_lines};
 pub use session_writer::{SessionWriter, WriteError};

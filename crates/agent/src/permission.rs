@@ -1,236 +1,212 @@
-//! Decides whether a call may run.
+//! Permissions of a session: the decision about each call, and the question to a person or a program.
 
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use threadline_tools::Permit;
+use serde_json::value::RawValue;
+use threadline_cancel::CancelToken;
+use threadline_permission::{
+    Access, AskReason, Call, CallTarget, Decision, PermissionMode, Permissions, Refusal, Workspace,
+};
+use threadline_tools::{Permit, Tool, ToolInput, absolute_path, validate};
 
+use crate::agent::Agent;
 use crate::hook::HookDecision;
+use crate::session_hooks::CallVerdict;
+use crate::tool_calls::{CallOutcome, PendingCall};
 
-/// The permission mode of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PermissionMode {
-    /// Tools that only read run; the rest needs permission.
-    Default,
-    /// Edits of files in the working folders run as well.
-    AcceptEdits,
-    /// Nothing is changed.
-    Plan,
-    /// Everything runs.
-    BypassPermissions,
-    /// Tools that only read run; the rest is refused without asking.
-    DontAsk,
-}
-
-impl PermissionMode {
-    /// All modes with their names.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("default", Self::Default),
-        ("acceptEdits", Self::AcceptEdits),
-        ("plan", Self::Plan),
-        ("bypassPermissions", Self::BypassPermissions),
-        ("dontAsk", Self::DontAsk),
-    ];
-
-    /// The name in flags and session lines.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
-    }
-
-    /// Returns the mode with this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
-    }
-}
-
-/// The permissions of the tools of a session.
+/// The permissions of a session, which a front end may change while a turn runs. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Permissions {
-    /// The mode.
-    pub mode: PermissionMode,
-    /// Rules that allow calls: `Tool` or `Tool(exact input)`.
-    pub allowed: Vec<String>,
-    /// Rules that deny calls.
-    pub denied: Vec<String>,
+pub struct SharedPermissions {
+    shared: Arc<RwLock<Permissions>>,
 }
 
-/// Whether a call may run.
+impl SharedPermissions {
+    /// Shares permissions.
+    pub fn new(permissions: Permissions) -> Self {
+        Self { shared: Arc::new(RwLock::new(permissions)) }
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> PermissionMode {
+        self.read(|permissions| permissions.mode)
+    }
+
+    /// Reads the permissions.
+    pub fn read<T>(&self, read: impl FnOnce(&Permissions) -> T) -> T {
+        read(&self.shared.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the permissions for the rest of the session.
+    pub fn update(&self, change: impl FnOnce(&mut Permissions)) {
+        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Answers questions about calls: a person at a screen, or a program over a protocol.
+pub trait PermissionPrompt: Send + Sync {
+    /// Asks about a call and waits for the answer. Returns early with [`PermissionAnswer::Interrupt`] if the
+    /// turn is cancelled. Calls of one reply may ask at the same time.
+    fn ask(&self, request: &PermissionRequest<'_>, cancel: &CancelToken) -> PermissionAnswer;
+}
+
+/// A question about a call.
 #[derive(Debug)]
-pub enum PermissionDecision {
-    /// It may.
-    Allow(Permit),
-    /// It may not; the text is for the model.
+pub struct PermissionRequest<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The id of the call.
+    pub tool_use_id: &'a str,
+    /// The input of the call.
+    pub input: &'a RawValue,
+    /// One line about the call: a command, a path, an address.
+    pub description: String,
+    /// Why the call is not permitted by itself, and changes that would permit it.
+    pub reason: &'a AskReason,
+}
+
+/// The answer to a question about a call.
+#[derive(Debug)]
+pub enum PermissionAnswer {
+    /// The call may run, with another input if one is given.
+    Allow {
+        /// The input.
+        input: Option<Box<RawValue>>,
+    },
+    /// The call may not run; the text is for the model.
     Deny(String),
+    /// The call may not run, and the turn ends.
+    Interrupt,
 }
 
-/// The facts about a call that the decision depends on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallFacts<'a> {
-    pub(crate) tool: &'a str,
-    /// Whether the call changes nothing.
-    pub(crate) is_read_only: bool,
-    /// The command of a shell call.
-    pub(crate) command: Option<&'a str>,
-    /// The file that the call works on.
-    pub(crate) path: Option<&'a Path>,
-    /// Whether the file is inside the working folders.
-    pub(crate) is_inside: bool,
-}
-
-/// Tools that only manage the client's own state.
-const OWN_STATE: &[&str] = &[
-    "TodoWrite",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskUpdate",
-    "TaskOutput",
-    "TaskStop",
-    "StructuredOutput",
-];
-
-/// Tools that send data to other machines, such as text of files in an address.
-const NETWORK: &[&str] = &["WebFetch", "WebSearch"];
-
-/// Tools that edit files.
+/// Tools whose calls change the file that they name.
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-impl Permissions {
-    /// Decides whether a call may run that a hook may have allowed. Rules that deny it still count.
-    pub(crate) fn decide_with_hook(
+impl Agent {
+    /// Sets who is asked about calls. Without, such calls are refused.
+    pub fn set_prompt(&mut self, prompt: Arc<dyn PermissionPrompt>) {
+        self.prompt = Some(prompt);
+    }
+
+    /// Returns the permit of a call, and the input if the answer to a question changed it.
+    pub(crate) fn permit(
         &self,
-        call: CallFacts<'_>,
-        decision: Option<HookDecision>,
-    ) -> PermissionDecision {
-        let is_denied = self.denied.iter().any(|rule| matches_rule(rule, call));
-        if decision == Some(HookDecision::Allow) && !is_denied {
-            return PermissionDecision::Allow(Permit::issue());
-        }
-        self.decide(call)
-    }
-
-    /// Decides whether a call may run.
-    pub(crate) fn decide(&self, call: CallFacts<'_>) -> PermissionDecision {
-        if self.denied.iter().any(|rule| matches_rule(rule, call)) {
-            let what = call.command.map(|command| format!(" with command {command}")).unwrap_or_default();
-            return PermissionDecision::Deny(format!(
-                "Permission to use {}{what} has been denied.",
-                call.tool
-            ));
-        }
-        let is_own = OWN_STATE.contains(&call.tool);
-        let is_edit = EDITS.contains(&call.tool);
-        let is_network = NETWORK.contains(&call.tool);
-        let is_safe_read = call.is_read_only && call.command.is_none() && call.is_inside && !is_network;
-        let is_allowed = self.mode == PermissionMode::BypassPermissions
-            || is_own
-            || is_safe_read
-            || self.mode == PermissionMode::AcceptEdits && is_edit && call.is_inside
-            || self.mode != PermissionMode::Plan && self.allowed.iter().any(|rule| matches_rule(rule, call));
-        if is_allowed {
-            return PermissionDecision::Allow(Permit::issue());
-        }
-        PermissionDecision::Deny(self.reason(call, is_edit))
-    }
-
-    fn reason(&self, call: CallFacts<'_>, is_edit: bool) -> String {
-        let tool = call.tool;
-        let path = call.path.map(|path| path.display().to_string());
-        match (self.mode, path) {
-            (PermissionMode::DontAsk, _) => format!(
-                "Permission to use {tool} has been denied because threadline is running in don't ask mode. \
-                 Allow the tool with --allowedTools, or use another permission mode."
-            ),
-            (PermissionMode::Plan, Some(path)) if is_edit => {
-                format!("Cannot write to {path} while in plan mode.")
-            }
-            (_, Some(path)) if is_edit => {
-                format!("Claude requested permissions to write to {path}, but you haven't granted it yet.")
-            }
-            (_, Some(path)) => {
-                format!("Claude requested permissions to read from {path}, but you haven't granted it yet.")
-            }
-            (_, None) if call.command.is_some() => "This command requires approval".to_owned(),
-            (_, None) => {
-                format!("Claude requested permissions to use {tool}, but you haven't granted it yet.")
-            }
-        }
-    }
-}
-
-/// Whether a rule names exactly this call: `Tool`, or `Tool(command)` for shell commands.
-fn matches_rule(rule: &str, call: CallFacts<'_>) -> bool {
-    let rule = rule.trim();
-    match rule.split_once('(') {
-        None => rule == call.tool,
-        Some((tool, rest)) => {
-            let exact = rest.strip_suffix(')').unwrap_or(rest);
-            tool == call.tool && call.command == Some(exact)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decide(mode: PermissionMode, allowed: &[&str], call: CallFacts<'_>) -> Result<(), String> {
-        let allowed = allowed.iter().map(|rule| (*rule).to_owned()).collect();
-        match (Permissions { mode, allowed, denied: Vec::new() }).decide(call) {
-            PermissionDecision::Allow(_) => Ok(()),
-            PermissionDecision::Deny(reason) => Err(reason),
-        }
-    }
-
-    const READ: CallFacts<'_> =
-        CallFacts { tool: "Read", is_read_only: true, command: None, path: None, is_inside: true };
-    const BASH: CallFacts<'_> =
-        CallFacts { tool: "Bash", is_read_only: false, command: Some("rm x"), path: None, is_inside: true };
-
-    #[test]
-    fn reads_inside_the_working_folder_run_in_every_mode() {
-        for (name, mode) in PermissionMode::ALL {
-            assert_eq!(decide(mode, &[], READ), Ok(()), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_network_needs_permission() {
-        let call = CallFacts { tool: "WebFetch", ..READ };
-        let reason = decide(PermissionMode::Default, &[], call).unwrap_err();
-        assert_eq!(reason, "Claude requested permissions to use WebFetch, but you haven't granted it yet.");
-        assert_eq!(decide(PermissionMode::Default, &["WebFetch"], call), Ok(()));
-    }
-
-    #[test]
-    fn reads_outside_need_permission() {
-        let path = Path::new("/etc/passwd");
-        let call = CallFacts { path: Some(path), is_inside: false, ..READ };
-        let reason = decide(PermissionMode::Default, &[], call).unwrap_err();
-        assert!(reason.starts_with("Claude requested permissions to read from /etc/passwd"), "{reason}");
-        assert_eq!(decide(PermissionMode::BypassPermissions, &[], call), Ok(()));
-    }
-
-    #[test]
-    fn a_command_runs_only_with_its_exact_rule() {
-        assert!(decide(PermissionMode::Default, &[], BASH).is_err());
-        assert!(decide(PermissionMode::AcceptEdits, &[], BASH).is_err());
-        assert!(decide(PermissionMode::Default, &["Bash(rm)"], BASH).is_err());
-        assert_eq!(decide(PermissionMode::Default, &["Bash(rm x)"], BASH), Ok(()));
-        assert_eq!(decide(PermissionMode::Default, &["Bash"], BASH), Ok(()));
-    }
-
-    #[test]
-    fn edits_outside_the_working_folder_are_not_accepted() {
-        let path = Path::new("/etc/hosts");
-        let inside = CallFacts {
-            tool: "Write",
-            is_read_only: false,
-            command: None,
-            path: Some(path),
-            is_inside: true,
+        call: &PendingCall,
+        tool: &dyn Tool,
+        input: &ToolInput,
+        verdict: &CallVerdict,
+        cancel: &CancelToken,
+    ) -> Result<(Permit, Option<ToolInput>), CallOutcome> {
+        let reason = match (self.decide(&call.name, tool, input), verdict.decision) {
+            (Decision::Deny(refusal), _) if !refusal.is_unasked => return Err(refused(refusal)),
+            // A hook that allows a call answers the question about it.
+            (_, Some(HookDecision::Allow)) => return Ok((Permit::issue(), None)),
+            (Decision::Deny(refusal), _) => return Err(refused(refusal)),
+            (_, Some(HookDecision::Ask)) => AskReason::from_hook(&verdict.reason),
+            (Decision::Allow, _) => return Ok((Permit::issue(), None)),
+            (Decision::Ask(reason), _) => reason,
         };
-        assert_eq!(decide(PermissionMode::AcceptEdits, &[], inside), Ok(()));
-        assert!(decide(PermissionMode::AcceptEdits, &[], CallFacts { is_inside: false, ..inside }).is_err());
-        assert!(decide(PermissionMode::Plan, &["Write"], inside).is_err());
+        let Some(prompt) = &self.prompt else {
+            return Err(CallOutcome::Denied(reason.message));
+        };
+        let request = PermissionRequest {
+            tool: &call.name,
+            tool_use_id: &call.id,
+            input: input.raw(),
+            description: self.describe(input),
+            reason: &reason,
+        };
+        match prompt.ask(&request, cancel) {
+            PermissionAnswer::Allow { input: None } => Ok((Permit::issue(), None)),
+            PermissionAnswer::Allow { input: Some(changed) } => {
+                let changed = validate(tool, &changed, &self.shell.cwd()).map_err(CallOutcome::Output)?;
+                // A program that changes the input answers for it, but not against a rule that refuses it.
+                if let Decision::Deny(refusal) = self.decide(&call.name, tool, &changed) {
+                    return Err(refused(refusal));
+                }
+                Ok((Permit::issue(), Some(changed)))
+            }
+            PermissionAnswer::Deny(message) => Err(CallOutcome::Denied(message)),
+            PermissionAnswer::Interrupt => Err(CallOutcome::Stopped),
+        }
+    }
+
+    fn decide(&self, name: &str, tool: &dyn Tool, input: &ToolInput) -> Decision {
+        let cwd = self.shell.cwd();
+        let home = self.config.paths.user_home.as_deref();
+        // An absolute pattern takes precedence over the folder, and one with `..` leaves it.
+        let pattern = input.text("pattern").filter(|_| name == "Glob");
+        let pattern = pattern.filter(|pattern| pattern.starts_with('/') || pattern.contains(".."));
+        let named = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
+        let is_file_tool = EDITS.contains(&name) || ["Read", "Glob", "Grep", "LS"].contains(&name);
+        let given = pattern.or(named).filter(|_| is_file_tool);
+        let path = given.map(|given| absolute_path(given, &cwd, home));
+        let access = if EDITS.contains(&name) { Access::Write } else { Access::Read };
+        let target = match (name, given, &path) {
+            ("Bash", ..) => {
+                CallTarget::Command { command: input.text("command").unwrap_or_default(), cwd: &cwd }
+            }
+            ("WebFetch", ..) => CallTarget::Url(input.text("url").unwrap_or_default()),
+            ("Agent" | "Task", ..) => {
+                CallTarget::Text(input.text("subagent_type").unwrap_or("general-purpose"))
+            }
+            ("Skill", ..) => CallTarget::Text(input.text("skill").unwrap_or_default()),
+            (_, Some(given), Some(path)) => CallTarget::Path { path, given, access },
+            ("Glob" | "Grep", ..) => CallTarget::Path { path: &cwd, given: "", access },
+            _ => CallTarget::None,
+        };
+        let call = Call { tool: name, is_read_only: tool.is_read_only(input), target };
+        self.config.permissions.read(|permissions| permissions.decide(call))
+    }
+
+    /// Returns one line about a call.
+    fn describe(&self, input: &ToolInput) -> String {
+        if let Some(text) = input.text("description").filter(|text| !text.is_empty()) {
+            return text.to_owned();
+        }
+        let named = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
+        if let Some(path) = named {
+            return self.shown_path(Path::new(path));
+        }
+        let named = ["command", "url", "query", "pattern"].iter().find_map(|name| input.text(name));
+        named.unwrap_or_default().to_owned()
+    }
+
+    /// Returns a path relative to the working folder or the home folder.
+    fn shown_path(&self, path: &Path) -> String {
+        let paths = &self.config.paths;
+        if let Ok(rest) = path.strip_prefix(&paths.cwd) {
+            return rest.display().to_string();
+        }
+        match paths.user_home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+            Some(rest) => format!("~/{}", rest.display()),
+            None => path.display().to_string(),
+        }
+    }
+
+    /// Adds the folders of the client's own files to those that may be read.
+    pub(crate) fn permit_own_files(&self) {
+        let own = [self.tasks_dir().to_owned(), self.side_dir().to_owned()];
+        self.config.permissions.update(|permissions| permissions.workspace.readable.extend(own));
+    }
+}
+
+fn refused(refusal: Refusal) -> CallOutcome {
+    if refusal.is_invalid_input {
+        CallOutcome::Invalid(refusal.message)
+    } else {
+        CallOutcome::Denied(refusal.message)
+    }
+}
+
+/// Returns the folders of a session.
+impl From<&crate::config::AgentPaths> for Workspace {
+    fn from(paths: &crate::config::AgentPaths) -> Self {
+        Self {
+            cwd: paths.cwd.clone(),
+            additional_dirs: paths.additional_dirs.clone(),
+            home: paths.user_home.clone(),
+            readable: Vec::new(),
+        }
     }
 }

@@ -70,7 +70,7 @@ impl Agent {
                 | HookEvent::SubagentStart
         );
         if has_mode {
-            input.set("permission_mode", self.config.permissions.mode.name());
+            input.set("permission_mode", self.config.permissions.mode().name());
         }
         input.set("hook_event_name", event.name());
         HookCall {

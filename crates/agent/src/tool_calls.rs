@@ -1,6 +1,6 @@
 //! Runs the tool calls of a reply: checks input and permission, and writes the results to the session.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -11,8 +11,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::{Attachment, HookSource};
 use threadline_tools::{
-    FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, absolute_path, unparsed_input,
-    validate,
+    FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
 };
 
 use crate::agent::{Agent, KnownTask, lock};
@@ -21,7 +20,6 @@ use crate::error_text::filler;
 use crate::event::{AgentEvent, Denial};
 use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
-use crate::permission::{CallFacts, PermissionDecision};
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 
@@ -52,6 +50,19 @@ pub(crate) struct CallResults {
     /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
+}
+
+impl CallResults {
+    /// Adds a call that was not permitted.
+    fn deny(&mut self, call: &PendingCall) {
+        if let Ok(input) = &call.input {
+            self.denials.push(Denial {
+                tool_name: call.name.clone(),
+                tool_use_id: call.id.clone(),
+                tool_input: input.raw().to_owned(),
+            });
+        }
+    }
 }
 
 impl Agent {
@@ -94,6 +105,10 @@ impl Agent {
         let mut results = CallResults::default();
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
+            if results.is_interrupted {
+                self.write_result(&first, FinishedCall::new(CallOutcome::Rejected), prompt_id, events, &mut results)?;
+                continue;
+            }
             let mut group = vec![first];
             if self.is_parallel(&group[0]) {
                 while let Some(next) = calls.next_if(|call| self.is_parallel(call)) {
@@ -102,7 +117,7 @@ impl Agent {
             }
             self.run_group(group, prompt_id, cancel, events, &mut results)?;
         }
-        results.is_interrupted = cancel.is_cancelled();
+        results.is_interrupted |= cancel.is_cancelled();
         Ok(results)
     }
 
@@ -176,8 +191,8 @@ impl Agent {
         };
         let start = Instant::now();
         finished.outcome = match verdict.decision {
-            Some(HookDecision::Deny | HookDecision::Ask) => CallOutcome::Denied(verdict.reason.clone()),
-            decision => self.run_call(call, tool, input, decision, cancel),
+            Some(HookDecision::Deny) => CallOutcome::Denied(verdict.reason.clone()),
+            _ => self.run_call(call, tool, input, &verdict, cancel),
         };
         let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         if let CallOutcome::Output(output) = &finished.outcome {
@@ -228,25 +243,17 @@ impl Agent {
         call: &PendingCall,
         tool: &dyn Tool,
         input: &ToolInput,
-        hook_decision: Option<HookDecision>,
+        verdict: &CallVerdict,
         cancel: &CancelToken,
     ) -> CallOutcome {
         if cancel.is_cancelled() {
             return CallOutcome::Rejected;
         }
-        let path = self.target_path(&call.name, input);
-        let is_shell = call.name == "Bash";
-        let facts = CallFacts {
-            tool: &call.name,
-            is_read_only: tool.is_read_only(input),
-            command: input.text("command").filter(|_| is_shell),
-            path: path.as_deref(),
-            is_inside: path.as_deref().is_none_or(|path| self.is_inside(path)),
+        let (permit, changed) = match self.permit(call, tool, input, verdict, cancel) {
+            Ok(permitted) => permitted,
+            Err(outcome) => return outcome,
         };
-        let permit = match self.config.permissions.decide_with_hook(facts, hook_decision) {
-            PermissionDecision::Deny(reason) => return CallOutcome::Denied(reason),
-            PermissionDecision::Allow(permit) => permit,
-        };
+        let input = changed.as_ref().unwrap_or(input);
         let observer = BackupObserver {
             backups: &self.backups,
             writer: &self.writer,
@@ -317,26 +324,6 @@ impl Agent {
         lock(&self.known_tasks).iter().find(|task| task.id == id).cloned()
     }
 
-    /// Returns the path that a call works on, as the tool resolves it.
-    fn target_path(&self, tool: &str, input: &ToolInput) -> Option<PathBuf> {
-        let named = ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name));
-        // An absolute pattern takes precedence over the folder, and one with `..` leaves it.
-        let pattern = input.text("pattern").filter(|_| tool == "Glob");
-        let pattern = pattern.filter(|pattern| pattern.starts_with('/') || pattern.contains(".."));
-        let home = self.config.paths.user_home.as_deref();
-        pattern.or(named).map(|text| absolute_path(text, &self.shell.cwd(), home))
-    }
-
-    /// Whether a path is inside the working folders, also after links are resolved.
-    fn is_inside(&self, path: &Path) -> bool {
-        let paths = &self.config.paths;
-        let roots = || std::iter::once(&paths.cwd).chain(&paths.additional_dirs);
-        let resolved = resolve(path);
-        roots().any(|root| resolved.starts_with(resolve(root)))
-            || resolved.starts_with(resolve(self.tasks_dir()))
-            || resolved.starts_with(resolve(self.side_dir()))
-    }
-
     fn write_result(
         &self,
         call: &PendingCall,
@@ -355,14 +342,17 @@ impl Agent {
             CallOutcome::Output(output) => output,
             CallOutcome::Rejected => ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD),
             CallOutcome::Denied(reason) => {
-                if let Ok(input) = &call.input {
-                    results.denials.push(Denial {
-                        tool_name: call.name.clone(),
-                        tool_use_id: call.id.clone(),
-                        tool_input: input.raw().to_owned(),
-                    });
-                }
+                results.deny(call);
                 ToolOutput::not_run(&reason, &format!("Error: {reason}"))
+            }
+            CallOutcome::Invalid(message) => {
+                let record = message.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+                ToolOutput::not_run(&message, &format!("Error: {record}"))
+            }
+            CallOutcome::Stopped => {
+                results.deny(call);
+                results.is_interrupted = true;
+                ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD)
             }
         };
         let block = result_block(call, &output);
@@ -469,10 +459,14 @@ impl FinishedCall {
 }
 
 /// The outcome of a call.
-enum CallOutcome {
+pub(crate) enum CallOutcome {
     Output(ToolOutput),
     /// It was not permitted, for this reason.
     Denied(String),
+    /// A rule refuses the file, which counts as invalid input.
+    Invalid(String),
+    /// The answer to a question ends the turn.
+    Stopped,
     /// The user interrupted the turn. Claude Code records such calls as rejected.
     Rejected,
 }
@@ -506,21 +500,6 @@ fn result_block(call: &PendingCall, output: &ToolOutput) -> RawObject {
         block.set("is_error", false);
     }
     block
-}
-
-/// Resolves the links of the longest existing ancestor of a path, and appends the rest.
-fn resolve(path: &Path) -> std::path::PathBuf {
-    let mut rest = Vec::new();
-    for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            return rest.iter().rev().fold(real, |path, name| path.join(name));
-        }
-        match ancestor.file_name() {
-            Some(name) => rest.push(name.to_owned()),
-            None => break,
-        }
-    }
-    path.to_owned()
 }
 
 /// Backs up files before tools change them.

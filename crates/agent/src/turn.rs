@@ -296,7 +296,7 @@ impl Agent {
         let text = prompt_text(prompt);
         let prompt_id = state.prompt_id.clone();
         let mut writer = lock(&self.writer);
-        let mode = self.config.permissions.mode.name();
+        let mode = self.config.permissions.mode().name();
         let fields = UserLineFields {
             prompt_id: Some(&prompt_id),
             permission_mode: Some(mode),
@@ -330,7 +330,7 @@ impl Agent {
     ) -> Result<(), WriteError> {
         let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..UserLineFields::default() };
         let prompt_fields = UserLineFields {
-            permission_mode: Some(self.config.permissions.mode.name()),
+            permission_mode: Some(self.config.permissions.mode().name()),
             prompt_source: self.config.prompt_source.as_deref(),
             ..fields
         };

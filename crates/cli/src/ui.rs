@@ -63,6 +63,12 @@ impl Ui {
         OutputStream { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
     }
 
+    /// Returns the stream for results of a command that also calls [`write_stdout_line`].
+    pub(crate) fn shared_output(&self) -> OutputStream {
+        let out = BufWriter::with_capacity(1 << 16, io::stdout());
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
+    }
+
     /// Returns the stream for long results: a pager, if stdout is a terminal.
     pub(crate) fn paged_output(&self) -> OutputStream {
         self.paged_output_at(None)
@@ -114,6 +120,13 @@ impl Ui {
 /// Writes to stderr. A failure cannot be reported anywhere, and is ignored.
 pub(crate) fn write_stderr(text: &TermText) {
     let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
+}
+
+/// Writes a line of JSON to standard output at once, from any thread.
+pub(crate) fn write_stdout_line(json: &str) {
+    let mut out = io::stdout().lock();
+    // A reader that is gone ends the command at its next result.
+    let _ = out.write_all(format!("{json}\n").as_bytes()).and_then(|()| out.flush());
 }
 
 /// Lines that a pager shows above the line that it is opened at.

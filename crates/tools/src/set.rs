@@ -78,13 +78,17 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// Returns the tools of a profile.
+    /// Returns the tools of a profile, without those that a function refuses by name.
     #[must_use]
-    pub fn new(profile: &'static Profile, selection: &ToolSelection) -> Self {
+    pub fn new(
+        profile: &'static Profile,
+        selection: &ToolSelection,
+        is_denied: &dyn Fn(&str) -> bool,
+    ) -> Self {
         Self::select(profile, |name, is_default| {
             let is_named = |names: &[String]| names.iter().any(|other| other == name);
             let is_selected = selection.only.as_ref().map_or(is_default, |only| is_named(only));
-            is_selected && !is_named(&selection.without)
+            is_selected && !is_named(&selection.without) && !is_denied(name)
         })
     }
 
@@ -171,7 +175,7 @@ mod tests {
     fn names(profile: &'static Profile, only: Option<&[&str]>, without: &[&str]) -> Vec<String> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let selection = ToolSelection { only: only.map(owned), without: owned(without) };
-        ToolSet::new(profile, &selection).tools().map(|tool| tool.name().to_owned()).collect()
+        ToolSet::new(profile, &selection, &|_| false).tools().map(|tool| tool.name().to_owned()).collect()
     }
 
     #[test]
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn calls_of_tools_that_are_not_enabled_name_the_reason() {
-        let set = ToolSet::new(&Profile::V2_1_197, &ToolSelection::default());
+        let set = ToolSet::new(&Profile::V2_1_197, &ToolSelection::default(), &|_| false);
         assert!(set.get("TodoWrite").is_none() && set.exists("TodoWrite") && !set.exists("Nope"));
         assert_eq!(
             set.unavailable("TodoWrite").text(),

@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;
 use threadline_agent::{
-    Agent, AgentConfig, AgentError, AgentPaths, HookSettings, PermissionMode, Permissions, SessionStart,
-    SystemClock, TurnSummary,
+    Agent, AgentConfig, AgentError, AgentPaths, HookSettings, SessionStart, SharedPermissions, SystemClock,
+    TurnSummary,
 };
 use threadline_api::{ApiConfig, Auth, Client};
 use threadline_cancel::CancelToken;
+use threadline_permission::{PermissionMode, Permissions, RuleSet, Workspace};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 use threadline_tools::Profile;
 use threadline_usage::PriceBook;
@@ -75,11 +76,11 @@ impl Stage {
             tools: None,
             disallowed_tools: Vec::new(),
             json_schema: None,
-            permissions: Permissions {
+            permissions: SharedPermissions::new(Permissions {
                 mode: PermissionMode::BypassPermissions,
-                allowed: Vec::new(),
-                denied: Vec::new(),
-            },
+                rules: RuleSet::default(),
+                workspace: Workspace { cwd: self.work(), ..Workspace::default() },
+            }),
             max_turns: None,
             max_budget_usd: None,
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],

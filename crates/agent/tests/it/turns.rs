@@ -1,8 +1,11 @@
 //! Turns without faults.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
-use threadline_agent::TurnEnd;
+use threadline_agent::{PermissionAnswer, PermissionPrompt, PermissionRequest, TurnEnd};
 use threadline_cancel::CancelToken;
+use threadline_permission::{PermissionMode, RuleEffect, RuleSource};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
 use crate::harness::Stage;
@@ -122,7 +125,7 @@ fn a_call_that_is_not_permitted_is_refused_and_reported() {
         ScriptedReply::text("refused"),
     ]);
     let mut config = stage.config(stage.start());
-    config.permissions.mode = threadline_agent::PermissionMode::Default;
+    config.permissions.update(|permissions| permissions.mode = PermissionMode::Default);
     let summary = stage.run_with("try", &api, config, &CancelToken::new());
     assert_eq!(summary.denials.len(), 1);
     assert!(!stage.work().join("made").exists());
@@ -146,12 +149,68 @@ fn paths_that_lead_out_of_the_working_folder_need_permission() {
         let api =
             ScriptedApi::start(vec![ScriptedReply::call(tool, input.clone()), ScriptedReply::text("done")]);
         let mut config = stage.config(stage.start());
-        config.permissions.mode = threadline_agent::PermissionMode::Default;
+        config.permissions.update(|permissions| permissions.mode = PermissionMode::Default);
         config.tools = Some(vec!["Read".to_owned(), "Glob".to_owned(), "Grep".to_owned()]);
         config.paths.user_home = Some(outside.path().to_owned());
+        let home = config.paths.user_home.clone();
+        config.permissions.update(|permissions| permissions.workspace.home = home);
         let summary = stage.run_with("look", &api, config, &CancelToken::new());
         assert_eq!(summary.denials.len(), 1, "{tool} {input}: {}", api.requests()[1].body["messages"][2]);
     }
+}
+
+/// Answers in turn.
+struct ScriptedPrompt {
+    answers: Mutex<Vec<PermissionAnswer>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl PermissionPrompt for ScriptedPrompt {
+    fn ask(&self, request: &PermissionRequest<'_>, _: &CancelToken) -> PermissionAnswer {
+        self.asked.lock().unwrap().push(format!("{} {}", request.tool, request.description));
+        self.answers.lock().unwrap().remove(0)
+    }
+}
+
+#[test]
+fn a_prompt_allows_changes_denies_and_interrupts() {
+    let stage = Stage::new();
+    let touch = |name: &str| ScriptedReply::call("Bash", json!({"command": format!("touch {name}")}));
+    let api = ScriptedApi::start(vec![touch("one"), touch("two"), touch("three"), touch("four")]);
+    let config = stage.config(stage.start());
+    config.permissions.update(|permissions| {
+        permissions.mode = PermissionMode::Default;
+        let cwd = permissions.workspace.cwd.clone();
+        let source = RuleSource { base: &cwd, cwd: &cwd, home: None };
+        permissions.rules.add("Bash(rm:*)", RuleEffect::Deny, source);
+    });
+    let changed = |command: &str| {
+        let input = serde_json::value::to_raw_value(&json!({"command": command})).unwrap();
+        PermissionAnswer::Allow { input: Some(input) }
+    };
+    let prompt = Arc::new(ScriptedPrompt {
+        answers: Mutex::new(vec![
+            PermissionAnswer::Allow { input: None },
+            changed("touch changed"),
+            changed("rm one"),
+            PermissionAnswer::Interrupt,
+        ]),
+        asked: Mutex::default(),
+    });
+    let mut agent = stage.agent(&api, config).unwrap();
+    agent.set_prompt(Arc::clone(&prompt) as Arc<dyn PermissionPrompt>);
+    let prompt_text = serde_json::value::to_raw_value("try").unwrap();
+    let summary = agent.run(&prompt_text, &CancelToken::new(), &mut |_| {});
+    assert_eq!(summary.end, TurnEnd::Interrupted { during_tools: true });
+    // The input that a deny rule matches, and the interrupted call.
+    assert_eq!(summary.denials.len(), 2);
+    assert_eq!(
+        *prompt.asked.lock().unwrap(),
+        ["Bash touch one", "Bash touch two", "Bash touch three", "Bash touch four"]
+    );
+    let exists = |name: &str| stage.work().join(name).exists();
+    assert!(exists("one") && exists("changed"));
+    assert!(!exists("two") && !exists("three") && !exists("four"));
 }
 
 #[test]

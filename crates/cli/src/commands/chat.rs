@@ -1,10 +1,11 @@
 //! `threadline chat`: continues a conversation with the model, or starts one.
 
 mod config;
+mod control;
 mod demo;
-mod input;
 mod key_helper;
 mod output;
+mod permissions;
 mod settings;
 
 use std::io::Read;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, SystemClock, TurnSummary};
+use threadline_agent::{Agent, SharedPermissions, SystemClock, TurnSummary};
 use threadline_cancel::CancelToken;
 use threadline_term::text;
 
@@ -166,11 +167,15 @@ pub(crate) struct ChatArgs {
     #[arg(long, hide = true)]
     pub(crate) dangerously_skip_permissions: bool,
 
-    /// Tools that may run, such as Bash or "Bash(git status)"
+    /// Who is asked about tools that may not run by themselves: stdio, for requests in stream-json
+    #[arg(long, value_name = "TOOL", help_heading = "Tools")]
+    pub(crate) permission_prompt_tool: Option<String>,
+
+    /// Rules for calls that may run, such as Edit, "Bash(git diff:*)" or "Read(~/notes/**)"
     #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
     pub(crate) allowed_tools: Vec<String>,
 
-    /// Tools that the model is not given
+    /// Rules for calls that are refused; the model is not given tools that are named alone
     #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
     pub(crate) disallowed_tools: Vec<String>,
 
@@ -222,7 +227,8 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         Ok(setup) => setup,
         Err(failure) => return Ok(Err(failure)),
     };
-    let mut prompts = match prompts(args)? {
+    let shared = setup.agent.permissions.clone();
+    let mut prompts = match prompts(args, shared)? {
         Ok(prompts) => prompts,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -232,10 +238,24 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         Ok(agent) => agent,
         Err(error) => return Ok(Err(ChatFailure::new(format!("Error: {error}")))),
     };
-    let mut printer = output::Printer::new(cx.ui.output(), args, &agent, setup.api_key_source);
+    let mut printer = output::Printer::new(cx.ui.shared_output(), args, &agent, setup.api_key_source);
+    if let Prompts::Stream(stream) = &prompts {
+        stream.start(&agent.session_id());
+        if args.permission_prompt_tool.is_some() {
+            agent.set_prompt(stream.prompt());
+        }
+    }
     let mut is_error = false;
     while let Some(prompt) = prompts.next()? {
-        let summary = agent.run(&prompt, &cancel, &mut |event| printer.event(&event));
+        // An interrupt of the other program ends this turn only.
+        let turn = cancel.child();
+        if let Prompts::Stream(stream) = &prompts {
+            stream.set_turn(Some(turn.clone()));
+        }
+        let summary = agent.run(&prompt, &turn, &mut |event| printer.event(&event));
+        if let Prompts::Stream(stream) = &prompts {
+            stream.set_turn(None);
+        }
         is_error = is_failure(&summary);
         if cancel.is_cancelled() {
             break;
@@ -258,7 +278,7 @@ fn is_failure(summary: &TurnSummary) -> bool {
 /// The prompts of the command, one after another.
 enum Prompts {
     One(Option<Box<RawValue>>),
-    Stream(input::MessageStream),
+    Stream(control::ControlStream),
 }
 
 impl Prompts {
@@ -270,9 +290,12 @@ impl Prompts {
     }
 }
 
-fn prompts(args: &ChatArgs) -> Result<Result<Prompts, ChatFailure>, CommandError> {
+fn prompts(
+    args: &ChatArgs,
+    permissions: SharedPermissions,
+) -> Result<Result<Prompts, ChatFailure>, CommandError> {
     if args.input_format == InputFormat::StreamJson {
-        return Ok(Ok(Prompts::Stream(input::MessageStream::new())));
+        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions))));
     }
     let piped = read_stdin()?;
     let prompt = match (&args.prompt, piped) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_agent::{AgentConfig, AgentPaths, HookSettings, PermissionMode, Permissions, SessionStart};
+use threadline_agent::{AgentConfig, AgentPaths, HookSettings, SessionStart};
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project, read_last_active};
@@ -37,13 +37,15 @@ const CREDENTIALS: &[&str] =
 impl ChatSetup {
     pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
         let profile = profile(&args.session_format)?;
-        // The script of the demonstration runs one harmless command.
-        let mode = if cx.is_demo { PermissionMode::BypassPermissions } else { permission_mode(args)? };
-        let paths = paths(cx, args)?;
+        let mut paths = paths(cx, args)?;
         let settings = match super::settings::load(cx, args, &paths.claude_home, &paths.cwd) {
             Ok(settings) => settings,
             Err(failure) => return Ok(Err(failure)),
         };
+        let home = paths.user_home.clone();
+        let further = super::permissions::additional_directories(&settings, &paths.cwd, home.as_deref());
+        paths.additional_dirs.extend(further);
+        let permissions = super::permissions::permissions(args, &settings, &paths, cx.is_demo)?;
         let (client, api_key_source) = match client(cx, &settings)? {
             Ok(client) => client,
             Err(failure) => return Ok(Err(failure)),
@@ -71,11 +73,7 @@ impl ChatSetup {
             tools: (!args.tools.is_empty()).then(|| split_names(&args.tools)),
             disallowed_tools: split_names(&args.disallowed_tools),
             json_schema: args.json_schema.clone(),
-            permissions: Permissions {
-                mode,
-                allowed: split_names(&args.allowed_tools),
-                denied: split_names(&args.disallowed_tools),
-            },
+            permissions,
             max_turns: args.max_turns,
             max_budget_usd: args.max_budget_usd,
             hooks: hooks(&settings)?,
@@ -95,19 +93,6 @@ fn profile(version: &str) -> Result<&'static Profile, CommandError> {
     Profile::find(version).ok_or_else(|| {
         CommandError::new(format!("there is no session format for version `{version}`"))
             .hint(format!("known versions: {}", Profile::versions().join(", ")))
-    })
-}
-
-fn permission_mode(args: &ChatArgs) -> Result<PermissionMode, CommandError> {
-    if args.dangerously_skip_permissions {
-        return Ok(PermissionMode::BypassPermissions);
-    }
-    let Some(name) = &args.permission_mode else { return Ok(PermissionMode::Default) };
-    PermissionMode::parse(name).ok_or_else(|| {
-        let names: Vec<&str> = PermissionMode::ALL.iter().map(|(name, _)| *name).collect();
-        let error = CommandError::new(format!("there is no permission mode `{name}`"));
-        let error = error.hint(format!("modes: {}", names.join(", ")));
-        if name == "auto" { error.hint("`auto` needs a service that threadline does not use") } else { error }
     })
 }
 
@@ -223,7 +208,7 @@ fn number(variable: &str) -> Result<Option<u64>, CommandError> {
 }
 
 /// Splits lists such as `Read,Bash(git status) Edit` at commas and spaces outside of parentheses.
-fn split_names(lists: &[String]) -> Vec<String> {
+pub(super) fn split_names(lists: &[String]) -> Vec<String> {
     let mut names = Vec::new();
     for list in lists {
         let mut depth = 0usize;

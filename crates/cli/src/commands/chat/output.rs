@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use threadline_agent::{
-    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, TurnEnd, TurnSummary,
+    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, SharedPermissions, TurnEnd,
+    TurnSummary,
 };
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
@@ -24,6 +25,7 @@ pub(super) struct Printer {
     session_id: String,
     /// The line at the start of a turn, without its id.
     init: RawObject,
+    permissions: SharedPermissions,
     /// The first error of a write; everything after it is dropped.
     error: Option<std::io::Error>,
 }
@@ -41,7 +43,7 @@ impl Printer {
             .with("tools", agent.tool_names())
             .with("mcp_servers", none)
             .with("model", &config.model)
-            .with("permissionMode", config.permissions.mode.name())
+            .with("permissionMode", config.permissions.mode().name())
             .with("slash_commands", none)
             .with("apiKeySource", api_key_source)
             .with("claude_code_version", config.profile.version)
@@ -59,6 +61,7 @@ impl Printer {
             has_hook_events: args.include_hook_events,
             session_id,
             init,
+            permissions: config.permissions.clone(),
             error: None,
         }
     }
@@ -145,7 +148,9 @@ impl Printer {
                 .with("timestamp", timestamp(*time))
                 .with("isReplay", true),
             AgentEvent::TurnStart => {
-                self.init.clone().with("uuid", new_uuid()).with("fast_mode_state", "off")
+                let mut line = self.init.clone();
+                line.set("permissionMode", self.permissions.mode().name());
+                line.with("uuid", new_uuid()).with("fast_mode_state", "off")
             }
             AgentEvent::PromptStopped { uuid, text } => system("informational")
                 .with("content", text)

@@ -1,0 +1,364 @@
+//! Standard input in stream-json: prompts, and the requests and answers of the program at the other end.
+//!
+//! A thread reads the lines. Prompts are queued; requests are answered at once, also while a turn runs;
+//! answers are given to the calls that wait for them.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use threadline_agent::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
+use threadline_api::RawObject;
+use threadline_cancel::CancelToken;
+use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource, Suggestion};
+
+use crate::error::CommandError;
+use crate::ui;
+
+/// The lines of standard input.
+pub(super) struct ControlStream {
+    prompts: Receiver<Result<Box<RawValue>, String>>,
+    start: Sender<()>,
+    shared: Arc<ControlState>,
+}
+
+/// The state that the reading thread shares with the session.
+struct ControlState {
+    permissions: SharedPermissions,
+    session_id: Mutex<String>,
+    /// The turn that runs.
+    turn: Mutex<Option<CancelToken>>,
+    /// Calls that wait for an answer, by the id of their request.
+    pending: Mutex<HashMap<String, Sender<RawObject>>>,
+    /// Whether standard input has ended, so that no answer can come.
+    is_ended: Mutex<bool>,
+}
+
+/// How long a call waits for an answer before it looks whether the turn was cancelled.
+const ANSWER_POLL: Duration = Duration::from_millis(10);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ControlStream {
+    pub(super) fn new(permissions: SharedPermissions) -> Self {
+        let (sender, prompts) = channel();
+        let (start, started) = channel();
+        let shared = Arc::new(ControlState {
+            permissions,
+            session_id: Mutex::default(),
+            turn: Mutex::default(),
+            pending: Mutex::default(),
+            is_ended: Mutex::new(false),
+        });
+        let state = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            // Requests are not answered before the session exists.
+            if started.recv().is_ok() {
+                state.read(&sender);
+            }
+            *lock(&state.is_ended) = true;
+            lock(&state.pending).clear();
+        });
+        Self { prompts, start, shared }
+    }
+
+    /// Starts to read.
+    pub(super) fn start(&self, session_id: &str) {
+        session_id.clone_into(&mut lock(&self.shared.session_id));
+        let _ = self.start.send(());
+    }
+
+    /// Returns the content of the next user message: a text, or an array of blocks.
+    pub(super) fn next(&mut self) -> Result<Option<Box<RawValue>>, CommandError> {
+        match self.prompts.recv() {
+            Ok(Ok(prompt)) => Ok(Some(prompt)),
+            Ok(Err(cause)) => {
+                Err(CommandError::new("a line of standard input is not a JSON object").cause(cause))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Sets the turn that an interrupt cancels.
+    pub(super) fn set_turn(&self, turn: Option<CancelToken>) {
+        *lock(&self.shared.turn) = turn;
+    }
+
+    /// Returns a prompt that asks the program at the other end.
+    pub(super) fn prompt(&self) -> Arc<dyn PermissionPrompt> {
+        Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })
+    }
+}
+
+impl ControlState {
+    fn read(&self, prompts: &Sender<Result<Box<RawValue>, String>>) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match std::io::stdin().lock().read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let text = String::from_utf8_lossy(&line);
+            if text.trim().is_empty() {
+                continue;
+            }
+            let object = match RawObject::parse(text.trim()) {
+                Ok(object) => object,
+                Err(error) => {
+                    let _ = prompts.send(Err(error.to_string()));
+                    return;
+                }
+            };
+            match object.get_str("type").as_deref() {
+                Some("user") => {
+                    let message = object.get_object("message").unwrap_or_default();
+                    let content = message.get("content").map(ToOwned::to_owned);
+                    if content.is_some_and(|content| prompts.send(Ok(content)).is_err()) {
+                        return;
+                    }
+                }
+                Some("control_request") => self.answer(&object),
+                Some("control_response") => {
+                    let response = object.get_object("response").unwrap_or_default();
+                    let id = response.get_str("request_id").unwrap_or_default();
+                    if let Some(sender) = lock(&self.pending).remove(&id) {
+                        let _ = sender.send(response);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Answers a request of the other program.
+    fn answer(&self, object: &RawObject) {
+        let id = object.get_str("request_id").unwrap_or_default();
+        let request = object.get_object("request").unwrap_or_default();
+        let subtype = request.get_str("subtype").unwrap_or_default();
+        let none: [&str; 0] = [];
+        let answer = match subtype.as_str() {
+            "initialize" => Ok(Some(
+                RawObject::new()
+                    .with("commands", none)
+                    .with("agents", none)
+                    .with("output_style", "default")
+                    .with("available_output_styles", ["default"])
+                    .with("models", none)
+                    .with("account", RawObject::new())
+                    .with("pid", std::process::id()),
+            )),
+            "interrupt" => {
+                if let Some(turn) = &*lock(&self.turn) {
+                    turn.cancel();
+                }
+                Ok(None)
+            }
+            "set_permission_mode" => {
+                let name = request.get_str("mode").unwrap_or_default();
+                match PermissionMode::parse(&name) {
+                    Some(mode) => {
+                        self.permissions.update(|permissions| permissions.mode = mode);
+                        Ok(Some(RawObject::new().with("mode", mode.name())))
+                    }
+                    None => Err(format!("Unknown permission mode: {name}")),
+                }
+            }
+            other => Err(format!("Unsupported control request subtype: {other}")),
+        };
+        let is_mode = subtype == "set_permission_mode" && answer.is_ok();
+        let mut response = RawObject::new();
+        match answer {
+            Ok(value) => {
+                response.set("subtype", "success");
+                response.set("request_id", &id);
+                if let Some(value) = value {
+                    response.set("response", value);
+                }
+            }
+            Err(error) => {
+                response.set("subtype", "error");
+                response.set("request_id", &id);
+                response.set("error", error);
+            }
+        }
+        let line = RawObject::new().with("type", "control_response").with("response", response);
+        ui::write_stdout_line(&line.to_json());
+        if is_mode {
+            self.report_mode();
+        }
+    }
+
+    /// Prints that the mode has changed.
+    fn report_mode(&self) {
+        let line = RawObject::new()
+            .with("type", "system")
+            .with("subtype", "status")
+            .with("status", ())
+            .with("permissionMode", self.permissions.mode().name())
+            .with("uuid", uuid::Uuid::new_v4().to_string())
+            .with("session_id", &*lock(&self.session_id));
+        ui::write_stdout_line(&line.to_json());
+    }
+
+    /// Applies changes of permissions that came with an answer.
+    fn apply(&self, updates: &[RawObject]) {
+        for update in updates {
+            match update.get_str("type").as_deref() {
+                Some("setMode") => {
+                    let mode = update.get_str("mode").and_then(|name| PermissionMode::parse(&name));
+                    if let Some(mode) = mode {
+                        self.permissions.update(|permissions| permissions.mode = mode);
+                        self.report_mode();
+                    }
+                }
+                Some("addDirectories") => {
+                    let folders: Vec<std::path::PathBuf> = list(update, "directories");
+                    self.permissions
+                        .update(|permissions| permissions.workspace.additional_dirs.extend(folders));
+                }
+                Some("addRules") => self.add_rules(update),
+                _ => {}
+            }
+        }
+    }
+
+    fn add_rules(&self, update: &RawObject) {
+        let effect = match update.get_str("behavior").as_deref() {
+            Some("allow") => RuleEffect::Allow,
+            Some("ask") => RuleEffect::Ask,
+            Some("deny") => RuleEffect::Deny,
+            _ => return,
+        };
+        let rules: Vec<RawObject> = list(update, "rules");
+        self.permissions.update(|permissions| {
+            let workspace = permissions.workspace.clone();
+            let source =
+                RuleSource { base: &workspace.cwd, cwd: &workspace.cwd, home: workspace.home.as_deref() };
+            for rule in rules {
+                let tool = rule.get_str("toolName").unwrap_or_default();
+                let text = match rule.get_str("ruleContent") {
+                    Some(content) => format!("{tool}({content})"),
+                    None => tool,
+                };
+                permissions.rules.add(&text, effect, source);
+            }
+        });
+    }
+}
+
+fn list<T: serde::de::DeserializeOwned>(object: &RawObject, key: &str) -> Vec<T> {
+    object.get(key).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
+}
+
+/// Asks the program at the other end about calls.
+struct ControlPrompt {
+    shared: Arc<ControlState>,
+}
+
+impl PermissionPrompt for ControlPrompt {
+    fn ask(&self, request: &PermissionRequest<'_>, cancel: &CancelToken) -> PermissionAnswer {
+        let id = uuid::Uuid::new_v4().to_string();
+        let (sender, receiver) = channel();
+        lock(&self.shared.pending).insert(id.clone(), sender);
+        if *lock(&self.shared.is_ended) {
+            return PermissionAnswer::Deny(request.reason.message.clone());
+        }
+        let line = RawObject::new()
+            .with("type", "control_request")
+            .with("request_id", &id)
+            .with("request", request_json(request));
+        ui::write_stdout_line(&line.to_json());
+        let response = loop {
+            match receiver.recv_timeout(ANSWER_POLL) {
+                Ok(response) => break response,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return PermissionAnswer::Deny(request.reason.message.clone());
+                }
+                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
+                    lock(&self.shared.pending).remove(&id);
+                    return PermissionAnswer::Interrupt;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        if response.get_str("subtype").as_deref() != Some("success") {
+            let error = response.get_str("error").unwrap_or_default();
+            return PermissionAnswer::Deny(format!("Tool permission request failed: Error: {error}"));
+        }
+        let answer = response.get_object("response").unwrap_or_default();
+        if answer.get_str("behavior").as_deref() == Some("allow") {
+            self.shared.apply(&list::<RawObject>(&answer, "updatedPermissions"));
+            return PermissionAnswer::Allow { input: answer.get("updatedInput").map(ToOwned::to_owned) };
+        }
+        match answer.get("interrupt").map(RawValue::get) {
+            Some("true") => PermissionAnswer::Interrupt,
+            _ => PermissionAnswer::Deny(answer.get_str("message").unwrap_or_default()),
+        }
+    }
+}
+
+/// Returns a question as the protocol writes it.
+fn request_json(request: &PermissionRequest<'_>) -> RawObject {
+    let reason = request.reason;
+    let suggestions: Vec<RawObject> = reason.suggestions.iter().map(suggestion_json).collect();
+    let mut object = RawObject::new()
+        .with("subtype", "can_use_tool")
+        .with("tool_name", request.tool)
+        .with("display_name", request.tool)
+        .with("input", request.input)
+        .with("description", &request.description)
+        .with("permission_suggestions", suggestions);
+    if let Some(path) = &reason.blocked_path {
+        object.set("blocked_path", path);
+    }
+    let (text, kind) = match &reason.basis {
+        AskBasis::NotGranted => (None, None),
+        AskBasis::Parts => (None, Some("subcommandResults")),
+        AskBasis::OutsideWorkspace => {
+            (Some("Path is outside allowed working directories"), Some("workingDir"))
+        }
+        AskBasis::Other(text) => (Some(text.as_str()), Some("other")),
+        AskBasis::Safety { reason, .. } => (Some(reason.as_str()), Some("safetyCheck")),
+    };
+    if let Some(text) = text {
+        object.set("decision_reason", text);
+    }
+    if let Some(kind) = kind {
+        object.set("decision_reason_type", kind);
+    }
+    if let AskBasis::Safety { is_approvable, .. } = &reason.basis {
+        object.set("classifier_approvable", is_approvable);
+    }
+    object.set("tool_use_id", request.tool_use_id);
+    object
+}
+
+fn suggestion_json(suggestion: &Suggestion) -> RawObject {
+    let kind = |name: &str| RawObject::new().with("type", name);
+    match suggestion {
+        Suggestion::SetMode(mode) => kind("setMode").with("mode", mode.name()).with("destination", "session"),
+        Suggestion::AddDirectory(folder) => {
+            kind("addDirectories").with("directories", [folder]).with("destination", "session")
+        }
+        Suggestion::AllowRules { rules, is_for_session } => {
+            let rules: Vec<RawObject> = rules
+                .iter()
+                .map(|(tool, content)| {
+                    let mut rule = RawObject::new().with("toolName", tool);
+                    if let Some(content) = content {
+                        rule.set("ruleContent", content);
+                    }
+                    rule
+                })
+                .collect();
+            let destination = if *is_for_session { "session" } else { "localSettings" };
+            kind("addRules").with("rules", rules).with("behavior", "allow").with("destination", destination)
+        }
+    }
+}

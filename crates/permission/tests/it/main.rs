@@ -1,0 +1,4 @@
+//! Decisions about hostile calls and their harmless counterparts.
+
+mod cases;
+mod security;

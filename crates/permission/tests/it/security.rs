@@ -1,0 +1,172 @@
+//! Runs the tables of [`crate::cases`].
+
+use std::path::{Path, PathBuf};
+
+use threadline_permission::{
+    Access, Call, CallTarget, Decision, PermissionMode, Permissions, RuleEffect, RuleSet, RuleSource,
+    Workspace,
+};
+
+use crate::cases::{GROUPS, Group};
+
+/// A project with links that lead out of it, beside a folder that is not part of it.
+struct Project {
+    _dir: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in [
+            "work/src",
+            "work/secrets",
+            "work/docs",
+            "work/.git",
+            "outside",
+            "home/notes",
+            "home/.ssh",
+            "work2",
+        ] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let files = [
+            "work/a.txt",
+            "work/b.txt",
+            "work/.env",
+            "work/src/main.rs",
+            "work/src/.env",
+            "work/secrets/key",
+            "outside/data",
+            "home/notes/n.md",
+            "home/.ssh/id",
+            "work/docs/x.md",
+            "work2/file",
+        ];
+        for file in files {
+            std::fs::write(root.join(file), "content\n").unwrap();
+        }
+        let links = [
+            ("../outside", "work/out"),
+            ("../outside/data", "work/data-link"),
+            ("../outside/new", "work/dangling"),
+            ("out", "work/chain"),
+            ("secrets/key", "work/key-link"),
+            ("src", "work/src-link"),
+            (".git", "work/git-link"),
+        ];
+        for (target, link) in links {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
+        Self { _dir: dir, root }
+    }
+
+    fn permissions(&self, group: &Group) -> Permissions {
+        let cwd = self.root.join("work");
+        let home = self.root.join("home");
+        let mut rules = RuleSet::default();
+        let source = RuleSource { base: &cwd, cwd: &cwd, home: Some(&home) };
+        for (texts, effect) in
+            [(group.allow, RuleEffect::Allow), (group.ask, RuleEffect::Ask), (group.deny, RuleEffect::Deny)]
+        {
+            for text in texts {
+                assert!(rules.add(&self.expand(text), effect, source), "{text} is not a rule");
+            }
+        }
+        let workspace = Workspace { cwd, home: Some(home), ..Workspace::default() };
+        Permissions { mode: PermissionMode::parse(group.mode).unwrap(), rules, workspace }
+    }
+
+    fn expand(&self, text: &str) -> String {
+        text.replace("$ROOT", self.root.to_str().unwrap())
+    }
+
+    /// Decides about `Bash: command`, `Read: path`, `Write: path` or `WebFetch: address`.
+    fn decide(&self, permissions: &Permissions, call: &str) -> Decision {
+        let call = self.expand(call);
+        let (tool, input) = call.split_once(": ").unwrap();
+        let cwd = self.root.join("work");
+        let path = normalize(&cwd.join(input));
+        let (is_read_only, target) = match tool {
+            "Bash" => (false, CallTarget::Command { command: input, cwd: &cwd }),
+            "Read" | "Glob" | "Grep" => {
+                (true, CallTarget::Path { path: &path, given: input, access: Access::Read })
+            }
+            "Write" | "Edit" => {
+                (false, CallTarget::Path { path: &path, given: input, access: Access::Write })
+            }
+            "WebFetch" => (true, CallTarget::Url(input)),
+            "Agent" | "Skill" => (false, CallTarget::Text(input)),
+            _ => (false, CallTarget::None),
+        };
+        permissions.decide(Call { tool, is_read_only, target })
+    }
+}
+
+/// Removes `..` as tools do before they ask.
+fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                out.pop();
+            }
+            std::path::Component::CurDir => {}
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+#[test]
+fn hostile_calls_are_refused_with_a_reason_and_harmless_ones_run() {
+    let project = Project::new();
+    let mut failures = Vec::new();
+    let (mut hostile, mut harmless) = (0, 0);
+    for group in GROUPS {
+        let permissions = project.permissions(group);
+        for call in group.hostile.iter().chain(group.denied) {
+            hostile += 1;
+            match project.decide(&permissions, call) {
+                Decision::Allow => failures.push(format!("{}: hostile call is allowed: {call}", group.name)),
+                Decision::Ask(reason) if reason.message.trim().is_empty() => {
+                    failures.push(format!("{}: no reason for {call}", group.name));
+                }
+                Decision::Deny(refusal) if refusal.message.trim().is_empty() => {
+                    failures.push(format!("{}: no reason for {call}", group.name));
+                }
+                Decision::Ask(_) | Decision::Deny(_) => {}
+            }
+        }
+        for call in group.harmless {
+            harmless += 1;
+            match project.decide(&permissions, call) {
+                Decision::Allow => {}
+                decision => {
+                    failures.push(format!("{}: harmless call is refused: {call}: {decision:?}", group.name))
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    assert!(hostile >= 120 && harmless >= 120, "{hostile} hostile and {harmless} harmless cases");
+}
+
+#[test]
+fn deny_rules_hold_in_every_mode() {
+    let project = Project::new();
+    for group in GROUPS.iter().filter(|group| !group.deny.is_empty()) {
+        for (name, mode) in PermissionMode::ALL {
+            let permissions = Permissions { mode, ..project.permissions(group) };
+            for call in group.denied {
+                let decision = project.decide(&permissions, call);
+                assert!(
+                    matches!(decision, Decision::Deny(_)),
+                    "{} in {name}: {call}: {decision:?}",
+                    group.name
+                );
+            }
+        }
+    }
+}
