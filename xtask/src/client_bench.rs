@@ -203,6 +203,7 @@ fn measure_grep(target: &Path, report: &mut BenchReport) {
         task_list_dir: &folder,
         background: &background,
         environment: &[],
+        launcher: None,
         limits: &limits,
         model: &NoModel,
         progress: &|_| {},

@@ -87,6 +87,8 @@ pub struct Agent {
     /// The hooks of the start, until their lines are written.
     pub(crate) start_runs: Vec<HookRun>,
     pub(crate) is_resumed: bool,
+    /// Whether the model was told that plan mode is on.
+    pub(crate) has_reported_plan_mode: bool,
     /// Who is asked about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
     side_dir: PathBuf,
@@ -243,6 +245,7 @@ impl Agent {
             has_run_start_hooks: false,
             start_runs: Vec::new(),
             is_resumed,
+            has_reported_plan_mode: false,
             prompt: None,
             side_dir: folder.join("tool-results"),
             tasks_dir: config.paths.temp_dir.join(slug).join(&session_id).join("tasks"),

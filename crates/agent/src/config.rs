@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use threadline_tools::Profile;
+use threadline_tools::{CommandLauncher, Profile};
 
 use crate::hook::HookSettings;
 use crate::permission::SharedPermissions;
@@ -45,6 +45,15 @@ pub enum SessionStart {
         /// The id of the new session.
         session_id: String,
     },
+}
+
+/// The sandbox of shell commands.
+#[derive(Clone, Debug)]
+pub struct SandboxConfig {
+    /// The program that starts shells in it.
+    pub launcher: CommandLauncher,
+    /// The protections that this system does not have, in words, for those who are asked about commands.
+    pub missing: Option<String>,
 }
 
 /// The settings of an agent.
@@ -92,6 +101,8 @@ pub struct AgentConfig {
     pub hooks: HookSettings,
     /// The environment of hooks.
     pub hook_environment: Vec<(OsString, OsString)>,
+    /// The sandbox of shell commands; `None` for no sandbox.
+    pub sandbox: Option<SandboxConfig>,
     /// The value of `entrypoint` in session lines.
     pub entrypoint: String,
     /// Where prompts come from, such as `sdk`.

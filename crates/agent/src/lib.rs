@@ -17,6 +17,7 @@ mod hook;
 mod log_outline;
 mod model_access;
 mod permission;
+mod plan_mode;
 mod resume;
 mod session_format;
 mod session_hooks;
@@ -28,7 +29,7 @@ mod turn;
 
 pub use agent::{Agent, AgentError};
 pub use clock::{Clock, SystemClock};
-pub use config::{AgentConfig, AgentPaths, SessionStart};
+pub use config::{AgentConfig, AgentPaths, SandboxConfig, SessionStart};
 pub use cost::{ModelUsage, ModelUsageTotals};
 pub use event::{AgentEvent, Denial, RetryKind, TurnEnd, TurnSummary};
 pub use hook::{HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};

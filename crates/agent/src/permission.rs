@@ -63,6 +63,8 @@ pub struct PermissionRequest<'a> {
     pub description: String,
     /// Why the call is not permitted by itself, and changes that would permit it.
     pub reason: &'a AskReason,
+    /// The protections that the sandbox of a command lacks, in words.
+    pub missing_protections: Option<&'a str>,
 }
 
 /// The answer to a question about a call.
@@ -115,6 +117,12 @@ impl Agent {
             input: input.raw(),
             description: self.describe(input),
             reason: &reason,
+            missing_protections: self
+                .config
+                .sandbox
+                .as_ref()
+                .filter(|_| call.name == "Bash")
+                .and_then(|sandbox| sandbox.missing.as_deref()),
         };
         match prompt.ask(&request, cancel) {
             PermissionAnswer::Allow { input: None } => Ok((Permit::issue(), None)),

@@ -132,6 +132,11 @@ impl SessionWriter {
         }
     }
 
+    /// Returns the name of the session's plan, which further lines contain.
+    pub(crate) fn plan_name(&mut self, clock: &dyn Clock) -> String {
+        self.context.slug.get_or_insert_with(|| slug(&clock.new_uuid()).into()).to_string()
+    }
+
     /// Sets the folder that further lines name.
     pub(crate) fn set_cwd(&mut self, cwd: &Path) {
         self.context.cwd = Some(cwd.to_string_lossy().into_owned().into());

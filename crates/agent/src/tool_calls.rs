@@ -106,7 +106,13 @@ impl Agent {
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
             if results.is_interrupted {
-                self.write_result(&first, FinishedCall::new(CallOutcome::Rejected), prompt_id, events, &mut results)?;
+                self.write_result(
+                    &first,
+                    FinishedCall::new(CallOutcome::Rejected),
+                    prompt_id,
+                    events,
+                    &mut results,
+                )?;
                 continue;
             }
             let mut group = vec![first];
@@ -153,7 +159,7 @@ impl Agent {
         std::thread::scope(|scope| {
             for (i, call) in group.iter().enumerate() {
                 let sender = sender.clone();
-                scope.spawn(move || sender.send((i, self.finish_call(call, cancel))));
+                scope.spawn(move || drop(sender.send((i, self.finish_call(call, cancel)))));
             }
             drop(sender);
             receiver
@@ -274,6 +280,7 @@ impl Agent {
             task_list_dir: self.task_list_dir(),
             background: &self.background,
             environment: &self.config.environment,
+            launcher: self.config.sandbox.as_ref().map(|sandbox| &sandbox.launcher),
             limits: &self.limits,
             model: &self.requests,
             progress: &|_| {},

@@ -295,6 +295,7 @@ impl Agent {
         let is_text = prompt.get().starts_with('"');
         let text = prompt_text(prompt);
         let prompt_id = state.prompt_id.clone();
+        self.prepare_plan();
         let mut writer = lock(&self.writer);
         let mode = self.config.permissions.mode().name();
         let fields = UserLineFields {
@@ -316,6 +317,7 @@ impl Agent {
             _ => serde_json::from_str(prompt.get()).unwrap_or_default(),
         };
         self.conversation.push(Role::User, content);
+        self.report_plan_mode()?;
         let message = RawObject::new().with("role", "user").with("content", prompt);
         events(AgentEvent::Prompt { uuid: &written.uuid, message: &message, timestamp: written.timestamp });
         Ok(())

@@ -8,6 +8,7 @@ mod context;
 mod demo;
 mod env;
 mod error;
+mod sandbox_exec;
 mod ui;
 mod version;
 
@@ -30,6 +31,9 @@ pub(crate) struct Cli {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
+    if let Some(arguments) = sandbox_exec::requested() {
+        return sandbox_exec::run(arguments);
+    }
     if is_hook() {
         return run_hook();
     }

@@ -500,7 +500,14 @@ fn shell_command(script: &str, context: &ToolContext<'_>) -> Command {
         context.shell.set_cwd(context.project);
         cwd = context.project.to_owned();
     }
-    let mut shell_command = Command::new(shell);
+    let mut shell_command = match context.launcher {
+        None => Command::new(shell),
+        Some(launcher) => {
+            let mut command = Command::new(&launcher.program);
+            command.args(&launcher.arguments).arg("--").arg(shell);
+            command
+        }
+    };
     shell_command.arg("-c").arg(script).current_dir(&cwd).env_clear();
     shell_command.envs(context.environment.iter().map(|(name, value)| (name, value)));
     // The folder before this one belongs to the shell from which this program was started.

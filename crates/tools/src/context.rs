@@ -38,6 +38,8 @@ pub struct ToolContext<'a> {
     pub background: &'a BackgroundTasks,
     /// The whole environment of child processes.
     pub environment: &'a [(OsString, OsString)],
+    /// The program that starts shells in a sandbox; `None` for no sandbox.
+    pub launcher: Option<&'a CommandLauncher>,
     /// Limits of sizes, counts and times.
     pub limits: &'a Limits,
     /// Requests to the model, for tools that need one.
@@ -65,6 +67,15 @@ impl ToolContext<'_> {
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().rev().find(|(key, _)| key == name).and_then(|(_, value)| value.to_str())
     }
+}
+
+/// A program that restricts itself and then runs the command that follows its arguments.
+#[derive(Debug, Clone)]
+pub struct CommandLauncher {
+    /// The program.
+    pub program: PathBuf,
+    /// Its own arguments.
+    pub arguments: Vec<OsString>,
 }
 
 /// The state of the shell that persists between calls: its current folder.

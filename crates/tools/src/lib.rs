@@ -48,8 +48,8 @@ mod write;
 pub use background::{BackgroundTasks, FinishedTask, TaskStatus};
 pub use cancel::{CancelGuard, CancelToken};
 pub use context::{
-    FileObserver, ModelAccess, NoModel, ShellState, ToolContext, ToolProgress, WebSearchHit, WebSearchPart,
-    WebSearchReply, WebSearchRequest,
+    CommandLauncher, FileObserver, ModelAccess, NoModel, ShellState, ToolContext, ToolProgress, WebSearchHit,
+    WebSearchPart, WebSearchReply, WebSearchRequest,
 };
 pub use file_state::{ChangedFile, FileStates};
 pub use limits::Limits;

@@ -62,6 +62,7 @@ impl Fixture {
             files: FileStates::new(),
             background: BackgroundTasks::new(),
             cancel: CancelToken::new(),
+            launcher: None,
             limits: Limits::default(),
             observed: ObservedPaths::default(),
             model: Box::new(NoModel),

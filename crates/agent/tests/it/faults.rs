@@ -219,7 +219,7 @@ fn two_clients_on_one_session_leave_a_session_that_resumes() {
                 let prompt = serde_json::value::to_raw_value(&format!("client {i}")).unwrap();
                 let summary = agent.run(&prompt, &CancelToken::new(), &mut |_| {});
                 assert_eq!(summary.end, TurnEnd::Completed, "{}", summary.text);
-                agent.finish().unwrap();
+                agent.finish(&mut |_| {}).unwrap();
             });
         }
     });

@@ -86,6 +86,7 @@ impl Stage {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             hooks: HookSettings::default(),
             hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            sandbox: None,
             entrypoint: "test".to_owned(),
             prompt_source: None,
             platform: "linux".to_owned(),

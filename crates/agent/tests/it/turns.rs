@@ -124,7 +124,7 @@ fn a_call_that_is_not_permitted_is_refused_and_reported() {
         ScriptedReply::call("Bash", json!({"command": "touch made"})),
         ScriptedReply::text("refused"),
     ]);
-    let mut config = stage.config(stage.start());
+    let config = stage.config(stage.start());
     config.permissions.update(|permissions| permissions.mode = PermissionMode::Default);
     let summary = stage.run_with("try", &api, config, &CancelToken::new());
     assert_eq!(summary.denials.len(), 1);

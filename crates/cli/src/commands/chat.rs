@@ -6,6 +6,7 @@ mod demo;
 mod key_helper;
 mod output;
 mod permissions;
+mod sandbox;
 mod settings;
 
 use std::io::Read;
@@ -190,6 +191,10 @@ pub(crate) struct ChatArgs {
     /// The settings files to read: user, project, local, separated by commas
     #[arg(long, value_name = "SOURCES", help_heading = "Settings")]
     pub(crate) setting_sources: Option<String>,
+
+    /// Run shell commands in a sandbox: writes only below the working folders, no network
+    #[arg(long, help_heading = "Tools")]
+    pub(crate) sandbox: bool,
 
     /// Further folders that tools may work in
     #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Tools")]

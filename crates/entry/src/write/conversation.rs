@@ -300,6 +300,13 @@ pub enum Attachment<'a> {
         /// The changed lines with their numbers.
         snippet: &'a str,
     },
+    /// The session is in plan mode.
+    PlanMode {
+        /// The file for the plan.
+        plan_file: &'a str,
+        /// Whether that file exists.
+        exists: bool,
+    },
     /// The structured output of a turn.
     StructuredOutput {
         /// The output.
@@ -423,6 +430,11 @@ impl Attachment<'_> {
             Self::EditedTextFile { filename, snippet } => {
                 start("edited_text_file").string("filename", filename).string("snippet", snippet)
             }
+            Self::PlanMode { plan_file, exists } => start("plan_mode")
+                .string("reminderType", "full")
+                .bool("isSubAgent", false)
+                .string("planFilePath", plan_file)
+                .bool("planExists", exists),
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)
             }

@@ -79,6 +79,7 @@ impl ChatSetup {
             hooks: hooks(&settings)?,
             hook_environment: hook_environment(&environment, &paths.cwd),
             environment,
+            sandbox: super::sandbox::sandbox(args, &settings, &paths)?,
             entrypoint: ENTRYPOINT.to_owned(),
             prompt_source: Some("sdk".to_owned()),
             platform: std::env::consts::OS.to_owned(),

@@ -332,6 +332,9 @@ fn request_json(request: &PermissionRequest<'_>) -> RawObject {
     if let Some(kind) = kind {
         object.set("decision_reason_type", kind);
     }
+    if let Some(missing) = request.missing_protections {
+        object.set("sandbox_note", missing);
+    }
     if let AskBasis::Safety { is_approvable, .. } = &reason.basis {
         object.set("classifier_approvable", is_approvable);
     }
