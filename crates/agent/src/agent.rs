@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
-use threadline_api::{Client, MessagesRequest, RawObject, Thinking, model_info};
+use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, model_info};
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
 use threadline_tools::{
@@ -20,10 +20,12 @@ use crate::event::AgentEvent;
 use crate::file_history::{FileBackups, copy_backups};
 use crate::git;
 use crate::hook::HookRun;
+use crate::memory::memory_reminder;
 use crate::model_access::ToolRequests;
 use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError};
+use crate::skill_tool::{SKILL, SkillTool};
 use crate::system_prompt::system_prompt;
 use crate::temp_dir;
 
@@ -80,6 +82,16 @@ pub struct Agent {
     pub(crate) last_prompt: Option<String>,
     /// Whether the last prompt was not sent.
     pub(crate) is_prompt_blocked: bool,
+    /// The memory files as they are sent before the first message.
+    pub(crate) memory: Option<RawObject>,
+    /// The memory files that were added to results.
+    pub(crate) nested_memory: std::collections::HashSet<PathBuf>,
+    /// When the process started.
+    pub(crate) started: std::time::Instant,
+    /// The time in requests.
+    pub(crate) api_time: std::time::Duration,
+    /// The number of tokens of the conversation at the last reply.
+    pub(crate) last_context: u64,
     /// The id of the last prompt.
     pub(crate) prompt_id: Option<String>,
     /// Whether the hooks of the start have run.
@@ -207,6 +219,13 @@ impl Agent {
                 .ok_or_else(|| AgentError::JsonSchema("it must be an object".to_owned()))?;
             tools.push(Box::new(tool));
         }
+        let is_offered = |name: &str| {
+            let is_named = |names: &[String]| names.iter().any(|other| other == name);
+            selection.only.as_deref().is_none_or(is_named) && !is_named(&selection.without)
+        };
+        if is_offered(SKILL) {
+            tools.push(Box::new(SkillTool::new(&config.commands, &session_id)));
+        }
         let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
         let slug = encode_project(&config.paths.cwd.to_string_lossy());
         let (messages, filler) = match resumed.as_mut() {
@@ -241,6 +260,11 @@ impl Agent {
             totals: ModelUsageTotals::default(),
             last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
             is_prompt_blocked: false,
+            memory: memory_reminder(&config.memory).map(|text| Message::text_block(&text)),
+            nested_memory: std::collections::HashSet::new(),
+            started: std::time::Instant::now(),
+            api_time: std::time::Duration::ZERO,
+            last_context: 0,
             prompt_id: None,
             has_run_start_hooks: false,
             start_runs: Vec::new(),
@@ -269,6 +293,40 @@ impl Agent {
         }
     }
 
+    /// Starts a new session with an empty conversation. The old one gets a title if one is given.
+    pub(crate) fn clear(
+        &mut self,
+        title: &str,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        self.end_hooks("clear", events);
+        let session_id = self.clock.new_uuid();
+        {
+            let mut writer = lock(&self.writer);
+            if !title.is_empty() {
+                writer.custom_title(title)?;
+            }
+            let folder = writer.path().parent().unwrap_or(Path::new("")).to_owned();
+            writer.start_session(&session_id, folder.join(format!("{session_id}.jsonl")));
+            self.side_dir = folder.join(&session_id).join("tool-results");
+        }
+        let paths = &self.config.paths;
+        let slug = encode_project(&paths.cwd.to_string_lossy());
+        self.tasks_dir = paths.temp_dir.join(slug).join(&session_id).join("tasks");
+        self.task_list_dir = paths.claude_home.join("tasks").join(&session_id);
+        let history = self.config.has_file_history && self.config.is_persistent;
+        let history = history.then(|| paths.claude_home.join("file-history").join(&session_id));
+        self.backups = Mutex::new(FileBackups::new(history, paths.cwd.clone(), Vec::new()));
+        self.conversation = Conversation::new(Vec::new());
+        self.files = FileStates::new();
+        self.filler = Filler::None;
+        self.last_context = 0;
+        // The end of the new session is marked like that of a resumed one.
+        self.is_resumed = true;
+        events(AgentEvent::SessionChanged { session_id: &session_id });
+        Ok(())
+    }
+
     /// The id of the session.
     pub fn session_id(&self) -> String {
         lock(&self.writer).session_id().to_owned()
@@ -292,7 +350,7 @@ impl Agent {
     /// Runs the hooks of the end, writes the marks at the end of the log and ends all background tasks.
     pub fn finish(&mut self, events: &mut dyn FnMut(AgentEvent<'_>)) -> Result<(), WriteError> {
         self.background.kill_all(self.limits.kill_grace);
-        self.end_hooks(events);
+        self.end_hooks("other", events);
         let mut writer = lock(&self.writer);
         if self.last_prompt.is_some() || self.is_prompt_blocked {
             writer.last_prompt(self.last_prompt.as_deref())?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use threadline_tools::{CommandLauncher, Profile};
 
+use crate::custom_command::CustomCommand;
 use crate::hook::HookSettings;
+use crate::memory::MemoryFile;
 use crate::permission::SharedPermissions;
 
 /// The folders and files of a session.
@@ -97,6 +99,12 @@ pub struct AgentConfig {
     pub max_budget_usd: Option<f64>,
     /// The environment of commands. It contains no credentials of ours.
     pub environment: Vec<(OsString, OsString)>,
+    /// Memory files such as `CLAUDE.md`.
+    pub memory: Vec<MemoryFile>,
+    /// Commands and skills from files.
+    pub commands: Vec<CustomCommand>,
+    /// Whether prompts that begin with a slash are commands.
+    pub has_slash_commands: bool,
     /// The hooks.
     pub hooks: HookSettings,
     /// The environment of hooks.

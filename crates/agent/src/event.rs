@@ -104,6 +104,11 @@ pub enum AgentEvent<'a> {
     },
     /// A turn begins: its prompt was accepted.
     TurnStart,
+    /// The session goes on in another log.
+    SessionChanged {
+        /// The id of the new session.
+        session_id: &'a str,
+    },
     /// A hook has run.
     Hook {
         /// An id of this run.
@@ -173,7 +178,8 @@ pub enum TurnEnd {
     },
     /// The model refused.
     Refused,
-    /// The prompt was not sent: a hook stopped it. The summary's text says why.
+    /// The prompt was not sent: a hook stopped it, or it is a command of the client. The summary's text says
+    /// why, or is the output of the command.
     NotSent,
     /// A hook ended the turn, after a tool or when the model had finished.
     StoppedByHook {

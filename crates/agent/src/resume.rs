@@ -139,7 +139,7 @@ fn filler(session: &Session, tip: &Entry) -> Filler {
     if last.kind() == Kind::User {
         let is_command = last.message().and_then(|message| message.content()).is_some_and(|content| {
             let text = content.text();
-            text.starts_with("<local-command") || text.starts_with("<command-")
+            text.starts_with("<local-command")
         });
         let is_summary = last.is_compact_summary();
         return if is_command || is_summary { Filler::UserAndReply } else { Filler::Reply };

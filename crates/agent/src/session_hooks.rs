@@ -257,8 +257,8 @@ impl Agent {
     }
 
     /// Runs the hooks of the end of the session.
-    pub(crate) fn end_hooks(&self, events: &mut dyn FnMut(AgentEvent<'_>)) {
-        let call = self.hook_call(HookEvent::SessionEnd, "other").with("reason", "other");
+    pub(crate) fn end_hooks(&self, reason: &str, events: &mut dyn FnMut(AgentEvent<'_>)) {
+        let call = self.hook_call(HookEvent::SessionEnd, reason).with("reason", reason);
         for run in self.run_hooks(&call, &CancelToken::new()) {
             if matches!(run.outcome, HookOutcome::Failed | HookOutcome::Blocked) {
                 let text = format!("SessionEnd hook [{}] failed: {}", run.command, run.stderr.trim());

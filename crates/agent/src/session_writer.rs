@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine,
-    InformationLine, LastPromptLine, LineContext, LineHeader, ModeLine, PrLinkLine, QueueOperationLine,
-    SyntheticLine, UserContent, UserLine,
+    InformationLine, LastPromptLine, LineContext, LineHeader, LocalCommandLine, ModeLine, PrLinkLine,
+    QueueOperationLine, SyntheticLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
@@ -40,6 +40,8 @@ pub struct SessionWriter {
     tip: Option<String>,
     /// The time of the last line. Later lines have a later time, also if the clock is set back.
     last_time: Millis,
+    /// The skill or command that replies follow.
+    attribution_skill: Option<String>,
 }
 
 /// A line that was written.
@@ -60,6 +62,8 @@ pub(crate) struct UserLineFields<'a> {
     pub(crate) tool_use_result: Option<&'a RawValue>,
     pub(crate) source_tool_assistant_uuid: Option<&'a str>,
     pub(crate) tool_ends_turn: bool,
+    /// The call that a text of the client belongs to.
+    pub(crate) source_tool_use_id: Option<&'a str>,
     /// The line that this one continues; `None` for the last one.
     pub(crate) parent: Option<&'a str>,
     /// The id of the line, if it has one already.
@@ -97,7 +101,26 @@ impl SessionWriter {
         if !format.has_entrypoint {
             context.entrypoint = None;
         }
-        Self { format, path, is_persistent, snapshot, session_id, context, tip, last_time }
+        Self {
+            format,
+            path,
+            is_persistent,
+            snapshot,
+            session_id,
+            context,
+            tip,
+            last_time,
+            attribution_skill: None,
+        }
+    }
+
+    /// Continues with a new session: another id, another log, and no lines before.
+    pub(crate) fn start_session(&mut self, session_id: &str, path: PathBuf) {
+        self.snapshot = None;
+        self.path = path;
+        self.session_id = session_id.to_owned();
+        self.context.session_id = Some(session_id.to_owned().into());
+        self.tip = None;
     }
 
     /// The log.
@@ -118,6 +141,11 @@ impl SessionWriter {
     /// How the lines are written.
     pub(crate) fn format(&self) -> &'static SessionFormat {
         self.format
+    }
+
+    /// Sets the skill or command that further replies follow.
+    pub(crate) fn set_attribution_skill(&mut self, skill: Option<String>) {
+        self.attribution_skill = skill;
     }
 
     /// Sets the branch that further lines name; `None` outside of a repository.
@@ -201,6 +229,7 @@ impl SessionWriter {
             tool_use_result: fields.tool_use_result.map(|record| json(record.get())),
             source_tool_assistant_uuid: fields.source_tool_assistant_uuid,
             tool_ends_turn: fields.tool_ends_turn,
+            source_tool_use_id: fields.source_tool_use_id,
             permission_mode: fields.permission_mode,
             prompt_source: fields.prompt_source.filter(|_| self.format.has_prompt_ids),
             origin: origin.as_deref().map(json),
@@ -230,6 +259,7 @@ impl SessionWriter {
                 message: json(&message_json),
                 request_id,
                 is_api_error: false,
+                attribution_skill: self.attribution_skill.as_deref(),
             };
             lines.push(line.to_line());
             parent = Some(uuid.clone());
@@ -298,6 +328,39 @@ impl SessionWriter {
         Ok(uuid)
     }
 
+    /// Writes a command of the client, or its output. Returns its id.
+    pub(crate) fn local_command(&mut self, text: &str, clock: &dyn Clock) -> Result<String, WriteError> {
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let line = LocalCommandLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            context: &self.context,
+            content: text,
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        self.tip = Some(uuid.clone());
+        Ok(uuid)
+    }
+
+    /// Returns a message of the client that is reported like a reply, and not written.
+    pub(crate) fn synthetic_message(&self, text: &str, clock: &dyn Clock) -> RawObject {
+        let (uuid, message_id) = (clock.new_uuid(), clock.new_uuid());
+        let line = SyntheticLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: None, timestamp: clock.now() },
+            context: &self.context,
+            message_id: &message_id,
+            text,
+            request_id: None,
+            is_api_error: false,
+            error: None,
+            error_details: None,
+            api_error_status: None,
+            stop_reason: "stop_sequence",
+            has_details: true,
+        };
+        RawObject::parse(&line.message()).unwrap_or_default()
+    }
+
     /// Writes a text for the person, after a prompt that is not sent. Returns its id.
     pub(crate) fn prompt_stopped(&mut self, text: &str, clock: &dyn Clock) -> Result<String, WriteError> {
         let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
@@ -348,6 +411,12 @@ impl SessionWriter {
             timestamp: clock.now(),
         };
         self.write(&[line.to_line()])
+    }
+
+    /// Writes a title.
+    pub(crate) fn custom_title(&mut self, title: &str) -> Result<(), WriteError> {
+        let line = CustomTitleLine { title, session_id: &self.session_id }.to_line();
+        self.write(&[line])
     }
 
     /// Writes the title and the name that were given at the start.

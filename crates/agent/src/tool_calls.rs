@@ -1,6 +1,6 @@
 //! Runs the tool calls of a reply: checks input and permission, and writes the results to the session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -22,6 +22,7 @@ use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
+use crate::skill_tool::SKILL;
 
 /// A tool call of a reply whose input was checked.
 pub(crate) struct PendingCall {
@@ -40,6 +41,10 @@ pub(crate) struct CallResults {
     pub(crate) blocks: Vec<RawObject>,
     /// Blocks of the user message that follows the results.
     pub(crate) follow_up: Vec<RawObject>,
+    /// The call that these blocks belong to, if it used a skill, and the skill.
+    pub(crate) skill: Option<(String, String)>,
+    /// The files that were read.
+    pub(crate) read_files: Vec<PathBuf>,
     /// The number of user lines that were written.
     pub(crate) messages: u64,
     pub(crate) denials: Vec<Denial>,
@@ -244,7 +249,7 @@ impl Agent {
     }
 
     /// Runs one call, if it is permitted.
-    fn run_call(
+    pub(crate) fn run_call(
         &self,
         call: &PendingCall,
         tool: &dyn Tool,
@@ -427,6 +432,17 @@ impl Agent {
             is_synthetic: false,
         });
         results.messages += 1;
+        let path = call.input.as_ref().ok().and_then(|input| input.text("file_path"));
+        if let Some(path) = path.filter(|_| call.name == "Read" && !output.is_error) {
+            results.read_files.push(path.into());
+        }
+        if call.name == SKILL
+            && !output.is_error
+            && let Ok(input) = &call.input
+        {
+            let skill = input.text("skill").unwrap_or_default().trim_start_matches('/');
+            results.skill = Some((call.id.clone(), skill.to_owned()));
+        }
         results.blocks.push(block);
         results
             .follow_up

@@ -16,6 +16,7 @@ use crate::event::{AgentEvent, TurnEnd, TurnSummary};
 use crate::resume::Filler;
 use crate::session_hooks::{PromptVerdict, StopVerdict};
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
+use crate::slash_command::{CommandScope, SlashMeaning};
 use crate::tool_calls::PendingCall;
 
 /// How long the loop waits for a background task before it checks again.
@@ -45,6 +46,10 @@ struct TurnState {
     has_asked_for_structure: bool,
     /// How often a hook made the model go on.
     stop_blocks: u32,
+    /// Whether the prompt is a command from a file.
+    is_command: bool,
+    /// The settings that the command changed.
+    command_scope: Option<CommandScope>,
 }
 
 /// A block of a reply that has its line id already.
@@ -108,6 +113,10 @@ impl Agent {
             Ok(end) => end,
             Err(error) => TurnEnd::Failed(error.to_string()),
         };
+        if let Some(scope) = state.command_scope.take() {
+            self.leave_command(scope);
+        }
+        self.api_time += state.api_duration;
         let summary = TurnSummary {
             end,
             text: state.text,
@@ -139,6 +148,23 @@ impl Agent {
         if origin.is_none() {
             self.start_hooks(cancel, events);
         }
+        let command = text.as_deref().filter(|_| prompt.get().starts_with('"'));
+        let command = match command.and_then(|text| self.slash_meaning(text)) {
+            None => None,
+            Some(SlashMeaning::Custom(command)) => Some(command),
+            Some(SlashMeaning::Local(name, arguments)) => {
+                return self.run_local_command(name, &arguments, prompt, state, events);
+            }
+            Some(SlashMeaning::Unusable(reason)) => {
+                events(AgentEvent::TurnStart);
+                self.write_queue(prompt, false, state)?;
+                self.write_start_hooks()?;
+                self.forget_prompt();
+                self.write_unusable_command(text.as_deref().unwrap_or_default(), &reason, events)?;
+                state.text = reason;
+                return Ok(TurnEnd::NotSent);
+            }
+        };
         let verdict = match &text {
             Some(text) => self.prompt_hooks(text, cancel, events),
             None => PromptVerdict::Send(Vec::new()),
@@ -150,7 +176,22 @@ impl Agent {
         self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
         match verdict {
             PromptVerdict::Send(runs) => {
-                self.write_prompt(prompt, origin, state, events)?;
+                match &command {
+                    None => {
+                        self.write_prompt(prompt, origin, state, events)?;
+                        if let Some(text) = text.as_deref().filter(|_| prompt.get().starts_with('"')) {
+                            self.attach_mentioned_files(text, cancel)?;
+                        }
+                    }
+                    Some(command) => {
+                        self.last_prompt = Some(one_line(&command.short_prompt()));
+                        state.command_scope = Some(self.enter_command(&command.command));
+                        let line = raw(&command.prompt_line());
+                        state.is_command = true;
+                        self.write_prompt(&line, origin, state, events)?;
+                        self.write_command_text(command, &state.prompt_id, cancel)?;
+                    }
+                }
                 self.write_prompt_hooks(&runs)?;
             }
             PromptVerdict::Block(reason) => {
@@ -202,7 +243,9 @@ impl Agent {
             let results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
             state.num_turns += results.messages;
             state.denials.extend(results.denials);
-            self.conversation.push(Role::User, results.blocks);
+            let mut blocks = results.blocks;
+            self.add_nested_memory(&results.read_files, &mut blocks);
+            self.conversation.push(Role::User, blocks);
             let reminders = results.reminders.iter().map(|text| Message::text_block(text)).collect();
             self.conversation.push(Role::User, reminders);
             if results.is_interrupted {
@@ -214,7 +257,12 @@ impl Agent {
             }
             self.report_changed_files()?;
             if !results.follow_up.is_empty() {
-                self.write_meta_blocks(results.follow_up, state, events)?;
+                let call = results.skill.as_ref().map(|(call, _)| call.as_str());
+                self.write_meta_blocks(results.follow_up, call, state, events)?;
+            }
+            if let Some((_, skill)) = results.skill {
+                lock(&self.writer).set_attribution_skill(Some(skill));
+                state.command_scope.get_or_insert_default();
             }
             if let Some(output) = results.structured_output {
                 state.text = compact_json(&output);
@@ -228,6 +276,42 @@ impl Agent {
                 return Ok(TurnEnd::MaxTurns(limit));
             }
         }
+    }
+
+    /// Runs a command of the client.
+    fn run_local_command(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        prompt: &RawValue,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        if name == "clear" {
+            // The old session ends here: it needs no filler.
+            self.filler = Filler::None;
+        }
+        self.write_queue(prompt, false, state)?;
+        self.write_start_hooks()?;
+        self.forget_prompt();
+        let output = match name {
+            "clear" => {
+                self.clear(arguments, events)?;
+                String::new()
+            }
+            "context" => self.context_report(),
+            _ => self.usage_report(),
+        };
+        events(AgentEvent::TurnStart);
+        self.write_local_command(name, arguments, &output, &state.prompt_id, events)?;
+        state.text = output;
+        Ok(TurnEnd::NotSent)
+    }
+
+    /// Removes the last prompt from the mark at the end of the log.
+    fn forget_prompt(&mut self) {
+        self.last_prompt = None;
+        self.is_prompt_blocked = true;
     }
 
     /// Writes the lines that precede the prompt.
@@ -300,8 +384,9 @@ impl Agent {
         let mode = self.config.permissions.mode().name();
         let fields = UserLineFields {
             prompt_id: Some(&prompt_id),
-            permission_mode: Some(mode),
-            prompt_source: self.config.prompt_source.as_deref(),
+            // Claude Code leaves the mode out of everything that looks like a command.
+            permission_mode: Some(mode).filter(|_| !prompt.get().starts_with("\"/") && !state.is_command),
+            prompt_source: self.config.prompt_source.as_deref().filter(|_| !state.is_command),
             origin,
             uuid: Some(&state.prompt_uuid),
             ..UserLineFields::default()
@@ -364,6 +449,15 @@ impl Agent {
     ) -> Result<(Reply, Vec<PreparedBlock>), ApiError> {
         self.conversation.normalize();
         self.request.messages = std::mem::take(&mut self.conversation.messages);
+        // Memory files are not part of the log: they are sent anew with each request.
+        let memory = self.memory.clone();
+        let has_memory = match (self.request.messages.first_mut(), memory) {
+            (Some(first), Some(memory)) if first.role == Role::User => {
+                first.content.insert(0, memory);
+                true
+            }
+            _ => false,
+        };
         let mut blocks = Vec::new();
         let mut is_first_event = true;
         let request_start = Instant::now();
@@ -398,6 +492,9 @@ impl Agent {
             ClientEvent::Restart => blocks.clear(),
             _ => {}
         });
+        if let Some(first) = self.request.messages.first_mut().filter(|_| has_memory) {
+            first.content.remove(0);
+        }
         self.conversation.messages = std::mem::take(&mut self.request.messages);
         let reply = result?;
         state.api_duration += request_start.elapsed();
@@ -474,6 +571,8 @@ impl Agent {
         }
         lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
         self.conversation.push(Role::Assistant, blocks.iter().map(|block| block.block.clone()).collect());
+        let usage = reply.usage();
+        self.last_context = usage.input + usage.cache_read + usage.cache_write + usage.output;
         if !reply.is_truncated {
             self.totals.add(&self.config.model, &reply.usage(), &self.prices);
         }
@@ -533,29 +632,32 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
         let block = Message::text_block(text);
-        self.write_user(&raw(&text), vec![block], true, state, events)
+        let fields = UserLineFields { is_meta: true, ..UserLineFields::default() };
+        self.write_user(&raw(&text), vec![block], fields, state, events)
     }
 
     /// Writes blocks that belong to the results of tools, such as documents.
     fn write_meta_blocks(
         &mut self,
         blocks: Vec<RawObject>,
+        call: Option<&str>,
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        self.write_user(&raw(&blocks), blocks, true, state, events)
+        let fields = UserLineFields { is_meta: true, source_tool_use_id: call, ..UserLineFields::default() };
+        self.write_user(&raw(&blocks), blocks, fields, state, events)
     }
 
     fn write_user(
         &mut self,
         content: &RawValue,
         blocks: Vec<RawObject>,
-        is_meta: bool,
+        fields: UserLineFields<'_>,
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        let fields =
-            UserLineFields { prompt_id: Some(&state.prompt_id), is_meta, ..UserLineFields::default() };
+        let is_meta = fields.is_meta;
+        let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..fields };
         let written = lock(&self.writer).user(content, fields, &*self.clock)?;
         let message = RawObject::new().with("role", "user").with("content", &blocks);
         events(AgentEvent::User {
@@ -621,7 +723,7 @@ impl Agent {
     ) -> Result<TurnEnd, WriteError> {
         let text = if during_tools { filler::INTERRUPTED_TOOLS } else { filler::INTERRUPTED };
         let blocks = vec![Message::text_block(text)];
-        self.write_user(&raw(&blocks), blocks, false, state, events)?;
+        self.write_user(&raw(&blocks), blocks, UserLineFields::default(), state, events)?;
         self.filler = Filler::Reply;
         Ok(TurnEnd::Interrupted { during_tools })
     }
@@ -647,6 +749,8 @@ impl TurnState {
             has_asked_for_output: false,
             has_asked_for_structure: false,
             stop_blocks: 0,
+            is_command: false,
+            command_scope: None,
         }
     }
 }

@@ -26,7 +26,7 @@ mod tests;
 
 pub use conversation::{
     AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, ForkOrigin, HookProcess, HookSource,
-    InformationLine, LineContext, LineHeader, SyntheticLine, UserContent, UserLine,
+    InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, UserContent, UserLine,
 };
 pub use record::{
     AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine, ModeLine,

@@ -184,6 +184,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
     pub(crate) tools: Vec<String>,
 
+    /// Treat prompts that begin with a slash like other prompts
+    #[arg(long, help_heading = "Settings")]
+    pub(crate) disable_slash_commands: bool,
+
     /// Further settings: a file, or JSON
     #[arg(long, value_name = "FILE|JSON", help_heading = "Settings")]
     pub(crate) settings: Option<String>,

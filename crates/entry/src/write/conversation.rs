@@ -131,6 +131,8 @@ pub struct UserLine<'a> {
     pub origin: Option<Json<'a>>,
     /// Whether the result of a tool ends the turn.
     pub tool_ends_turn: bool,
+    /// The call that a text of the client belongs to.
+    pub source_tool_use_id: Option<&'a str>,
 }
 
 impl<'a> UserLine<'a> {
@@ -149,6 +151,7 @@ impl<'a> UserLine<'a> {
             prompt_source: None,
             origin: None,
             tool_ends_turn: false,
+            source_tool_use_id: None,
         }
     }
 
@@ -173,6 +176,7 @@ impl<'a> UserLine<'a> {
             .write_id_and_time(object)
             .optional_json("toolUseResult", self.tool_use_result)
             .flag("toolEndsTurn", self.tool_ends_turn)
+            .optional_string("sourceToolUseID", self.source_tool_use_id)
             .optional_string("sourceToolAssistantUUID", self.source_tool_assistant_uuid)
             .optional_string("permissionMode", self.permission_mode)
             .optional_json("origin", self.origin)
@@ -194,6 +198,8 @@ pub struct AssistantLine<'a> {
     pub request_id: Option<&'a str>,
     /// Whether the message is an error of the API that Claude Code shows as a reply.
     pub is_api_error: bool,
+    /// The skill or command that the reply follows.
+    pub attribution_skill: Option<&'a str>,
 }
 
 impl AssistantLine<'_> {
@@ -205,6 +211,11 @@ impl AssistantLine<'_> {
             .json("message", self.message)
             .optional_string("requestId", self.request_id)
             .string("type", "assistant");
+        // The first part of a name such as `plugin:skill` is a plugin.
+        let plugin = self.attribution_skill.and_then(|skill| Some(skill.split_once(':')?.0));
+        let object = object
+            .optional_string("attributionSkill", self.attribution_skill)
+            .optional_string("attributionPlugin", plugin);
         let object = self.header.write_id_and_time(object).flag("isApiErrorMessage", self.is_api_error);
         self.context.write(object).finish()
     }
@@ -313,6 +324,15 @@ pub enum Attachment<'a> {
         data: Json<'a>,
         /// The call that returned it.
         tool_use_id: &'a str,
+    },
+    /// A file that a prompt refers to.
+    File {
+        /// The path of the file.
+        filename: &'a str,
+        /// The content, as a result of Read.
+        content: Json<'a>,
+        /// The path as it is shown.
+        display_path: &'a str,
     },
     /// A hook ended well.
     HookSuccess {
@@ -438,6 +458,10 @@ impl Attachment<'_> {
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)
             }
+            Self::File { filename, content, display_path } => start("file")
+                .string("filename", filename)
+                .json("content", content)
+                .string("displayPath", display_path),
             Self::HookSuccess { source, content, process } => {
                 let object = source.write(start("hook_success")).string("content", content);
                 process.write_end(object.string("stdout", process.stdout).string("stderr", process.stderr))
@@ -493,6 +517,35 @@ impl AttachmentLine<'_> {
             .json("attachment", Json::parse(&attachment).unwrap_or(Json::NULL))
             .string("type", "attachment");
         let object = self.header.write_id_and_time(object);
+        self.context.write(object).finish()
+    }
+}
+
+/// A `system` line with a command of the client, or its output.
+#[derive(Clone, Debug)]
+pub struct LocalCommandLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The command or its output.
+    pub content: &'a str,
+}
+
+impl LocalCommandLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        // In lines of type `system` the time is before the id.
+        let object = self
+            .header
+            .start(None, self.context)
+            .string("type", "system")
+            .string("subtype", "local_command")
+            .string("content", self.content)
+            .string("level", "info")
+            .string("timestamp", &timestamp(self.header.timestamp))
+            .string("uuid", self.header.uuid)
+            .bool("isMeta", false);
         self.context.write(object).finish()
     }
 }

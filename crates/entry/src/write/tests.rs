@@ -61,6 +61,7 @@ fn keys_are_in_the_order_of_the_format() {
         message: message.unwrap(),
         request_id: Some("req"),
         is_api_error: false,
+        attribution_skill: None,
     };
     assert_eq!(
         keys(&reply.to_line()),
@@ -138,6 +139,7 @@ proptest! {
             message: Json::parse(&message).unwrap(),
             request_id: Some(&text),
             is_api_error: false,
+        attribution_skill: None,
         };
         let line = reply.to_line();
         assert!(!line.contains('\n'));

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_agent::{AgentConfig, AgentPaths, HookSettings, SessionStart};
+use threadline_agent::{
+    AgentConfig, AgentPaths, CustomCommand, HookSettings, MemoryPaths, SessionStart, read_memory,
+};
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project, read_last_active};
@@ -76,6 +78,9 @@ impl ChatSetup {
             permissions,
             max_turns: args.max_turns,
             max_budget_usd: args.max_budget_usd,
+            memory: if cx.is_demo { Vec::new() } else { read_memory(&memory_paths(&paths)) },
+            commands: CustomCommand::read_all(&paths.claude_home, &paths.cwd, settings.is_trusted()),
+            has_slash_commands: !args.disable_slash_commands,
             hooks: hooks(&settings)?,
             hook_environment: hook_environment(&environment, &paths.cwd),
             environment,
@@ -253,6 +258,14 @@ fn hook_environment(environment: &[(OsString, OsString)], cwd: &Path) -> Vec<(Os
         ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-cli".into()),
     ];
     environment.iter().cloned().chain(own).collect()
+}
+
+fn memory_paths(paths: &AgentPaths) -> MemoryPaths {
+    MemoryPaths {
+        claude_home: paths.claude_home.clone(),
+        user_home: paths.user_home.clone(),
+        cwd: paths.cwd.clone(),
+    }
 }
 
 fn hooks(settings: &SettingsStack) -> Result<HookSettings, CommandError> {

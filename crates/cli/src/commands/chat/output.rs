@@ -34,6 +34,11 @@ impl Printer {
     pub(super) fn new(out: OutputStream, args: &ChatArgs, agent: &Agent, api_key_source: &str) -> Self {
         let config = agent.config();
         let none: [&str; 0] = [];
+        let commands = |only_skills: bool| -> Vec<&str> {
+            let commands = config.commands.iter();
+            let listed = commands.filter(|command| !only_skills || command.skill_dir.is_some());
+            listed.map(|command| command.name.as_str()).collect()
+        };
         let session_id = agent.session_id();
         let init = RawObject::new()
             .with("type", "system")
@@ -44,12 +49,12 @@ impl Printer {
             .with("mcp_servers", none)
             .with("model", &config.model)
             .with("permissionMode", config.permissions.mode().name())
-            .with("slash_commands", none)
+            .with("slash_commands", commands(false))
             .with("apiKeySource", api_key_source)
             .with("claude_code_version", config.profile.version)
             .with("output_style", "default")
             .with("agents", none)
-            .with("skills", none)
+            .with("skills", commands(true))
             .with("plugins", none)
             .with("analytics_disabled", true)
             .with("product_feedback_disabled", true);
@@ -102,6 +107,10 @@ impl Printer {
                         self.line(&line);
                     }
                 }
+            }
+            (AgentEvent::SessionChanged { session_id }, _) => {
+                (*session_id).clone_into(&mut self.session_id);
+                self.init.set("session_id", session_id);
             }
             (AgentEvent::Warning(warning), _) => ui::write_stderr(&text!("{warning}\n")),
             (event, OutputFormat::StreamJson) => {

@@ -1,0 +1,415 @@
+//! Prompts that begin with a slash: commands of the client, and commands and skills from files.
+
+use serde_json::value::{RawValue, to_raw_value};
+use threadline_api::{Message, RawObject, Role, full_model_name};
+use threadline_cancel::CancelToken;
+use threadline_entry::Json;
+use threadline_entry::write::Attachment;
+use threadline_permission::{RuleEffect, RuleSource};
+use threadline_tools::validate;
+
+use crate::agent::{Agent, lock};
+use crate::custom_command::CustomCommand;
+use crate::error_text::filler;
+use crate::event::AgentEvent;
+use crate::resume::Filler;
+use crate::session_hooks::CallVerdict;
+use crate::session_writer::{UserLineFields, WriteError};
+use crate::tool_calls::{CallOutcome, PendingCall};
+
+/// Commands of Claude Code's screen. Without a screen they only say so.
+const SCREEN_COMMANDS: &[&str] = &[
+    "add-dir",
+    "agents",
+    "export",
+    "help",
+    "hooks",
+    "ide",
+    "login",
+    "logout",
+    "mcp",
+    "memory",
+    "model",
+    "permissions",
+    "plan",
+    "rename",
+    "resume",
+    "rewind",
+    "status",
+    "statusline",
+    "tasks",
+    "theme",
+    "vim",
+];
+/// Commands of the client that need no screen.
+const LOCAL_COMMANDS: &[&str] = &["clear", "context", "cost", "usage"];
+/// The largest number of files that a prompt can refer to.
+const MAX_MENTIONS: usize = 20;
+
+/// A prompt that begins with a slash, in its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlashPrompt<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a str,
+}
+
+impl<'a> SlashPrompt<'a> {
+    /// Parses a prompt. A path such as `/tmp/x` is not a command.
+    pub(crate) fn parse(prompt: &'a str) -> Option<Self> {
+        let rest = prompt.strip_prefix('/')?;
+        let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let is_name = |ch: char| ch.is_alphanumeric() || matches!(ch, '_' | '-' | ':' | '.');
+        let is_command = !name.is_empty() && name.chars().all(is_name);
+        is_command.then(|| Self { name, arguments: arguments.trim() })
+    }
+}
+
+/// What a prompt that begins with a slash means.
+pub(crate) enum SlashMeaning {
+    /// A command or skill from a file, with its arguments.
+    Custom(ExpandedCommand),
+    /// A command of the client, by its name, with its arguments.
+    Local(&'static str, String),
+    /// It cannot be used; the text says why.
+    Unusable(String),
+}
+
+/// A command or skill with its arguments filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct ExpandedCommand {
+    pub(crate) command: CustomCommand,
+    arguments: String,
+    text: String,
+}
+
+impl ExpandedCommand {
+    /// The text of the prompt line.
+    pub(crate) fn prompt_line(&self) -> String {
+        let name = &self.command.name;
+        let mut text =
+            format!("<command-message>{name}</command-message>\n<command-name>/{name}</command-name>");
+        if !self.arguments.is_empty() {
+            text.push_str(&format!("\n<command-args>{}</command-args>", self.arguments));
+        }
+        text
+    }
+
+    /// The prompt, for the mark at the end of the log.
+    pub(crate) fn short_prompt(&self) -> String {
+        format!("/{} {}", self.command.name, self.arguments).trim_end().to_owned()
+    }
+}
+
+/// The settings that a command changed for its turn.
+#[derive(Default)]
+pub(crate) struct CommandScope {
+    model: Option<(String, String)>,
+    /// The first rule that was added, and their number.
+    rules: Option<(usize, usize)>,
+}
+
+impl Agent {
+    /// Finds out what a prompt that begins with a slash means; `None` if it is an ordinary prompt.
+    pub(crate) fn slash_meaning(&self, prompt: &str) -> Option<SlashMeaning> {
+        let slash = SlashPrompt::parse(prompt).filter(|_| self.config.has_slash_commands)?;
+        let commands = &self.config.commands;
+        if let Some(command) = commands.iter().find(|command| command.name == slash.name) {
+            let text = command.expand(slash.arguments, &self.session_id());
+            let arguments = slash.arguments.to_owned();
+            return Some(SlashMeaning::Custom(ExpandedCommand { command: command.clone(), arguments, text }));
+        }
+        if let Some(name) = LOCAL_COMMANDS.iter().find(|name| **name == slash.name) {
+            let name = if *name == "cost" { "usage" } else { name };
+            return Some(SlashMeaning::Local(name, slash.arguments.to_owned()));
+        }
+        if SCREEN_COMMANDS.contains(&slash.name) {
+            return Some(SlashMeaning::Unusable(format!(
+                "/{} isn't available in this environment.",
+                slash.name
+            )));
+        }
+        let names = commands.iter().map(|command| command.name.as_str());
+        let known = names.chain(LOCAL_COMMANDS.iter().copied()).chain(SCREEN_COMMANDS.iter().copied());
+        let similar = known.filter(|name| distance(name, slash.name) <= 1).min_by_key(|name| name.len());
+        let hint = similar.map(|name| format!(". Did you mean /{name}?")).unwrap_or_default();
+        Some(SlashMeaning::Unusable(format!("Unknown command: /{}{hint}", slash.name)))
+    }
+
+    /// Applies the model and the rules of a command for its turn.
+    pub(crate) fn enter_command(&mut self, command: &CustomCommand) -> CommandScope {
+        let mut scope = CommandScope::default();
+        if let Some(model) = &command.model {
+            let model = full_model_name(model);
+            scope.model = Some((self.config.model.clone(), self.request.model.clone()));
+            self.request.model.clone_from(&model);
+            self.config.model = model;
+        }
+        let paths = &self.config.paths;
+        let source = RuleSource { base: &paths.cwd, cwd: &paths.cwd, home: paths.user_home.as_deref() };
+        self.config.permissions.update(|permissions| {
+            let first = permissions.rules.allow.len();
+            for rule in &command.allowed_tools {
+                permissions.rules.add(rule, RuleEffect::Allow, source);
+            }
+            scope.rules = Some((first, permissions.rules.allow.len() - first));
+        });
+        lock(&self.writer).set_attribution_skill(Some(command.name.clone()));
+        scope
+    }
+
+    /// Restores the settings after the turn of a command.
+    pub(crate) fn leave_command(&mut self, scope: CommandScope) {
+        if let Some((config, request)) = scope.model {
+            self.config.model = config;
+            self.request.model = request;
+        }
+        if let Some((first, count)) = scope.rules {
+            self.config.permissions.update(|permissions| {
+                let allow = &mut permissions.rules.allow;
+                let end = (first + count).min(allow.len());
+                allow.drain(first.min(end)..end);
+            });
+        }
+        lock(&self.writer).set_attribution_skill(None);
+    }
+
+    /// Writes the text of a command below its prompt line, and adds it to the conversation.
+    pub(crate) fn write_command_text(
+        &mut self,
+        command: &ExpandedCommand,
+        prompt_id: &str,
+        cancel: &CancelToken,
+    ) -> Result<(), WriteError> {
+        let text = self.run_embedded_commands(&command.text, cancel);
+        let block = Message::text_block(&text);
+        let fields =
+            UserLineFields { prompt_id: Some(prompt_id), is_meta: true, ..UserLineFields::default() };
+        lock(&self.writer).user(&raw(&[&block]), fields, &*self.clock)?;
+        self.conversation.push(Role::User, vec![block]);
+        self.attach_mentioned_files(&text, cancel)
+    }
+
+    /// Replaces commands such as `` !`git status` `` by their output, if they are permitted.
+    fn run_embedded_commands(&self, text: &str, cancel: &CancelToken) -> String {
+        let mut result = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find("!`") {
+            let Some(length) = rest[start + 2..].find('`') else { break };
+            result.push_str(&rest[..start]);
+            let command = &rest[start + 2..start + 2 + length];
+            let input = RawObject::new().with("command", command);
+            match self.run_own_call("Bash", &input, cancel) {
+                Ok(output) => result.push_str(output.text().trim_end()),
+                Err(reason) => result.push_str(&format!("[`{command}` was not run: {reason}]")),
+            }
+            rest = &rest[start + 2 + length + 1..];
+        }
+        result.push_str(rest);
+        result
+    }
+
+    /// Attaches the files that a text mentions as `@path`, if they may be read.
+    pub(crate) fn attach_mentioned_files(
+        &mut self,
+        text: &str,
+        cancel: &CancelToken,
+    ) -> Result<(), WriteError> {
+        for mention in mentions(text) {
+            let path = self.config.paths.cwd.join(mention);
+            if !path.is_file() {
+                continue;
+            }
+            let name = path.to_string_lossy();
+            let input = RawObject::new().with("file_path", &name);
+            let Ok(output) = self.run_own_call("Read", &input, cancel) else { continue };
+            let Some(record) = output.record.as_deref().filter(|record| is_text_record(record)) else {
+                continue;
+            };
+            let attachment = Attachment::File {
+                filename: &name,
+                content: Json::parse(record.get()).unwrap_or(Json::NULL),
+                display_path: mention,
+            };
+            lock(&self.writer).attachment(attachment, &*self.clock)?;
+            let note = format!(
+                "<system-reminder>\nThe user refers to the file {name}. Its content:\n{}\n</system-reminder>",
+                output.text()
+            );
+            self.conversation.push(Role::User, vec![Message::text_block(&note)]);
+        }
+        Ok(())
+    }
+
+    /// Runs a tool for the client itself, under the same permissions as a call of the model.
+    fn run_own_call(
+        &self,
+        name: &str,
+        input: &RawObject,
+        cancel: &CancelToken,
+    ) -> Result<threadline_tools::ToolOutput, String> {
+        let tool = self.tools.get(name).ok_or_else(|| format!("the tool {name} is not enabled"))?;
+        let input = validate(tool, &raw(input), &self.shell.cwd());
+        let call =
+            PendingCall { id: self.clock.new_uuid(), name: name.to_owned(), line: String::new(), input };
+        let Ok(input) = &call.input else { return Err("its input is not valid".to_owned()) };
+        match self.run_call(&call, tool, input, &CallVerdict::default(), cancel) {
+            CallOutcome::Output(output) if !output.is_error => Ok(output),
+            CallOutcome::Output(output) => Err(output.text().to_owned()),
+            CallOutcome::Denied(reason) | CallOutcome::Invalid(reason) => Err(reason),
+            _ => Err("interrupted".to_owned()),
+        }
+    }
+
+    /// Writes the lines of a command of the client, and reports its output. Returns the output.
+    pub(crate) fn write_local_command(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        output: &str,
+        prompt_id: &str,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
+        let command = format!(
+            "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n            \
+             <command-args>{arguments}</command-args>"
+        );
+        let mut writer = lock(&self.writer);
+        let caveat = UserLineFields { is_meta: true, ..fields };
+        writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
+        writer.user(&raw(&command), fields, &*self.clock)?;
+        drop(writer);
+        let texts = [filler::COMMAND_CAVEAT, command.as_str()].map(Message::text_block);
+        self.conversation.push(Role::User, texts.into());
+        self.write_command_output(output, events)?;
+        self.filler = Filler::Reply;
+        Ok(())
+    }
+
+    /// Writes a prompt that begins with a slash and cannot be used, and reports the reason.
+    pub(crate) fn write_unusable_command(
+        &mut self,
+        prompt: &str,
+        reason: &str,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        lock(&self.writer).local_command(prompt, &*self.clock)?;
+        self.conversation.push(Role::User, vec![Message::text_block(prompt)]);
+        self.write_command_output(reason, events)
+    }
+
+    fn write_command_output(
+        &mut self,
+        output: &str,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let text = format!("<local-command-stdout>{output}</local-command-stdout>");
+        let (uuid, message) = {
+            let mut writer = lock(&self.writer);
+            let uuid = writer.local_command(&text, &*self.clock)?;
+            let shown = if output.is_empty() { "(no content)" } else { output };
+            (uuid, writer.synthetic_message(shown, &*self.clock))
+        };
+        self.conversation.push(Role::User, vec![Message::text_block(&text)]);
+        events(AgentEvent::Assistant { uuid: &uuid, message: &message, request_id: None, error: None });
+        Ok(())
+    }
+
+    /// Returns the usage and cost of this process.
+    pub(crate) fn usage_report(&self) -> String {
+        let totals = &self.totals;
+        let sum = |count: fn(&threadline_api::Usage) -> u64| {
+            totals.models.iter().map(|model| count(&model.usage)).sum::<u64>()
+        };
+        format!(
+            "Total cost:            ${:.4}\nTotal duration (API):  {}\nTotal duration (wall): {}\nTotal code \
+             changes:    0 lines added, 0 lines removed\nUsage:                 {} input, {} output, {} cache \
+             read, {} cache write",
+            // The sum of no costs is negative zero.
+            totals.cost_usd().abs(),
+            short_duration(self.api_time),
+            short_duration(self.started.elapsed()),
+            sum(|usage| usage.input),
+            sum(|usage| usage.output),
+            sum(|usage| usage.cache_read),
+            sum(|usage| usage.cache_write),
+        )
+    }
+
+    /// Returns how much of the context window the conversation uses, from the usage of the last reply.
+    pub(crate) fn context_report(&self) -> String {
+        let window = threadline_api::model_info(&self.config.model).context_window;
+        let used = self.last_context;
+        let percent = used * 100 / window.max(1);
+        format!(
+            "## Context Usage\n\n**Model:** {}  \n**Tokens:** {used} / {window} ({percent}%)\n",
+            self.config.model
+        )
+    }
+}
+
+fn short_duration(duration: std::time::Duration) -> String {
+    let millis = duration.as_millis();
+    if millis < 1000 { format!("{millis}ms") } else { format!("{:.1}s", duration.as_secs_f64()) }
+}
+
+fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn is_text_record(record: &RawValue) -> bool {
+    RawObject::parse(record.get()).is_ok_and(|record| record.get_str("type").as_deref() == Some("text"))
+}
+
+/// Returns the paths that a text mentions as `@path`, each once.
+fn mentions(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        let Some(path) = word.strip_prefix('@') else { continue };
+        let path = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+        if !path.is_empty() && !found.contains(&path) && found.len() < MAX_MENTIONS {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Returns the number of characters that must be added, removed or replaced to get from one word to another;
+/// more than 1 if it is more than 1.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 1 {
+        return 2;
+    }
+    let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b).count();
+    (a.len() - start - end).max(b.len() - start - end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_and_a_name_are_a_command() {
+        let parse = |prompt| SlashPrompt::parse(prompt).map(|slash| (slash.name, slash.arguments));
+        assert_eq!(parse("/greet Ada  L "), Some(("greet", "Ada  L")));
+        assert_eq!(parse("/sub:b"), Some(("sub:b", "")));
+        for prompt in ["/", "/tmp/x is a path", "// comment", "  /a lead", "text"] {
+            assert_eq!(parse(prompt), None, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn mentions_are_words_that_begin_with_an_at_sign() {
+        assert_eq!(mentions("see @a.txt, @b/c.rs and mail@x.org @a.txt ( @d)"), ["a.txt", "b/c.rs", "d"]);
+    }
+
+    #[test]
+    fn similar_names_differ_in_one_character() {
+        assert_eq!(distance("a", "b"), 1);
+        assert_eq!(distance("clear", "cler"), 1);
+        assert_eq!(distance("clear", "clear"), 0);
+        assert!(distance("clear", "claer") > 1 && distance("todos", "tasks") > 1);
+    }
+}
