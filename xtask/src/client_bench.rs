@@ -9,6 +9,9 @@ use std::time::Instant;
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use threadline_permission::{
+    Access, Call, CallTarget, PermissionMode, Permissions, RuleEffect, RuleSet, RuleSource, Workspace,
+};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply, events, sse};
 use threadline_tools::{
     BackgroundTasks, CancelToken, FileObserver, FileStates, Limits, NoModel, Permit, Profile, ShellState,
@@ -46,6 +49,7 @@ pub(crate) fn measure_client(target: &Path, binary: &Path, report: &mut BenchRep
     measure_deltas(&ours, report);
     measure_resume(&ours, report);
     measure_grep(target, report);
+    measure_permissions(report);
     let _ = fs::remove_dir_all(&folder);
 }
 
@@ -204,6 +208,7 @@ fn measure_grep(target: &Path, report: &mut BenchReport) {
         background: &background,
         environment: &[],
         launcher: None,
+        is_hidden: &|_| false,
         limits: &limits,
         model: &NoModel,
         progress: &|_| {},
@@ -212,4 +217,50 @@ fn measure_grep(target: &Path, report: &mut BenchReport) {
     let mut theirs = || run(&mut rg());
     let [ours, theirs] = measure([&mut ours, &mut theirs]);
     report.at_most(what, ours.as_secs_f64() / theirs.as_secs_f64(), 1.5, "×");
+}
+
+/// Measures decisions about shell commands and files under many rules.
+fn measure_permissions(report: &mut BenchReport) {
+    let Ok(cwd) = std::env::current_dir() else { return };
+    let mut rules = RuleSet::default();
+    let source = RuleSource { base: &cwd, cwd: &cwd, home: None };
+    for i in 0..50 {
+        rules.add(&format!("Bash(tool{i} run:*)"), RuleEffect::Allow, source);
+        rules.add(&format!("Bash(tool{i} * --force)"), RuleEffect::Deny, source);
+        rules.add(&format!("Read(secrets{i}/**)"), RuleEffect::Deny, source);
+    }
+    let workspace = Workspace { cwd: cwd.clone(), ..Workspace::default() };
+    let permissions = Permissions { mode: PermissionMode::Default, rules, workspace };
+    let commands = [
+        "ls -la src",
+        "git status && git diff --stat | head -50",
+        "tool7 run --all; tool8 run x > /dev/null 2>&1",
+        "for f in a b c; do echo \"x $f\"; done",
+        "find . -name '*.rs' -type f | xargs grep -n main | sort | uniq -c",
+        "cd src && cat main.rs | sed -n '1,20p'",
+        "echo \"a $(git log --oneline -5) b\" && timeout 5 tool9 run",
+        "python3 - <<'EOF'\nprint(1)\nEOF",
+    ];
+    let path = cwd.join("src/main.rs");
+    let mut slowest = 0.0_f64;
+    for command in commands {
+        let call =
+            Call { tool: "Bash", is_read_only: false, target: CallTarget::Command { command, cwd: &cwd } };
+        slowest = slowest.max(best_decision(&permissions, call));
+    }
+    let target = CallTarget::Path { path: &path, given: "src/main.rs", access: Access::Write };
+    let call = Call { tool: "Write", is_read_only: false, target };
+    slowest = slowest.max(best_decision(&permissions, call));
+    report.at_most("chat: slowest of nine permission checks", slowest, 100.0, "µs");
+}
+
+/// Returns the shortest time of a decision in microseconds.
+fn best_decision(permissions: &Permissions, call: Call<'_>) -> f64 {
+    let mut best = f64::INFINITY;
+    for _ in 0..200 {
+        let start = Instant::now();
+        std::hint::black_box(permissions.decide(std::hint::black_box(call)));
+        best = best.min(start.elapsed().as_secs_f64() * 1e6);
+    }
+    best
 }

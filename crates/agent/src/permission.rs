@@ -8,7 +8,7 @@ use threadline_cancel::CancelToken;
 use threadline_permission::{
     Access, AskReason, Call, CallTarget, Decision, PermissionMode, Permissions, Refusal, Workspace,
 };
-use threadline_tools::{Permit, Tool, ToolInput, absolute_path, validate};
+use threadline_tools::{Permit, Tool, ToolInput, ToolOutput, absolute_path, validate};
 
 use crate::agent::Agent;
 use crate::hook::HookDecision;
@@ -90,16 +90,27 @@ impl Agent {
         self.prompt = Some(prompt);
     }
 
-    /// Returns the permit of a call, and the input if the answer to a question changed it.
+    /// Returns the permit of a call, and the input if the answer to a question changed it. `check` returns the
+    /// result of a call that fails in any case.
     pub(crate) fn permit(
         &self,
         call: &PendingCall,
         tool: &dyn Tool,
         input: &ToolInput,
-        verdict: &CallVerdict,
+        (verdict, check): (&CallVerdict, &dyn Fn() -> Option<ToolOutput>),
         cancel: &CancelToken,
     ) -> Result<(Permit, Option<ToolInput>), CallOutcome> {
-        let reason = match (self.decide(&call.name, tool, input), verdict.decision) {
+        let decision = self.decide(&call.name, tool, input);
+        // A call that fails in any case is not asked about, if its file may be read.
+        let is_rule = matches!(&decision, Decision::Deny(refusal) if refusal.is_invalid_input);
+        if decision != Decision::Allow
+            && !is_rule
+            && self.may_check(&call.name, input)
+            && let Some(output) = check()
+        {
+            return Err(CallOutcome::Output(output));
+        }
+        let reason = match (decision, verdict.decision) {
             (Decision::Deny(refusal), _) if !refusal.is_unasked => return Err(refused(refusal)),
             // A hook that allows a call answers the question about it.
             (_, Some(HookDecision::Allow)) => return Ok((Permit::issue(), None)),
@@ -165,6 +176,16 @@ impl Agent {
         };
         let call = Call { tool: name, is_read_only: tool.is_read_only(input), target };
         self.config.permissions.read(|permissions| permissions.decide(call))
+    }
+
+    /// Returns whether the file of an edit may be read, so that an error about it reveals nothing.
+    fn may_check(&self, name: &str, input: &ToolInput) -> bool {
+        let named = ["file_path", "notebook_path"].iter().find_map(|name| input.text(name));
+        let Some(named) = named.filter(|_| EDITS.contains(&name)) else { return false };
+        let path = absolute_path(named, &self.shell.cwd(), self.config.paths.user_home.as_deref());
+        self.config.permissions.read(|permissions| {
+            permissions.workspace.contains(&path, Access::Read) && !permissions.is_read_denied(&path)
+        })
     }
 
     /// Returns one line about a call.

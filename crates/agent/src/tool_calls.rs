@@ -260,11 +260,6 @@ impl Agent {
         if cancel.is_cancelled() {
             return CallOutcome::Rejected;
         }
-        let (permit, changed) = match self.permit(call, tool, input, verdict, cancel) {
-            Ok(permitted) => permitted,
-            Err(outcome) => return outcome,
-        };
-        let input = changed.as_ref().unwrap_or(input);
         let observer = BackupObserver {
             backups: &self.backups,
             writer: &self.writer,
@@ -286,11 +281,17 @@ impl Agent {
             background: &self.background,
             environment: &self.config.environment,
             launcher: self.config.sandbox.as_ref().map(|sandbox| &sandbox.launcher),
+            is_hidden: &|path| self.config.permissions.read(|permissions| permissions.is_read_denied(path)),
             limits: &self.limits,
             model: &self.requests,
             progress: &|_| {},
         };
-        let output = tool.run(input, &context, permit);
+        let check = || tool.check(input, &context);
+        let (permit, changed) = match self.permit(call, tool, input, (verdict, &check), cancel) {
+            Ok(permitted) => permitted,
+            Err(outcome) => return outcome,
+        };
+        let output = tool.run(changed.as_ref().unwrap_or(input), &context, permit);
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
     }
 

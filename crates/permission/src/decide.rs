@@ -403,6 +403,9 @@ impl Permissions {
 
     /// Returns whether a rule names a path, as it is written or with its links resolved.
     pub(crate) fn path_rule(&self, effect: RuleEffect, access: Access, path: &Path) -> bool {
+        if self.rules.list(effect).is_empty() {
+            return false;
+        }
         let resolved = resolve_links(path);
         let written = self.own_path_rule(effect, access, path);
         let real = self.own_path_rule(effect, access, &resolved);

@@ -40,6 +40,8 @@ pub struct ToolContext<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The program that starts shells in a sandbox; `None` for no sandbox.
     pub launcher: Option<&'a CommandLauncher>,
+    /// Whether searches leave out a file.
+    pub is_hidden: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Limits of sizes, counts and times.
     pub limits: &'a Limits,
     /// Requests to the model, for tools that need one.

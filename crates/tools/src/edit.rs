@@ -90,8 +90,12 @@ impl Tool for Edit {
         input.set_members(members);
     }
 
+    fn check(&self, input: &ToolInput, context: &ToolContext<'_>) -> Option<ToolOutput> {
+        self.edit(input, context, true).err().map(|failure| failure.into_output(self.name()))
+    }
+
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
-        self.edit(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
+        self.edit(input, context, false).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
 
@@ -108,7 +112,13 @@ fn trim_line_ends(text: &str) -> String {
 }
 
 impl Edit {
-    fn edit(&self, input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
+    /// Runs a call; with `is_check`, only as far as nothing is changed.
+    fn edit(
+        &self,
+        input: &ToolInput,
+        context: &ToolContext<'_>,
+        is_check: bool,
+    ) -> Result<ToolOutput, Failure> {
         let text = |name: &str| input.text(name).unwrap_or_default();
         let (given, old, new) = (text("file_path"), text("old_string"), text("new_string"));
         let replaces_all = input.flag("replace_all");
@@ -147,6 +157,9 @@ impl Edit {
                 (file, replacement)
             }
         };
+        if is_check {
+            return Ok(ToolOutput::not_run("", ""));
+        }
         context.observer.before_change(&path);
         self.apply(given, &path, &file, &replacement, (new, replaces_all), context)
     }

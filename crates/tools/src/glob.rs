@@ -167,7 +167,7 @@ fn matching_files(
         if Instant::now() > deadline {
             return Err(search_timed_out(context));
         }
-        if entry.file_type().is_some_and(|kind| kind.is_file()) {
+        if entry.file_type().is_some_and(|kind| kind.is_file()) && !(context.is_hidden)(entry.path()) {
             let modified = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
             found.push((modified.unwrap_or(UNIX_EPOCH), entry.into_path()));
         }

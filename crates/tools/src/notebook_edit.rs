@@ -73,13 +73,23 @@ impl Tool for NotebookEdit {
         self.profile.converts_text
     }
 
+    fn check(&self, input: &ToolInput, context: &ToolContext<'_>) -> Option<ToolOutput> {
+        self.edit(input, context, true).err().map(|failure| failure.into_output(self.name()))
+    }
+
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
-        self.edit(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
+        self.edit(input, context, false).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
 
 impl NotebookEdit {
-    fn edit(&self, input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
+    /// Runs a call; with `is_check`, only as far as nothing is changed.
+    fn edit(
+        &self,
+        input: &ToolInput,
+        context: &ToolContext<'_>,
+        is_check: bool,
+    ) -> Result<ToolOutput, Failure> {
         let path = resolve(input.text("notebook_path").unwrap_or_default(), context)?;
         let mode = input.text("edit_mode").unwrap_or("replace");
         let cell_type = input.text("cell_type");
@@ -104,6 +114,9 @@ impl NotebookEdit {
         let index = given.map(|id| find_cell(notebook.cells(), id)).transpose()?;
         if index.is_none() && mode != "insert" {
             return Err(refused("Cell ID must be specified when not inserting a new cell."));
+        }
+        if is_check {
+            return Ok(ToolOutput::not_run("", ""));
         }
         context.observer.before_change(&path);
         let edit = CellEdit {

@@ -33,6 +33,12 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Returns the result of a call that would fail whether it is permitted or not, without changing anything.
+    fn check(&self, input: &ToolInput, context: &ToolContext<'_>) -> Option<ToolOutput> {
+        let _ = (input, context);
+        None
+    }
+
     /// Runs a call that is permitted. Failures are results too: this function does not panic on any input.
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>, permit: Permit) -> ToolOutput;
 

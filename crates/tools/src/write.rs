@@ -62,13 +62,23 @@ impl Tool for WriteFile {
         self.profile.converts_text
     }
 
+    fn check(&self, input: &ToolInput, context: &ToolContext<'_>) -> Option<ToolOutput> {
+        self.write(input, context, true).err().map(|failure| failure.into_output(self.name()))
+    }
+
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
-        self.write(input, context).unwrap_or_else(|failure| failure.into_output(self.name()))
+        self.write(input, context, false).unwrap_or_else(|failure| failure.into_output(self.name()))
     }
 }
 
 impl WriteFile {
-    fn write(&self, input: &ToolInput, context: &ToolContext<'_>) -> Result<ToolOutput, Failure> {
+    /// Runs a call; with `is_check`, only as far as nothing is changed.
+    fn write(
+        &self,
+        input: &ToolInput,
+        context: &ToolContext<'_>,
+        is_check: bool,
+    ) -> Result<ToolOutput, Failure> {
         let given = input.text("file_path").unwrap_or_default();
         let content = input.text("content").unwrap_or_default();
         let path = resolve(given, context)?;
@@ -76,6 +86,9 @@ impl WriteFile {
             Ok(_) => check_seen(&path, context)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Failure::CheckFailed(errno_text(&error, "statx", Some(&path)))),
+        }
+        if is_check {
+            return Ok(ToolOutput::not_run("", ""));
         }
         context.observer.before_change(&path);
         let old = match TextFile::read(&path, context.limits.edit_bytes) {

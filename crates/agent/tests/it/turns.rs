@@ -159,6 +159,26 @@ fn paths_that_lead_out_of_the_working_folder_need_permission() {
     }
 }
 
+#[test]
+fn an_edit_that_fails_in_any_case_is_no_denial() {
+    let stage = Stage::new();
+    std::fs::write(stage.work().join("unread.txt"), "text\n").unwrap();
+    let edit = json!({"file_path": "unread.txt", "old_string": "text", "new_string": "new"});
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Edit", edit),
+        ScriptedReply::call("Write", json!({"file_path": "new.txt", "content": "x"})),
+        ScriptedReply::text("done"),
+    ]);
+    let config = stage.config(stage.start());
+    config.permissions.update(|permissions| permissions.mode = PermissionMode::Default);
+    let summary = stage.run_with("edit", &api, config, &CancelToken::new());
+    let result = |request: usize, at: usize| api.requests()[request].body["messages"][at].to_string();
+    assert!(result(1, 2).contains("File has not been read yet"), "{}", result(1, 2));
+    assert!(result(2, 4).contains("Claude requested permissions to write to"), "{}", result(2, 4));
+    assert_eq!(summary.denials.len(), 1);
+    assert_eq!(std::fs::read_to_string(stage.work().join("unread.txt")).unwrap(), "text\n");
+}
+
 /// Answers in turn.
 struct ScriptedPrompt {
     answers: Mutex<Vec<PermissionAnswer>>,

@@ -171,6 +171,12 @@ impl SearchRequest<'_> {
                 stop.store(true, Ordering::Relaxed);
                 continue;
             }
+            if (context.is_hidden)(&path) {
+                if results.send((index, None)).is_err() {
+                    return;
+                }
+                continue;
+            }
             let mut sink = HitSink {
                 request: self,
                 matcher,

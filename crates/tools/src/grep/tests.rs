@@ -36,6 +36,16 @@ fn sorted(text: &str) -> String {
 }
 
 #[test]
+fn files_that_must_not_be_read_are_not_searched() {
+    let fixture = with_files();
+    fixture.put("src/denied.txt", b"needle\n");
+    assert!(!grep(&fixture, r#""pattern": "needle""#).contains("denied"));
+    assert_eq!(grep(&fixture, r#""pattern": "needle", "path": "src/denied.txt""#), "No files found");
+    let found = fixture.text("Glob", r#"{"pattern": "**/*.txt"}"#);
+    assert!(found.contains("crlf.txt") && !found.contains("denied"), "{found}");
+}
+
+#[test]
 fn files_are_listed_newest_first() {
     let fixture = with_files();
     assert_eq!(
