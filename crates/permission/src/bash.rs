@@ -94,7 +94,7 @@ impl Check<'_> {
     /// Returns the text that a deny rule matched.
     fn denied(&self, script: &Script, depth: usize) -> Option<String> {
         let rules = &self.permissions.rules;
-        if rules.deny.is_empty() {
+        if rules.list(RuleEffect::Deny).is_empty() {
             return None;
         }
         let is_denied = |text: &str| rules.any(RuleEffect::Deny, |rule| rule.matches_command(text));
@@ -121,7 +121,7 @@ impl Check<'_> {
 
     fn is_asked(&self, script: &Script) -> bool {
         let rules = &self.permissions.rules;
-        if rules.ask.is_empty() {
+        if rules.list(RuleEffect::Ask).is_empty() {
             return false;
         }
         let is_asked = |text: &str| rules.any(RuleEffect::Ask, |rule| rule.matches_command(text));
@@ -136,6 +136,9 @@ impl Check<'_> {
     /// Returns whether a path of a part is named by a rule. Reads of the targets of writes count too: a copy
     /// of a file can be read.
     fn has_path(&self, part: &Part, effect: RuleEffect) -> bool {
+        if !self.permissions.rules.has_paths(effect) {
+            return false;
+        }
         let core = core(part);
         let mut uses: Vec<(&Word, Access)> = Vec::new();
         let found = core.name().and_then(|name| path_use(name, core.arguments()));
@@ -487,6 +490,11 @@ fn rule_content(part: &Part) -> String {
         }
         _ => part.text.clone(),
     }
+}
+
+/// Whether a word may be a path. Options are one only if they contain a slash.
+fn is_operand(word: &Word) -> bool {
+    !word.text.starts_with('-') || word.text.contains('/')
 }
 
 fn find_action(arguments: &[Word]) -> Option<&str> {

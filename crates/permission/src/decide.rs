@@ -398,12 +398,12 @@ impl Permissions {
     /// Returns whether a rule names a path for this access.
     fn own_path_rule(&self, effect: RuleEffect, access: Access, path: &Path) -> bool {
         let tool = if access == Access::Read { "Read" } else { "Edit" };
-        self.rules.any(effect, |rule| rule.matches_path(tool, path))
+        self.rules.names_path(effect, tool, path)
     }
 
     /// Returns whether a rule names a path, as it is written or with its links resolved.
     pub(crate) fn path_rule(&self, effect: RuleEffect, access: Access, path: &Path) -> bool {
-        if self.rules.list(effect).is_empty() {
+        if !self.rules.has_paths(effect) {
             return false;
         }
         let resolved = resolve_links(path);

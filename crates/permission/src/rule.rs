@@ -1,6 +1,7 @@
 //! Permission rules: `Tool` or `Tool(specifier)`.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -65,7 +66,7 @@ enum CommandPattern {
 #[derive(Clone, Debug)]
 struct PathPattern {
     root: PathBuf,
-    matcher: Gitignore,
+    line: String,
 }
 
 /// Tools whose specifiers are paths, and the tool by which rules name them.
@@ -75,7 +76,7 @@ impl PermissionRule {
     /// Parses a rule. Returns `None` if it cannot match anything, for example because a parenthesis is
     /// missing.
     #[must_use]
-    pub fn parse(text: &str, effect: RuleEffect, source: RuleSource<'_>) -> Option<Self> {
+    pub fn parse(text: &str, source: RuleSource<'_>) -> Option<Self> {
         let text = text.trim();
         let Some((tool, rest)) = text.split_once('(') else {
             return is_tool_name(text).then(|| Self { tool: text.to_owned(), specifier: Specifier::Any });
@@ -88,7 +89,7 @@ impl PermissionRule {
         let specifier = match specifier.trim() {
             "" | "*" => Specifier::Any,
             command if tool == "Bash" => Specifier::Command(CommandPattern::parse(command)),
-            path if PATH_TOOLS.contains(&tool) => Specifier::Path(PathPattern::parse(path, effect, source)?),
+            path if PATH_TOOLS.contains(&tool) => Specifier::Path(PathPattern::parse(path, source)?),
             domain if tool == "WebFetch" => {
                 Specifier::Domain(domain.strip_prefix("domain:")?.trim().to_ascii_lowercase())
             }
@@ -131,10 +132,6 @@ impl PermissionRule {
                 Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.')),
                 None => *domain == host,
             }
-    }
-
-    pub(crate) fn matches_path(&self, tool: &str, path: &Path) -> bool {
-        self.tool == tool && matches!(&self.specifier, Specifier::Path(pattern) if pattern.matches(path))
     }
 
     pub(crate) fn matches_command(&self, command: &str) -> bool {
@@ -212,7 +209,7 @@ fn matches_pieces(pieces: &[String], text: &str) -> bool {
 }
 
 impl PathPattern {
-    fn parse(text: &str, effect: RuleEffect, source: RuleSource<'_>) -> Option<Self> {
+    fn parse(text: &str, source: RuleSource<'_>) -> Option<Self> {
         let (root, pattern) = if let Some(rest) = text.strip_prefix("//") {
             (Path::new("/"), format!("/{rest}"))
         } else if text == "~" || text.starts_with("~/") {
@@ -235,11 +232,30 @@ impl PathPattern {
         // A slash in the pattern, also one that was removed above, anchors it at the root.
         let is_anchored = pattern.contains('/') || text.ends_with("/**");
         let anchor = if is_anchored && !pattern.starts_with('/') { "/" } else { "" };
+        let line = format!("{anchor}{pattern}");
+        GitignoreBuilder::new(root).add_line(None, &line).ok()?;
+        Some(Self { root: root.to_owned(), line })
+    }
+}
+
+/// All path patterns of one tool and one root, as one matcher: each lookup costs the same however many there
+/// are.
+#[derive(Clone, Debug)]
+struct PathMatcher {
+    tool: String,
+    root: PathBuf,
+    matcher: Gitignore,
+}
+
+impl PathMatcher {
+    fn new(tool: &str, root: &Path, lines: &[&str], effect: RuleEffect) -> Option<Self> {
         let mut builder = GitignoreBuilder::new(root);
         // `.ENV` is the same file as `.env` on some systems.
         builder.case_insensitive(effect != RuleEffect::Allow).ok()?;
-        builder.add_line(None, &format!("{anchor}{pattern}")).ok()?;
-        Some(Self { root: root.to_owned(), matcher: builder.build().ok()? })
+        for line in lines {
+            builder.add_line(None, line).ok()?;
+        }
+        Some(Self { tool: tool.to_owned(), root: root.to_owned(), matcher: builder.build().ok()? })
     }
 
     fn matches(&self, path: &Path) -> bool {
@@ -252,25 +268,70 @@ impl PathPattern {
 /// The rules of a session.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// Rules that allow calls.
-    pub allow: Vec<PermissionRule>,
-    /// Rules for calls that need an answer.
-    pub ask: Vec<PermissionRule>,
-    /// Rules that refuse calls.
-    pub deny: Vec<PermissionRule>,
+    allow: RuleList,
+    ask: RuleList,
+    deny: RuleList,
+}
+
+/// The rules with one effect.
+#[derive(Clone, Debug, Default)]
+struct RuleList {
+    rules: Vec<PermissionRule>,
+    /// The path patterns of the rules, compiled when they are first needed.
+    paths: OnceLock<Vec<PathMatcher>>,
+}
+
+impl RuleList {
+    fn paths(&self, effect: RuleEffect) -> &[PathMatcher] {
+        self.paths.get_or_init(|| {
+            let mut groups: Vec<(&str, &Path, Vec<&str>)> = Vec::new();
+            for rule in &self.rules {
+                let Specifier::Path(pattern) = &rule.specifier else { continue };
+                match groups.iter_mut().find(|group| group.0 == rule.tool && group.1 == pattern.root) {
+                    Some(group) => group.2.push(&pattern.line),
+                    None => groups.push((&rule.tool, &pattern.root, vec![&pattern.line])),
+                }
+            }
+            groups
+                .iter()
+                .filter_map(|(tool, root, lines)| PathMatcher::new(tool, root, lines, effect))
+                .collect()
+        })
+    }
 }
 
 impl RuleSet {
     /// Adds a rule. Returns whether it can be used.
     pub fn add(&mut self, text: &str, effect: RuleEffect, source: RuleSource<'_>) -> bool {
-        let Some(rule) = PermissionRule::parse(text, effect, source) else { return false };
-        self.list_mut(effect).push(rule);
+        let Some(rule) = PermissionRule::parse(text, source) else { return false };
+        let list = self.list_mut(effect);
+        list.rules.push(rule);
+        list.paths = OnceLock::new();
         true
     }
 
     /// Returns the rules with an effect.
     #[must_use]
     pub fn list(&self, effect: RuleEffect) -> &[PermissionRule] {
+        &self.list_of(effect).rules
+    }
+
+    /// Returns whether a rule for `Read` or `Edit` names a path, which is compared as it is written.
+    pub(crate) fn names_path(&self, effect: RuleEffect, tool: &str, path: &Path) -> bool {
+        self.list_of(effect).paths(effect).iter().any(|group| {
+            group.tool == tool
+                && path != group.root
+                && path.starts_with(&group.root)
+                && group.matcher.matched_path_or_any_parents(path, true).is_ignore()
+        })
+    }
+
+    /// Returns whether any rule with an effect names paths.
+    pub(crate) fn has_paths(&self, effect: RuleEffect) -> bool {
+        !self.list_of(effect).paths(effect).is_empty()
+    }
+
+    fn list_of(&self, effect: RuleEffect) -> &RuleList {
         match effect {
             RuleEffect::Allow => &self.allow,
             RuleEffect::Ask => &self.ask,
@@ -278,7 +339,7 @@ impl RuleSet {
         }
     }
 
-    fn list_mut(&mut self, effect: RuleEffect) -> &mut Vec<PermissionRule> {
+    fn list_mut(&mut self, effect: RuleEffect) -> &mut RuleList {
         match effect {
             RuleEffect::Allow => &mut self.allow,
             RuleEffect::Ask => &mut self.ask,
@@ -300,7 +361,7 @@ mod tests {
     }
 
     fn rule(text: &str) -> PermissionRule {
-        PermissionRule::parse(text, RuleEffect::Allow, source()).unwrap()
+        PermissionRule::parse(text, source()).unwrap()
     }
 
     #[test]
@@ -348,13 +409,14 @@ mod tests {
             ("Read(!x)", &["/work/!x"], &["/work/x", "/work/y"]),
         ];
         for (text, matching, others) in cases {
-            let rule = rule(text);
+            let mut rules = RuleSet::default();
+            assert!(rules.add(text, RuleEffect::Allow, source()));
             let tool = if text.starts_with("Read") { "Read" } else { "Edit" };
             for path in *matching {
-                assert!(rule.matches_path(tool, Path::new(path)), "{text} {path}");
+                assert!(rules.names_path(RuleEffect::Allow, tool, Path::new(path)), "{text} {path}");
             }
             for path in *others {
-                assert!(!rule.matches_path(tool, Path::new(path)), "{text} {path}");
+                assert!(!rules.names_path(RuleEffect::Allow, tool, Path::new(path)), "{text} {path}");
             }
         }
     }
@@ -369,9 +431,10 @@ mod tests {
         assert!(!rule("mcp__s").is_whole_tool("mcp__st__t") && rule("mcp__s__t").is_whole_tool("mcp__s__t"));
         assert!(rule("Task(x)").matches_text("Agent", "x") && rule("Agent(x)").matches_text("Agent", "x"));
         for text in ["Bash(", "", "Write(x)", "a b", "WebFetch(x)", "Ba*"] {
-            assert!(PermissionRule::parse(text, RuleEffect::Allow, source()).is_none(), "{text}");
+            assert!(PermissionRule::parse(text, source()).is_none(), "{text}");
         }
-        let deny = PermissionRule::parse("Read(.env)", RuleEffect::Deny, source()).unwrap();
-        assert!(deny.matches_path("Read", Path::new("/work/.ENV")));
+        let mut rules = RuleSet::default();
+        rules.add("Read(.env)", RuleEffect::Deny, source());
+        assert!(rules.names_path(RuleEffect::Deny, "Read", Path::new("/work/.ENV")));
     }
 }
