@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
-use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, model_info};
+use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, Usage, model_info};
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
 use threadline_tools::{
@@ -12,6 +12,9 @@ use threadline_tools::{
 };
 use threadline_usage::PriceBook;
 
+use crate::agent_definition::{AgentDefinition, all_definitions};
+use crate::agent_tool::AgentTool;
+use crate::background_agents::BackgroundAgents;
 use crate::clock::Clock;
 use crate::config::{AgentConfig, SessionStart};
 use crate::conversation::Conversation;
@@ -26,6 +29,7 @@ use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError};
 use crate::skill_tool::{SKILL, SkillTool};
+use crate::sub_agent::SubAgentRole;
 use crate::system_prompt::system_prompt;
 use crate::temp_dir;
 
@@ -58,10 +62,16 @@ pub struct Agent {
     pub(crate) config: AgentConfig,
     pub(crate) client: Arc<Client>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) prices: PriceBook,
+    pub(crate) prices: Arc<PriceBook>,
     pub(crate) tools: ToolSet,
-    pub(crate) writer: Mutex<SessionWriter>,
-    pub(crate) backups: Mutex<FileBackups>,
+    /// The kinds of sub-agents.
+    pub(crate) agents: Arc<Vec<AgentDefinition>>,
+    /// The role of a sub-agent; `None` for the session itself.
+    pub(crate) role: Option<SubAgentRole>,
+    pub(crate) writer: Arc<Mutex<SessionWriter>>,
+    /// The writer of the session's own log, which differs for sub-agents.
+    pub(crate) main_writer: Arc<Mutex<SessionWriter>>,
+    pub(crate) backups: Arc<Mutex<FileBackups>>,
     /// The request without its messages.
     pub(crate) request: MessagesRequest,
     pub(crate) conversation: Conversation,
@@ -73,11 +83,15 @@ pub struct Agent {
     pub(crate) shell: ShellState,
     pub(crate) files: FileStates,
     pub(crate) background: BackgroundTasks,
+    pub(crate) background_agents: BackgroundAgents,
     /// The background tasks that were reported.
     pub(crate) known_tasks: Mutex<Vec<KnownTask>>,
     pub(crate) limits: Limits,
     pub(crate) requests: ToolRequests,
     pub(crate) totals: ModelUsageTotals,
+    /// The usage of the last reply.
+    pub(crate) last_usage: Usage,
+    pub(crate) last_usage_json: RawObject,
     /// The prompt of the last turn, for the mark at the end of the log.
     pub(crate) last_prompt: Option<String>,
     /// Whether the last prompt was not sent.
@@ -103,9 +117,9 @@ pub struct Agent {
     pub(crate) has_reported_plan_mode: bool,
     /// Who is asked about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
-    side_dir: PathBuf,
-    tasks_dir: PathBuf,
-    task_list_dir: PathBuf,
+    pub(crate) side_dir: PathBuf,
+    pub(crate) tasks_dir: PathBuf,
+    pub(crate) task_list_dir: PathBuf,
 }
 
 impl std::fmt::Debug for Agent {
@@ -212,6 +226,15 @@ impl Agent {
         let selection = ToolSelection { only: config.tools.take(), without: config.disallowed_tools.clone() };
         let denied = |name: &str| config.permissions.read(|permissions| permissions.is_tool_denied(name));
         let mut tools = ToolSet::new(config.profile, &selection, &denied);
+        let agents = Arc::new(all_definitions(&config.agents));
+        let agent_tool = AgentTool::name_in(version);
+        let is_named = |names: &[String]| names.iter().any(|name| name == agent_tool);
+        if selection.only.as_deref().is_none_or(is_named)
+            && !is_named(&selection.without)
+            && !denied(agent_tool)
+        {
+            tools.push(Box::new(AgentTool::new(agent_tool, &agents)));
+        }
         if let Some(schema) = &config.json_schema {
             let schema: Box<RawValue> =
                 serde_json::from_str(schema).map_err(|error| AgentError::JsonSchema(error.to_string()))?;
@@ -228,6 +251,7 @@ impl Agent {
         }
         let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
         let slug = encode_project(&config.paths.cwd.to_string_lossy());
+        let writer = Arc::new(Mutex::new(writer));
         let (messages, filler) = match resumed.as_mut() {
             Some(session) => (std::mem::take(&mut session.messages), session.filler),
             None => (Vec::new(), Filler::None),
@@ -241,10 +265,13 @@ impl Agent {
             request,
             client,
             clock,
-            prices,
+            prices: Arc::new(prices),
             tools,
-            writer: Mutex::new(writer),
-            backups: Mutex::new(backups),
+            agents,
+            role: None,
+            main_writer: Arc::clone(&writer),
+            writer,
+            backups: Arc::new(Mutex::new(backups)),
             conversation: Conversation::new(messages),
             copied_lines,
             filler,
@@ -255,9 +282,12 @@ impl Agent {
             shell: ShellState::new(config.paths.cwd.clone()),
             files,
             background: BackgroundTasks::new(),
+            background_agents: BackgroundAgents::new(),
             known_tasks: Mutex::new(Vec::new()),
             limits: Limits::default(),
             totals: ModelUsageTotals::default(),
+            last_usage: Usage::default(),
+            last_usage_json: RawObject::new(),
             last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
             is_prompt_blocked: false,
             memory: memory_reminder(&config.memory).map(|text| Message::text_block(&text)),
@@ -316,7 +346,7 @@ impl Agent {
         self.task_list_dir = paths.claude_home.join("tasks").join(&session_id);
         let history = self.config.has_file_history && self.config.is_persistent;
         let history = history.then(|| paths.claude_home.join("file-history").join(&session_id));
-        self.backups = Mutex::new(FileBackups::new(history, paths.cwd.clone(), Vec::new()));
+        self.backups = Arc::new(Mutex::new(FileBackups::new(history, paths.cwd.clone(), Vec::new())));
         self.conversation = Conversation::new(Vec::new());
         self.files = FileStates::new();
         self.filler = Filler::None;
@@ -342,6 +372,11 @@ impl Agent {
         &self.config
     }
 
+    /// The names of the kinds of sub-agents.
+    pub fn agent_names(&self) -> Vec<String> {
+        self.agents.iter().map(|definition| definition.name.clone()).collect()
+    }
+
     /// The names of the tools that the model is given.
     pub fn tool_names(&self) -> Vec<String> {
         self.tools.tools().map(|tool| tool.name().to_owned()).collect()
@@ -349,6 +384,7 @@ impl Agent {
 
     /// Runs the hooks of the end, writes the marks at the end of the log and ends all background tasks.
     pub fn finish(&mut self, events: &mut dyn FnMut(AgentEvent<'_>)) -> Result<(), WriteError> {
+        self.background_agents.end_all();
         self.background.kill_all(self.limits.kill_grace);
         self.end_hooks("other", events);
         let mut writer = lock(&self.writer);
@@ -379,7 +415,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {
+pub(crate) fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {
     RawObject::new()
         .with("name", &tool.name)
         .with("description", &tool.description)
@@ -387,7 +423,7 @@ fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {
 }
 
 /// Returns the request without messages and tools.
-fn request(config: &AgentConfig) -> MessagesRequest {
+pub(crate) fn request(config: &AgentConfig) -> MessagesRequest {
     let info = model_info(&config.model);
     let model = config.model.strip_suffix("[1m]").unwrap_or(&config.model);
     let max_tokens = config.max_output_tokens.unwrap_or(info.max_output);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use threadline_tools::{CommandLauncher, Profile};
 
+use crate::agent_definition::AgentDefinition;
 use crate::custom_command::CustomCommand;
 use crate::hook::HookSettings;
 use crate::memory::MemoryFile;
@@ -59,7 +60,7 @@ pub struct SandboxConfig {
 }
 
 /// The settings of an agent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AgentConfig {
     /// The version of Claude Code whose session format and tools are used.
     pub profile: &'static Profile,
@@ -89,6 +90,8 @@ pub struct AgentConfig {
     pub tools: Option<Vec<String>>,
     /// Tools that are not offered.
     pub disallowed_tools: Vec<String>,
+    /// Kinds of sub-agents besides those that are built in; later ones replace earlier ones.
+    pub agents: Vec<AgentDefinition>,
     /// The JSON schema of the answer.
     pub json_schema: Option<String>,
     /// The permissions of tools.

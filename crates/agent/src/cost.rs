@@ -25,21 +25,26 @@ impl ModelUsageTotals {
     /// Adds a reply of `model`.
     pub fn add(&mut self, model: &str, usage: &Usage, prices: &PriceBook) {
         let cost = cost(model, usage, prices);
-        let entry = match self.models.iter_mut().find(|entry| entry.model == model) {
-            Some(entry) => entry,
-            None => {
-                self.models.push(ModelUsage { model: model.to_owned(), ..ModelUsage::default() });
-                let last = self.models.len() - 1;
-                &mut self.models[last]
-            }
-        };
-        entry.usage.input += usage.input;
-        entry.usage.output += usage.output;
-        entry.usage.cache_write += usage.cache_write;
-        entry.usage.cache_write_1h += usage.cache_write_1h;
-        entry.usage.cache_read += usage.cache_read;
-        entry.usage.web_searches += usage.web_searches;
+        let entry = self.entry(model);
+        entry.usage = entry.usage.plus(*usage);
         entry.cost_usd += cost;
+    }
+
+    /// Adds the totals of a sub-agent.
+    pub fn merge(&mut self, other: &Self) {
+        for added in &other.models {
+            let entry = self.entry(&added.model);
+            entry.usage = entry.usage.plus(added.usage);
+            entry.cost_usd += added.cost_usd;
+        }
+    }
+
+    fn entry(&mut self, model: &str) -> &mut ModelUsage {
+        let position = self.models.iter().position(|entry| entry.model == model).unwrap_or_else(|| {
+            self.models.push(ModelUsage { model: model.to_owned(), ..ModelUsage::default() });
+            self.models.len() - 1
+        });
+        &mut self.models[position]
     }
 
     /// The cost of all models in dollars.

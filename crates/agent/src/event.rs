@@ -9,6 +9,7 @@ use threadline_tools::FinishedTask;
 
 use crate::cost::ModelUsageTotals;
 use crate::hook::HookRun;
+use crate::sub_agent::{SubAgentEvent, SubAgentSource};
 
 /// An event of a turn.
 #[derive(Debug)]
@@ -101,6 +102,13 @@ pub enum AgentEvent<'a> {
         task: &'a FinishedTask,
         /// The time.
         timestamp: Millis,
+    },
+    /// An event of a sub-agent.
+    SubAgent {
+        /// The sub-agent.
+        source: &'a SubAgentSource,
+        /// The event.
+        event: &'a SubAgentEvent,
     },
     /// A turn begins: its prompt was accepted.
     TurnStart,

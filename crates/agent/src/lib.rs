@@ -5,6 +5,9 @@
 //! translate to text, JSON or a screen. It does not read the environment, and does not print.
 
 mod agent;
+mod agent_definition;
+mod agent_tool;
+mod background_agents;
 mod clock;
 mod config;
 mod conversation;
@@ -27,12 +30,14 @@ mod session_hooks;
 mod session_writer;
 mod skill_tool;
 mod slash_command;
+mod sub_agent;
 mod system_prompt;
 mod temp_dir;
 mod tool_calls;
 mod turn;
 
 pub use agent::{Agent, AgentError};
+pub use agent_definition::AgentDefinition;
 pub use clock::{Clock, SystemClock};
 pub use config::{AgentConfig, AgentPaths, SandboxConfig, SessionStart};
 pub use cost::{ModelUsage, ModelUsageTotals};
@@ -43,3 +48,4 @@ pub use memory::{MemoryFile, MemoryKind, MemoryPaths, read_memory};
 pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
 pub use resume::{ResumeError, ResumedSession, fork_lines};
 pub use session_writer::{SessionWriter, WriteError};
+pub use sub_agent::{SubAgentEvent, SubAgentSource, SubAgentUsage};

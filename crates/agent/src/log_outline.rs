@@ -8,13 +8,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
+use memchr::memmem::Finder;
 use threadline_entry::lens::{CompactBoundary, System};
-use threadline_entry::{Chunk, ChunkReader, Entry, Kind, LineReader, Millis, Position, parse_line, value};
+use threadline_entry::{
+    Chunk, ChunkReader, Entry, Kind, LineReader, LogLine, Millis, Position, parse_line, value,
+};
 use threadline_session::{ClientVersion, EntryIndex, IndexRange, ParentLink, Session};
 use threadline_store::{open_regular, read_chunks};
 
 /// The number of bytes that are kept of a long text: enough to recognise generated texts.
 const KEPT_TEXT: usize = 192;
+
+/// A log of at least this size is searched for its last compaction before it is read.
+const SCANNED_LENGTH: u64 = 1 << 20;
 
 /// The lines of a log that the current conversation depends on, with their long texts truncated.
 pub(crate) struct LogOutline {
@@ -48,14 +54,22 @@ impl LogOutline {
             boundary: None,
             is_incomplete: false,
         };
-        let file = open_regular(log)?;
+        let mut file = open_regular(log)?;
         let length = file.metadata()?.len();
+        let mut start = Position::START;
+        if drops_compacted && length >= SCANNED_LENGTH {
+            let scan = LastCompaction::find(log, version)?;
+            start = scan.start;
+            outline.last_snapshot = scan.last_snapshot;
+            outline.last_prompt = scan.last_prompt;
+            file.seek(SeekFrom::Start(start.byte_offset))?;
+        }
         let parse = |chunk: Chunk| {
             let mut entries = Vec::new();
             chunk.parse_abridged(KEPT_TEXT, |entry, _| entries.push(entry));
             entries
         };
-        read_chunks(ChunkReader::new(file), length, parse, |entries| {
+        read_chunks(ChunkReader::from(file, start), length - start.byte_offset, parse, |entries| {
             for entry in entries {
                 if drops_compacted && is_boundary(&entry) {
                     outline.drop_compacted(&entry);
@@ -151,6 +165,76 @@ impl LogOutline {
             .collect();
         Ok((session, path.ok_or_else(changed)?))
     }
+}
+
+/// The place in a large log from which it is read: its last compaction, with the messages that it preserved.
+struct LastCompaction {
+    start: Position,
+    /// The last lines of their kinds before that.
+    last_snapshot: Option<Position>,
+    last_prompt: Option<Position>,
+}
+
+impl LastCompaction {
+    /// Searches a log for a few words, which is much faster than parsing its lines.
+    fn find(log: &Path, version: ClientVersion) -> io::Result<Self> {
+        let mut found = Self { start: Position::START, last_snapshot: None, last_prompt: None };
+        let mut preserved = None;
+        let (mut snapshot, mut prompt) = (None, None);
+        let kinds = [Kind::FileHistorySnapshot.name(), Kind::LastPrompt.name()];
+        let words = kinds.into_iter().flatten().chain([value::COMPACT_BOUNDARY]);
+        let finders: Vec<Finder<'_>> = words.map(|word| Finder::new(word.as_bytes())).collect();
+        scan(log, &finders, |line| {
+            parse_line(&line, |entry, _| match entry.kind() {
+                Kind::FileHistorySnapshot => snapshot = Some(line.at),
+                Kind::LastPrompt => prompt = Some(line.at),
+                _ if is_boundary(&entry) => {
+                    preserved = first_preserved(&entry);
+                    found = Self { start: line.at, last_snapshot: snapshot, last_prompt: prompt };
+                }
+                _ => {}
+            });
+            true
+        })?;
+        let Some(uuid) = preserved else { return Ok(found) };
+        if !version.continues_preserved_tail() {
+            return Ok(Self { start: Position::START, last_snapshot: None, last_prompt: None });
+        }
+        // A line precedes those that refer to it.
+        let boundary = found.start;
+        found.start = Position::START;
+        scan(log, &[Finder::new(uuid.as_bytes())], |line| {
+            found.start = line.at.min(boundary);
+            false
+        })?;
+        Ok(found)
+    }
+}
+
+/// Calls `visit` with every line that contains one of the words, until it returns `false`.
+fn scan(log: &Path, finders: &[Finder<'_>], mut visit: impl FnMut(LogLine<'_>) -> bool) -> io::Result<()> {
+    let mut lines = LineReader::new(open_regular(log)?);
+    lines.stop_numbering();
+    while let Some(block) = lines.next_block()? {
+        let hits = finders.iter().flat_map(|finder| block.hits(finder).map(|(line, _)| line));
+        let mut hits: Vec<LogLine<'_>> = hits.collect();
+        hits.sort_by_key(|line| line.at.byte_offset);
+        hits.dedup_by_key(|line| line.at.byte_offset);
+        if !hits.into_iter().all(&mut visit) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first message that a compaction preserved.
+fn first_preserved(boundary: &Entry) -> Option<String> {
+    let metadata = boundary.lens::<CompactBoundary<'_>>().and_then(CompactBoundary::compact_metadata)?;
+    let uuids = metadata.preserved_messages().and_then(|messages| messages.uuids());
+    if let Some(first) = uuids.and_then(|uuids| uuids.iter().next()) {
+        return Some(first.into_owned());
+    }
+    metadata.preserved_segment()?.head_uuid().map(|uuid| uuid.into_owned())
 }
 
 fn is_boundary(entry: &Entry) -> bool {

@@ -35,6 +35,8 @@ pub struct SessionWriter {
     snapshot: Option<FileSnapshot>,
     session_id: String,
     format: &'static SessionFormat,
+    /// The kind of sub-agent that replies are attributed to.
+    attribution: Option<String>,
     context: LineContext<'static>,
     /// The id of the last line of the conversation.
     tip: Option<String>,
@@ -103,6 +105,7 @@ impl SessionWriter {
         }
         Self {
             format,
+            attribution: None,
             path,
             is_persistent,
             snapshot,
@@ -136,6 +139,11 @@ impl SessionWriter {
     /// The last line of the conversation.
     pub fn tip(&self) -> Option<&str> {
         self.tip.as_deref()
+    }
+
+    /// Attributes replies to a kind of sub-agent.
+    pub(crate) fn set_attribution(&mut self, agent_type: &str) {
+        self.attribution = Some(agent_type.to_owned());
     }
 
     /// How the lines are written.
@@ -258,6 +266,7 @@ impl SessionWriter {
                 context: &self.context,
                 message: json(&message_json),
                 request_id,
+                attribution_agent: self.attribution.as_deref(),
                 is_api_error: false,
                 attribution_skill: self.attribution_skill.as_deref(),
             };

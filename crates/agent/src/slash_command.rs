@@ -5,7 +5,7 @@ use threadline_api::{Message, RawObject, Role, full_model_name};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::Attachment;
-use threadline_permission::{RuleEffect, RuleSource};
+use threadline_permission::{RuleEffect, RuleSet, RuleSource};
 use threadline_tools::validate;
 
 use crate::agent::{Agent, lock};
@@ -15,7 +15,7 @@ use crate::event::AgentEvent;
 use crate::resume::Filler;
 use crate::session_hooks::CallVerdict;
 use crate::session_writer::{UserLineFields, WriteError};
-use crate::tool_calls::{CallOutcome, PendingCall};
+use crate::tool_calls::{CallOutcome, CallScope, PendingCall};
 
 /// Commands of Claude Code's screen. Without a screen they only say so.
 const SCREEN_COMMANDS: &[&str] = &[
@@ -104,8 +104,8 @@ impl ExpandedCommand {
 #[derive(Default)]
 pub(crate) struct CommandScope {
     model: Option<(String, String)>,
-    /// The first rule that was added, and their number.
-    rules: Option<(usize, usize)>,
+    /// The rules before the command.
+    rules: Option<RuleSet>,
 }
 
 impl Agent {
@@ -146,14 +146,16 @@ impl Agent {
         }
         let paths = &self.config.paths;
         let source = RuleSource { base: &paths.cwd, cwd: &paths.cwd, home: paths.user_home.as_deref() };
+        lock(&self.writer).set_attribution_skill(Some(command.name.clone()));
+        if command.allowed_tools.is_empty() {
+            return scope;
+        }
         self.config.permissions.update(|permissions| {
-            let first = permissions.rules.allow.len();
+            scope.rules = Some(permissions.rules.clone());
             for rule in &command.allowed_tools {
                 permissions.rules.add(rule, RuleEffect::Allow, source);
             }
-            scope.rules = Some((first, permissions.rules.allow.len() - first));
         });
-        lock(&self.writer).set_attribution_skill(Some(command.name.clone()));
         scope
     }
 
@@ -163,12 +165,8 @@ impl Agent {
             self.config.model = config;
             self.request.model = request;
         }
-        if let Some((first, count)) = scope.rules {
-            self.config.permissions.update(|permissions| {
-                let allow = &mut permissions.rules.allow;
-                let end = (first + count).min(allow.len());
-                allow.drain(first.min(end)..end);
-            });
+        if let Some(rules) = scope.rules {
+            self.config.permissions.update(|permissions| permissions.rules = rules);
         }
         lock(&self.writer).set_attribution_skill(None);
     }
@@ -249,10 +247,16 @@ impl Agent {
     ) -> Result<threadline_tools::ToolOutput, String> {
         let tool = self.tools.get(name).ok_or_else(|| format!("the tool {name} is not enabled"))?;
         let input = validate(tool, &raw(input), &self.shell.cwd());
-        let call =
-            PendingCall { id: self.clock.new_uuid(), name: name.to_owned(), line: String::new(), input };
+        let call = PendingCall {
+            id: self.clock.new_uuid(),
+            name: name.to_owned(),
+            line: String::new(),
+            input,
+            sub_agent: None,
+        };
+        let scope = CallScope { prompt_id: "", cancel, report: &|_| {} };
         let Ok(input) = &call.input else { return Err("its input is not valid".to_owned()) };
-        match self.run_call(&call, tool, input, &CallVerdict::default(), cancel) {
+        match self.run_call(&call, tool, input, &CallVerdict::default(), scope) {
             CallOutcome::Output(output) if !output.is_error => Ok(output),
             CallOutcome::Output(output) => Err(output.text().to_owned()),
             CallOutcome::Denied(reason) | CallOutcome::Invalid(reason) => Err(reason),

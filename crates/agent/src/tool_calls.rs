@@ -1,8 +1,7 @@
 //! Runs the tool calls of a reply: checks input and permission, and writes the results to the session.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
 use serde_json::value::RawValue;
@@ -15,7 +14,9 @@ use threadline_tools::{
 };
 
 use crate::agent::{Agent, KnownTask, lock};
+use crate::agent_tool::AgentTool;
 use crate::clock::Clock;
+use crate::cost::ModelUsageTotals;
 use crate::error_text::filler;
 use crate::event::{AgentEvent, Denial};
 use crate::file_history::FileBackups;
@@ -23,6 +24,7 @@ use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 use crate::skill_tool::SKILL;
+use crate::sub_agent::{SubAgentReport, SubAgentSource};
 
 /// A tool call of a reply whose input was checked.
 pub(crate) struct PendingCall {
@@ -32,6 +34,16 @@ pub(crate) struct PendingCall {
     pub(crate) line: String,
     /// The input, or the error result if the input is invalid or the tool is not available.
     pub(crate) input: Result<ToolInput, ToolOutput>,
+    /// The sub-agent that the call starts.
+    pub(crate) sub_agent: Option<Arc<SubAgentSource>>,
+}
+
+/// The turn that a call belongs to, and where its sub-agents report to.
+#[derive(Clone, Copy)]
+pub(crate) struct CallScope<'a> {
+    pub(crate) prompt_id: &'a str,
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) report: &'a (dyn Fn(SubAgentReport) + Sync),
 }
 
 /// The results of a reply's calls.
@@ -55,6 +67,8 @@ pub(crate) struct CallResults {
     /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
+    /// Tokens and cost of the sub-agents.
+    pub(crate) sub_agent_totals: Vec<ModelUsageTotals>,
 }
 
 impl CallResults {
@@ -95,7 +109,10 @@ impl Agent {
         if let Ok(input) = &input {
             block.set_raw("input", input.raw().to_owned());
         }
-        PendingCall { id, name, line: line.to_owned(), input }
+        let is_sub_agent = name == self.agent_tool();
+        let sub_agent =
+            input.as_ref().ok().filter(|_| is_sub_agent).and_then(|input| self.sub_agent_source(&id, input));
+        PendingCall { id, name, line: line.to_owned(), input, sub_agent }
     }
 
     /// Runs the calls of a reply in order. Adjacent calls that only read run at the same time. Each result is
@@ -153,9 +170,10 @@ impl Agent {
         for call in &group {
             events(AgentEvent::ToolStart { tool_use_id: &call.id, name: &call.name });
         }
-        if group.len() == 1 {
+        let is_sub_agent = |call: &PendingCall| call.name == self.agent_tool();
+        if group.len() == 1 && !group.iter().any(is_sub_agent) {
             for call in &group {
-                let done = self.finish_call(call, cancel);
+                let done = self.finish_call(call, CallScope { prompt_id, cancel, report: &|_| {} });
                 self.write_result(call, done, prompt_id, events, results)?;
             }
             return Ok(());
@@ -164,17 +182,29 @@ impl Agent {
         std::thread::scope(|scope| {
             for (i, call) in group.iter().enumerate() {
                 let sender = sender.clone();
-                scope.spawn(move || drop(sender.send((i, self.finish_call(call, cancel)))));
+                scope.spawn(move || {
+                    // The receiver is gone if a result could not be written; there is nothing to report then.
+                    let report = |report| drop(sender.send(CallMessage::SubAgent(report)));
+                    let outcome = self.finish_call(call, CallScope { prompt_id, cancel, report: &report });
+                    drop(sender.send(CallMessage::Done(i, Box::new(outcome))));
+                });
             }
             drop(sender);
-            receiver
-                .into_iter()
-                .try_for_each(|(i, done)| self.write_result(&group[i], done, prompt_id, events, results))
+            receiver.into_iter().try_for_each(|message| match message {
+                CallMessage::SubAgent((source, event)) => {
+                    events(AgentEvent::SubAgent { source: &source, event: &event });
+                    Ok(())
+                }
+                CallMessage::Done(i, outcome) => {
+                    self.write_result(&group[i], *outcome, prompt_id, events, results)
+                }
+            })
         })
     }
 
     /// Runs one call with its hooks.
-    fn finish_call(&self, call: &PendingCall, cancel: &CancelToken) -> FinishedCall {
+    fn finish_call(&self, call: &PendingCall, scope: CallScope<'_>) -> FinishedCall {
+        let cancel = scope.cancel;
         let (input, tool) = match (&call.input, self.tools.get(&call.name)) {
             (Err(output), _) => return FinishedCall::new(CallOutcome::Output(output.clone())),
             (Ok(_), None) => {
@@ -203,10 +233,15 @@ impl Agent {
         let start = Instant::now();
         finished.outcome = match verdict.decision {
             Some(HookDecision::Deny) => CallOutcome::Denied(verdict.reason.clone()),
-            _ => self.run_call(call, tool, input, &verdict, cancel),
+            _ => self.run_call(call, tool, input, &verdict, scope),
         };
         let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-        if let CallOutcome::Output(output) = &finished.outcome {
+        let output = match &finished.outcome {
+            CallOutcome::Output(output) => Some(output),
+            CallOutcome::SubAgent(ended) => Some(&ended.0),
+            _ => None,
+        };
+        if let Some(output) = output {
             finished.after = if output.is_error {
                 self.tool_hooks(HookEvent::PostToolUseFailure, call, input, cancel, |event| {
                     event
@@ -248,6 +283,11 @@ impl Agent {
         self.run_hooks(&add_values(hook), cancel)
     }
 
+    /// The name of the tool that starts sub-agents.
+    fn agent_tool(&self) -> &'static str {
+        AgentTool::name_in(self.config.profile.version)
+    }
+
     /// Runs one call, if it is permitted.
     pub(crate) fn run_call(
         &self,
@@ -255,14 +295,15 @@ impl Agent {
         tool: &dyn Tool,
         input: &ToolInput,
         verdict: &CallVerdict,
-        cancel: &CancelToken,
+        scope: CallScope<'_>,
     ) -> CallOutcome {
+        let cancel = scope.cancel;
         if cancel.is_cancelled() {
             return CallOutcome::Rejected;
         }
         let observer = BackupObserver {
             backups: &self.backups,
-            writer: &self.writer,
+            writer: &self.main_writer,
             clock: &*self.clock,
             line: &call.line,
         };
@@ -291,7 +332,16 @@ impl Agent {
             Ok(permitted) => permitted,
             Err(outcome) => return outcome,
         };
-        let output = tool.run(changed.as_ref().unwrap_or(input), &context, permit);
+        let input = changed.as_ref().unwrap_or(input);
+        if call.name == self.agent_tool() {
+            let (output, totals) = self.run_sub_agent(call, input, permit, scope);
+            return if cancel.is_cancelled() {
+                CallOutcome::Rejected
+            } else {
+                CallOutcome::SubAgent(Box::new((output, totals)))
+            };
+        }
+        let output = tool.run(input, &context, permit);
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
     }
 
@@ -353,6 +403,11 @@ impl Agent {
         }
         let output = match finished.outcome {
             CallOutcome::Output(output) => output,
+            CallOutcome::SubAgent(ended) => {
+                let (output, totals) = *ended;
+                results.sub_agent_totals.push(totals);
+                output
+            }
             CallOutcome::Rejected => ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD),
             CallOutcome::Denied(reason) => {
                 results.deny(call);
@@ -372,7 +427,8 @@ impl Agent {
         let message = RawObject::new().with("role", "user").with("content", [&block]);
         let fields = UserLineFields {
             prompt_id: Some(prompt_id),
-            tool_use_result: output.record.as_deref(),
+            // The log of a sub-agent has no records.
+            tool_use_result: output.record.as_deref().filter(|_| self.role.is_none()),
             source_tool_assistant_uuid: Some(&call.line),
             tool_ends_turn: output.ends_turn,
             parent: Some(&call.line),
@@ -482,9 +538,17 @@ impl FinishedCall {
     }
 }
 
+/// A message of the thread of a call.
+enum CallMessage {
+    SubAgent(SubAgentReport),
+    Done(usize, Box<FinishedCall>),
+}
+
 /// The outcome of a call.
 pub(crate) enum CallOutcome {
     Output(ToolOutput),
+    /// A sub-agent ended: its result, and its tokens and cost.
+    SubAgent(Box<(ToolOutput, ModelUsageTotals)>),
     /// It was not permitted, for this reason.
     Denied(String),
     /// A rule refuses the file, which counts as invalid input.

@@ -17,10 +17,14 @@ use crate::resume::Filler;
 use crate::session_hooks::{PromptVerdict, StopVerdict};
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
 use crate::slash_command::{CommandScope, SlashMeaning};
+use crate::sub_agent::SubAgentEvent;
 use crate::tool_calls::PendingCall;
 
 /// How long the loop waits for a background task before it checks again.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// How long the loop waits for a command while sub-agents run in the background too.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// The values of a turn in progress.
 struct TurnState {
@@ -86,28 +90,42 @@ impl Agent {
     ) -> Option<TurnSummary> {
         let mut last = None;
         while !cancel.is_cancelled() {
-            let finished = self.background.wait_finished(LONGEST_WAIT, cancel);
-            if finished.is_empty() && !self.background.has_running() {
+            self.collect_background_agents(events);
+            if let Some(agent) = self.background_agents.take_finished() {
+                let prompt = raw(&agent.notification());
+                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+                continue;
+            }
+            let has_agents = self.background_agents.has_running();
+            if has_agents && !self.background.has_running() {
+                self.wait_for_background_agent(cancel, events);
+                continue;
+            }
+            let longest = if has_agents { SHORT_WAIT } else { LONGEST_WAIT };
+            let finished = self.background.wait_finished(longest, cancel);
+            if finished.is_empty() && !self.background.has_running() && !has_agents {
                 break;
             }
             for task in finished {
                 let timestamp = self.clock.now();
                 events(AgentEvent::TaskEnd { task: &task, timestamp });
-                let prompt = to_raw_value(&task.notification()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+                let prompt = raw(&task.notification());
                 last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
             }
         }
         last
     }
 
-    fn run_turn(
+    pub(crate) fn run_turn(
         &mut self,
         prompt: &RawValue,
         origin: Option<&str>,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> TurnSummary {
-        let mut state = TurnState::new(self.clock.new_uuid(), self.clock.new_uuid());
+        let prompt_id = self.role.as_ref().map(|role| role.prompt_id.clone());
+        let prompt_id = prompt_id.unwrap_or_else(|| self.clock.new_uuid());
+        let mut state = TurnState::new(prompt_id, self.clock.new_uuid());
         self.prompt_id = Some(state.prompt_id.clone());
         let end = match self.turn(prompt, origin, &mut state, cancel, events) {
             Ok(end) => end,
@@ -144,66 +162,13 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        let text = prompt_text(prompt).filter(|_| origin.is_none());
-        if origin.is_none() {
-            self.start_hooks(cancel, events);
-        }
-        let command = text.as_deref().filter(|_| prompt.get().starts_with('"'));
-        let command = match command.and_then(|text| self.slash_meaning(text)) {
-            None => None,
-            Some(SlashMeaning::Custom(command)) => Some(command),
-            Some(SlashMeaning::Local(name, arguments)) => {
-                return self.run_local_command(name, &arguments, prompt, state, events);
-            }
-            Some(SlashMeaning::Unusable(reason)) => {
-                events(AgentEvent::TurnStart);
-                self.write_queue(prompt, false, state)?;
-                self.write_start_hooks()?;
-                self.forget_prompt();
-                self.write_unusable_command(text.as_deref().unwrap_or_default(), &reason, events)?;
-                state.text = reason;
-                return Ok(TurnEnd::NotSent);
-            }
-        };
-        let verdict = match &text {
-            Some(text) => self.prompt_hooks(text, cancel, events),
-            None => PromptVerdict::Send(Vec::new()),
-        };
-        events(AgentEvent::TurnStart);
-        let takes_snapshot = origin.is_none() && matches!(verdict, PromptVerdict::Send(_));
-        self.write_queue(prompt, takes_snapshot, state)?;
-        self.write_start_hooks()?;
-        self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
-        match verdict {
-            PromptVerdict::Send(runs) => {
-                match &command {
-                    None => {
-                        self.write_prompt(prompt, origin, state, events)?;
-                        if let Some(text) = text.as_deref().filter(|_| prompt.get().starts_with('"')) {
-                            self.attach_mentioned_files(text, cancel)?;
-                        }
-                    }
-                    Some(command) => {
-                        self.last_prompt = Some(one_line(&command.short_prompt()));
-                        state.command_scope = Some(self.enter_command(&command.command));
-                        let line = raw(&command.prompt_line());
-                        state.is_command = true;
-                        self.write_prompt(&line, origin, state, events)?;
-                        self.write_command_text(command, &state.prompt_id, cancel)?;
-                    }
-                }
-                self.write_prompt_hooks(&runs)?;
-            }
-            PromptVerdict::Block(reason) => {
-                self.last_prompt = None;
-                return self.stop_prompt(reason, state, events);
-            }
-            PromptVerdict::Stop(reason) => {
-                self.write_stopped_prompt(prompt, &reason, state)?;
-                return self.stop_prompt(reason, state, events);
-            }
+        if self.role.is_some() {
+            self.write_task(prompt, state, events)?;
+        } else if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
+            return Ok(end);
         }
         loop {
+            self.collect_background_agents(events);
             let (reply, blocks) = match self.request_reply(state, cancel, events) {
                 Ok(received) => received,
                 Err(ApiError::Cancelled) => return self.interrupt(false, state, events),
@@ -221,7 +186,7 @@ impl Agent {
                 return Ok(TurnEnd::MaxBudget(budget));
             }
             if reply.is_streamed && !reply.is_truncated {
-                state.usage = add(state.usage, reply.usage());
+                state.usage = state.usage.plus(reply.usage());
             }
             if calls.is_empty() {
                 match self.finish_reply(&reply, &blocks, state, events)? {
@@ -243,6 +208,9 @@ impl Agent {
             let results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
             state.num_turns += results.messages;
             state.denials.extend(results.denials);
+            for totals in &results.sub_agent_totals {
+                self.totals.merge(totals);
+            }
             let mut blocks = results.blocks;
             self.add_nested_memory(&results.read_files, &mut blocks);
             self.conversation.push(Role::User, blocks);
@@ -440,6 +408,94 @@ impl Agent {
         Ok(TurnEnd::NotSent)
     }
 
+    /// Writes the prompt of a turn, if its hooks allow it. Returns the end of the turn otherwise.
+    fn start_turn(
+        &mut self,
+        prompt: &RawValue,
+        origin: Option<&str>,
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<Option<TurnEnd>, WriteError> {
+        let text = prompt_text(prompt).filter(|_| origin.is_none());
+        if origin.is_none() {
+            self.start_hooks(cancel, events);
+        }
+        let command = text.as_deref().filter(|_| prompt.get().starts_with('"'));
+        let command = match command.and_then(|text| self.slash_meaning(text)) {
+            None => None,
+            Some(SlashMeaning::Custom(command)) => Some(command),
+            Some(SlashMeaning::Local(name, arguments)) => {
+                return self.run_local_command(name, &arguments, prompt, state, events).map(Some);
+            }
+            Some(SlashMeaning::Unusable(reason)) => {
+                events(AgentEvent::TurnStart);
+                self.write_queue(prompt, false, state)?;
+                self.write_start_hooks()?;
+                self.forget_prompt();
+                self.write_unusable_command(text.as_deref().unwrap_or_default(), &reason, events)?;
+                state.text = reason;
+                return Ok(Some(TurnEnd::NotSent));
+            }
+        };
+        let verdict = match &text {
+            Some(text) => self.prompt_hooks(text, cancel, events),
+            None => PromptVerdict::Send(Vec::new()),
+        };
+        events(AgentEvent::TurnStart);
+        let takes_snapshot = origin.is_none() && matches!(verdict, PromptVerdict::Send(_));
+        self.write_queue(prompt, takes_snapshot, state)?;
+        self.write_start_hooks()?;
+        self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
+        match verdict {
+            PromptVerdict::Send(runs) => {
+                match &command {
+                    None => {
+                        self.write_prompt(prompt, origin, state, events)?;
+                        if let Some(text) = text.as_deref().filter(|_| prompt.get().starts_with('"')) {
+                            self.attach_mentioned_files(text, cancel)?;
+                        }
+                    }
+                    Some(command) => {
+                        self.last_prompt = Some(one_line(&command.short_prompt()));
+                        state.command_scope = Some(self.enter_command(&command.command));
+                        let line = raw(&command.prompt_line());
+                        state.is_command = true;
+                        self.write_prompt(&line, origin, state, events)?;
+                        self.write_command_text(command, &state.prompt_id, cancel)?;
+                    }
+                }
+                self.write_prompt_hooks(&runs)?;
+                Ok(None)
+            }
+            PromptVerdict::Block(reason) => {
+                self.last_prompt = None;
+                self.stop_prompt(reason, state, events).map(Some)
+            }
+            PromptVerdict::Stop(reason) => {
+                self.write_stopped_prompt(prompt, &reason, state)?;
+                self.stop_prompt(reason, state, events).map(Some)
+            }
+        }
+    }
+
+    /// Writes the task of a sub-agent.
+    fn write_task(
+        &mut self,
+        task: &RawValue,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..UserLineFields::default() };
+        let written = lock(&self.writer).user(task, fields, &*self.clock)?;
+        state.num_turns += 1;
+        let text = prompt_text(task).unwrap_or_default();
+        self.conversation.push(Role::User, vec![Message::text_block(&text)]);
+        let message = RawObject::new().with("role", "user").with("content", task);
+        events(AgentEvent::Prompt { uuid: &written.uuid, message: &message, timestamp: written.timestamp });
+        Ok(())
+    }
+
     /// Sends the conversation and returns the reply, its blocks prepared and reported.
     fn request_reply(
         &mut self,
@@ -544,6 +600,10 @@ impl Agent {
             request_id: reply.request_id.as_deref(),
             error: None,
         });
+        // A sub-agent counts as started with its call, although it waits for the end of the reply.
+        if let Some(source) = prepared.call.as_ref().and_then(|call| call.sub_agent.as_deref()) {
+            events(AgentEvent::SubAgent { source, event: &SubAgentEvent::Started });
+        }
     }
 
     /// Writes the lines of a reply and adds its cost. Returns the budget if it is used up.
@@ -554,7 +614,9 @@ impl Agent {
         state: &mut TurnState,
     ) -> Result<Option<f64>, WriteError> {
         state.stop_reason = reply.stop_reason();
+        self.last_usage = reply.usage();
         let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
+        self.last_usage_json = usage.clone();
         let has_final_usage = lock(&self.writer).format().has_final_usage;
         let mut messages = Vec::with_capacity(blocks.len());
         for prepared in blocks {
@@ -796,17 +858,6 @@ fn one_line(text: &str) -> String {
 fn last_text(blocks: &[RawObject]) -> Option<String> {
     let last = blocks.last()?;
     if BlockKind::of(last) == BlockKind::Text { last.get_str("text") } else { Some(String::new()) }
-}
-
-fn add(a: Usage, b: Usage) -> Usage {
-    Usage {
-        input: a.input + b.input,
-        output: a.output + b.output,
-        cache_write: a.cache_write + b.cache_write,
-        cache_write_1h: a.cache_write_1h + b.cache_write_1h,
-        cache_read: a.cache_read + b.cache_read,
-        web_searches: a.web_searches + b.web_searches,
-    }
 }
 
 /// Returns a usage object with all its members, as session lines contain it.

@@ -54,6 +54,19 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns the sum of two usages.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cache_write: self.cache_write + other.cache_write,
+            cache_write_1h: self.cache_write_1h + other.cache_write_1h,
+            cache_read: self.cache_read + other.cache_read,
+            web_searches: self.web_searches + other.web_searches,
+        }
+    }
+
     /// Reads the figures of a `usage` object. Missing ones are 0.
     pub fn of(usage: &RawObject) -> Self {
         let count = |key: &str| usage.get_u64(key).unwrap_or(0);

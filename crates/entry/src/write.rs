@@ -29,8 +29,8 @@ pub use conversation::{
     InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, UserContent, UserLine,
 };
 pub use record::{
-    AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine, ModeLine,
-    PrLinkLine, QueueOperationLine, SummaryLine, TagLine,
+    AgentMetaFile, AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine,
+    ModeLine, PrLinkLine, QueueOperationLine, SummaryLine, TagLine,
 };
 
 use crate::timestamp::Millis;

@@ -47,7 +47,8 @@ pub enum ResultContent {
 
 impl ToolOutput {
     /// Returns a successful result with text and a record.
-    pub(crate) fn success(text: impl Into<String>, record: &impl Serialize) -> Self {
+    #[must_use]
+    pub fn success(text: impl Into<String>, record: &impl Serialize) -> Self {
         Self {
             content: ResultContent::Text(text.into()),
             is_error: false,

@@ -75,6 +75,7 @@ impl Stage {
             append_system_prompt: None,
             tools: None,
             disallowed_tools: Vec::new(),
+            agents: Vec::new(),
             json_schema: None,
             permissions: SharedPermissions::new(Permissions {
                 mode: PermissionMode::BypassPermissions,

@@ -7,4 +7,5 @@ mod harness;
 #[cfg(unix)]
 mod hooks;
 mod resume;
+mod sub_agents;
 mod turns;

@@ -269,3 +269,71 @@ fn a_changed_file_has_a_backup() {
     let backup = home.join("file-history").join(crate::harness::SESSION).join(name);
     assert_eq!(std::fs::read_to_string(backup).unwrap(), "old\n");
 }
+
+/// The lines of the conversation, parsed.
+fn conversation(stage: &Stage) -> Vec<Value> {
+    let lines = stage.lines().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    lines.filter(|line| line["uuid"].is_string()).collect()
+}
+
+#[test]
+fn lines_have_ids_parents_times_and_the_facts_of_the_process() {
+    let stage = Stage::new();
+    std::fs::create_dir_all(stage.work().join(".git")).unwrap();
+    std::fs::write(stage.work().join(".git/HEAD"), "ref: refs/heads/loom\n").unwrap();
+    let reply = ScriptedReply::blocks(vec![
+        ScriptedReply::thinking("Hm."),
+        json!({"type": "text", "text": "Running."}),
+        json!({"type": "tool_use", "name": "Bash", "input": {"command": "echo x"}}),
+    ]);
+    stage.run("go", vec![reply, ScriptedReply::text("Done.")]);
+    let lines = conversation(&stage);
+    let mut parent = Value::Null;
+    for line in &lines {
+        let uuid = uuid::Uuid::parse_str(line["uuid"].as_str().unwrap()).unwrap();
+        assert_eq!((uuid.get_version_num(), &line["parentUuid"]), (4, &parent), "{line}");
+        parent = line["uuid"].clone();
+        let time = line["timestamp"].as_str().unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+        assert_eq!(line["cwd"], json!(stage.work()));
+        assert_eq!((&line["gitBranch"], &line["version"]), (&json!("loom"), &json!("2.1.197")));
+    }
+    let replies: Vec<_> = lines.iter().filter(|line| line["requestId"] == "req_1").collect();
+    assert_eq!(replies.len(), 3, "one line per block");
+    assert!(replies.iter().all(|line| line["message"]["content"].as_array().unwrap().len() == 1));
+}
+
+#[test]
+fn the_format_of_2_1_20_has_the_lines_of_that_version() {
+    let stage = Stage::new();
+    std::fs::write(stage.work().join("a.txt"), "hello\n").unwrap();
+    let path = stage.work().join("a.txt");
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Read", json!({"file_path": path})),
+        ScriptedReply::text("It says hello."),
+    ]);
+    let mut config = stage.config(stage.start());
+    config.profile = threadline_tools::Profile::find("2.1.20").unwrap();
+    let todos = config.paths.claude_home.join("todos");
+    stage.run_with("read it", &api, config, &CancelToken::new());
+    assert_eq!(
+        outline(&stage),
+        [
+            "file-history-snapshot",
+            "queue-operation",
+            "user",
+            "assistant tool_use",
+            "user tool_result",
+            "assistant text"
+        ]
+    );
+    let lines = conversation(&stage);
+    let keys: Vec<&str> = lines[0].as_object().unwrap().keys().map(String::as_str).collect();
+    for key in ["promptId", "promptSource", "entrypoint", "slug"] {
+        assert!(!keys.contains(&key), "{key} is not of that version");
+    }
+    assert_eq!((&lines[1]["message"]["stop_reason"], &lines[0]["gitBranch"]), (&Value::Null, &json!("")));
+    let slug = lines[2]["slug"].as_str().unwrap();
+    assert_eq!((slug.split('-').count(), &lines[3]["slug"]), (3, &json!(slug)));
+    assert_eq!(std::fs::read_dir(todos).unwrap().count(), 1);
+}

@@ -200,6 +200,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, help_heading = "Tools")]
     pub(crate) sandbox: bool,
 
+    /// Kinds of sub-agents, as JSON: {"name": {"description": "…", "prompt": "…", "tools": ["Read"]}}
+    #[arg(long, value_name = "JSON", help_heading = "Tools")]
+    pub(crate) agents: Option<String>,
+
     /// Further folders that tools may work in
     #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Tools")]
     pub(crate) add_dir: Vec<std::path::PathBuf>,

@@ -196,6 +196,8 @@ pub struct AssistantLine<'a> {
     pub message: Json<'a>,
     /// The request that the API answered.
     pub request_id: Option<&'a str>,
+    /// The kind of sub-agent that replied.
+    pub attribution_agent: Option<&'a str>,
     /// Whether the message is an error of the API that Claude Code shows as a reply.
     pub is_api_error: bool,
     /// The skill or command that the reply follows.
@@ -210,6 +212,7 @@ impl AssistantLine<'_> {
             .start(None, self.context)
             .json("message", self.message)
             .optional_string("requestId", self.request_id)
+            .optional_string("attributionAgent", self.attribution_agent)
             .string("type", "assistant");
         // The first part of a name such as `plugin:skill` is a plugin.
         let plugin = self.attribution_skill.and_then(|skill| Some(skill.split_once(':')?.0));

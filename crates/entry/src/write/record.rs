@@ -140,6 +140,31 @@ impl ModeLine<'_> {
     }
 }
 
+/// The file next to the log of a sub-agent that describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentMetaFile<'a> {
+    /// The kind of sub-agent.
+    pub agent_type: &'a str,
+    /// The task in a few words.
+    pub description: &'a str,
+    /// The call that started it.
+    pub tool_use_id: &'a str,
+    /// How deep it is nested, from 1.
+    pub spawn_depth: u32,
+}
+
+impl AgentMetaFile<'_> {
+    /// Returns the content of the file.
+    pub fn to_json(self) -> String {
+        ObjectWriter::new()
+            .string("agentType", self.agent_type)
+            .string("description", self.description)
+            .string("toolUseId", self.tool_use_id)
+            .number("spawnDepth", u64::from(self.spawn_depth))
+            .finish()
+    }
+}
+
 /// A `queue-operation` line: a prompt that was typed while the model worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueOperationLine<'a> {

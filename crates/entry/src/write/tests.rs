@@ -60,6 +60,7 @@ fn keys_are_in_the_order_of_the_format() {
         context: &context,
         message: message.unwrap(),
         request_id: Some("req"),
+        attribution_agent: None,
         is_api_error: false,
         attribution_skill: None,
     };
@@ -138,6 +139,7 @@ proptest! {
             context: &context,
             message: Json::parse(&message).unwrap(),
             request_id: Some(&text),
+            attribution_agent: None,
             is_api_error: false,
         attribution_skill: None,
         };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_agent::{
-    AgentConfig, AgentPaths, CustomCommand, HookSettings, MemoryPaths, SessionStart, read_memory,
+    AgentConfig, AgentDefinition, AgentPaths, CustomCommand, HookSettings, MemoryPaths, SessionStart,
+    read_memory,
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_settings::SettingsStack;
@@ -74,6 +75,7 @@ impl ChatSetup {
             append_system_prompt: args.append_system_prompt.clone(),
             tools: (!args.tools.is_empty()).then(|| split_names(&args.tools)),
             disallowed_tools: split_names(&args.disallowed_tools),
+            agents: agent_definitions(args, &paths)?,
             json_schema: args.json_schema.clone(),
             permissions,
             max_turns: args.max_turns,
@@ -100,6 +102,18 @@ fn profile(version: &str) -> Result<&'static Profile, CommandError> {
         CommandError::new(format!("there is no session format for version `{version}`"))
             .hint(format!("known versions: {}", Profile::versions().join(", ")))
     })
+}
+
+/// Returns the kinds of sub-agents of the user, the project and the flag, in this order.
+fn agent_definitions(args: &ChatArgs, paths: &AgentPaths) -> Result<Vec<AgentDefinition>, CommandError> {
+    let mut definitions = AgentDefinition::read_folder(&paths.claude_home.join("agents"));
+    definitions.extend(AgentDefinition::read_folder(&paths.cwd.join(".claude/agents")));
+    if let Some(json) = &args.agents {
+        let named = AgentDefinition::parse_json(json)
+            .map_err(|reason| CommandError::new("--agents is not valid").cause(reason))?;
+        definitions.extend(named);
+    }
+    Ok(definitions)
 }
 
 /// Returns the name of a model; a suffix such as `[1m]` stays.

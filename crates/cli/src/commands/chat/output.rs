@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadline_agent::{
-    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, SharedPermissions, TurnEnd,
-    TurnSummary,
+    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, SharedPermissions, SubAgentEvent,
+    SubAgentSource, SubAgentUsage, TurnEnd, TurnSummary,
 };
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
@@ -53,7 +53,7 @@ impl Printer {
             .with("apiKeySource", api_key_source)
             .with("claude_code_version", config.profile.version)
             .with("output_style", "default")
-            .with("agents", none)
+            .with("agents", agent.agent_names())
             .with("skills", commands(true))
             .with("plugins", none)
             .with("analytics_disabled", true)
@@ -97,6 +97,11 @@ impl Printer {
             ) => {
                 let ids = (*task_id, *tool_use_id);
                 for line in self.task_end(ids, ["killed", "stopped"], "", description, *timestamp) {
+                    self.line(&line);
+                }
+            }
+            (AgentEvent::SubAgent { source, event }, OutputFormat::StreamJson) => {
+                for line in self.sub_agent_lines(source, event) {
                     self.line(&line);
                 }
             }
@@ -264,6 +269,63 @@ impl Printer {
         [start, end]
     }
 
+    /// Returns the lines of an event of a sub-agent.
+    fn sub_agent_lines(&self, source: &SubAgentSource, event: &SubAgentEvent) -> Vec<RawObject> {
+        let system = |subtype: &str| {
+            let line = RawObject::new().with("type", "system").with("subtype", subtype);
+            line.with("task_id", &source.agent_id)
+        };
+        let end = |line: RawObject| line.with("uuid", new_uuid()).with("session_id", &self.session_id);
+        let message = |kind: &str, uuid: &str, message: &RawObject| {
+            RawObject::new()
+                .with("type", kind)
+                .with("message", message)
+                .with("parent_tool_use_id", &source.tool_use_id)
+                .with("session_id", &self.session_id)
+                .with("uuid", uuid)
+        };
+        let with_task = |line: RawObject| {
+            line.with("subagent_type", &source.agent_type).with("task_description", &source.description)
+        };
+        match event {
+            SubAgentEvent::Started => vec![end(system("task_started")
+                .with("tool_use_id", &source.tool_use_id)
+                .with("description", &source.description)
+                .with("subagent_type", &source.agent_type)
+                .with("task_type", "local_agent")
+                .with("prompt", &source.prompt))],
+            SubAgentEvent::Prompt { uuid, message: content, timestamp: time }
+            | SubAgentEvent::User { uuid, message: content, timestamp: time } => {
+                vec![with_task(message("user", uuid, content).with("timestamp", timestamp(*time)))]
+            }
+            SubAgentEvent::Assistant { uuid, message: content, request_id } => {
+                let mut line = message("assistant", uuid, content);
+                if let Some(request_id) = request_id {
+                    line.set("request_id", request_id);
+                }
+                vec![with_task(line)]
+            }
+            SubAgentEvent::Progress { activity, tool_name, usage } => vec![end(system("task_progress")
+                .with("tool_use_id", &source.tool_use_id)
+                .with("description", activity)
+                .with("subagent_type", &source.agent_type)
+                .with("usage", sub_agent_usage(usage))
+                .with("last_tool_name", tool_name))],
+            SubAgentEvent::Finished { status, summary, output_file, usage, timestamp: time } => {
+                let patch = RawObject::new().with("status", status).with("end_time", time);
+                vec![
+                    end(system("task_updated").with("patch", patch)),
+                    end(system("task_notification")
+                        .with("tool_use_id", &source.tool_use_id)
+                        .with("status", status)
+                        .with("output_file", output_file)
+                        .with("summary", summary)
+                        .with("usage", sub_agent_usage(usage))),
+                ]
+            }
+        }
+    }
+
     /// Returns the lines of a background task that ended. The two lines name its status differently.
     fn task_end(
         &self,
@@ -360,6 +422,14 @@ impl Printer {
         }
         line
     }
+}
+
+/// Returns the tokens, calls and time of a sub-agent.
+fn sub_agent_usage(usage: &SubAgentUsage) -> RawObject {
+    RawObject::new()
+        .with("total_tokens", usage.total_tokens)
+        .with("tool_uses", usage.tool_uses)
+        .with("duration_ms", millis(usage.duration))
 }
 
 /// Returns the tokens and the cost by model.

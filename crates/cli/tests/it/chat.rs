@@ -1,0 +1,140 @@
+//! The client as a process: keys, resuming, and being killed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use threadline_testkit::api::{ScriptedApi, ScriptedReply};
+
+use crate::run::command;
+
+/// The folders of a chat.
+struct ChatFolders {
+    root: TempDir,
+}
+
+impl ChatFolders {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["work", "home/projects"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        Self { root }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("home")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("work")
+    }
+
+    fn chat(&self, api: &ScriptedApi, args: &[&str]) -> Command {
+        let mut command = command(["chat", "-p"].iter().chain(args));
+        command
+            .current_dir(self.work())
+            .env("CLAUDE_CONFIG_DIR", self.home())
+            .env("CLAUDE_CODE_TMPDIR", self.root.path().join("tmp"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("ANTHROPIC_BASE_URL", api.url())
+            .env("ANTHROPIC_API_KEY", "sk-test")
+            .env("CLAUDE_CODE_MAX_RETRIES", "1");
+        command
+    }
+
+    /// The folder of the sessions of the working folder.
+    fn project(&self) -> PathBuf {
+        self.home().join("projects").join(threadline_store::encode_project(&self.work().to_string_lossy()))
+    }
+
+    /// The number of lines of the only log.
+    fn lines(&self) -> usize {
+        let logs =
+            std::fs::read_dir(self.project()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        let text = logs.next().and_then(|log| std::fs::read(log).ok()).unwrap_or_default();
+        text.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn the_key_may_come_from_a_program_in_the_settings() {
+    let folders = ChatFolders::new();
+    write(&folders.home().join("settings.json"), r#"{"apiKeyHelper": "echo key-from-helper"}"#);
+    let api = ScriptedApi::start(vec![ScriptedReply::text("hello")]);
+    let done = folders.chat(&api, &["hi"]).env_remove("ANTHROPIC_API_KEY").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "hello\n", "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(api.requests()[0].header("x-api-key"), Some("key-from-helper"));
+    assert_eq!(api.requests()[0].header("authorization"), Some("Bearer key-from-helper"));
+}
+
+#[test]
+fn continue_takes_the_session_with_the_last_message() {
+    let folders = ChatFolders::new();
+    let log = |id: &str, day: u32, text: &str| {
+        let line = json!({"type": "user", "uuid": "11111111-1111-4111-8111-111111111111", "parentUuid": null, "isSidechain": false,
+            "sessionId": id, "timestamp": format!("2026-01-{day:02}T00:00:00.000Z"), "message": {"role": "user", "content": text}});
+        write(&folders.project().join(format!("{id}.jsonl")), &format!("{line}\n"));
+    };
+    log("aaaaaaaa-1111-4111-8111-111111111111", 9, "the later prompt");
+    // Written last, but its message is older.
+    log("bbbbbbbb-1111-4111-8111-111111111111", 3, "the earlier prompt");
+    let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
+    let done = folders.chat(&api, &["hi", "--continue"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(api.requests()[0].body.to_string().contains("the later prompt"));
+}
+
+/// The replies of a turn with several steps.
+fn steps() -> Vec<ScriptedReply> {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = |name: &str, input: Value| json!({"type": "tool_use", "name": name, "input": input});
+    vec![
+        ScriptedReply::blocks(vec![
+            ScriptedReply::thinking("Hm."),
+            text("Starting."),
+            call("Bash", json!({"command": "echo one"})),
+            call("Write", json!({"file_path": "new.txt", "content": "new\n"})),
+        ]),
+        ScriptedReply::blocks(vec![
+            call("Read", json!({"file_path": "new.txt"})),
+            call("Bash", json!({"command": "sleep 0.02; echo two"})),
+        ]),
+        ScriptedReply::call("Bash", json!({"command": "echo three"})),
+        ScriptedReply::text("Done."),
+    ]
+}
+
+#[test]
+fn a_chat_that_is_killed_at_any_line_resumes() {
+    let whole = ChatFolders::new();
+    let api = ScriptedApi::start(steps());
+    let args = ["go", "--permission-mode", "bypassPermissions"];
+    assert!(whole.chat(&api, &args).output().unwrap().status.success());
+    let count = whole.lines();
+    assert!(count > 12, "{count}");
+    for kill_at in 1..count {
+        let folders = ChatFolders::new();
+        let api = ScriptedApi::start(steps());
+        let mut chat = folders.chat(&api, &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while folders.lines() < kill_at && chat.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        chat.kill().unwrap();
+        chat.wait().unwrap();
+        let api = ScriptedApi::start(vec![ScriptedReply::text("resumed")]);
+        let done = folders.chat(&api, &["go on", "--continue"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "resumed\n", "killed at line {kill_at}: {shown}");
+        let check = command(["--home"]).arg(folders.home()).arg("check").output().unwrap();
+        let shown = String::from_utf8_lossy(&check.stdout);
+        assert!(check.status.success(), "killed at line {kill_at}: {shown}");
+    }
+}
