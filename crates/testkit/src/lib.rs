@@ -70,6 +70,7 @@
 //! to 2.1.80, and after it in later versions. Invalid notation panics with the line number.
 
 pub mod api;
+mod axe;
 mod browser;
 mod home;
 mod notation;
@@ -79,10 +80,11 @@ mod shared;
 mod skip;
 mod token;
 
+pub use axe::axe_script;
 pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
 pub use samples::{Sample, samples};
 pub use secret::{GeneratedSecret, SeededRandom, secrets, secrets_in_context, text_without_secrets};
-pub use shared::{axe_script, corpus, demo, shared, shared_logs};
+pub use shared::{corpus, demo, shared, shared_logs};
 pub use skip::report_skipped;

@@ -17,19 +17,6 @@ pub fn shared() -> Option<PathBuf> {
     None
 }
 
-/// Returns the script of axe-core, an accessibility checker, from the file that `THREADLINE_AXE` names.
-///
-/// If it cannot be read, prints that the test is skipped and returns `None`; the caller then returns.
-pub fn axe_script() -> Option<String> {
-    #[allow(clippy::disallowed_methods, reason = "the only place that reads the variable")]
-    let named = std::env::var_os("THREADLINE_AXE");
-    let script = named.and_then(|path| std::fs::read_to_string(path).ok());
-    if script.is_none() {
-        crate::report_skipped("no axe-core (set THREADLINE_AXE to its axe.min.js)");
-    }
-    script
-}
-
 /// Returns every log in the `corpus` of the shared test data, sorted; empty if there is none.
 pub fn shared_logs() -> Vec<PathBuf> {
     let mut logs = Vec::new();
@@ -50,7 +37,7 @@ pub fn demo() -> PathBuf {
     workspace().join("demo")
 }
 
-fn workspace() -> &'static Path {
+pub(crate) fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/testkit is in a workspace")
 }
 

@@ -177,11 +177,15 @@ fn axe_finds_no_serious_violations() {
         browser.set_color_scheme(theme);
         for page in [
             "/",
+            "/?errors=1",
             "/usage",
+            "/usage/explain",
+            "/search",
             "/search?q=drawdown",
             &format!("/s/{id}"),
             &format!("/s/{id}/check"),
             &format!("/s/{id}/changes"),
+            "/s/none",
         ] {
             browser.open(&served.url(page));
             browser.wait_for(
