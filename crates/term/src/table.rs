@@ -27,6 +27,10 @@ pub struct TableColumn {
     pub keeps_end: bool,
     /// The minimum width of a truncated column, if it is more than the usual one.
     pub min_width: usize,
+    /// Columns with a drop order above 1 are left out until this column has this width, if it needs it.
+    pub good_width: usize,
+    /// The share of the column in spare space, relative to its minimum width; 0 is as 1.
+    pub weight: usize,
     /// If not 0, the column is left out if the page is too narrow; the one with the highest number first.
     pub drop_order: u8,
 }
@@ -43,6 +47,8 @@ impl TableColumn {
             can_shrink: true,
             keeps_end: false,
             min_width: 0,
+            good_width: 0,
+            weight: 1,
             drop_order: 0,
         }
     }
@@ -50,13 +56,38 @@ impl TableColumn {
     /// Returns a column of numbers, which are never truncated.
     pub const fn number(name: &'static str) -> Self {
         let align = ColumnAlign::Right;
-        Self { name, align, can_shrink: false, keeps_end: false, min_width: 0, drop_order: 0 }
+        Self {
+            name,
+            align,
+            can_shrink: false,
+            keeps_end: false,
+            min_width: 0,
+            good_width: 0,
+            weight: 1,
+            drop_order: 0,
+        }
     }
 
     /// Returns the width that the column needs at least, given its natural width.
     fn narrowest(&self, width: usize) -> usize {
         if self.can_shrink { width.min(MIN_COLUMN_WIDTH.max(self.min_width)) } else { width }
     }
+}
+
+/// Returns the widths of columns that have `available` together, given their natural widths. What the columns
+/// have beyond their minimum is in proportion to minimum and weight, so that no column takes all of it.
+fn fitted_widths(columns: &[TableColumn], natural: &[usize], available: usize) -> Vec<usize> {
+    let narrowest: Vec<usize> =
+        columns.iter().zip(natural).map(|(column, width)| column.narrowest(*width)).collect();
+    let share = |at: usize| narrowest[at] * columns[at].weight.max(1);
+    let mut widths = narrowest.clone();
+    for _ in widths.iter().sum::<usize>()..available {
+        let can_grow = (0..widths.len()).filter(|&at| widths[at] < natural[at]);
+        // The column that is narrowest for its share.
+        let Some(next) = can_grow.min_by_key(|&at| (widths[at] << 16) / share(at).max(1)) else { break };
+        widths[next] += 1;
+    }
+    widths
 }
 
 /// Truncates the beginning of a text, so that it has at most `width` columns.
@@ -90,15 +121,21 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
     }
     let mut shown = vec![true; columns.len()];
     if let Some(page_width) = page.width {
-        let narrowest = |shown: &[bool]| {
+        let needed = |shown: &[bool], good: bool| {
             let columns = columns.iter().zip(&widths).zip(shown).filter(|(_, shown)| **shown);
-            let widths = columns.map(|((column, width), _)| column.narrowest(*width) + 2);
+            let widths = columns.map(|((column, width), _)| {
+                let wanted = if good { column.good_width.min(*width) } else { 0 };
+                column.narrowest(*width).max(wanted) + 2
+            });
             widths.sum::<usize>().saturating_sub(2)
         };
-        while narrowest(&shown) > page_width {
-            let droppable = (0..columns.len()).filter(|&at| shown[at] && columns[at].drop_order > 0);
-            let Some(dropped) = droppable.max_by_key(|&at| columns[at].drop_order) else { break };
-            shown[dropped] = false;
+        for (good, lowest) in [(true, 2), (false, 1)] {
+            while needed(&shown, good) > page_width {
+                let droppable =
+                    (0..columns.len()).filter(|&at| shown[at] && columns[at].drop_order >= lowest);
+                let Some(dropped) = droppable.max_by_key(|&at| columns[at].drop_order) else { break };
+                shown[dropped] = false;
+            }
         }
     }
     let keep = |at: &usize| shown[*at];
@@ -110,13 +147,8 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
     let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let columns = &columns[..];
     if let Some(page_width) = page.width {
-        let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        let mut excess = total.saturating_sub(page_width);
-        for (width, column) in widths.iter_mut().zip(columns).filter(|(_, column)| column.can_shrink) {
-            let given = excess.min(width.saturating_sub(column.narrowest(*width)));
-            *width -= given;
-            excess -= given;
-        }
+        widths =
+            fitted_widths(columns, &widths, page_width.saturating_sub(2 * widths.len().saturating_sub(1)));
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut out = String::new();
@@ -189,5 +221,42 @@ mod tests {
         a rather long t…   1
         b                 20
         ");
+    }
+
+    #[test]
+    fn columns_share_the_space_of_a_wide_page() {
+        let columns =
+            [TableColumn::text("project"), TableColumn { min_width: 24, ..TableColumn::text("title") }];
+        let rows = [vec!["p".repeat(60), "t".repeat(200)], vec!["q".repeat(60), "u".to_owned()]];
+        let widths = |width| {
+            let page = TermPage { width: Some(width), color: false, links: false };
+            let text = table(page, &columns, &rows).as_str().to_owned();
+            let row = text.lines().nth(1).unwrap().to_owned();
+            let (project, title) = row.split_once("  ").unwrap();
+            (project.trim_end().width(), title.width())
+        };
+        assert_eq!(widths(38), (12, 24));
+        assert_eq!(widths(110), (36, 72));
+        assert_eq!(widths(200), (60, 138));
+        assert_eq!(widths(400), (60, 200));
+    }
+
+    #[test]
+    fn columns_of_little_importance_make_room_for_a_good_width() {
+        let columns = [
+            TableColumn { drop_order: 1, ..TableColumn::text("project") },
+            TableColumn { drop_order: 2, ..TableColumn::number("size") },
+            TableColumn { min_width: 20, good_width: 40, ..TableColumn::text("title") },
+        ];
+        let rows = [vec!["p".repeat(12), "1.5 kB".to_owned(), "t".repeat(60)]];
+        let heads = |width| {
+            let page = TermPage { width: Some(width), color: false, links: false };
+            let text = table(page, &columns, &rows).as_str().to_owned();
+            text.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(heads(62), "project size title");
+        assert_eq!(heads(61), "project title");
+        assert_eq!(heads(40), "project title");
+        assert_eq!(heads(33), "title");
     }
 }

@@ -27,6 +27,9 @@ const MAX_THINKING_BYTES: usize = 400;
 /// The maximum width of the result summary of a call.
 const MAX_GIST_WIDTH: usize = 60;
 
+/// The minimum width of the subject of a call, and of the summary of its result.
+const MIN_CALL_PART: usize = 12;
+
 /// The minimum width that a long result summary leaves for the subject of a call.
 const MIN_SUBJECT_WIDTH: usize = 36;
 
@@ -207,21 +210,26 @@ impl TermWriter<'_> {
     fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.is_error();
         let mark = if failed { self.page.paint(TextLabel::Error, "✗") } else { "▸".into() };
-        let name = self.page.paint(TextLabel::Tool, visible(short_tool(&call.name)));
+        // A name, a few words of the subject and of the result fit into every line.
+        let width = self.page.line_width(indent);
+        let name =
+            truncate(&visible(short_tool(&call.name)), width.saturating_sub(2 * MIN_CALL_PART + 6).max(4));
+        let name_width = name.width();
+        let name = self.page.paint(TextLabel::Tool, name);
         let silent = call.outcome != ToolOutcome::Ok && call.gist.is_empty();
         let gist = if silent { call.state() } else { Cow::Borrowed(&*call.gist) };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
         let subject = one_line(&call.subject);
         // The subject is shortened first, down to a few words, and then the result summary.
-        let took_room = took.as_ref().map_or(0, |took| took.width() + 3);
-        let room =
-            self.page.line_width(indent).saturating_sub(short_tool(&call.name).width() + took_room + 6);
+        let room = width.saturating_sub(name_width + 6);
+        let took = took.filter(|took| room >= took.width() + 3 + 2 * MIN_CALL_PART);
+        let room = room - took.as_ref().map_or(0, |took| took.width() + 3);
         let gist = one_line(&gist);
         let gist = truncate(
             &gist,
-            room.saturating_sub(subject.width().min(MIN_SUBJECT_WIDTH)).clamp(12, MAX_GIST_WIDTH),
+            room.saturating_sub(subject.width().min(MIN_SUBJECT_WIDTH)).clamp(MIN_CALL_PART, MAX_GIST_WIDTH),
         );
-        let subject = truncate(&subject, room.saturating_sub(gist.width()).max(12));
+        let subject = truncate(&subject, room.saturating_sub(gist.width()).max(MIN_CALL_PART));
         let label = if failed { TextLabel::Error } else { TextLabel::Dim };
         let parts = [(label, gist), (TextLabel::Dim, took.unwrap_or_default())];
         let parts = parts.iter().filter(|(_, text)| !text.is_empty());

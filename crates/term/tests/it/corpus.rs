@@ -65,17 +65,21 @@ fn draw(log: &[u8], what: &str) {
         assert!(markdown(&view, level).starts_with("# "), "{what}");
         TranscriptFilter::up_to_level(level).apply(&mut view);
         let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
-        for (width, color) in [(None, false), (Some(80), false), (Some(41), true)] {
+        for (width, color) in
+            [(None, false), (Some(40), false), (Some(80), false), (Some(200), false), (Some(41), true)]
+        {
             let page = TermPage { width, color, links: false };
             let text = render_transcript(&view, page, &style) + render_outline(&outline(&view.turns), page);
             let text = text.as_str();
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');
             let found = text.find(obeyed).map(|at| text[at..].chars().take(80).collect::<String>());
             assert_eq!(found, None, "{what}");
-            // Turn headings are never wider than the page.
-            let heads = text.lines().filter(|line| !color && line.starts_with("── "));
-            for head in heads.filter(|_| width.is_some()) {
-                assert!(head.width() <= 80, "{what}: {head}");
+            // Turn headings and calls are never wider than the page.
+            let is_fitted = |line: &&str| ["── ", "▸ ", "✗ "].iter().any(|start| line.starts_with(start));
+            if let Some(width) = width.filter(|_| !color) {
+                for line in text.lines().filter(is_fitted) {
+                    assert!(line.width() <= width, "{what} at {width} columns: {line}");
+                }
             }
         }
     }
