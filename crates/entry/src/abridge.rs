@@ -5,9 +5,14 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
+/// The beginning of the notification of a background task, and the number of bytes that are kept of one.
+const NOTIFICATION: &[u8] = b"<task-notification";
+const NOTIFICATION_KEEP: usize = 1 << 10;
+
 /// Appends `line` to `out` with its long strings truncated.
 ///
-/// A string longer than `keep` bytes is cut after about that many, and the rest is replaced by `…`, the
+/// A string longer than `keep` bytes is cut after about that many (a notification of a background task after
+/// 1,024), and the rest is replaced by `…`, the
 /// length of the string, and as many line breaks as were cut. The line keeps its members, its short values,
 /// the beginnings of its long values and their line counts; equal strings stay equal.
 ///
@@ -18,6 +23,8 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(quote) = memchr(b'"', &line[at..]) {
         let start = at + quote + 1;
+        // The outcome of a background task follows its ids and paths.
+        let keep = if line[start..].starts_with(NOTIFICATION) { keep.max(NOTIFICATION_KEEP) } else { keep };
         let Some(text) = ScannedString::of(line, start, keep) else { break };
         if let Some(cut) = text.cut {
             out.extend_from_slice(&line[done..cut]);

@@ -247,6 +247,10 @@ enum PromptSource {
 impl PromptSource {
     fn of(entry: &Entry) -> Option<Self> {
         let line: User<'_> = entry.lens()?;
+        // Programs that use the SDK record it as the source of notifications, too.
+        if line.origin().and_then(|origin| origin.kind()).is_some_and(|kind| kind == "task-notification") {
+            return Some(Self::Program);
+        }
         let turn_origin = line.turn_origin().and_then(|origin| origin.as_str());
         let named = [line.prompt_source(), turn_origin, line.origin().and_then(|origin| origin.kind())];
         named.into_iter().flatten().find_map(|name| match &*name {

@@ -118,6 +118,10 @@ pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)>
         ItemBody::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
             match text_title(text) {
                 "" => (TitleSource::Files, Cow::Owned(files_title(files))),
+                // The beginning of a notification whose end was truncated.
+                title if input.is_task_notification() && title.starts_with('<') => {
+                    (TitleSource::Prompt, Cow::Borrowed("Background task finished"))
+                }
                 title if input.is_task_notification() => {
                     (TitleSource::Prompt, Cow::Owned(format!("Background task finished: {title}")))
                 }

@@ -378,6 +378,11 @@ fn the_recorded_source_determines_the_kind() {
             r#","promptSource":"system","turnOrigin":"task_notification""#,
             "task_notification",
         ),
+        (
+            "<task-notification>x",
+            r#","promptSource":"sdk","origin":{"kind":"task-notification"}"#,
+            "task_notification",
+        ),
         ("hello", r#","promptSource":"something new""#, "prompt"),
     ] {
         assert_eq!(input(&serde_json::to_string(text).unwrap(), more), kind, "{text} {more}");
