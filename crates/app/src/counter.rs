@@ -17,7 +17,7 @@ use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
     CallGroupKey, CallGroups, CallLedger, GroupBy, ModelCalls, PriceBook, ScanOptions, ScannedLog,
 };
-use threadline_view::{LogTally, SessionCardFigures};
+use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::sync::lock;
@@ -125,7 +125,7 @@ impl SessionCounter {
 /// The figures of one log.
 struct LogFigures {
     scanned: ScannedLog,
-    tally: LogTally,
+    counts: LogCounts,
     left_out: Vec<SkippedLine>,
 }
 
@@ -228,8 +228,8 @@ impl Worker {
             }
         }
         let calls = ledger.finish();
-        let tally = |log: &LogFile| Some(self.cache.get(&log.path)?.result.as_ref().ok()?.tally);
-        let by_session = figures_by_session(sessions, &tally, &calls, &self.prices, &self.zone);
+        let counts = |log: &LogFile| Some(&self.cache.get(&log.path)?.result.as_ref().ok()?.counts);
+        let by_session = figures_by_session(sessions, &counts, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
         self.published.changed.notify_all();
@@ -237,24 +237,27 @@ impl Worker {
     }
 }
 
-/// Returns the figures of each session with a readable log, by session id. `tally` returns the tally of a
+/// Returns the figures of each session with a readable log, by session id. `counts` returns the counts of a
 /// log; `None` if it could not be read.
-pub(crate) fn figures_by_session(
+pub(crate) fn figures_by_session<'c>(
     sessions: &[SessionLogs],
-    tally: &dyn Fn(&LogFile) -> Option<LogTally>,
+    counts: &dyn Fn(&LogFile) -> Option<&'c LogCounts>,
     calls: &ModelCalls,
     prices: &PriceBook,
     zone: &TimeZone,
 ) -> HashMap<String, SessionCardFigures> {
     let mut all: HashMap<String, SessionCardFigures> = HashMap::new();
     for session in sessions {
-        let Some(mut own) = session.own.as_ref().and_then(tally) else { continue };
-        for agent in session.agents.iter().filter_map(tally) {
-            own.add_agent(agent);
-        }
+        let Some(own) = session.own.as_ref().and_then(counts) else { continue };
+        let agents: Vec<(String, &LogCounts)> = session
+            .agents
+            .iter()
+            .filter_map(|log| Some((log.agent().map(|agent| agent.id).unwrap_or_default(), counts(log)?)))
+            .collect();
+        let tally = own.sum(agents.iter().map(|(id, counts)| (&**id, *counts)));
         all.insert(
             session.file.id.to_string(),
-            SessionCardFigures { tally: own, ..SessionCardFigures::default() },
+            SessionCardFigures { tally, ..SessionCardFigures::default() },
         );
     }
     let by_session_and =
@@ -308,12 +311,12 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
     let (scanned, left_out) =
         scanner.scan(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() })?;
-    let tally = read_tally(log, scanner)?;
-    Ok(LogFigures { scanned, tally, left_out })
+    let counts = read_counts(log, scanner)?;
+    Ok(LogFigures { scanned, counts, left_out })
 }
 
 /// Counts the turns and errors of a log.
-pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogTally> {
+pub(crate) fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
     let mut tally = LogTally::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
@@ -333,7 +336,7 @@ pub(crate) fn read_tally(log: &LogFile, scanner: &mut LogScanner) -> io::Result<
         });
     }
     scanner.give_back(lines.into_buffer());
-    Ok(whole.map_or(tally, |session| LogTally::of(&session)))
+    Ok(whole.map_or(LogCounts { tally, ..LogCounts::default() }, LogCounts::of))
 }
 
 #[cfg(test)]
@@ -341,13 +344,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tallies_of_abridged_lines_equal_those_of_whole_lines() {
+    fn counts_of_abridged_lines_equal_those_of_whole_lines() {
         for path in threadline_testkit::shared_logs() {
             let bytes = std::fs::read(&path).unwrap();
             let listing = threadline_store::SessionFile::at(&path).logs();
             let log = listing.found.iter().find(|log| log.path == path).unwrap();
-            let tally = read_tally(log, &mut LogScanner::default()).unwrap();
-            assert_eq!(tally, LogTally::of(&Session::from_bytes(&bytes)), "{path:?}");
+            let counts = read_counts(log, &mut LogScanner::default()).unwrap();
+            assert_eq!(counts, LogCounts::of(Session::from_bytes(&bytes)), "{path:?}");
         }
     }
 }

@@ -18,10 +18,10 @@ use jiff::tz::TimeZone;
 use rayon::prelude::*;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
-use threadline_view::{LogTally, SessionCardFigures};
+use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
 use crate::config::App;
-use crate::counter::{figures_by_session, read_tally};
+use crate::counter::{figures_by_session, read_counts};
 use crate::error::AppError;
 use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, left_out_note, unreadable};
@@ -31,7 +31,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// The start of the first line of the cache file. It must change when the format or the meaning of a figure
 /// does.
-const FORMAT: &str = "threadline figures 1";
+const FORMAT: &str = "threadline figures 2";
 
 /// Options of [`App::count_figures`].
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
 /// The figures of all sessions, with the tallies of their logs for the cache.
 struct Counted {
     by_session: HashMap<String, SessionCardFigures>,
-    tallies: HashMap<PathBuf, LogTally>,
+    counts: HashMap<PathBuf, LogCounts>,
     unread: Vec<String>,
 }
 
@@ -116,16 +116,16 @@ fn count(
     let options = ScanOptions { tools: true, ..ScanOptions::default() };
     let read = |scanner: &mut LogScanner, log: &LogFile| {
         let scanned = scanner.scan(log, options);
-        let tally = match cached.tally(log) {
-            Some(tally) => Ok(tally),
-            None => read_tally(log, scanner),
+        let counts = match cached.counts(log) {
+            Some(counts) => Ok(counts.clone()),
+            None => read_counts(log, scanner),
         };
         progress();
-        match scanned.and_then(|(scanned, left_out)| Ok((scanned, left_out, tally?))) {
-            Ok((scanned, left_out, tally)) => {
+        match scanned.and_then(|(scanned, left_out)| Ok((scanned, left_out, counts?))) {
+            Ok((scanned, left_out, counts)) => {
                 lock(&ledger).add(scanned);
                 lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
-                Some((log.path.clone(), tally))
+                Some((log.path.clone(), counts))
             }
             Err(error) => {
                 lock(&unread).extend(unreadable(&log.path, &error));
@@ -133,7 +133,7 @@ fn count(
             }
         }
     };
-    let tallies: HashMap<PathBuf, LogTally> = largest_first
+    let counts: HashMap<PathBuf, LogCounts> = largest_first
         .par_iter()
         .with_max_len(1)
         .map_init(LogScanner::default, |scanner, log| read(scanner, log))
@@ -141,10 +141,10 @@ fn count(
         .collect();
     let calls = into_inner(ledger).finish();
     let by_session =
-        figures_by_session(sessions, &|log: &LogFile| tallies.get(&log.path).copied(), &calls, prices, zone);
+        figures_by_session(sessions, &|log: &LogFile| counts.get(&log.path), &calls, prices, zone);
     let mut unread = into_inner(unread);
     unread.sort();
-    Counted { by_session, tallies, unread }
+    Counted { by_session, counts, unread }
 }
 
 /// The version of a log. Two versions of a path are equal only if their content is.
@@ -175,7 +175,7 @@ impl LogVersion {
 /// The content of a cache file.
 #[derive(Debug, Default)]
 struct FigureCache {
-    logs: HashMap<PathBuf, (LogVersion, LogTally)>,
+    logs: HashMap<PathBuf, (LogVersion, LogCounts)>,
     sessions: HashMap<String, SessionCardFigures>,
     /// Whether `logs` contains every log that the sessions were counted from.
     is_complete: bool,
@@ -187,13 +187,13 @@ impl FigureCache {
         self.is_complete
             && logs.len() == self.logs.len()
             && logs.iter().map(|log| &log.path).collect::<HashSet<_>>().len() == logs.len()
-            && logs.iter().all(|log| self.tally(log).is_some())
+            && logs.iter().all(|log| self.counts(log).is_some())
     }
 
-    /// Returns the tally of this version of a log.
-    fn tally(&self, log: &LogFile) -> Option<LogTally> {
-        let (version, tally) = self.logs.get(&log.path)?;
-        (LogVersion::of(log).as_ref() == Some(version)).then_some(*tally)
+    /// Returns the counts of this version of a log.
+    fn counts(&self, log: &LogFile) -> Option<&LogCounts> {
+        let (version, counts) = self.logs.get(&log.path)?;
+        (LogVersion::of(log).as_ref() == Some(version)).then_some(counts)
     }
 
     /// Reads a cache file. Returns `None` if it does not exist, has another `key`, or is damaged.
@@ -208,7 +208,7 @@ impl FigureCache {
         for line in lines {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields[..] {
-                ["log", path, size, modified, changed, volume, index, turns, errors] => {
+                ["log", path, size, modified, changed, volume, index, turns, errors, inside] => {
                     let version = LogVersion {
                         size: size.parse().ok()?,
                         modified: modified.parse().ok()?,
@@ -217,7 +217,8 @@ impl FigureCache {
                         index: index.parse().ok()?,
                     };
                     let tally = LogTally { turns: turns.parse().ok()?, errors: errors.parse().ok()? };
-                    cache.logs.insert(PathBuf::from(unescape(path)), (version, tally));
+                    let counts = LogCounts { tally, agent_errors: read_pairs(inside)? };
+                    cache.logs.insert(PathBuf::from(unescape(path)), (version, counts));
                 }
                 ["session", id, ref figures @ ..] => {
                     cache.sessions.insert(unescape(id), read_figures(figures)?);
@@ -245,17 +246,19 @@ fn write_cache(
     let mut is_complete = true;
     for log in logs {
         let version = LogVersion::of(log).filter(|version| version.is_settled(now));
-        let (Some(version), Some(tally), Some(path)) =
-            (version, counted.tallies.get(&log.path), log.path.to_str())
+        let (Some(version), Some(counts), Some(path)) =
+            (version, counted.counts.get(&log.path), log.path.to_str())
         else {
             is_complete = false;
             continue;
         };
         let LogVersion { size, modified, changed, volume, index } = version;
-        let LogTally { turns, errors } = tally;
-        let path = escape(path);
-        let _ =
-            writeln!(out, "log\t{path}\t{size}\t{modified}\t{changed}\t{volume}\t{index}\t{turns}\t{errors}");
+        let LogTally { turns, errors } = counts.tally;
+        let (path, inside) = (escape(path), write_pairs(&counts.agent_errors));
+        let _ = writeln!(
+            out,
+            "log\t{path}\t{size}\t{modified}\t{changed}\t{volume}\t{index}\t{turns}\t{errors}\t{inside}"
+        );
     }
     if is_complete {
         for (id, figures) in &counted.by_session {
@@ -295,7 +298,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
         totals.cost.steps().to_string(),
         list(&mut totals.unpriced.iter().map(|name| escape(name))),
         list(&mut models.iter().map(|name| escape(name))),
-        list(&mut tools.iter().map(|(name, count)| format!("{}={count}", escape(name)))),
+        write_pairs(tools),
     ]
     .join("\t")
 }
@@ -311,10 +314,6 @@ fn read_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     let [web_searches, unpriced_calls, under_reported, tool_calls] = *rest else { return None };
     let names = |text: &&str| -> Vec<String> {
         text.split(',').filter(|name| !name.is_empty()).map(unescape).collect()
-    };
-    let tool = |text: &str| {
-        let (name, count) = text.rsplit_once('=')?;
-        Some((unescape(name), count.parse().ok()?))
     };
     Some(SessionCardFigures {
         tally: LogTally { turns: *turns, errors: *errors },
@@ -335,8 +334,21 @@ fn read_figures(fields: &[&str]) -> Option<SessionCardFigures> {
             tool_calls,
         },
         models: names(models),
-        tools: tools.split(',').filter(|text| !text.is_empty()).map(tool).collect::<Option<Vec<_>>>()?,
+        tools: read_pairs(tools)?,
     })
+}
+
+/// Writes names with numbers.
+fn write_pairs(pairs: &[(String, u64)]) -> String {
+    pairs.iter().map(|(name, count)| format!("{}={count}", escape(name))).collect::<Vec<_>>().join(",")
+}
+
+fn read_pairs(text: &str) -> Option<Vec<(String, u64)>> {
+    let pair = |text: &str| {
+        let (name, count) = text.rsplit_once('=')?;
+        Some((unescape(name), count.parse().ok()?))
+    };
+    text.split(',').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
 /// Escapes the characters that separate fields and lines as `%` and two hex digits.

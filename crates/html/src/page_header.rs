@@ -23,7 +23,7 @@ pub(crate) fn render_header(
     facts.extend(header.git_branch.clone().map(|branch| format!("branch {branch}")));
     facts.push(humanize::plural(lines.len() as u64, "turn"));
     let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
-    let (calls, errors) = (sum(|line| line.calls), sum(|line| line.errors));
+    let (calls, errors) = (sum(|line| line.calls), header.errors);
     if calls > 0 {
         facts.push(humanize::plural(calls as u64, "tool call"));
     }

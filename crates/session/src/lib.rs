@@ -60,5 +60,5 @@ pub use reply::Reply;
 pub use session::{ParentLink, Session};
 pub use soundness::{RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule};
 pub use thread::{Branch, Thread};
-pub use tool_call::{ResultPosition, ResultPositions, ToolCall, ToolOutcome};
+pub use tool_call::{ResultPosition, ResultPositions, ToolCall, ToolOutcome, result_outcome};
 pub use turn::{Round, Turn};

@@ -1,12 +1,13 @@
 //! Tool calls, joined to their results.
 
-use std::collections::hash_map::Entry;
+use std::borrow::Cow;
+use std::collections::hash_map;
 use std::hash::BuildHasher;
 use std::ops::Deref;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use threadline_entry::Millis;
 use threadline_entry::lens::{BashResult, Block, User};
+use threadline_entry::{Entry, Millis};
 
 use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex};
 use crate::session::Session;
@@ -117,13 +118,13 @@ impl CallIdTable {
     /// Adds a call, which may not be in `calls` yet.
     pub(crate) fn insert(&mut self, id: &str, call: CallIndex, calls: &IndexVec<CallIndex, ToolCall>) {
         match self.by_hash.entry(hash(id)) {
-            Entry::Occupied(slot) if calls[*slot.get()].id != id => {
+            hash_map::Entry::Occupied(slot) if calls[*slot.get()].id != id => {
                 self.colliding.insert(id.into(), call);
             }
-            Entry::Occupied(mut slot) => {
+            hash_map::Entry::Occupied(mut slot) => {
                 slot.insert(call);
             }
-            Entry::Vacant(slot) => {
+            hash_map::Entry::Vacant(slot) => {
                 slot.insert(call);
             }
         }
@@ -217,32 +218,16 @@ impl ToolCall {
         let Some((at, block)) = self.results.first().and_then(|at| Some((at, at.block(session)?))) else {
             return ToolOutcome::Missing;
         };
-        let entry = &session.entries()[at.entry_idx];
-        let data = entry.tool_use_result();
-        if data.and_then(|data| data.of::<BashResult<'_>>()?.interrupted()).unwrap_or(false) {
-            return ToolOutcome::Interrupted;
-        }
-        if !block.is_error().unwrap_or(false) {
-            return ToolOutcome::Ok;
-        }
-        let text = block.content().map(|content| content.text()).unwrap_or_default();
-        let error = data.and_then(|data| data.error_text()).unwrap_or_default();
-        let begins =
-            |with: &[&str]| with.iter().any(|start| text.starts_with(start) || error.starts_with(start));
-        let denial = entry.lens::<User<'_>>().and_then(|line| line.tool_denial_kind());
+        let outcome = result_outcome(&session.entries()[at.entry_idx], block);
         // The result of an interrupted call can be the same as that of a denied one. A later line then
         // records the interruption of the reply.
-        let is_refused = denial.as_deref().map_or_else(|| begins(DENIED), |kind| kind == "user-rejected");
-        if denial.as_deref() == Some("interrupted")
-            || begins(INTERRUPTED)
-            || (is_refused && session.interrupted_at(self.reply).is_some())
+        if outcome == ToolOutcome::Denied
+            && is_refused(&session.entries()[at.entry_idx], block)
+            && session.interrupted_at(self.reply).is_some()
         {
-            ToolOutcome::Interrupted
-        } else if is_refused || denial.is_some() {
-            ToolOutcome::Denied
-        } else {
-            ToolOutcome::Error
+            return ToolOutcome::Interrupted;
         }
+        outcome
     }
 
     /// Returns the time from the line of the call to the line of the result.
@@ -250,6 +235,41 @@ impl ToolCall {
         let end = session.timestamp(self.results.first()?.entry_idx)?;
         Some((end - session.timestamp(self.entry_idx)?).max(0))
     }
+}
+
+/// Returns the outcome of a call from the line and the block of its result alone. An interrupted call whose
+/// result is that of a denied one counts as denied.
+pub fn result_outcome(entry: &Entry, block: Block<'_>) -> ToolOutcome {
+    let data = entry.tool_use_result();
+    if data.and_then(|data| data.of::<BashResult<'_>>()?.interrupted()).unwrap_or(false) {
+        return ToolOutcome::Interrupted;
+    }
+    if !block.is_error().unwrap_or(false) {
+        return ToolOutcome::Ok;
+    }
+    let denial = denial_kind(entry);
+    if denial.as_deref() == Some("interrupted") || begins_with(entry, block, INTERRUPTED) {
+        ToolOutcome::Interrupted
+    } else if denial.is_some() || begins_with(entry, block, DENIED) {
+        ToolOutcome::Denied
+    } else {
+        ToolOutcome::Error
+    }
+}
+
+/// Returns whether the person refused the call, according to its result.
+fn is_refused(entry: &Entry, block: Block<'_>) -> bool {
+    denial_kind(entry).map_or_else(|| begins_with(entry, block, DENIED), |kind| kind == "user-rejected")
+}
+
+fn denial_kind(entry: &Entry) -> Option<Cow<'_, str>> {
+    entry.lens::<User<'_>>()?.tool_denial_kind()
+}
+
+fn begins_with(entry: &Entry, block: Block<'_>, prefixes: &[&str]) -> bool {
+    let text = block.content().map(|content| content.text()).unwrap_or_default();
+    let error = entry.tool_use_result().and_then(|data| data.error_text()).unwrap_or_default();
+    prefixes.iter().any(|prefix| text.starts_with(prefix) || error.starts_with(prefix))
 }
 
 impl ResultPosition {

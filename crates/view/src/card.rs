@@ -10,7 +10,6 @@ use std::borrow::Cow;
 
 use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKey, JsonKind};
-use threadline_session::ToolOutcome;
 
 use crate::diff::Hunk;
 use crate::humanize::{bytes, duration, plural};
@@ -225,15 +224,6 @@ pub(crate) fn changes_files(tool: &str) -> bool {
 /// Returns whether a tool asks the person something.
 pub(crate) fn asks_person(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode" | "exit_plan_mode")
-}
-
-/// Returns whether a call counts as an error. A declined question or plan does not.
-pub(crate) fn is_failure(tool: &str, outcome: ToolOutcome) -> bool {
-    match outcome {
-        ToolOutcome::Ok => false,
-        ToolOutcome::Denied => !asks_person(tool),
-        _ => true,
-    }
 }
 
 /// Returns whether a tool starts sub-agents.

@@ -16,7 +16,6 @@ use threadline_session::{
 };
 use threadline_usage::UsageTotals;
 
-use crate::card::is_failure;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
 use crate::transcript::{
@@ -114,6 +113,10 @@ pub fn layout(
     if leaf.is_none() {
         layout.branches = layout_builder.branches();
     }
+    layout.header.errors = match (agent, leaf) {
+        (None, None) => layout_builder.session_errors(),
+        _ => layout.turns.iter().map(|turn| turn.line.errors).sum(),
+    };
     if agent.is_none() && leaf.is_none() {
         layout.unattached_agents = writer.unattached_agents(&|agent| layout_builder.agent(agent).0);
     }
@@ -278,10 +281,7 @@ impl<'a> LayoutBuilder<'a> {
             LineMark::Unknown => LayoutTotals::default(),
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
-                let place = call.call;
-                let logged = &self.writer.session().tool_calls()[place];
-                let failed =
-                    is_failure(&logged.name, call.outcome) && self.writer.running_since(logged).is_none();
+                let failed = call.outcome == ToolOutcome::Error;
                 let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
                 let mut sum = LayoutTotals {
                     calls: 1,
@@ -340,6 +340,24 @@ impl<'a> LayoutBuilder<'a> {
         sum
     }
 
+    /// Returns the number of errors of the session, from the notes. Equals [`count_errors`](crate::count_errors).
+    fn session_errors(&self) -> usize {
+        let own = |agent: Option<AgentIndex>| {
+            let (session, notes) = (self.writer.builder.family.session(agent), self.notes.for_session(agent));
+            let marks = |idx: EntryIndex| notes[idx].marks.iter();
+            let is_error = |mark: &LineMark| match mark {
+                LineMark::Error => true,
+                LineMark::Call(call) => call.outcome == ToolOutcome::Error,
+                LineMark::Compaction | LineMark::Unknown => false,
+            };
+            let turns = session.turns();
+            let entries = turns.iter().flat_map(|turn| turn.entries.iter().copied());
+            entries.flat_map(marks).filter(|(_, mark)| is_error(mark)).count()
+        };
+        let agents = self.writer.builder.family.agents.indices();
+        own(None) + agents.map(|agent| own(Some(agent))).sum::<usize>()
+    }
+
     fn branches(&self) -> Vec<BranchLayout> {
         let session = self.writer.session();
         let spoken = |idx: EntryIndex| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
@@ -369,6 +387,17 @@ impl Layout {
             Some((_, count)) => *count += 1,
             None => self.tools.push((tool.to_owned(), 1)),
         }
+    }
+
+    /// Calls `visit` with every text of the layout that comes from the log.
+    pub fn each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        let header = &mut self.header;
+        let facts = [&mut header.title, &mut header.first_prompt, &mut header.cwd, &mut header.git_branch];
+        let agents = self.unattached_agents.iter_mut().chain(self.agents.values_mut().flatten());
+        let texts = facts.into_iter().chain(agents.map(|agent| &mut agent.description)).flatten();
+        let texts = texts.chain(self.turns.iter_mut().map(|turn| &mut turn.line.title));
+        let texts = texts.chain(self.branches.iter_mut().map(|branch| &mut branch.title));
+        texts.chain(self.topics.values_mut()).for_each(visit);
     }
 
     /// Returns the entries that are needed to build the given ones: tool results, the summary after a

@@ -1,8 +1,10 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
 use threadline_entry::{Entry, Kind, Millis, value};
-use threadline_session::{InputKind, Session, ToolOutcome};
+use threadline_session::{InputKind, Session, SessionFamily, ToolOutcome, result_outcome};
 use threadline_usage::UsageTotals;
+
+use crate::error_count::count_own_errors;
 
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,46 +58,64 @@ pub struct SessionCardFigures {
     pub tools: Vec<(String, u64)>,
 }
 
-/// Counts of a fully read log.
+/// Turns and errors of a session or of one of its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogTally {
-    /// Turns of the conversation. For a log that was only skimmed, prompts in any branch.
+    /// Turns of the active conversation. For a log that was only skimmed, prompts in any branch.
     pub turns: u64,
-    /// Failed tool calls and API errors.
+    /// Errors, as in [`count_errors`](crate::count_errors). For a log that was only skimmed, in any branch.
     pub errors: u64,
 }
 
 impl LogTally {
-    /// Counts a loaded session.
-    pub fn of(session: &Session) -> Self {
-        let failed = session.tool_calls().iter().filter(|call| call.outcome(session) == ToolOutcome::Error);
-        let refused = session.entries().iter().filter(|entry| is_api_error(entry));
-        Self { turns: session.turns().len() as u64, errors: (failed.count() + refused.count()) as u64 }
-    }
-
     /// Adds one line of a log that is too large to load.
     pub fn skim(&mut self, entry: &Entry) {
-        self.errors += u64::from(is_api_error(entry));
+        self.errors += u64::from(entry.kind() == Kind::Assistant && entry.is_api_error());
         if entry.kind() != Kind::User {
             return;
         }
         let blocks = || entry.message().into_iter().flat_map(|message| message.blocks());
         let mut results = blocks().filter(|block| block.is(value::TOOL_RESULT)).peekable();
         if results.peek().is_some() {
-            self.errors += results.filter(|block| block.is_error() == Some(true)).count() as u64;
+            self.errors +=
+                results.filter(|block| result_outcome(entry, *block) == ToolOutcome::Error).count() as u64;
         } else if !entry.is_sidechain() && InputKind::of_user(entry).opens_turn() {
             self.turns += 1;
         }
     }
-
-    /// Adds the errors of a sub-agent. Its turns are not turns of the conversation.
-    pub fn add_agent(&mut self, agent: Self) {
-        self.errors += agent.errors;
-    }
 }
 
-fn is_api_error(entry: &Entry) -> bool {
-    entry.kind() == Kind::Assistant && entry.is_api_error()
+/// The counts of one log. The counts of a session are the sum over its logs: see [`LogCounts::sum`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// The turns and errors of its active conversation.
+    pub tally: LogTally,
+    /// The errors of the sub-agents inside the log, by id. Sub-agents without errors are left out.
+    pub agent_errors: Vec<(String, u64)>,
+}
+
+impl LogCounts {
+    /// Counts a log that is completely in memory.
+    pub fn of(session: Session) -> Self {
+        let family = SessionFamily::new(session, Vec::new());
+        let turns = family.main.turns();
+        let errors = count_own_errors(&family, None, turns.iter()) as u64;
+        let inside = family.agents.enumerated().map(|(idx, agent)| {
+            let errors = count_own_errors(&family, Some(idx), agent.session.turns().iter());
+            (agent.id.clone(), errors as u64)
+        });
+        let agent_errors = inside.filter(|(_, errors)| *errors > 0).collect();
+        Self { tally: LogTally { turns: turns.len() as u64, errors }, agent_errors }
+    }
+
+    /// Returns the tally of a session from the counts of its own log and of the logs of its sub-agents, each
+    /// with the agent's id. A sub-agent inside the session's log that also has its own log counts once.
+    pub fn sum<'a>(&self, agents: impl Iterator<Item = (&'a str, &'a Self)> + Clone) -> LogTally {
+        let has_log = |id: &str| agents.clone().any(|(agent, _)| agent == id);
+        let inside = self.agent_errors.iter().filter(|(id, _)| !has_log(id)).map(|(_, errors)| errors);
+        let logged = agents.clone().map(|(_, counts)| &counts.tally.errors);
+        LogTally { errors: self.tally.errors + inside.chain(logged).sum::<u64>(), ..self.tally }
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +145,7 @@ r2 <- a2  result t2 "ok"
 u2 <- r2  user   "again"
 a3 <- u2  reply  m3 text "API Error: overloaded" +{"isApiErrorMessage":true}
 "#);
-        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)), LogTally { turns: 2, errors: 2 });
+        assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally, LogTally { turns: 2, errors: 2 });
         assert_eq!(skimmed(&bytes), LogTally { turns: 2, errors: 2 });
     }
 
@@ -139,7 +159,7 @@ a2 <- u2  reply  m2 text "this"
 u3 <- a1  user   "rather that"
 a3 <- u3  reply  m3 text "that"
 "#);
-        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)).turns, 2);
+        assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally.turns, 2);
         assert_eq!(skimmed(&bytes).turns, 3);
     }
 
@@ -150,6 +170,18 @@ u1        user   "weave"
 a1 <- u1  reply  m1 tool t1 Bash {"command":"make"}
 r1 <- a1  result t1 "The user doesn't want to proceed with this tool use." error
 "#);
-        assert_eq!(LogTally::of(&Session::from_bytes(&bytes)).errors, 0);
+        assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally.errors, 0);
+        assert_eq!(skimmed(&bytes).errors, 0);
+    }
+
+    #[test]
+    fn a_sub_agent_with_its_own_log_counts_once() {
+        let counts = |errors, agent_errors: &[(&str, u64)]| LogCounts {
+            tally: LogTally { turns: 2, errors },
+            agent_errors: agent_errors.iter().map(|(id, errors)| ((*id).to_owned(), *errors)).collect(),
+        };
+        let (main, agent) = (counts(1, &[("x", 10), ("y", 100)]), counts(1000, &[]));
+        let tally = main.sum([("x", &agent)].into_iter());
+        assert_eq!(tally, LogTally { turns: 2, errors: 1101 });
     }
 }

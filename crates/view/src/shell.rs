@@ -35,12 +35,18 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
 
 /// Returns the command that resumes a Claude Code session in its working directory.
 pub fn resume_command(id: &str, cwd: Option<&str>) -> String {
-    let resume = format!("claude --resume {}", shell_word(id));
-    match cwd {
+    command_in(cwd, &format!("claude --resume {}", shell_word(id)))
+}
+
+/// Returns a command that runs another one in a directory.
+pub fn command_in(directory: Option<&str>, command: &str) -> String {
+    match directory {
         // A name that begins with a dash would be parsed as an option.
-        Some(cwd) if cwd.starts_with('-') => format!("cd {} && {resume}", shell_word(&format!("./{cwd}"))),
-        Some(cwd) => format!("cd {} && {resume}", shell_word(cwd)),
-        None => resume,
+        Some(name) if name.starts_with('-') => {
+            format!("cd {} && {command}", shell_word(&format!("./{name}")))
+        }
+        Some(name) => format!("cd {} && {command}", shell_word(name)),
+        None => command.to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use threadline_entry::{AgentKind, Finding, Millis};
 use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
 
-use crate::card::{ToolCard, is_failure, is_refusal};
+use crate::card::{ToolCard, is_refusal};
 use crate::humanize;
 use crate::json_indent::indent_json;
 use crate::name::outcome_name;
@@ -45,6 +45,8 @@ pub struct TranscriptHeader {
     pub n_turns: usize,
     /// The number of abandoned branches, including those that are not built.
     pub n_branches: usize,
+    /// The number of errors; see [`count_errors`](crate::count_errors).
+    pub errors: usize,
     /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
     pub spent: UsageTotals,
 }
@@ -294,9 +296,10 @@ const DENIAL_PREFIX: &str = "the user said:\n";
 pub(crate) const CLARIFY_MESSAGE: &str = "The user wants to clarify these questions.";
 
 impl CallView {
-    /// Returns whether the call counts as an error. Declined questions and plans do not.
+    /// Returns whether the call counts as an error: it failed. A call that was denied or interrupted, or has
+    /// no result, does not count.
     pub fn is_error(&self) -> bool {
-        self.running.is_none() && is_failure(&self.name, self.outcome)
+        self.outcome == ToolOutcome::Error
     }
 
     /// Returns the state in a few words: `error`, `no result`, `running 12 s`.

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use threadline_entry::{Finding, Millis, Severity, key};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
+use crate::error_count::count_errors;
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};
 use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
@@ -76,6 +77,7 @@ impl<'a> TranscriptBuilder<'a> {
     pub(crate) fn header(self) -> TranscriptHeader {
         TranscriptHeader {
             spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+            errors: count_errors(self.family),
             ..session_facts(&self.family.main)
         }
     }

@@ -457,7 +457,7 @@ fn add_cut_off_reason(entry: &Entry, contents: &mut Vec<(usize, BlockContent<'_>
 }
 
 /// Returns the reason why a reply was cut off, if it was.
-fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
+pub(crate) fn cut_off_reason(entry: &Entry) -> Option<ItemBody> {
     let why = match &*entry.message()?.stop_reason()? {
         "max_tokens" => "output limit reached",
         "model_context_window_exceeded" => "context window full",

@@ -133,7 +133,9 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
         }
         let shown = json_lines(root, &["show", id, "--level", "prompts"]).swap_remove(0);
         let page = pages.json_lines(&format!("/s/{id}.json")).swap_remove(0);
-        for (name, of_show) in [("turns", "turns"), ("title", "title"), ("git_branch", "git_branch")] {
+        for (name, of_show) in
+            [("turns", "turns"), ("errors", "errors"), ("title", "title"), ("git_branch", "git_branch")]
+        {
             assert_eq!(session[name], shown[of_show], "{id}: {name} of list and show");
             assert_eq!(session[name], page[of_show], "{id}: {name} of list and the page");
         }
@@ -149,7 +151,18 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
             assert_eq!(page["usage"]["cost_usd"], counted["cost_usd"], "{id}: page and usage");
         }
         let row = printed.lines().find(|line| line.starts_with(id.get(..8).unwrap_or(id))).unwrap();
-        let turns = format!(" {} ", session["turns"]);
-        assert!(row.contains(&turns), "{id}: {row}");
+        // The columns are size, turns, errors and cost.
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let figures = [session["turns"].to_string(), session["errors"].to_string()];
+        assert!(cells.windows(2).any(|pair| pair == figures), "{id}: {row}");
+        let html = pages.get(&format!("/s/{id}"));
+        let errors = session["errors"].as_u64().unwrap();
+        let plural = if errors == 1 { "" } else { "s" };
+        assert_eq!(
+            html.contains(&format!(">{errors} error{plural}</a></p>")),
+            errors > 0,
+            "{id}: errors of the page"
+        );
+        assert_eq!(html.contains("class=\"next-error\""), errors > 0, "{id}: errors of the page");
     }
 }

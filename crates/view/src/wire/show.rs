@@ -25,6 +25,7 @@ pub enum ShowObject<'a> {
         version: Option<&'a str>,
         turns: usize,
         branches: usize,
+        errors: usize,
         usage: Option<SpentObject<'a>>,
     },
     Branch {
@@ -198,6 +199,7 @@ pub fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) ->
         version: header.version.as_deref(),
         turns,
         branches,
+        errors: header.errors,
         usage: SpentObject::of(&header.spent),
     }
 }
