@@ -45,6 +45,12 @@ impl App {
         Self { config, store, prices: OnceLock::new() }
     }
 
+    /// Returns an application for the same homes that masks other things.
+    #[must_use]
+    pub fn with_redaction(&self, redaction: Option<Arc<DisplayRedaction>>) -> Self {
+        Self::new(AppConfig { redaction, ..self.config.clone() })
+    }
+
     /// Returns the configuration.
     pub fn config(&self) -> &AppConfig {
         &self.config

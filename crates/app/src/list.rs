@@ -22,7 +22,8 @@ use crate::figures::FigureOptions;
 use crate::sync::lock;
 use crate::time::millis;
 
-/// A session that was written to within this time is live.
+/// A session whose log was written to within this time, and whose last message is as recent, is live. The
+/// modification time alone says nothing: a copied or restored log is new, too.
 const LIVE: Duration = Duration::from_secs(120);
 
 /// Which sessions to list.
@@ -314,6 +315,7 @@ fn card(
     now: SystemTime,
 ) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
+    let is_recent = |time: SystemTime| now.duration_since(time).map_or(true, |age| age < LIVE);
     let file = &session.file;
     let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     SessionCard {
@@ -332,7 +334,7 @@ fn card(
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
-        live: now.duration_since(written).map_or(true, |since| since < LIVE),
+        live: is_recent(written) && is_recent(glance.last_active),
         figures,
     }
 }

@@ -20,7 +20,7 @@ use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output, live_at};
 use crate::page_layout::PageLayout;
-use crate::redaction::DisplayRedaction;
+use crate::redaction::{DisplayRedaction, SessionMask};
 use crate::time::{millis, now};
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
@@ -107,7 +107,7 @@ pub struct LiveSession {
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Option<Arc<SessionMask>>,
 }
 
 /// A sub-agent with a log of its own.
@@ -143,7 +143,7 @@ impl LiveSession {
             page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
-            redaction: None,
+            mask: None,
         };
         let mut agents = Vec::new();
         live.read_new_agents(&mut agents);
@@ -152,26 +152,44 @@ impl LiveSession {
         Ok(live)
     }
 
-    /// Masks secrets in what is shown from now on.
-    pub fn set_redaction(&mut self, redaction: Option<Arc<DisplayRedaction>>) {
+    /// Masks secrets in what is shown from now on. Reads all lines, to learn the secrets.
+    ///
+    /// # Errors
+    ///
+    /// If a log cannot be read. Nothing is masked then, and the session must not be shown.
+    pub fn set_redaction(&mut self, redaction: Option<Arc<DisplayRedaction>>) -> io::Result<()> {
+        let mask = redaction.map(|redaction| Arc::new(SessionMask::new(redaction)));
+        self.set_mask(mask);
+        self.learn_secrets()
+    }
+
+    fn set_mask(&mut self, mask: Option<Arc<SessionMask>>) {
         for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
-            log.redaction.clone_from(&redaction);
+            log.mask.clone_from(&mask);
         }
-        self.redaction = redaction;
+        self.mask = mask;
+    }
+
+    /// Learns the secrets in lines that were added.
+    fn learn_secrets(&mut self) -> io::Result<()> {
+        let Some(mask) = &self.mask else { return Ok(()) };
+        let mut learnt = SessionMask::clone(mask);
+        for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
+            log.learn_new_lines(&mut |lines| learnt.learn(lines))?;
+        }
+        self.set_mask(Some(Arc::new(learnt)));
+        Ok(())
+    }
+
+    /// Masks secrets in a text of the session, if they are masked.
+    pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.mask.as_ref().map_or(Cow::Borrowed(text), |mask| mask.text(text))
     }
 
     /// Masks secrets in the texts of a layout.
     fn redact_layout(&self, layout: &mut Layout) {
-        let Some(redaction) = &self.redaction else { return };
-        let header = &mut layout.header;
-        let agents = layout.unattached_agents.iter_mut().filter_map(|agent| agent.description.as_mut());
-        let texts = header.title.iter_mut().chain(&mut header.first_prompt).chain(agents);
-        let turns = layout.turns.iter_mut().map(|turn| &mut turn.line.title);
-        for text in texts.chain(turns).chain(layout.branches.iter_mut().map(|branch| &mut branch.title)) {
-            if let Cow::Owned(clean) = redaction.text(text) {
-                *text = clean;
-            }
-        }
+        let Some(mask) = &self.mask else { return };
+        layout.each_text(&mut |text| mask.mask_string(text));
     }
 
     /// Reads the lines added to the logs.
@@ -205,6 +223,7 @@ impl LiveSession {
         if change == LogChange::Grown {
             self.read_new_agents(&mut fresh);
         }
+        self.learn_secrets()?;
         self.mark_changed();
         self.is_counted = false;
         if !fresh.is_empty() || !self.family.update() {
@@ -249,7 +268,7 @@ impl LiveSession {
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
         let mut fresh = Self::open(self.file.clone(), Arc::clone(&self.prices), self.limits)?;
-        fresh.set_redaction(self.redaction.take());
+        fresh.set_redaction(self.mask.as_ref().map(|mask| Arc::clone(mask.redaction())))?;
         *self = Self { version, ..fresh };
         Ok(())
     }
@@ -261,7 +280,7 @@ impl LiveSession {
                 continue;
             }
             let Ok((mut log, session)) = LiveLog::open(&file.path, &file.id, &self.limits) else { continue };
-            log.redaction.clone_from(&self.redaction);
+            log.mask.clone_from(&self.mask);
             let meta = file.read_meta().ok().flatten();
             let agent = agent(&file, meta.as_ref(), session);
             self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });
@@ -466,7 +485,7 @@ impl LiveSession {
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
         let log = Spending::log_index(&self.family, agent);
         let (spending, file) = (Arc::clone(&self.spending), self.file.clone());
-        Ok(ReadSpans { family, lines, spending, log, file, redaction: self.redaction.clone() })
+        Ok(ReadSpans { family, lines, spending, log, file, mask: self.mask.clone() })
     }
 
     /// Reads a whole turn, with the work of the sub-agents that it started.
@@ -562,7 +581,7 @@ pub struct ReadSpans {
     /// The index of the log in `spending`.
     log: usize,
     file: SessionFile,
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Option<Arc<SessionMask>>,
 }
 
 impl ReadSpans {
@@ -570,8 +589,8 @@ impl ReadSpans {
     pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
         let kept = |path: &str| {
             let text = kept_output(&self.file, path)?;
-            Some(match &self.redaction {
-                Some(redaction) => redaction.text(&text).into_owned(),
+            Some(match &self.mask {
+                Some(mask) => mask.text(&text).into_owned(),
                 None => text,
             })
         };

@@ -15,7 +15,7 @@ use threadline_entry::{
 use threadline_session::Session;
 use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunks};
 
-use crate::redaction::DisplayRedaction;
+use crate::redaction::SessionMask;
 
 /// Strings longer than this many bytes are truncated in an abridged line.
 pub(crate) const MAX_ABRIDGED_STRING: usize = 192;
@@ -40,7 +40,9 @@ pub struct LiveLog {
     /// Approximate memory of the entries, in bytes.
     pub(crate) weight: usize,
     /// Masks secrets in the lines that are read again.
-    pub(crate) redaction: Option<Arc<DisplayRedaction>>,
+    pub(crate) mask: Option<Arc<SessionMask>>,
+    /// The offset up to which secrets were learnt.
+    learnt_to: u64,
 }
 
 /// Limits of a live session, in bytes.
@@ -96,7 +98,8 @@ impl LiveLog {
             tail: None,
             torn: 0,
             weight: 0,
-            redaction: None,
+            mask: None,
+            learnt_to: 0,
         };
         let length = std::fs::metadata(path)?.len();
         let mut file = open_regular(path)?;
@@ -232,7 +235,7 @@ impl LiveLog {
             let from = Position { line_no: lines[at], byte_offset: start };
             let mut found = LineReader::from(&bytes[..], from);
             while let Some(line) = found.next()? {
-                let masked = self.redaction.as_ref().and_then(|redaction| redaction.line(&line));
+                let masked = self.mask.as_ref().and_then(|mask| mask.line(&line));
                 let line = LogLine { bytes: masked.as_deref().unwrap_or(line.bytes), ..line };
                 let short = (line.bytes.len() > longest).then(|| {
                     let mut short = Vec::new();
@@ -259,12 +262,35 @@ impl LiveLog {
         while bytes.last().is_some_and(|byte| *byte == b'\n') {
             bytes.pop();
         }
-        if let Some(redaction) = &self.redaction {
+        if let Some(mask) = &self.mask {
             let mut lines = LineReader::new(&bytes[..]);
-            let masked = lines.next()?.and_then(|line| redaction.line(&line));
+            let masked = lines.next()?.and_then(|line| mask.line(&line));
             bytes = masked.unwrap_or(bytes);
         }
         Ok(Some((bytes, stop - start)))
+    }
+
+    /// Passes the lines that were added since the last call to `learn`, several at a time.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or has become shorter.
+    pub(crate) fn learn_new_lines(&mut self, learn: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut at = self.starts.partition_point(|start| *start < self.learnt_to);
+        if at + 1 >= self.starts.len() {
+            return Ok(());
+        }
+        let mut file = open_regular(&self.path)?;
+        while at + 1 < self.starts.len() {
+            let mut end = at + 1;
+            while end + 1 < self.starts.len() && self.starts[end + 1] - self.starts[at] < READ {
+                end += 1;
+            }
+            learn(&read(&mut file, self.starts[at], self.starts[end])?);
+            self.learnt_to = self.starts[end];
+            at = end;
+        }
+        Ok(())
     }
 
     /// Number of lines, with those that were skipped.

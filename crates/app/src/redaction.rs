@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use threadline_edit::{Redactor, rewrite_strings};
-use threadline_entry::{Entry, LineReader, LogLine, parse_line, project_directory};
-use threadline_secret::Rules;
+use threadline_entry::{Entry, Kind, LineReader, LogLine, parse_line, project_directory};
+use threadline_secret::{KnownSecrets, Rules};
 use threadline_store::open_regular;
 use threadline_view::humanize::plural;
 
@@ -28,6 +29,13 @@ impl fmt::Debug for DisplayRedaction {
     }
 }
 
+impl Default for DisplayRedaction {
+    /// Masks what the built-in rules find.
+    fn default() -> Self {
+        Self::new(Rules::new())
+    }
+}
+
 impl DisplayRedaction {
     /// Masks what the rules find.
     pub fn new(rules: Rules) -> Self {
@@ -36,26 +44,18 @@ impl DisplayRedaction {
 
     /// Masks what the rules find, e-mail addresses, local paths and user names.
     pub fn for_sharing(rules: Rules) -> Self {
-        Self { rules: rules.with_emails(), hides_paths: true }
+        Self::new(rules).with_local_names()
+    }
+
+    /// Also masks e-mail addresses, local paths and user names.
+    #[must_use]
+    pub fn with_local_names(self) -> Self {
+        Self { rules: self.rules.with_emails(), hides_paths: true }
     }
 
     /// Masks the secrets in a text.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.rules.clean(text)
-    }
-
-    /// Masks the secrets in one line of a log; `None` if it contains none.
-    pub(crate) fn line(&self, line: &LogLine<'_>) -> Option<Vec<u8>> {
-        let mut clean = None;
-        parse_line(line, |entry, _| {
-            if clean.is_none() && !entry.shares_line() {
-                clean = rewrite_strings(&entry, &mut |text| match self.rules.clean(text) {
-                    Cow::Owned(clean) => Some(clean),
-                    Cow::Borrowed(_) => None,
-                });
-            }
-        });
-        clean.map(String::into_bytes)
     }
 
     /// Returns the logs without secrets, line by line, and what was replaced.
@@ -83,6 +83,95 @@ impl DisplayRedaction {
             *report.secrets.entry(kind).or_default() += 1;
         }
         (logs, report)
+    }
+}
+
+/// Masks the secrets of a session whose lines are read one at a time.
+///
+/// A secret may be recognisable in one place only: by the name in front of it, or by the header of a private
+/// key. So the mask first learns the secrets of all lines, and then masks every copy.
+#[derive(Clone)]
+pub(crate) struct SessionMask {
+    redaction: Arc<DisplayRedaction>,
+    known: Vec<Arc<KnownSecrets>>,
+}
+
+impl SessionMask {
+    /// Creates a mask that has not learnt anything.
+    pub(crate) fn new(redaction: Arc<DisplayRedaction>) -> Self {
+        Self { redaction, known: Vec::new() }
+    }
+
+    /// Returns the redaction that the mask applies.
+    pub(crate) fn redaction(&self) -> &Arc<DisplayRedaction> {
+        &self.redaction
+    }
+
+    /// Learns the secrets in some lines of the session.
+    pub(crate) fn learn(&mut self, lines: &[u8]) {
+        let mut redactor = Redactor::new(&self.redaction.rules);
+        redactor.learn_log(lines);
+        self.known.extend(redactor.into_known().map(Arc::new));
+    }
+
+    /// Masks the secrets in a text.
+    pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut masked = Cow::Borrowed(text);
+        for known in &self.known {
+            let mut clean = String::new();
+            let mut done = 0;
+            for (range, placeholder) in known.find(&masked) {
+                clean.push_str(&masked[done..range.start]);
+                clean.push_str(&without_number(placeholder));
+                done = range.end;
+            }
+            if done > 0 {
+                clean.push_str(&masked[done..]);
+                masked = Cow::Owned(clean);
+            }
+        }
+        match self.redaction.text(&masked) {
+            Cow::Owned(clean) => Cow::Owned(clean),
+            Cow::Borrowed(_) => masked,
+        }
+    }
+
+    /// Masks the secrets in an owned text.
+    pub(crate) fn mask_string(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.text(text) {
+            *text = clean;
+        }
+    }
+
+    /// Masks the secrets in one line of a log, which may be truncated; `None` if it contains none.
+    pub(crate) fn line(&self, line: &LogLine<'_>) -> Option<Vec<u8>> {
+        let mut clean = None;
+        let mut is_text = false;
+        parse_line(line, |entry, _| {
+            if entry.shares_line() || entry.kind() == Kind::Bad {
+                is_text = true;
+            } else {
+                clean = rewrite_strings(&entry, &mut |text| match self.text(text) {
+                    Cow::Owned(clean) => Some(clean),
+                    Cow::Borrowed(_) => None,
+                });
+            }
+        });
+        if is_text {
+            // A line that is not one JSON object is one text.
+            let text = String::from_utf8_lossy(line.bytes);
+            return Some(self.text(&text).into_owned().into_bytes());
+        }
+        clean.map(String::into_bytes)
+    }
+}
+
+/// Returns a placeholder such as `[secret:github-token:1]` without its number, which depends on the order in
+/// which lines are read.
+fn without_number(placeholder: &str) -> Cow<'_, str> {
+    match placeholder.rsplit_once(':') {
+        Some((kind, _)) => Cow::Owned(format!("{kind}]")),
+        None => Cow::Borrowed(placeholder),
     }
 }
 

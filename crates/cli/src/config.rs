@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
+use threadline_html::PageTheme;
 
 use crate::env;
 use crate::error::CommandError;
@@ -18,6 +19,8 @@ pub(crate) struct ConfigFile {
     pub(crate) time_zone: Option<String>,
     /// The file with prices.
     pub(crate) prices: Option<PathBuf>,
+    /// The colours of pages.
+    pub(crate) theme: Option<ThemeChoice>,
     /// The pager for long output.
     pub(crate) pager: Option<String>,
     /// Whether to mask secrets in what is shown.
@@ -28,6 +31,40 @@ pub(crate) struct ConfigFile {
     pub(crate) redact_allow: Option<PathBuf>,
     /// The program with which `resume` continues a session.
     pub(crate) resume_with: Option<String>,
+}
+
+/// The colours of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ThemeChoice {
+    /// Those of the system.
+    #[default]
+    Auto,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl ThemeChoice {
+    /// Returns the name in the configuration file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+impl From<ThemeChoice> for PageTheme {
+    fn from(choice: ThemeChoice) -> Self {
+        match choice {
+            ThemeChoice::Auto => Self::Auto,
+            ThemeChoice::Light => Self::Light,
+            ThemeChoice::Dark => Self::Dark,
+        }
+    }
 }
 
 /// The configuration file of the user, and its path.

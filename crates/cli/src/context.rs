@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_app::{App, AppConfig, AppError, DisplayRedaction};
+use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
+use threadline_web::PageRedaction;
 
 use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
 use crate::error::{CommandError, CommandOutcome};
@@ -100,10 +102,31 @@ impl Context {
     }
 
     /// Returns the same application, with everything masked that should not be shared.
-    pub(crate) fn for_sharing(&self) -> Arc<App> {
-        let rules = redaction_rules(&self.user.file).unwrap_or_default();
-        let redaction = Some(Arc::new(DisplayRedaction::for_sharing(rules)));
-        Arc::new(App::new(AppConfig { redaction, ..self.app.config().clone() }))
+    ///
+    /// # Errors
+    ///
+    /// If the rules of the configuration file cannot be read.
+    pub(crate) fn for_sharing(&self) -> Result<App, CommandError> {
+        let redaction = DisplayRedaction::for_sharing(redaction_rules(&self.user.file)?);
+        Ok(self.app.with_redaction(Some(Arc::new(redaction))))
+    }
+
+    /// Returns the colours of pages.
+    pub(crate) fn theme(&self) -> PageTheme {
+        self.user.file.theme.unwrap_or_default().into()
+    }
+
+    /// Returns the redactions that pages offer.
+    ///
+    /// # Errors
+    ///
+    /// If the rules of the configuration file cannot be read.
+    pub(crate) fn page_redaction(&self) -> Result<PageRedaction, CommandError> {
+        let rules = || redaction_rules(&self.user.file);
+        Ok(PageRedaction {
+            secrets: Arc::new(DisplayRedaction::new(rules()?)),
+            for_sharing: Arc::new(DisplayRedaction::for_sharing(rules()?)),
+        })
     }
 
     /// Returns the sessions on disk.
@@ -180,11 +203,14 @@ fn applied_settings(
         in_file(value.as_deref().map(path)).unwrap_or_else(|| ("–".to_owned(), Default))
     };
     let homes = homes.iter().map(|home| path(home)).collect::<Vec<_>>().join(", ");
+    let theme = file.theme.map(|theme| theme.name().to_owned());
+    let theme = in_file(theme).unwrap_or_else(|| ("auto".to_owned(), Default));
     let resume = in_file(file.resume_with.clone()).unwrap_or_else(|| ("claude".to_owned(), Default));
     let settings = [
         ("homes", (homes, homes_source)),
         ("time_zone", (zone, zone_source)),
         ("prices", prices),
+        ("theme", theme),
         ("pager", pager),
         ("redact", redact),
         ("redact_rules", optional(&file.redact_rules)),

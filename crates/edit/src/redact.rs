@@ -150,6 +150,11 @@ impl<'r> Redactor<'r> {
         self.learnt = self.replacer.known();
     }
 
+    /// Returns the learnt secrets, to be searched for in other texts; `None` if there are none.
+    pub fn into_known(self) -> Option<KnownSecrets> {
+        self.replacer.known()
+    }
+
     /// Drafts the redaction of a session.
     pub fn redact(&mut self, draft: &mut EditDraft<'_>) {
         let session = draft.session();

@@ -68,6 +68,7 @@ document.addEventListener('input', event => {
 document.addEventListener('change', event => {
   const form = event.target.form;
   if (form && form.id === 'filters' && event.target.type !== 'search') applyFilters('push');
+  if (form && form.id === 'search-form' && event.target.name === 'sort') { clearTimeout(pause); search(); }
 });
 document.addEventListener('submit', event => {
   if (event.target.id === 'filters') { event.preventDefault(); clearTimeout(pause); applyFilters('push'); }

@@ -7,6 +7,49 @@ try {
   if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;
 } catch { /* storage is unavailable */ }
 
+// The switch that masks secrets applies to all pages of the viewer, also to those in other tabs.
+const mask = document.getElementById('b-mask');
+if (mask) {
+  const tabs = window.BroadcastChannel ? new BroadcastChannel('threadline-mask') : null;
+  if (tabs) tabs.onmessage = () => location.reload();
+  mask.hidden = false;
+  mask.addEventListener('click', () => {
+    const on = mask.getAttribute('aria-pressed') !== 'true';
+    document.cookie = `threadline-mask=${on ? 1 : 0}; Path=/; SameSite=Strict`;
+    if (tabs) tabs.postMessage(on);
+    location.reload();
+  });
+  document.addEventListener('keydown', event => {
+    const typing = event.target.closest('input, select, textarea, dialog[open]');
+    if (event.key !== 'm' || typing || event.ctrlKey || event.metaKey || event.altKey || mask.disabled) return;
+    event.preventDefault();
+    mask.click();
+  });
+}
+
+// The page with net changes: expands and collapses all files, and opens the one that is linked to.
+const files = [...document.querySelectorAll('details.file')];
+const fold = document.querySelector('.file-list #b-fold');
+if (fold) {
+  const label = () => { fold.textContent = files.some(file => file.open) ? 'Collapse all' : 'Expand all'; };
+  fold.hidden = false;
+  fold.addEventListener('click', () => {
+    const open = !files.some(file => file.open);
+    for (const file of files) file.open = open;
+    label();
+  });
+  for (const file of files) file.addEventListener('toggle', label);
+  label();
+}
+if (files.length) {
+  const openLinked = () => {
+    const file = files.find(file => '#' + file.id === location.hash);
+    if (file) { file.open = true; file.scrollIntoView(); }
+  };
+  addEventListener('hashchange', openLinked);
+  openLinked();
+}
+
 // Shows a notice while a page that receives live updates is disconnected, because its content may be stale.
 document.addEventListener('connection', event => {
   let notice = document.getElementById('offline');

@@ -6,13 +6,14 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::markup::Markup;
+use crate::site::PageTheme;
 
 pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 pub(crate) const SCRIPT: &str = include_str!("../assets/page.js");
 
 /// Adds everything up to the body. Without `script`, the policy blocks all scripts.
-pub(crate) fn head(out: &mut Markup, title: &str, script: bool) {
-    out.lit("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+pub(crate) fn head(out: &mut Markup, title: &str, theme: PageTheme, script: bool) {
+    out.lit("<!doctype html>\n").lit(theme.html_tag()).lit("<head>\n<meta charset=\"utf-8\">\n");
     out.lit("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'sha256-");
     out.text(&hash(STYLE)).lit("'; script-src ");
     if script {

@@ -26,23 +26,40 @@ pub(crate) fn growth_chart(turns: &[TurnLayout]) -> Markup {
     if most == 0 && dearest == 0.0 {
         return out;
     }
+    let per_bar = if per > 1 { "group of turns" } else { "turn" };
     out.lit("<div class=\"growth\">");
     if most > 0 {
-        let cut = if bars.iter().any(|bar| bar.compacted) { "; amber: compacted" } else { "" };
-        let label = format!("context, up to {} tokens{cut}", humanize::short_count(most));
+        let axis = ChartAxis {
+            label: format!("context in tokens, per {per_bar}"),
+            top: humanize::short_count(most),
+            has_compactions: bars.iter().any(|bar| bar.compacted),
+        };
         let heights = bars
             .iter()
             .map(|bar| (bar.context as f64 / most as f64, humanize::short_count(bar.context) + " tokens"));
-        row(&mut out, &bars, "g-context", &label, heights);
+        row(&mut out, &bars, "g-context", &axis, heights);
     }
     if dearest > 0.0 {
-        let label =
-            format!("cost per {}, up to ${dearest:.2}", if per > 1 { "group of turns" } else { "turn" });
+        let axis = ChartAxis {
+            label: format!("cost per {per_bar}"),
+            top: format!("${dearest:.2}"),
+            has_compactions: false,
+        };
         let heights = bars.iter().map(|bar| (bar.cost / dearest, format!("${:.2}", bar.cost)));
-        row(&mut out, &bars, "g-cost", &label, heights);
+        row(&mut out, &bars, "g-cost", &axis, heights);
     }
     out.lit("</div>\n");
     out
+}
+
+/// The labels of a chart.
+struct ChartAxis {
+    /// What the bars show.
+    label: String,
+    /// The value of the highest bar.
+    top: String,
+    /// Whether some bars are marked as compacted.
+    has_compactions: bool,
 }
 
 /// One turn, or several consecutive ones.
@@ -73,14 +90,25 @@ fn row(
     out: &mut Markup,
     bars: &[TurnBar],
     class: &'static str,
-    label: &str,
+    axis: &ChartAxis,
     heights: impl Iterator<Item = (f64, String)>,
 ) {
     let step = (WIDTH / bars.len()).clamp(3, 24);
     let width = WIDTH.max(step * bars.len()) as u64;
     let step = step as u64;
-    out.lit("<figure><svg class=\"").lit(class).lit("\" role=\"group\" viewBox=\"0 0 ").num(width).lit(" ");
-    out.num(HEIGHT).lit("\" preserveAspectRatio=\"none\" aria-label=\"").text(label).lit("\">");
+    out.lit("<figure><p class=\"top-value\" aria-hidden=\"true\">")
+        .text(&axis.top)
+        .lit("</p><svg class=\"")
+        .lit(class)
+        .lit("\" role=\"group\" viewBox=\"0 0 ")
+        .num(width)
+        .lit(" ");
+    out.num(HEIGHT)
+        .lit("\" preserveAspectRatio=\"none\" aria-label=\"")
+        .text(&axis.label)
+        .lit(", up to ")
+        .text(&axis.top)
+        .lit("\">");
     for (i, (bar, (share, value))) in bars.iter().zip(heights).enumerate() {
         let height = ((share * HEIGHT as f64).round() as u64).min(HEIGHT).max(u64::from(share > 0.0));
         out.lit("<a href=\"#").text(&bar.anchor).lit("\"><title>");
@@ -109,5 +137,12 @@ fn row(
             .num(height);
         out.lit("\"/></a>");
     }
-    out.lit("</svg><figcaption>").text(label).lit("</figcaption></figure>");
+    out.lit("</svg><p class=\"turn-axis\" aria-hidden=\"true\"><span>turn 1</span><span>turn ");
+    out.num(bars.last().map_or(1, |bar| bar.numbers.1) as u64)
+        .lit("</span></p><figcaption>")
+        .text(&axis.label);
+    if axis.has_compactions {
+        out.lit("; <span class=\"compaction-key\">compacted</span>");
+    }
+    out.lit("</figcaption></figure>");
 }

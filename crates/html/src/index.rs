@@ -6,6 +6,7 @@ use threadline_view::{UsageTotals, humanize};
 
 use crate::asset;
 use crate::markup::Markup;
+use crate::site::PageTheme;
 use crate::text_format;
 use crate::turn::cost_summary;
 
@@ -33,9 +34,9 @@ pub struct IndexedSession {
 }
 
 /// Renders a page that lists sessions by project, both in order of last activity, latest first.
-pub fn index(sessions: &[IndexedSession], zone: &TimeZone) -> Markup {
+pub fn index(sessions: &[IndexedSession], zone: &TimeZone, theme: PageTheme) -> Markup {
     let mut out = Markup::new();
-    asset::head(&mut out, "Sessions", false);
+    asset::head(&mut out, "Sessions", theme, false);
     out.lit("<body class=\"list\">\n<main id=\"main\"><header class=\"opening\"><h1>Sessions</h1>");
     let mut projects: Vec<(&str, Vec<&IndexedSession>)> = Vec::new();
     let mut sessions: Vec<&IndexedSession> = sessions.iter().collect();

@@ -56,8 +56,8 @@ pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};
 pub use raw::{RawLine, RawLines};
 pub use session_page::{
-    PageTurn, SessionPage, header_and_footer, render_changes_page, render_outline_part, render_part,
-    render_session_page, render_subagent_turns,
+    ChangesPage, PageTurn, SessionPage, header_and_footer, render_changes_page, render_outline_part,
+    render_part, render_session_page, render_subagent_turns,
 };
-pub use site::{PageFrame, ViewerTab, asset, site, site_head, stamp};
+pub use site::{Masking, PageFrame, PageTheme, ViewerSettings, ViewerTab, asset, site, site_head, stamp};
 pub use text_format::encode_url;

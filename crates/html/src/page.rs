@@ -18,6 +18,7 @@ use crate::outline::{bar_lengths, outline_line};
 use crate::page_header::{render_header, title};
 use crate::raw::RawLines;
 use crate::render_context::RenderContext;
+use crate::site::PageTheme;
 use crate::text_format;
 use crate::turn::{self, TurnBuilder, TurnContext};
 
@@ -36,6 +37,8 @@ pub struct RenderOptions {
     /// The path at which the session is served, such as `/s/3f91`. If set, sub-agents have their own pages,
     /// and their turns are fetched on demand.
     pub served_at: Option<String>,
+    /// The colours of the page.
+    pub theme: PageTheme,
 }
 
 /// Whether to include images.
@@ -50,7 +53,14 @@ pub enum ImageMode {
 impl RenderOptions {
     /// Returns the defaults: everything is included.
     pub fn new(zone: TimeZone) -> Self {
-        Self { images: ImageMode::Inline, max_output: None, zone, plain_up_to: 3 << 19, served_at: None }
+        Self {
+            images: ImageMode::Inline,
+            max_output: None,
+            zone,
+            plain_up_to: 3 << 19,
+            served_at: None,
+            theme: PageTheme::Auto,
+        }
     }
 }
 
@@ -219,7 +229,7 @@ impl<'a> PageBuilder<'a> {
         self.end_section();
         let title = title(header, &self.outline);
         let mut out = Markup::new();
-        asset::head(&mut out, &title, true);
+        asset::head(&mut out, &title, self.context.options.theme, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
         let zone = &self.context.options.zone;
         render_header(

@@ -5,14 +5,14 @@
 //! `page.js` fetches those when they come near the viewport, and `live.js` when the session grows. Without
 //! a script, each placeholder is a link to a page that begins there.
 
-use threadline_view::{FileChange, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
+use threadline_view::{FileChange, Hunk, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
 
 use crate::markup::Markup;
 use crate::outline::{bar_lengths, outline_line};
 use crate::page::{DIALOGS, OUTLINE_SECTION_TURNS, RenderOptions, render_detached_agents};
 use crate::page_header::{render_header, title};
 use crate::render_context::RenderContext;
-use crate::site::{PageFrame, ViewerTab, site_head};
+use crate::site::{Masking, PageFrame, ViewerSettings, ViewerTab, site_head};
 use crate::turn::{self, TurnContext};
 use crate::{card, chart, text_format};
 
@@ -47,6 +47,8 @@ pub struct SessionPage<'a> {
     pub description: Option<String>,
     /// The last line of the log.
     pub last_line: u64,
+    /// The settings of the viewer.
+    pub settings: ViewerSettings,
     /// A stamp that changes whenever anything except the parts and the outline does.
     pub stamp: &'a str,
 }
@@ -108,8 +110,13 @@ pub fn render_session_page(served: &SessionPage<'_>) -> Markup {
     let SessionPage { layout, .. } = served;
     let lines = lines(layout);
     let title = title(&layout.header, &lines);
-    let frame =
-        PageFrame { title: &title, tab: ViewerTab::None, class: "session", scripts: &["page.js", "live.js"] };
+    let frame = PageFrame {
+        title: &title,
+        tab: ViewerTab::None,
+        class: "session",
+        scripts: &["page.js", "live.js"],
+        settings: served.settings,
+    };
     let mut out = site_head(&frame);
     out.lit("<main id=\"main\" tabindex=\"-1\">\n<div id=\"opening\">");
     out.add(&session_header(served)).lit("</div>\n<div id=\"parts\">\n");
@@ -175,7 +182,7 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     for note in &served.notes {
         out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }
-    out.lit("<p class=\"facts session-links\"><span id=\"live\" hidden>Live</span>");
+    out.lit("<div class=\"facts session-links\"><span id=\"live\" hidden>Live</span>");
     out.text(&humanize::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)
@@ -183,10 +190,19 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     out.text(at).lit("/check\">health check</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a>");
+    out.lit(
+        " <span>·</span> <details class=\"export\"><summary>export HTML</summary><ul><li><a download href=\"",
+    );
+    out.text(at).lit("/export?redact=share\">for other people: without secrets, e-mail addresses, local paths and user names</a></li><li><a download href=\"");
+    out.text(at).lit("/export?redact=secrets\">without secrets</a></li>");
+    if served.settings.masking != Some(Masking::Always) {
+        out.lit("<li><a download href=\"").text(at).lit("/export?redact=none\">unchanged</a></li>");
+    }
+    out.lit("</ul></details>");
     out.lit(" <span>·</span> <a rel=\"prev\" title=\"Previous session in the list ([)\" href=\"").text(at);
     out.lit("/previous\">previous session</a> <span>·</span> ");
     out.lit("<a rel=\"next\" title=\"Next session in the list (])\" href=\"").text(at);
-    out.lit("/next\">next session</a></p>");
+    out.lit("/next\">next session</a></div>");
     if let Some(resume) = &served.resume {
         out.lit("<div class=\"code command resume\"><pre><code>").text(resume).lit("</code></pre></div>");
     }
@@ -256,45 +272,97 @@ fn add_script_data(out: &mut Markup, served: &SessionPage<'_>) {
     out.lit("]}</script>\n");
 }
 
-/// Renders a page with the net changes of the files that a session edited.
-pub fn render_changes_page(
-    changes: &[FileChange],
-    title: &str,
-    cwd: Option<&str>,
-    options: &RenderOptions,
-) -> Markup {
+/// The data of the page with the net changes of a session.
+pub struct ChangesPage<'a> {
+    /// The changes, one per file.
+    pub changes: &'a [FileChange],
+    /// The title of the session.
+    pub title: &'a str,
+    /// The working directory of the session.
+    pub cwd: Option<&'a str>,
+    /// Rendering options.
+    pub options: &'a RenderOptions,
+    /// The settings of the viewer.
+    pub settings: ViewerSettings,
+}
+
+/// Diffs with more changed lines are collapsed at first if there are several files.
+const MAX_OPEN_DIFF_LINES: usize = 400;
+
+/// Renders the page with the net changes of the files that a session edited.
+pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
+    let ChangesPage { changes, cwd, options, .. } = *page;
     let mut body = Markup::new();
     let cx = RenderContext::new(options, cwd);
     let at = options.served_at.as_deref().unwrap_or_default();
-    body.lit("<header class=\"opening\"><h1>Net changes</h1><p class=\"facts\"><a href=\"")
-        .text(at)
-        .lit("\">");
-    body.text(&text_format::excerpt(title, 120)).lit("</a> <span>·</span> ");
-    body.text(&humanize::plural(changes.len() as u64, "file")).lit(" <span>·</span> <a href=\"").text(at);
-    body.lit("/changes.md\">as a patch</a></p></header>\n");
+    let title = text_format::excerpt(page.title, 120);
+    let mut files: Vec<(&FileChange, Vec<Hunk>)> = changes.iter().map(|file| (file, file.hunks())).collect();
+    // Files of the project come first; their paths are shown relative to it.
+    files.sort_by_key(|(file, _)| text_format::path(&file.path, cwd).len() == file.path.len());
+    let counts: Vec<(usize, usize)> = files.iter().map(|(_, hunks)| Hunk::counts(hunks)).collect();
+    body.lit("<header class=\"opening\"><h1>")
+        .text(&title)
+        .lit("</h1><p class=\"facts\">Net changes <span>·</span> ");
+    body.text(&humanize::plural(changes.len() as u64, "file")).lit(" <span>·</span> ");
+    let total = counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+    line_counts(&mut body, total);
+    body.lit(" <span>·</span> <a href=\"").text(at).lit("\">session</a>");
+    body.lit(" <span>·</span> <a href=\"").text(at).lit("/changes.md\">patch</a></p></header>\n");
     if changes.is_empty() {
         body.lit("<p class=\"note\">No net file changes</p>");
     }
-    for file in changes {
-        let hunks = file.hunks();
-        let (added, removed) = threadline_view::Hunk::counts(&hunks);
-        body.lit("<section class=\"file\"><h2>")
-            .text(text_format::path(&file.path, cwd))
-            .lit("</h2><p class=\"facts\">");
-        body.text(&match (file.is_new(), file.is_deleted()) {
-            (true, _) => "new".to_owned(),
-            (_, true) => "deleted".to_owned(),
-            _ => format!("+{added} −{removed}"),
-        });
-        body.lit(" <span>·</span> ").text(&humanize::plural(file.edits as u64, "edit")).lit("</p>");
+    if changes.len() > 1 {
+        body.lit("<nav class=\"file-list\" aria-label=\"Changed files\"><ol>");
+        for (number, ((file, _), counts)) in files.iter().zip(&counts).enumerate() {
+            body.lit("<li><a href=\"#file-").num(number as u64 + 1).lit("\">");
+            body.text(text_format::path(&file.path, cwd)).lit("</a> <span class=\"note\">");
+            file_state(&mut body, file, *counts);
+            body.lit("</span></li>");
+        }
+        body.lit("</ol><p><button type=\"button\" id=\"b-fold\" hidden>Collapse all</button></p></nav>\n");
+    }
+    for (number, ((file, hunks), counts)) in files.iter().zip(&counts).enumerate() {
+        let is_open = changes.len() == 1 || counts.0 + counts.1 <= MAX_OPEN_DIFF_LINES;
+        body.lit("<details class=\"file\" id=\"file-").num(number as u64 + 1).lit("\"");
+        body.lit(if is_open { " open><summary><h2>" } else { "><summary><h2>" });
+        body.text(text_format::path(&file.path, cwd)).lit("</h2><span class=\"facts\">");
+        file_state(&mut body, file, *counts);
+        body.lit(" <span>·</span> ")
+            .text(&humanize::plural(file.edits as u64, "edit"))
+            .lit("</span></summary>");
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");
         }
-        card::render_diff(&cx, &mut body, &file.path, &hunks);
-        body.lit("</section>\n");
+        card::render_diff(&cx, &mut body, &file.path, hunks);
+        body.lit("</details>\n");
     }
-    crate::site::site(
-        &PageFrame { title: "Net changes", tab: ViewerTab::None, class: "changes", scripts: &[] },
-        &body,
-    )
+    let title = format!("Net changes · {title}");
+    let frame = PageFrame {
+        title: &title,
+        tab: ViewerTab::None,
+        class: "changes",
+        scripts: &[],
+        settings: page.settings,
+    };
+    crate::site::site(&frame, &body)
+}
+
+fn file_state(out: &mut Markup, file: &FileChange, counts: (usize, usize)) {
+    out.lit(match (file.is_new(), file.is_deleted()) {
+        (true, _) => "new ",
+        (_, true) => "deleted ",
+        _ => "",
+    });
+    line_counts(out, counts);
+}
+
+/// Adds the numbers of added and removed lines, without zeros.
+fn line_counts(out: &mut Markup, (added, removed): (usize, usize)) {
+    if added > 0 || removed == 0 {
+        out.lit("<span class=\"added\">+").num(added as u64).lit("</span>");
+    }
+    if removed > 0 {
+        out.lit(if added > 0 { " " } else { "" });
+        out.lit("<span class=\"removed\">−").num(removed as u64).lit("</span>");
+    }
 }

@@ -18,6 +18,51 @@ pub struct PageFrame<'a> {
     pub class: &'static str,
     /// Additional scripts, besides the one every page includes: names of [assets](asset()).
     pub scripts: &'static [&'static str],
+    /// The settings of the viewer.
+    pub settings: ViewerSettings,
+}
+
+/// Settings that apply to all pages of the viewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewerSettings {
+    /// Whether secrets are masked; `None` on pages without the switch.
+    pub masking: Option<Masking>,
+    /// The colours, until the person chooses others on a page.
+    pub theme: PageTheme,
+}
+
+/// The colours of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageTheme {
+    /// Those of the system.
+    #[default]
+    Auto,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl PageTheme {
+    /// Returns the start tag of the document.
+    pub(crate) fn html_tag(self) -> &'static str {
+        match self {
+            Self::Auto => "<html lang=\"en\">\n",
+            Self::Light => "<html lang=\"en\" data-theme=\"light\">\n",
+            Self::Dark => "<html lang=\"en\" data-theme=\"dark\">\n",
+        }
+    }
+}
+
+/// Whether the pages mask secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masking {
+    /// Secrets are shown; the switch on the page masks them.
+    Off,
+    /// Secrets are masked; the switch on the page shows them.
+    On,
+    /// Secrets are masked, and the page cannot show them.
+    Always,
 }
 
 /// The sections of the viewer.
@@ -81,7 +126,9 @@ pub fn site(frame: &PageFrame<'_>, content: &Markup) -> Markup {
 /// Renders everything up to the content, for pages with more than `main` and for streamed pages.
 pub fn site_head(frame: &PageFrame<'_>) -> Markup {
     let mut out = Markup::new();
-    out.lit("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.lit("<!doctype html>\n")
+        .lit(frame.settings.theme.html_tag())
+        .lit("<head>\n<meta charset=\"utf-8\">\n");
     out.lit("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.lit("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
     out.lit("<link rel=\"icon\" href=\"data:,\">\n<title>").text(frame.title).lit("</title>\n");
@@ -107,6 +154,15 @@ pub fn site_head(frame: &PageFrame<'_>) -> Markup {
         // The page of a session has its own search field with this id.
         out.lit(if lists { " id=\"q\"" } else { "" });
         out.lit(" placeholder=\"Search all sessions\" aria-label=\"Search all sessions\" autocomplete=\"off\" spellcheck=\"false\"></form>");
+    }
+    if let Some(masking) = frame.settings.masking {
+        out.lit("<button type=\"button\" id=\"b-mask\" hidden");
+        out.lit(match masking {
+            Masking::Off => " aria-pressed=\"false\" title=\"Mask secrets on all pages (m)\"",
+            Masking::On => " aria-pressed=\"true\" title=\"Show secrets on all pages (m)\"",
+            Masking::Always => " aria-pressed=\"true\" disabled title=\"Secrets are masked: --redact, or the setting redact\"",
+        });
+        out.lit(">Mask secrets</button>");
     }
     if lists {
         out.lit("<button type=\"button\" id=\"b-theme\" title=\"Toggle theme (d)\" hidden>Theme</button><button type=\"button\" id=\"b-help\" title=\"Keyboard shortcuts (?)\" aria-label=\"Keyboard shortcuts\" hidden>?</button>");

@@ -19,4 +19,4 @@ mod watch;
 
 pub use connection::ConnectionLimits;
 pub use guard::AccessKeys;
-pub use server::{Server, ServerOptions, StopHandle};
+pub use server::{PageRedaction, Server, ServerOptions, StopHandle};

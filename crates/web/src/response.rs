@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use threadline_app::{AppError, FindError, SessionCandidate};
-use threadline_html::{Markup, PageFrame, ViewerTab};
+use threadline_html::{Markup, PageFrame, ViewerSettings, ViewerTab};
 use threadline_view::wire::ErrorObject;
 
 use crate::request::ResponseFormat;
@@ -25,6 +25,8 @@ pub(crate) enum PageResponse {
     Fragment(Markup, String),
     /// A JSON object for our scripts.
     JsonObject(serde_json::Value),
+    /// An HTML file to save, with its name.
+    Download(String, Vec<u8>),
     /// A redirect to another page of the server.
     Redirect(String),
     /// A long response, generated piece by piece while it is sent: its content type and the generator.
@@ -89,6 +91,14 @@ impl IntoResponse for PageResponse {
                 let stamp = HeaderValue::try_from(stamp).unwrap_or(HeaderValue::from_static(""));
                 let mut response = Self::Html(markup).into_response();
                 response.headers_mut().insert("x-stamp", stamp);
+                return response;
+            }
+            Self::Download(name, bytes) => {
+                let saved = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+                let mut response =
+                    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], bytes).into_response();
+                let saved = saved.unwrap_or(HeaderValue::from_static("attachment"));
+                response.headers_mut().insert(header::CONTENT_DISPOSITION, saved);
                 return response;
             }
             Self::Redirect(to) => return Redirect::temporary(&to).into_response(),
@@ -162,7 +172,13 @@ impl PageError {
         }
         body.lit("<p class=\"facts\"><a href=\"/\">All sessions</a></p></header>");
         threadline_html::site(
-            &PageFrame { title: &self.message, tab: ViewerTab::None, class: "problem", scripts: &[] },
+            &PageFrame {
+                title: &self.message,
+                tab: ViewerTab::None,
+                class: "problem",
+                scripts: &[],
+                settings: ViewerSettings::default(),
+            },
             &body,
         )
     }

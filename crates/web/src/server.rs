@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use axum::Router;
 use jiff::tz::TimeZone;
-use threadline_app::App;
+use threadline_app::{App, DisplayRedaction};
+use threadline_html::PageTheme;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use crate::connection::{ConnectionLimits, serve};
 use crate::guard::{self, AccessGuard, AccessKeys};
 use crate::pages;
-use crate::state::ServerState;
+use crate::state::{ServerState, ServerStates};
 
 /// Options of the server.
 #[derive(Clone, Debug)]
@@ -29,6 +30,27 @@ pub struct ServerOptions {
     pub limits: ConnectionLimits,
     /// The time zone in which times are shown.
     pub zone: TimeZone,
+    /// The redactions that pages offer.
+    pub redaction: PageRedaction,
+    /// The colours of the pages.
+    pub theme: PageTheme,
+}
+
+/// The redactions that pages offer.
+#[derive(Clone, Debug)]
+pub struct PageRedaction {
+    /// Masks secrets, for the switch on the pages. Not used if the application masks secrets itself.
+    pub secrets: Arc<DisplayRedaction>,
+    /// Also masks what should not be shared, for exported pages.
+    pub for_sharing: Arc<DisplayRedaction>,
+}
+
+impl Default for PageRedaction {
+    /// Redacts by the built-in rules.
+    fn default() -> Self {
+        let for_sharing = DisplayRedaction::default().with_local_names();
+        Self { secrets: Arc::default(), for_sharing: Arc::new(for_sharing) }
+    }
 }
 
 /// A server that is bound to an address. It serves requests once it is [run](Server::run).
@@ -70,8 +92,10 @@ impl Server {
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let state = ServerState::new(app, options.zone).map_err(io::Error::other)?;
-        let router = pages::router(state.clone())
+        let states = ServerStates::new(app, options.zone, &options.redaction, options.theme)
+            .map_err(io::Error::other)?;
+        let state = states.plain().clone();
+        let router = pages::router(states)
             .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::check_access));
         let limits = options.limits;
         Ok(Self { runtime, listener, router, guard, limits, stop: Arc::new(Notify::new()), state })

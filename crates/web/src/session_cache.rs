@@ -92,7 +92,7 @@ impl SessionCache {
         );
         let mut session =
             self.run(|| LiveSession::open(file, Arc::clone(&self.book), LiveLimits::default()))?;
-        session.set_redaction(app.config().redaction.clone());
+        self.run(|| session.set_redaction(app.config().redaction.clone()))?;
         Ok(session)
     }
 

@@ -81,5 +81,23 @@ fn the_last_message_decides_the_order_and_not_the_modification_time() {
     let cards = CardList::default().list(&app, &counter, now, Duration::from_secs(60)).cards;
     let cards: Vec<_> = cards.into_iter().map(|card| (card.id, card.last_active, card.live)).collect();
     let [first, last] = expected;
-    assert_eq!(cards, [(first, 1_767_261_900_000, false), (last, 1_767_261_600_000, true)]);
+    assert_eq!(cards, [(first, 1_767_261_900_000, false), (last, 1_767_261_600_000, false)]);
+}
+
+#[test]
+fn a_session_is_live_if_both_its_log_and_its_last_message_are_recent() {
+    let home = TestHome::new();
+    let seconds = 1_767_261_600; // The time of the message.
+    let path = home.session("loom", "u1 user \"weave\"");
+    let app = app(&home);
+    let is_live = |modified: u64, now: u64| {
+        touch(&path, modified);
+        let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+        CardList::default().list(&app, &counter, now, Duration::from_secs(60)).cards[0].live
+    };
+    assert!(is_live(seconds, seconds + 60));
+    assert!(!is_live(seconds, seconds + 3600));
+    // A copy is new, but not in use.
+    assert!(!is_live(seconds + 3590, seconds + 3600));
 }

@@ -118,7 +118,7 @@ fn a_session_that_was_opened_again_still_masks_secrets() {
     let notation = format!("u1 user \"the token is {secret}\"\na1 <- u1 reply m1 text \"Noted.\"");
     let path = home.session("one", "u1 user \"first\"");
     let mut live = open(&path);
-    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new()))));
+    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
     std::fs::rename(home.session("two", &notation), &path).unwrap();
     live.update().unwrap();
     let selector = SessionSelector::default();
@@ -128,4 +128,64 @@ fn a_session_that_was_opened_again_still_masks_secrets() {
     let shown = format!("{:?}", live.read(&selector, &layout, &spans).unwrap().items(&layout, 0));
     assert!(shown.contains("[secret:"), "{shown}");
     assert!(!shown.contains(&secret) && !layout.turns[TurnIndex::FIRST].line.title.contains(&secret));
+}
+
+#[test]
+fn a_secret_that_is_recognisable_in_one_line_is_masked_in_all_lines() {
+    let home = TestHome::new();
+    // Only the name in front of it shows that this is a password.
+    let password = ["mVq3", "xT81", "pLz0"].concat();
+    let body: Vec<String> =
+        (0..4).map(|line| format!("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{line:032}")).collect();
+    let key = [
+        &["-----BEGIN", "PRIVATE KEY-----"].join(" "),
+        &*body.join("\\n"),
+        &["-----END", "PRIVATE KEY-----"].join(" "),
+    ]
+    .join("\\n");
+    let notation = format!(
+        "u1       user  \"export DB_PASSWORD={password}\"\n\
+         a1 <- u1 reply m1 text \"I use {password} now, and line 2 of the key is {}\"\n\
+         u2 <- a1 user  \"{key}\"\n",
+        body[1]
+    );
+    let path = home.session("one", "u0 user \"hello\"");
+    let mut live = open(&path);
+    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
+    // The lines are added while the session is open.
+    let added = std::fs::read(home.session("two", &notation)).unwrap();
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut log, &added).unwrap();
+    live.update().unwrap();
+    let selector = SessionSelector::default();
+    let layout = live.layout(&selector).unwrap();
+    let mut shown = String::new();
+    for turn in layout.turns.indices() {
+        let view = live.turn(&selector, &layout, turn).unwrap();
+        shown += &format!("{view:?} {}", layout.turns[turn].line.title);
+    }
+    assert!(shown.contains("[secret:"), "{shown}");
+    let secrets = std::iter::once(&password).chain(&body);
+    let leaked: Vec<&String> = secrets.filter(|secret| shown.contains(secret.as_str())).collect();
+    assert!(leaked.is_empty(), "{leaked:?} in {shown}");
+}
+
+#[test]
+fn the_description_of_a_sub_agent_is_masked() {
+    let home = TestHome::new();
+    let secret = threadline_testkit::secrets(1).into_iter().next().unwrap().text;
+    let notation = format!(
+        "u1       user   \"look\"\n\
+         a1 <- u1 reply  m1 tool t1 Task {{\"description\":\"use {secret}\",\"prompt\":\"p\"}}\n\
+         s1       user   \"p\" +{{\"isSidechain\":true}}\n\
+         s2 <- s1 reply  m2 text \"found\" +{{\"isSidechain\":true}}\n\
+         r1 <- a1 result t1 \"found\"\n"
+    );
+    let mut live = open(&home.session("one", &notation));
+    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
+    let selector = SessionSelector::default();
+    let layout = live.layout(&selector).unwrap();
+    let view = live.turn(&selector, &layout, TurnIndex::FIRST).unwrap();
+    let shown = format!("{view:?} {:?}", layout.unattached_agents);
+    assert!(!shown.contains(&secret), "{shown}");
 }

@@ -12,6 +12,7 @@ use crate::error::{CommandError, CommandOutcome};
 ///   homes = ["~/.claude"]         folders with sessions
 ///   time_zone = "Europe/Berlin"   zone in which times are shown
 ///   prices = "~/prices.json"      prices that override the built-in ones
+///   theme = "dark"                colours of pages: auto, light or dark
 ///   pager = "less -FRX"           pager for long output
 ///   redact = true                 mask secrets in what is shown
 ///   redact_rules = "rules.txt"    additional rules, as in `edit redact --rules`

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_app::{LineObserver, LoadedSession};
 use threadline_entry::Entry;
-use threadline_html::{ImageMode, PageBuilder, RawLine, RawLines, RenderOptions, Spool};
+use threadline_html::{ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool};
 use threadline_store::SessionFile;
 use threadline_view::{
     DetailLevel, MarkdownRenderer, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptPart,
@@ -210,12 +210,17 @@ impl HtmlArgs {
         if self.raw { DetailLevel::Raw } else { self.level.into() }
     }
 
-    fn options(&self) -> RenderOptions {
+    fn options(&self, theme: PageTheme) -> RenderOptions {
         let images = match self.images {
             ImagesChoice::Inline => ImageMode::Inline,
             ImagesChoice::None => ImageMode::None,
         };
-        RenderOptions { images, max_output: self.max_output, ..RenderOptions::new(crate::env::time_zone()) }
+        RenderOptions {
+            images,
+            max_output: self.max_output,
+            theme,
+            ..RenderOptions::new(crate::env::time_zone())
+        }
     }
 }
 
@@ -231,9 +236,9 @@ fn write_html(
     // The raw lines are compressed while the log is read.
     let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let mut observer = Packer(&mut raw);
-    let shared = args.share.then(|| cx.for_sharing());
-    let app = shared.as_ref().unwrap_or(&cx.app);
-    let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options());
+    let shared = args.share.then(|| cx.for_sharing()).transpose()?;
+    let app = shared.as_ref().unwrap_or(&*cx.app);
+    let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options(cx.theme()));
     let loaded = read?;
     if app.config().redaction.is_some() && !args.all {
         cx.ui.note(&format!("replaced: {}", loaded.redacted));

@@ -2,18 +2,23 @@ use std::path::Path;
 use std::process::Command;
 
 use threadline_app::SessionSummary;
-use threadline_view::{resume_command, shell_word};
+use threadline_view::{command_in, shell_word};
 
 use crate::context::Context;
+use crate::env;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Resume a session in its folder
 ///
-/// Runs `claude --resume` in the working directory of the session.
+/// Runs `claude --resume` in the working directory of the session. `--with threadline` sends one prompt to the
+/// session with `threadline chat -p --resume` and prints the answer; threadline has no interactive screen yet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
     session: String,
+
+    /// Prompt to send to the session; required by `--with threadline`
+    prompt: Option<String>,
 
     /// Program to resume with [default: `resume_with` in config.toml, else claude]
     #[arg(long, value_name = "PROGRAM")]
@@ -29,7 +34,7 @@ pub(crate) struct ResumeArgs {
 enum ResumeProgram {
     /// Claude Code
     Claude,
-    /// `threadline show --follow`, which shows the session and its new lines
+    /// `threadline chat -p`, which sends one prompt
     Threadline,
 }
 
@@ -44,39 +49,47 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
                 .hint("use claude or threadline"));
         }
     };
+    let arguments = program.arguments(&file.id, args.prompt.as_deref());
+    let other_home = file.home.as_ref().map(|home| home.root()).filter(|root| !is_default_home(cx, root));
     let cwd = SessionSummary::of(file.clone())?.preview.cwd;
-    let exists = cwd.as_deref().is_some_and(|cwd| Path::new(cwd).is_dir());
     if args.print {
-        let command = match program {
-            ResumeProgram::Claude => resume_command(&file.id, cwd.as_deref()),
-            ResumeProgram::Threadline => format!("threadline show {} --follow", shell_word(&file.id)),
+        let mut words = match program {
+            ResumeProgram::Claude => "claude".to_owned(),
+            ResumeProgram::Threadline => "threadline".to_owned(),
         };
+        for argument in arguments {
+            words.push(' ');
+            words.push_str(&shell_word(argument));
+        }
+        if let Some(home) = &other_home {
+            words = format!("{}={} {words}", env::CLAUDE_CONFIG_DIR, shell_word(&home.to_string_lossy()));
+        }
+        let command = command_in(cwd.as_deref(), &words);
         let mut answer = cx.ui.output();
         answer.data(&format!("{command}\n"))?;
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }
+    if program == ResumeProgram::Threadline && args.prompt.is_none() {
+        return Err(CommandError::new("threadline has no interactive screen yet: a prompt is missing")
+            .hint("send one prompt: `threadline resume SESSION --with threadline 'PROMPT'`")
+            .hint("continue in Claude Code: `threadline resume SESSION --with claude`"));
+    }
+    if let Some(cwd) = cwd.as_deref().filter(|cwd| !Path::new(cwd).is_dir()) {
+        return Err(CommandError::new(format!("the session's folder does not exist: {cwd}"))
+            .hint("`threadline edit move SESSION --cwd DIR` moves the session to another folder")
+            .hint("`threadline resume SESSION --print` prints the command"));
+    }
     let mut command = match program {
-        ResumeProgram::Claude => {
-            let mut command = Command::new("claude");
-            command.args(["--resume", &file.id]);
-            command
-        }
-        ResumeProgram::Threadline => {
-            let mut command = Command::new(std::env::current_exe()?);
-            command.arg("show").arg(&file.path).arg("--follow");
-            command
-        }
+        ResumeProgram::Claude => Command::new("claude"),
+        ResumeProgram::Threadline => Command::new(std::env::current_exe()?),
     };
-    if let Some(cwd) = cwd.as_deref() {
-        if !exists && program == ResumeProgram::Claude {
-            return Err(CommandError::new(format!("the session's folder does not exist: {cwd}"))
-                .hint("`threadline edit move SESSION --cwd DIR` moves the session to another folder")
-                .hint("`threadline resume SESSION --print` prints the command"));
-        }
-        if exists {
-            command.current_dir(cwd);
-        }
+    command.args(&arguments);
+    if let Some(cwd) = &cwd {
+        command.current_dir(cwd);
+    }
+    if let Some(home) = other_home {
+        command.env(env::CLAUDE_CONFIG_DIR, home);
     }
     let status = command.status().map_err(|error| {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -84,4 +97,24 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
         failed.hint("`threadline resume SESSION --print` prints the command")
     })?;
     Ok(if status.success() { CommandOutcome::Done } else { CommandOutcome::Negative })
+}
+
+/// Returns whether Claude Code uses this home if it is started without further settings.
+fn is_default_home(cx: &Context, root: &Path) -> bool {
+    match (env::get(env::CLAUDE_CONFIG_DIR), &cx.app.config().home_dir) {
+        (Some(named), _) => Path::new(&named) == root,
+        (None, Some(home)) => [".claude", ".config/claude"].iter().any(|name| home.join(name) == root),
+        (None, None) => false,
+    }
+}
+
+impl ResumeProgram {
+    /// Returns the arguments that continue a session.
+    fn arguments<'a>(self, id: &'a str, prompt: Option<&'a str>) -> Vec<&'a str> {
+        let arguments = match self {
+            Self::Claude => vec!["--resume", id],
+            Self::Threadline => vec!["chat", "-p", "--resume", id],
+        };
+        arguments.into_iter().chain(prompt).collect()
+    }
 }

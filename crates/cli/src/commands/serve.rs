@@ -14,6 +14,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// Prints an address with a token that gives read access to your sessions while the server runs. The
 /// browser is opened with a one-time code instead. The server is read-only and accepts connections from
 /// this machine only, unless --host and --allow-remote are given. Ctrl-C stops it.
+///
+/// "Mask secrets" on a page masks secrets on all pages; with --redact, they are always masked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// Port to listen on [default: any free port]
@@ -45,6 +47,8 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<CommandOutcome, Comm
         keys: AccessKeys { token: random_key()?, code: random_key()?, cookie: random_key()? },
         limits: ConnectionLimits::default(),
         zone: crate::env::time_zone(),
+        redaction: cx.page_redaction()?,
+        theme: cx.theme(),
     };
     // Reports an error in the price list before the server starts.
     cx.app.prices()?;

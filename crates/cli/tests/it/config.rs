@@ -51,6 +51,7 @@ fn an_invalid_configuration_file_is_named() {
     for (toml, message) in [
         ("hoems = []", "unknown field `hoems`"),
         ("redact = 1", "invalid type"),
+        ("theme = \"sepia\"", "unknown variant `sepia`, expected one of `auto`, `light`, `dark`"),
         ("time_zone = \"Mars/Olympus\"", "unknown time zone `Mars/Olympus`"),
     ] {
         let config = configure(toml);
@@ -72,12 +73,22 @@ fn resume_prints_the_command_in_the_right_folder() {
     let id = session_uuid("loom");
     let none = tempfile::tempdir().unwrap();
     let printed = run(none.path(), &["--home", root, "resume", "last", "--print"]);
-    assert_eq!(text(&printed), format!("cd /home/ada/loom && claude --resume {id}\n"));
+    assert_eq!(
+        text(&printed),
+        format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} claude --resume {id}\n")
+    );
     let missing = run(none.path(), &["--home", root, "resume", "last"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing).contains("the session's folder does not exist: /home/ada/loom"));
-    let viewer = run(none.path(), &["--home", root, "resume", "last", "--with", "threadline", "--print"]);
-    assert_eq!(text(&viewer), format!("threadline show {id} --follow\n"));
+    let with_threadline = ["--home", root, "resume", "last", "--with", "threadline"];
+    let printed = run(none.path(), &[&with_threadline[..], &["go on", "--print"]].concat());
+    assert_eq!(
+        text(&printed),
+        format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} threadline chat -p --resume {id} 'go on'\n")
+    );
+    let no_prompt = run(none.path(), &with_threadline);
+    assert_eq!(no_prompt.status.code(), Some(2));
+    assert!(text(&no_prompt).contains("threadline has no interactive screen yet: a prompt is missing"));
 }
 
 #[test]

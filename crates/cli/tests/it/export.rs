@@ -76,6 +76,21 @@ fn all_sessions_are_exported_with_an_index_and_written_once() {
     assert_eq!(fewer.err, "wrote 2 of 2 sessions to [home]/out/index.html\n");
 }
 
+#[test]
+fn a_page_is_written_again_if_saved_tool_output_changed() {
+    let home = TestHome::new();
+    let log = home.session("slow", TALK);
+    let dir = home.root().join("out");
+    let all = || export(&home, &["html", "--all", "-o", dir.to_str().unwrap()]).err;
+    let results = log.with_extension("").join("tool-results");
+    fs::create_dir_all(&results).unwrap();
+    fs::write(results.join("t1.txt"), "one").unwrap();
+    assert_eq!(all(), "wrote 1 of 1 session to [home]/out/index.html\n");
+    assert_eq!(all(), "wrote 0 of 1 session to [home]/out/index.html\n");
+    fs::write(results.join("t1.txt"), "another").unwrap();
+    assert_eq!(all(), "wrote 1 of 1 session to [home]/out/index.html\n");
+}
+
 fn append(path: &Path, text: &str) {
     let mut bytes = fs::read(path).unwrap();
     bytes.extend(text.as_bytes());

@@ -37,6 +37,7 @@ const KEYS: &[(&[&str], &str)] = &[
     (&["["], "previous page"),
     (&["s"], "sessions"),
     (&["u"], "usage"),
+    (&["m"], "mask or show secrets"),
     (&["d"], "toggle theme"),
     (&["?"], "show keyboard shortcuts"),
     (&["Esc"], "close the dialog or leave the field"),

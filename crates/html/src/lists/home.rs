@@ -84,6 +84,7 @@ fn session_list(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &st
         (SortBy::Turns, "Turns"),
         (SortBy::Tokens, "Tokens"),
         (SortBy::Cost, "Cost"),
+        (SortBy::Started, "Started"),
         (SortBy::Active, "Last active"),
     ] {
         column(out, page, sort, name);
@@ -96,7 +97,7 @@ fn session_list(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &st
         let day = text_format::date(card.last_active, page.zone).filter(|_| by_day);
         if day != last {
             if let Some(day) = day {
-                out.lit("</tbody>\n<tbody><tr class=\"day\"><th colspan=\"5\" scope=\"rowgroup\">");
+                out.lit("</tbody>\n<tbody><tr class=\"day\"><th colspan=\"6\" scope=\"rowgroup\">");
                 out.text(&text_format::day(day, today)).lit("</th></tr>\n");
             }
             last = day;
@@ -188,9 +189,11 @@ fn sorter(out: &mut Markup, page: &HomePage<'_>) {
 
 fn column(out: &mut Markup, page: &HomePage<'_>, sort: SortBy, name: &'static str) {
     out.lit("<th scope=\"col\"");
-    if sort != SortBy::Title {
-        out.lit(" class=\"n\"");
-    }
+    out.lit(match sort {
+        SortBy::Title => "",
+        SortBy::Started => " class=\"n f-started\"",
+        _ => " class=\"n\"",
+    });
     if page.selection.sort == sort {
         out.lit(if sort == SortBy::Title { " aria-sort=\"ascending\"" } else { " aria-sort=\"descending\"" });
     }
@@ -220,8 +223,18 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     number(out, "turns", figures.map(|figures| (humanize::count(figures.tally.turns), None)));
     number(out, "tokens", figures.map(tokens));
     number(out, "cost", figures.map(cost));
-    out.lit("<td class=\"n f-when\">");
     let now = page.now;
+    out.lit("<td class=\"n f-started\">");
+    if let Some(started) = card.started {
+        let day = |at: i64| text_format::format_time(at, page.zone, "%F").map(|(day, _)| day);
+        // Below the heading of the day, the time is enough if the session started on it.
+        let shown = match by_day && day(started) == day(card.last_active) {
+            true => text_format::time_of_day_or_relative(started, now, page.zone),
+            false => text_format::relative_time(started, now, page.zone),
+        };
+        text_format::add_time(out, started, &shown, page.zone);
+    }
+    out.lit("</td><td class=\"n f-when\">");
     let shown = if by_day {
         text_format::time_of_day_or_relative(card.last_active, now, page.zone)
     } else {

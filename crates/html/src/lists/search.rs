@@ -18,6 +18,8 @@ pub struct SearchPage<'a> {
     pub query: &'a str,
     /// The error of an invalid query, and the byte range of the part that caused it.
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
+    /// Whether the sessions are sorted by last activity instead of relevance.
+    pub newest_first: bool,
     /// The sessions with matches, in display order.
     pub sessions: &'a [SessionHits],
     /// The number of matches and of sessions with matches.
@@ -75,7 +77,11 @@ pub fn search(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"search-form\" id=\"search-form\" action=\"/search\">");
     out.lit("<input type=\"search\" name=\"q\" id=\"q\" aria-label=\"Search all sessions\" placeholder=\"words, &quot;phrases&quot;, /patterns/, tool:Bash\" autocomplete=\"off\" spellcheck=\"false\" autofocus value=\"");
-    out.text(page.query).lit("\"><button class=\"apply\">Search</button></form>\n<div id=\"results\">");
+    out.text(page.query).lit("\"><select name=\"sort\" aria-label=\"Order of sessions\"><option value=\"\">Most relevant first</option><option value=\"newest\"");
+    out.lit(if page.newest_first { " selected" } else { "" });
+    out.lit(
+        ">Newest first</option></select><button class=\"apply\">Search</button></form>\n<div id=\"results\">",
+    );
     out.add(&search_results(page));
     out.lit("</div></main>\n");
     foot(&mut out, &link::href("/search.json", [("q", page.query)]), None);

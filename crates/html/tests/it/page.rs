@@ -200,6 +200,7 @@ fn a_list_has_the_projects_and_their_sessions() {
     let page = index(
         &[session("a.html", "/a", 60_001), session("b.html", "/b", 60_003), session("c.html", "/a", 60_002)],
         &jiff::tz::TimeZone::UTC,
+        threadline_html::PageTheme::Auto,
     );
     let body = page.as_str().split_once("<body").unwrap().1;
     let order: Vec<usize> = ["/b</h2>", "b.html", "/a</h2>", "c.html", "a.html"]

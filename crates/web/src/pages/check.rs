@@ -51,6 +51,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         None
     };
     let title = SessionSummary::of(file).ok().and_then(|summary| summary.title());
+    let title = title.map(|title| state.app.redacted(&title).into_owned());
     let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
     match ask.format {
         ResponseFormat::Json => {
@@ -60,8 +61,13 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         ResponseFormat::Markdown => Ok(PageResponse::Markdown(markdown(&logs))),
         ResponseFormat::Html => {
             let name = format!("Health check · {}", page.title);
-            let frame =
-                PageFrame { title: &name, tab: ViewerTab::None, class: "lists", scripts: &["lists.js"] };
+            let frame = PageFrame {
+                title: &name,
+                tab: ViewerTab::None,
+                class: "lists",
+                scripts: &["lists.js"],
+                settings: state.settings,
+            };
             Ok(super::list_page(&frame, &threadline_html::check(&page)))
         }
     }

@@ -53,7 +53,13 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         Some(project) => format!("{} · threadline", threadline_html::project_name(project)),
         None => "Sessions · threadline".to_owned(),
     };
-    let frame = PageFrame { title: &title, tab: ViewerTab::Home, class: "lists", scripts: &["lists.js"] };
+    let frame = PageFrame {
+        title: &title,
+        tab: ViewerTab::Home,
+        class: "lists",
+        scripts: &["lists.js"],
+        settings: state.settings,
+    };
     Ok(super::list_page(&frame, &threadline_html::home(&page)))
 }
 

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query};
+use axum::extract::{Path, Query};
+use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -13,16 +14,17 @@ use super::session::parse_selector;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::PageError;
 use crate::server::shutdown_started;
-use crate::state::ServerState;
+use crate::state::{ServerState, ServerStates};
 use crate::watch::SessionWatch;
 
 /// Sends the differences since the page was rendered, and then every change.
 pub(crate) async fn live(
-    axum::extract::State(state): axum::extract::State<ServerState>,
-    OriginalUri(_): OriginalUri,
+    axum::extract::State(states): axum::extract::State<ServerStates>,
+    headers: HeaderMap,
     Path(id): Path<String>,
     query: Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
+    let state = states.of(&headers).clone();
     let query = query.map(|Query(query)| query).unwrap_or_default();
     let ask = PageRequest {
         format: ResponseFormat::Json,

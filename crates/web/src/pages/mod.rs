@@ -7,6 +7,7 @@
 mod asset;
 mod check;
 mod events;
+mod export;
 mod home;
 mod live;
 mod neighbour;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{OriginalUri, Query, RawPathParams};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use threadline_app::{AppError, FindError};
@@ -29,12 +30,12 @@ use threadline_html::{Markup, PageFrame};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
-use crate::state::ServerState;
+use crate::state::{ServerState, ServerStates};
 
 /// The handler of a page.
 type PageHandler = fn(&ServerState, &PageRequest) -> Result<PageResponse, PageError>;
 
-pub(crate) fn router(state: ServerState) -> Router {
+pub(crate) fn router(state: ServerStates) -> Router {
     let mut router = Router::new();
     router = add_page(router, &state, "/", home::page);
     router = add_page(router, &state, "/s/{id}", session::page);
@@ -45,6 +46,7 @@ pub(crate) fn router(state: ServerState) -> Router {
     router = add_page(router, &state, "/s/{id}/raw", session::raw_line);
     router = add_page(router, &state, "/s/{id}/find", session::find);
     router = add_page(router, &state, "/s/{id}/changes", session::changes);
+    router = add_page(router, &state, "/s/{id}/export", export::page);
     router = add_page(router, &state, "/s/{id}/previous", neighbour::previous);
     router = add_page(router, &state, "/s/{id}/next", neighbour::next);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
@@ -52,16 +54,17 @@ pub(crate) fn router(state: ServerState) -> Router {
     router = add_page(router, &state, "/search", search::page);
     router = add_page(router, &state, "/usage", usage::page);
     router = add_page(router, &state, "/usage/explain", usage::explain);
-    let live = state.clone();
+    let live = state.plain().clone();
     router = router.route("/events", get(move || events::events(live.clone())));
     router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(not_found)
 }
 
 /// Adds a page in all formats. Those of `/` are `/index.json` and `/index.md`.
-fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageHandler) -> Router {
-    let state = state.clone();
+fn add_page(router: Router, states: &ServerStates, path: &'static str, page: PageHandler) -> Router {
+    let states = states.clone();
     let handler = get(
         move |OriginalUri(uri): OriginalUri,
+              headers: HeaderMap,
               params: RawPathParams,
               query: Result<Query<Vec<(String, String)>>, QueryRejection>| {
             let mut parts: Vec<String> = params.iter().map(|(_, value)| value.to_owned()).collect();
@@ -75,7 +78,7 @@ fn add_page(router: Router, state: &ServerState, path: &'static str, page: PageH
                 query: query.map(|Query(query)| query).unwrap_or_default(),
                 cancelled: Arc::default(),
             };
-            let state = state.clone();
+            let state = states.of(&headers).clone();
             async move {
                 let answer = run_page(state.clone(), page, ask.clone()).await;
                 let is_unknown = path.starts_with("/s/{id}") && answer.status() == StatusCode::NOT_FOUND;

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use threadline_app::SessionSummary;
 use threadline_app::search::{
     LogHit, Query, ScanEvent, SearchedSession, hit_object, is_incomplete, summary, trouble_message,
 };
 use threadline_app::time::millis;
+use threadline_app::{App, SessionSummary};
 use threadline_html::{BlockHit, PageFrame, SearchPage, SessionHits, ViewerTab};
 
 use crate::request::{PageRequest, ResponseFormat};
@@ -44,6 +44,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             let message = wrong.as_ref().map(ToString::to_string);
             let page = SearchPage {
                 query: text,
+                newest_first: is_newest_first(ask),
                 problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
                 sessions: &finds.sessions,
                 counts: (finds.found, finds.sessions.len()),
@@ -54,9 +55,23 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             };
             let title = format!("{text} · search · threadline");
             let title = if text.is_empty() { "Search · threadline" } else { &title };
-            let frame = PageFrame { title, tab: ViewerTab::Search, class: "lists", scripts: &["lists.js"] };
+            let frame = PageFrame {
+                title,
+                tab: ViewerTab::Search,
+                class: "lists",
+                scripts: &["lists.js"],
+                settings: state.settings,
+            };
             Ok(super::list_page(&frame, &threadline_html::search(&page)))
         }
+    }
+}
+
+/// Returns whether sessions are sorted by last activity. JSON is, unless relevance is requested.
+fn is_newest_first(ask: &PageRequest) -> bool {
+    match ask.query_param("sort") {
+        Some(sort) => sort == "newest",
+        None => ask.format == ResponseFormat::Json,
     }
 }
 
@@ -79,13 +94,13 @@ impl Finds {
         let scope = state.app.search_scope(Some(query), None);
         self.troubles.extend(scope.unread.iter().map(ToString::to_string));
         let sessions = &scope.sessions;
-        let result = scope.search(query, Some(0), &ask.cancelled, &mut |event| {
+        let mut on_event = |event| {
             let flow = match event {
                 ScanEvent::Hit(at, hit) if ask.format == ResponseFormat::Json => {
                     self.write(&sessions[at], &hit)
                 }
-                ScanEvent::Hit(at, hit) => self.hit(&sessions[at], hit),
-                ScanEvent::End(at) => self.end(&sessions[at]),
+                ScanEvent::Hit(at, hit) => self.hit(&state.app, &sessions[at], hit),
+                ScanEvent::End(at) => self.end(&state.app, &sessions[at]),
                 ScanEvent::Copy => ControlFlow::Continue(()),
                 ScanEvent::Problem(trouble) => {
                     self.troubles.extend(is_incomplete(&trouble).then(|| trouble_message(&trouble)));
@@ -93,11 +108,14 @@ impl Finds {
                 }
             };
             Ok::<_, std::convert::Infallible>(flow)
-        });
-        let Ok(()) = result;
+        };
+        let Ok(()) = match is_newest_first(ask) {
+            true => scope.search(query, Some(0), &ask.cancelled, &mut on_event),
+            false => scope.search_by_relevance(query, Some(0), BLOCKS, &ask.cancelled, &mut on_event),
+        };
     }
 
-    fn hit(&mut self, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {
+    fn hit(&mut self, app: &App, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {
         self.found += 1;
         self.count += 1;
         let agent = session.agent_of(&session.logs[hit.log]);
@@ -117,11 +135,11 @@ impl Finds {
             return ControlFlow::Continue(());
         }
         self.stopped = true;
-        let _ = self.end(session);
+        let _ = self.end(app, session);
         ControlFlow::Break(())
     }
 
-    fn end(&mut self, session: &SearchedSession) -> ControlFlow<()> {
+    fn end(&mut self, app: &App, session: &SearchedSession) -> ControlFlow<()> {
         let (count, blocks) = (std::mem::take(&mut self.count), std::mem::take(&mut self.blocks));
         if count == 0 {
             return ControlFlow::Continue(());
@@ -131,7 +149,7 @@ impl Finds {
         let heading = summary.and_then(SessionSummary::title);
         self.sessions.push(SessionHits {
             id: session.id.clone(),
-            title: heading.unwrap_or_else(|| session.id.clone()),
+            title: heading.map_or_else(|| session.id.clone(), |title| app.redacted(&title).into_owned()),
             project: summary.and_then(SessionSummary::project).unwrap_or(&session.folder).to_owned(),
             last_active: millis(session.last_active),
             count,

@@ -2,7 +2,9 @@
 
 use threadline_app::search::{Query, matching_anchors};
 use threadline_app::{LiveError, LiveSession, PageLayout, ReadSpans, SessionFile, SessionSelector, TurnSpan};
-use threadline_html::{Markup, PageTurn, RenderOptions, SessionPage, render_session_page};
+use threadline_html::{
+    ChangesPage, Markup, PageTurn, RenderOptions, SessionPage, ViewerSettings, render_session_page,
+};
 use threadline_view::wire::ChangeObject;
 use threadline_view::{PagePart, TurnView, anchor_line};
 
@@ -78,7 +80,7 @@ fn html_page(
     let parts =
         parts.map(|(i, (part, _))| (part, if drawn.contains(&i) { markup.next() } else { None })).collect();
     let query = query_string(selector);
-    let served = facts.session_page(&plan, &options, &query, parts);
+    let served = facts.session_page(&plan, &options, &query, parts, state.settings);
     Ok(PageResponse::Html(render_session_page(&served)))
 }
 
@@ -97,7 +99,12 @@ impl SessionPageInfo {
         Ok(Self {
             file: live.file().clone(),
             size: live.log(selector)?.0.bytes(),
-            agent: agent.map(|agent| agent.description.clone().unwrap_or_else(|| agent.id.clone())),
+            agent: agent.map(|agent| {
+                agent
+                    .description
+                    .as_deref()
+                    .map_or_else(|| agent.id.clone(), |text| live.redacted(text).into_owned())
+            }),
             branch: selector.leaf.is_some(),
             cwd: live.cwd(),
         })
@@ -109,6 +116,7 @@ impl SessionPageInfo {
         options: &'a RenderOptions,
         query: &'a str,
         parts: Vec<(&'a PagePart, Option<Markup>)>,
+        settings: ViewerSettings,
     ) -> SessionPage<'a> {
         let mut notes = Vec::new();
         if plan.skipped > 0 {
@@ -141,6 +149,7 @@ impl SessionPageInfo {
             notes,
             description: instead,
             last_line: plan.lines,
+            settings,
             stamp: &plan.stamp,
         }
     }
@@ -227,7 +236,7 @@ pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageR
         Ok((live.page_layout(&selector)?, SessionPageInfo::of(live, &selector)?))
     })?;
     let (options, query) = (render_options(state, id), query_string(&selector));
-    let served = facts.session_page(&plan, &options, &query, Vec::new());
+    let served = facts.session_page(&plan, &options, &query, Vec::new(), state.settings);
     let (opening, ending) = threadline_html::header_and_footer(&served);
     let object =
         serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": plan.stamp});
@@ -302,9 +311,10 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
-    let (edits, title, cwd) = state.session_cache.with(&state.app, id, |live| {
+    let (edits, title, first_prompt, cwd) = state.session_cache.with(&state.app, id, |live| {
         let plan = live.page_layout(&SessionSelector::default())?;
-        Ok((live.edits()?, plan.layout.header.title.clone(), live.cwd()))
+        let header = &plan.layout.header;
+        Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd()))
     })?;
     let edits = edits.ok_or_else(|| {
         PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
@@ -313,13 +323,14 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
     let changes = threadline_view::changes(&edits);
     match ask.format {
         ResponseFormat::Html => {
-            let title = title.unwrap_or_else(|| id.to_owned());
-            Ok(PageResponse::Html(threadline_html::render_changes_page(
-                &changes,
-                &title,
-                cwd.as_deref(),
-                &render_options(state, id),
-            )))
+            let title = title.or(first_prompt).unwrap_or_else(|| id.to_owned());
+            Ok(PageResponse::Html(threadline_html::render_changes_page(&ChangesPage {
+                changes: &changes,
+                title: &title,
+                cwd: cwd.as_deref(),
+                options: &render_options(state, id),
+                settings: state.settings,
+            })))
         }
         ResponseFormat::Markdown => Ok(PageResponse::Text(threadline_view::patch(&changes, cwd.as_deref()))),
         ResponseFormat::Json => PageResponse::json_lines(changes.iter().map(ChangeObject::from)),

@@ -99,6 +99,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         tab: ViewerTab::Usage,
         class: "lists",
         scripts: &["lists.js"],
+        settings: state.settings,
     };
     Ok(super::list_page(&frame, &threadline_html::usage(&page)))
 }
@@ -203,6 +204,7 @@ pub(crate) fn explain(state: &ServerState, ask: &PageRequest) -> Result<PageResp
         tab: ViewerTab::Usage,
         class: "lists",
         scripts: &["lists.js"],
+        settings: state.settings,
     };
     Ok(super::list_page(&frame, &threadline_html::explain(&page)))
 }

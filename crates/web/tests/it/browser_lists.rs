@@ -107,7 +107,8 @@ fn a_live_session_moves_to_the_top_of_an_open_home_page() {
     let id = session_uuid("s0");
     let path = home.root().join("projects/-home-ada-loom").join(format!("{id}.jsonl"));
     let line = json!({"type": "custom-title", "customTitle": "Woven right now", "sessionId": id});
-    let message = json!({"type": "user", "timestamp": "2026-09-01T10:00:00.000Z"});
+    let now = format!("{:.3}", jiff::Timestamp::now());
+    let message = json!({"type": "user", "timestamp": now});
     writeln!(File::options().append(true).open(path).unwrap(), "{line}\n{message}").unwrap();
     browser.wait_for("return document.querySelector('tr.s .go').textContent === 'Woven right now'");
     assert_eq!(browser.run("return document.querySelectorAll('tr.live .live-badge').length"), 1);

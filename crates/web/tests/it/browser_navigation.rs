@@ -30,7 +30,7 @@ fn a_call_of_a_live_session_is_running_until_claude_code_exits() {
     );
     assert_no_browser_errors(&browser);
     std::fs::remove_file(process).unwrap();
-    browser.wait_for("return document.querySelector('#m2.bad .outcome')?.textContent === 'no result'");
+    browser.wait_for("return document.querySelector('#m2:not(.bad) .gist')?.textContent === 'no result'");
 }
 
 /// Returns the vertical position of the current match in the viewport: 0 is the top, 1 the bottom.

@@ -105,8 +105,11 @@ fn a_live_session_is_marked_and_listed_first() {
     let served = TestServer::new(&home);
     assert_eq!(titles(&served, "/index.json"), ["dye it blue", "Slow loom"]);
     let path = home.root().join("projects/-home-ada-loom").join(format!("{}.jsonl", session_uuid("loom")));
-    let line = "{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}\n\
-                {\"type\":\"user\",\"timestamp\":\"2026-06-01T10:00:00.000Z\"}\n";
+    let now = jiff::Timestamp::now();
+    let line = format!(
+        "{{\"type\":\"custom-title\",\"customTitle\":\"Faster loom\",\"sessionId\":\"x\"}}\n\
+         {{\"type\":\"user\",\"timestamp\":\"{now:.3}\"}}\n"
+    );
     let mut bytes = std::fs::read(&path).unwrap();
     bytes.extend_from_slice(line.as_bytes());
     std::fs::write(&path, bytes).unwrap();
@@ -371,4 +374,20 @@ fn log_text_is_escaped() {
         assert_eq!(scripts, page.body.matches("<script defer src=\"/assets/").count(), "{path}");
         assert!(!page.body.contains("<img") && !page.body.contains("<b>\"loom"), "{path}");
     }
+}
+
+#[test]
+fn search_results_are_sorted_by_relevance_or_newest_first() {
+    let home = TestHome::new();
+    home.session("often", "u1 user \"loom loom\" @2026-01-01T10:00:00Z\nu2 <- u1 user \"the loom again\"");
+    home.session("later", "u1 user \"hello\" @2026-01-03T10:00:00Z\na1 <- u1 reply m1 text \"a loom\"");
+    let served = TestServer::new(&home);
+    let is_first = |page: &str, name: &str| {
+        let body = served.get(page).body;
+        let at = |name: &str| body.find(&format!("<h2><a href=\"/s/{}", session_uuid(name))).unwrap();
+        let other = if name == "often" { "later" } else { "often" };
+        at(name) < at(other)
+    };
+    assert!(is_first("/search?q=loom", "often"));
+    assert!(is_first("/search?q=loom&sort=newest", "later"));
 }

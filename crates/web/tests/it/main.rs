@@ -9,6 +9,7 @@ mod browser_reader;
 mod connection;
 mod guard;
 mod lists;
+mod masking;
 mod pages;
 mod session;
 mod support;

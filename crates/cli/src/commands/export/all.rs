@@ -53,8 +53,14 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
     fs::create_dir_all(folder)
         .map_err(|error| CommandError::new(format!("cannot write {}: {error}", folder.display())))?;
     let listing = cx.app.list(&ListFilter::default());
-    let made =
-        format!("{} {:?} {:?} {:?}", env!("CARGO_PKG_VERSION"), args.level(), args.images, args.max_output);
+    let made = format!(
+        "{} {:?} {:?} {:?} {:?}",
+        env!("CARGO_PKG_VERSION"),
+        args.level(),
+        args.images,
+        args.max_output,
+        cx.theme()
+    );
     let made = if cx.app.config().redaction.is_some() { format!("{made} redacted") } else { made };
     let before: ExportManifest = fs::read(folder.join(MANIFEST_FILE))
         .ok()
@@ -104,7 +110,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
         .iter()
         .filter_map(|session| Some(after.sessions.get(&*session.file.id)?.index_entry(session)))
         .collect();
-    let index = threadline_html::index(&listed, &crate::env::time_zone());
+    let index = threadline_html::index(&listed, &crate::env::time_zone(), cx.theme());
     write_file(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
     write_file(&folder.join(MANIFEST_FILE), &|out| Ok(serde_json::to_writer(out, &after)?))?;
     cx.ui.note(&format!(
@@ -122,11 +128,13 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
     Ok(if whole { CommandOutcome::Done } else { CommandOutcome::Partial })
 }
 
-/// Returns a string that changes with the number, size or modification time of the logs of a session and its
-/// sub-agents.
+/// Returns a string that changes with the number, size or modification time of the files that the page of a
+/// session is made from: its log, those of its sub-agents, and saved tool output.
 fn log_state(file: &SessionFile) -> String {
-    let agents = file.agents().found;
-    let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
+    let agents = file.agents().found.into_iter().map(|agent| agent.path);
+    let saved = file.tool_results_dir().and_then(|folder| fs::read_dir(folder).ok());
+    let saved = saved.into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = std::iter::once(file.path.clone()).chain(agents).chain(saved);
     let (mut size, mut newest, mut count) = (0, 0, 0);
     for metadata in paths.filter_map(|path| fs::metadata(path).ok()) {
         let modified = metadata.modified().ok().and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());

@@ -1,0 +1,50 @@
+//! A session as one HTML file to save, as `threadline export html` writes it.
+
+use std::io::Cursor;
+
+use threadline_html::{PageBuilder, RawLines, RenderOptions};
+use threadline_view::{TranscriptEnd, TranscriptPart};
+
+use crate::request::PageRequest;
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
+
+/// Returns the file. `?redact=share` masks everything that should not be shared, `?redact=secrets` secrets
+/// only, `?redact=none` nothing, unless the server always masks secrets. The default is what the pages do.
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let app = match ask.query_param("redact") {
+        None => &state.app,
+        Some("none") => &state.plain_app,
+        Some("secrets") => &state.masked_app,
+        Some("share") => &state.sharing,
+        Some(_) => {
+            return Err(PageError::bad_request("Invalid parameter: redact must be share, secrets or none"));
+        }
+    };
+    let file = app.session(ask.path_param(0))?;
+    let loaded = app.load(&file)?;
+    let options = RenderOptions { theme: state.settings.theme, ..RenderOptions::new(state.zone.clone()) };
+    let kept = |path: &str| loaded.kept_output(path);
+    let mut parts = loaded.transcript_builder(&kept).parts();
+    let header = parts.take_header().unwrap_or_default();
+    let mut end = TranscriptEnd::default();
+    let mut branches = Vec::new();
+    let spool = Box::new(Cursor::new(Vec::new()));
+    let mut page = PageBuilder::new(&options, header.cwd.as_deref(), RawLines::default(), spool);
+    loop {
+        while let Some(items) = parts.next_items() {
+            page.items(&items);
+        }
+        match parts.next() {
+            Some(TranscriptPart::Turn(turn)) => page.end_turn(&turn),
+            Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
+            Some(TranscriptPart::Branch(branch)) => branches.push(branch),
+            Some(TranscriptPart::Findings(findings)) => end.findings = findings,
+            Some(TranscriptPart::Header(_) | TranscriptPart::MoreItems(_)) => {}
+            None => break,
+        }
+    }
+    let mut out = Vec::new();
+    page.finish(&header, &end, branches.into_iter(), &mut out)?;
+    Ok(PageResponse::Download(format!("{}.html", file.id), out))
+}
