@@ -334,7 +334,7 @@ fn card(
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
-        live: is_recent(written) && is_recent(glance.last_active),
+        live: is_recent(written) && is_recent(preview.last_active),
         figures,
     }
 }

@@ -186,7 +186,7 @@ fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has
     }
     columns.push(TableColumn { keeps_end: true, drop_order: 1, ..TableColumn::text("project") });
     columns.push(TableColumn { drop_order: 3, ..TableColumn::text("branch") });
-    columns.push(TableColumn { min_width: 20, ..TableColumn::text("title") });
+    columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
     let shown = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_zoned(zone.clone()));
         at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()

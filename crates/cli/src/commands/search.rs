@@ -26,7 +26,8 @@ pub(crate) struct SearchArgs {
 
     /// Search as you type, with a preview
     ///
-    /// Enter shows the session at the match; Ctrl-Y copies the command that resumes it.
+    /// Enter shows the session at the match; Ctrl-S changes the order; Ctrl-Y copies the command that resumes
+    /// the session.
     #[arg(long, short, conflicts_with_all = ["list", "count", "lines", "json"])]
     interactive: bool,
 
@@ -90,9 +91,10 @@ threadline search --lines --color always loom |
 Exit codes: 0 matches found, 1 no matches, 2 error (or some logs could not be read)."#;
 
 /// The order of sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
     /// Many matches first; titles, prompts and recent sessions count more
+    #[default]
     #[value(alias = "rank")]
     Relevance,
     /// Last active first, printed as they are found
@@ -100,9 +102,28 @@ enum Sort {
     Newest,
 }
 
+impl Sort {
+    /// Returns the name of the order.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Relevance => "relevance",
+            Self::Newest => "newest",
+        }
+    }
+
+    /// Returns the other order.
+    fn other(self) -> Self {
+        match self {
+            Self::Relevance => Self::Newest,
+            Self::Newest => Self::Relevance,
+        }
+    }
+}
+
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {
     if args.interactive {
-        return picker::run(cx, &args.query.join(" "), args.project.as_deref());
+        let sort = args.sort.unwrap_or_default();
+        return picker::run(cx, &args.query.join(" "), sort, args.project.as_deref());
     }
     let query = parse(&args.query.join(" "))?;
     let scope = cx.app.search_scope(Some(&query), args.project.as_deref());

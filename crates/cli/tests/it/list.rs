@@ -39,7 +39,7 @@ fn json_has_every_field() {
         "size_bytes": size,
         "version": "2.1.197",
         "agents": 1,
-        "live": true,
+        "live": false,
         "turns": 1,
         "errors": 0,
         "models": ["claude-opus-4-8"],
@@ -71,6 +71,23 @@ fn an_empty_home_exits_with_1_and_a_hint() {
     no sessions in [home]
     hint: use --home DIR for another folder, or --demo for sample sessions
     ");
+}
+
+#[test]
+fn filters_without_a_match_do_not_say_that_the_home_is_empty() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    for args in [
+        &["list", "-p", "zzzz"][..],
+        &["list", "zzzz"],
+        &["list", "--branch", "zzzz"],
+        &["list", "--model", "zzzz"],
+        &["list", "--tool", "Zzzz"],
+        &["list", "--since", "2030-01-01"],
+    ] {
+        let run = at_home(&home, args);
+        assert_eq!((run.code, &*run.err), (1, "no sessions match these filters\n"), "{args:?}");
+    }
 }
 
 #[test]

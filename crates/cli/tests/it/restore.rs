@@ -239,3 +239,21 @@ fn restored_files_have_default_permissions() {
     let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
     assert_eq!(mode("a.txt"), mode("usual"));
 }
+
+#[test]
+fn equal_notes_about_several_files_are_printed_once() {
+    let home = TestHome::new();
+    let edit = |n: usize| {
+        format!(
+            "a{n} <- {parent} reply m{n} tool t{n} Edit {{\"file_path\":\"/p/{n}.txt\"}}\n\
+             r{n} <- a{n} result t{n} \"ok\" {{\"filePath\":\"/p/{n}.txt\",\"oldString\":\"a\",\"newString\":\"b\"}}\n",
+            parent = if n == 1 { "u1".to_owned() } else { format!("r{}", n - 1) }
+        )
+    };
+    let files = r#""1.txt":{"backupFileName":"a@v1","version":1},"2.txt":{"backupFileName":"b@v1","version":1},"3.txt":{"backupFileName":"c@v1","version":1}"#;
+    let edits: String = (1..=3).map(edit).collect();
+    home.session_in("/p", "s", &format!("snapshot u1 {{{files}}}\nu1 user \"change all\"\n{edits}"));
+    let run = at_home(&home, &["restore", "last", "--at", "1"]);
+    let notes: Vec<&str> = run.err.lines().filter(|line| line.contains("its backup is missing")).collect();
+    assert_eq!(notes, ["3 files: its backup is missing, and the log does not contain its text"], "{run}");
+}

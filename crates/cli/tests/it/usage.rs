@@ -368,3 +368,34 @@ fn the_demo_has_figures() {
     let run = threadline(["--demo", "usage", "--json"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+#[test]
+fn groups_are_sorted_and_compact_tables_have_fewer_columns() {
+    let home = home();
+    let names = |order: &str| -> Vec<String> {
+        let run = at_home(&home, &["usage", "--by", "model", "--sort", order]);
+        let rows = run.out.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        rows.map(str::to_owned).collect()
+    };
+    assert_eq!(names("name")[..3], ["haiku-4-5", "nova-9", "opus-5"]);
+    assert_eq!(names("cost")[..3], ["opus-5", "haiku-4-5", "nova-9"]);
+    assert_eq!(names("tokens")[..3], ["opus-5", "haiku-4-5", "nova-9"]);
+    let compact = at_home(&home, &["usage", "--by", "model", "--sort", "cost", "--compact"]);
+    assert_snapshot!(compact.out, @"
+    model      calls  tokens      cost
+    opus-5         1    100k     $0.50  ████████████████████
+    haiku-4-5      1     110   $0.0001
+    nova-9         1       7  no price
+    total          3    100k   ≥ $0.50
+    ");
+}
+
+#[test]
+fn blocks_are_printed_with_estimates_marked() {
+    let home = home();
+    assert_snapshot!(at_home(&home, &["usage", "--blocks"]).out, @"
+    from              to     end       calls    input  output  cache read  cache write      cost  per hour
+    2026-01-01 10:00  15:00  estimate      2  100,100     100           0           10     $0.50
+    2026-01-02 10:00  15:00  estimate      1        7       0           0            0  no price
+    ");
+}

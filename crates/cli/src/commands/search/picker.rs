@@ -10,6 +10,8 @@ mod screen;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::path::PathBuf;
 
+use super::Sort;
+
 pub(super) use self::screen::run;
 
 /// The state of the picker.
@@ -25,6 +27,8 @@ pub(super) struct Picker {
     /// Scroll position of the preview, relative to the match.
     scroll: isize,
     status: SearchStatus,
+    /// The order of the sessions.
+    sort: Sort,
     preview: MatchPreview,
     /// The result of the last action, shown until the next key.
     message: Option<String>,
@@ -114,8 +118,8 @@ enum SearchMessage {
 }
 
 impl Picker {
-    fn new(input: &str) -> Self {
-        Self { input: input.to_owned(), cursor: input.len(), ..Self::default() }
+    fn new(input: &str, sort: Sort) -> Self {
+        Self { input: input.to_owned(), cursor: input.len(), sort, ..Self::default() }
     }
 
     /// Handles a key.
@@ -126,6 +130,10 @@ impl Picker {
             KeyCode::Esc => PickerAction::Quit,
             KeyCode::Char('c') if control => PickerAction::Quit,
             KeyCode::Char('y') if control => self.copy(),
+            KeyCode::Char('s') if control => {
+                self.sort = self.sort.other();
+                PickerAction::Search
+            }
             KeyCode::Enter => self.open(),
             KeyCode::Up => self.move_selection(-1),
             KeyCode::Char('p') if control => self.move_selection(-1),

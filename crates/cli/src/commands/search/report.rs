@@ -9,6 +9,7 @@ use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message
 use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
 use threadline_term::{TermPage, TermText, TextLabel, text, truncate, without_colours};
 use threadline_view::humanize::{count, plural};
+use threadline_view::shell_word;
 use threadline_view::wire::SessionCountObject;
 
 use crate::context::Context;
@@ -39,6 +40,8 @@ pub(super) struct SearchReport<'a> {
     n_sessions: usize,
     n_copies: usize,
     stopped: bool,
+    /// The argument of `show` for the first match.
+    first_match: Option<String>,
     incomplete: bool,
     problems: Vec<LogProblem>,
 }
@@ -61,6 +64,7 @@ impl<'a> SearchReport<'a> {
             n_sessions: 0,
             n_copies: 0,
             stopped: false,
+            first_match: None,
             incomplete: false,
             problems: Vec::new(),
         }
@@ -107,6 +111,9 @@ impl<'a> SearchReport<'a> {
                 self.flush_periodically()?;
             }
         } else {
+            if self.first_match.is_none() {
+                self.first_match = show_argument(&self.sessions[session], &hit);
+            }
             self.pending.push(hit);
         }
         if self.args.limit != Some(self.n_hits) {
@@ -140,14 +147,12 @@ impl<'a> SearchReport<'a> {
     /// Formats a match as one line: a reference for `show`, the time, the kind and the text.
     fn hit_line(&self, session: &SearchedSession, hit: &LogHit) -> Option<TermText> {
         let found = hit.hit.as_ref()?;
-        let log = &session.logs[hit.log];
-        let place =
-            if *log == session.path { session.id.clone() } else { log.to_string_lossy().into_owned() };
+        let place = show_argument(session, hit)?;
         let when = hit_time(found).map(|moment| self.format_time(moment)).unwrap_or_default();
         let tool = found.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let what = self.page.paint(TextLabel::Tool, format!("{}{tool}", found.kind.name()));
         let text = highlight(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
-        Some(text!("{place}#{}\t{when}\t{what}\t{text}\n", found.anchor))
+        Some(text!("{place}\t{when}\t{what}\t{text}\n"))
     }
 
     /// Writes a session id for `--list`, which happens at the first match.
@@ -274,6 +279,10 @@ impl<'a> SearchReport<'a> {
         if !self.cx.json {
             self.cx.ui.note(&self.summary());
             let query = self.args.query.join(" ");
+            if let Some(place) = &self.first_match {
+                let (place, query) = (shell_word(place), shell_word(&query));
+                self.cx.ui.note(&format!("show a match: `threadline show {place} --find {query}`"));
+            }
             if let Some(name) = unknown_field(&query).filter(|_| self.n_hits == 0) {
                 self.cx.ui.note(&format!("unknown field `{name}:`; searched for it as text"));
             }
@@ -301,6 +310,14 @@ impl<'a> SearchReport<'a> {
         }
         text
     }
+}
+
+/// Returns the argument with which `show` shows a match.
+fn show_argument(session: &SearchedSession, hit: &LogHit) -> Option<String> {
+    let log = &session.logs[hit.log];
+    let is_own = *log == session.path;
+    let name = if is_own { session.id.clone() } else { log.to_string_lossy().into_owned() };
+    Some(format!("{name}#{}", hit.hit.as_ref()?.anchor))
 }
 
 /// Returns the time of the entry that matched.

@@ -94,7 +94,8 @@ impl UsageReport<'_> {
             return HashMap::new();
         }
         let sessions = self.cx.app.list(&ListFilter::default()).found;
-        sessions.iter().filter_map(|one| Some((one.file.id.to_string(), one.title()?))).collect()
+        let title = |title: String| self.cx.app.redacted(&title).into_owned();
+        sessions.iter().filter_map(|one| Some((one.file.id.to_string(), title(one.title()?)))).collect()
     }
 
     /// Returns the cells of a group's key in a table.

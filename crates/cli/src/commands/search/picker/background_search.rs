@@ -11,6 +11,7 @@ use threadline_app::search::summary;
 use threadline_app::{App, SessionSummary};
 use threadline_search::{Query, ScanEvent, SearchedSession};
 
+use super::super::Sort;
 use super::{PickerMatch, PickerRow, SearchMessage};
 
 /// A search starts if the input did not change for this long.
@@ -32,6 +33,7 @@ pub(super) struct BackgroundSearch {
 struct SearchRequest {
     number: usize,
     text: String,
+    sort: Sort,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -47,13 +49,14 @@ impl BackgroundSearch {
     }
 
     /// Cancels the current search and starts another one. Returns its number.
-    pub(super) fn request(&mut self, text: &str) -> usize {
+    pub(super) fn request(&mut self, text: &str, sort: Sort) -> usize {
         self.cancelled.store(true, Ordering::Relaxed);
         self.cancelled = Arc::default();
         self.number += 1;
         let ask = SearchRequest {
             number: self.number,
             text: text.to_owned(),
+            sort,
             cancelled: Arc::clone(&self.cancelled),
         };
         if let Some(asks) = &self.requests {
@@ -90,11 +93,11 @@ fn run_searches(
             }
         }
         let tell = |news: SearchMessage| {
-            let gone = sender.send((ask.number, news)).is_err();
-            if gone || ask.cancelled.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            // The flag of the request does not matter here: the scan also sets it when it ends, and sorted
+            // results are sent after that.
+            match sender.send((ask.number, news)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
             }
         };
         let flow = if ask.text.trim().is_empty() {
@@ -116,7 +119,7 @@ fn list_recent(
 ) -> ControlFlow<(), usize> {
     let sessions = app.search_scope(None, project).sessions;
     for session in sessions.iter().take(100) {
-        tell(SearchMessage::Row(row(session)))?;
+        tell(SearchMessage::Row(row(app, session)))?;
     }
     ControlFlow::Continue(sessions.len())
 }
@@ -139,7 +142,7 @@ fn search(
     let mut finds = Vec::new();
     let mut found = 0;
     let mut rows = 0;
-    let results = scope.search(&query, Some(0), &ask.cancelled, &mut |event| {
+    let mut on_event = |event| {
         match event {
             ScanEvent::Hit(session, hit) => {
                 found += 1;
@@ -159,7 +162,7 @@ fn search(
                 let row = PickerRow {
                     match_count: found,
                     matches: std::mem::take(&mut finds),
-                    ..row(&sessions[session])
+                    ..row(app, &sessions[session])
                 };
                 found = 0;
                 rows += 1;
@@ -170,15 +173,20 @@ fn search(
             ScanEvent::End(_) | ScanEvent::Copy | ScanEvent::Problem(_) => {}
         }
         Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
-    });
-    let Ok(()) = results;
+    };
+    let Ok(()) = match ask.sort {
+        Sort::Newest => scope.search(&query, Some(0), &ask.cancelled, &mut on_event),
+        Sort::Relevance => {
+            scope.search_by_relevance(&query, Some(0), MAX_MATCHES, &ask.cancelled, &mut on_event)
+        }
+    };
     // Also if the search was cancelled: the scan sets the flag when it ends, so it does not distinguish the
     // two. The receiver ignores messages of earlier searches.
     ControlFlow::Continue(sessions.len())
 }
 
 /// Builds the row of a session, without matches.
-fn row(session: &SearchedSession) -> PickerRow {
+fn row(app: &App, session: &SearchedSession) -> PickerRow {
     let summary = summary(session);
     let heading = summary.as_ref().and_then(SessionSummary::title);
     let active = jiff::Timestamp::try_from(session.last_active).ok();
@@ -187,7 +195,7 @@ fn row(session: &SearchedSession) -> PickerRow {
     PickerRow {
         id: session.id.clone(),
         path: session.path.clone(),
-        heading: heading.unwrap_or_else(|| "(no title)".to_owned()),
+        heading: heading.map_or_else(|| "(no title)".to_owned(), |title| app.redacted(&title).into_owned()),
         when: when.unwrap_or_default(),
         directory: summary.and_then(|summary| summary.preview.cwd),
         ..PickerRow::default()

@@ -33,8 +33,11 @@ impl Picker {
         };
         self.draw_list(frame, list);
         self.draw_preview(frame, preview);
-        let help_text = "↑↓ session  Tab match  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit";
-        let text = self.message.as_deref().unwrap_or(help_text);
+        let help_text = format!(
+            "↑↓ session  Tab match  PgUp/PgDn scroll  Enter open  ^S {}  ^Y resume  Esc",
+            self.sort.other().name()
+        );
+        let text = self.message.as_deref().unwrap_or(&help_text);
         frame.render_widget(Paragraph::new(single_line(text)).style(dim()), help);
     }
 

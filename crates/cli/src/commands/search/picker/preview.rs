@@ -18,13 +18,14 @@ const LINES_AFTER: usize = 20;
 const MAX_BLOCK_LINES: usize = 40;
 
 /// Reads the conversation around the block `block_idx` of the line at `byte_offset`. The match to show is the
-/// first one at or after `text_offset` in the text of the block.
+/// first one at or after `text_offset` in the text of the block. `mask` masks secrets.
 pub(super) fn read(
     path: &Path,
     byte_offset: u64,
     block_idx: usize,
     text_offset: usize,
     query: Option<&Query>,
+    mask: &dyn Fn(&str) -> String,
 ) -> io::Result<MatchPreview> {
     let mut file = threadline_store::open_regular(path)?;
     let from = byte_offset.saturating_sub(BYTES_BEFORE);
@@ -50,7 +51,12 @@ pub(super) fn read(
                     Some(tool) => format!("{} {tool}", piece.kind.name()),
                     None => piece.kind.name().to_owned(),
                 };
-                preview.add(&label, &piece.text, query.filter(|_| found), found.then_some(text_offset));
+                preview.add(
+                    &label,
+                    &mask(&piece.text),
+                    query.filter(|_| found),
+                    found.then_some(text_offset),
+                );
             });
         });
     }

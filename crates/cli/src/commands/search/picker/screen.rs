@@ -20,6 +20,7 @@ use threadline_search::Query;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
+use super::super::Sort;
 use super::background_search::BackgroundSearch;
 use super::{MatchPreview, Picker, PickerAction, SearchMessage, preview};
 
@@ -28,7 +29,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// Runs the picker and opens the selected match. The screen is drawn on stderr, because stdout may be a pipe.
 /// In that case the selected reference is printed instead.
-pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<CommandOutcome, CommandError> {
+pub(crate) fn run(
+    cx: &Context,
+    query: &str,
+    sort: Sort,
+    project: Option<&str>,
+) -> Result<CommandOutcome, CommandError> {
     if !io::stderr().is_terminal() || !io::stdin().is_terminal() {
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without a terminal, use `threadline search QUERY`"));
@@ -36,7 +42,7 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Co
     let (hunt, news) = BackgroundSearch::start(Arc::clone(&cx.app), project.map(str::to_owned));
     let picked = {
         let mut screen = PickerScreen::open()?;
-        pick(&mut screen, Picker::new(query), hunt, &news)?
+        pick(cx, &mut screen, Picker::new(query, sort), hunt, &news)?
     };
     match picked {
         Some((path, anchor, query)) => open_match(cx, &path, anchor.as_deref(), &query),
@@ -48,12 +54,13 @@ pub(crate) fn run(cx: &Context, query: &str, project: Option<&str>) -> Result<Co
 type PickedMatch = (std::path::PathBuf, Option<String>, String);
 
 fn pick(
+    cx: &Context,
     screen: &mut PickerScreen,
     mut picker: Picker,
     mut hunt: BackgroundSearch,
     news: &Receiver<(usize, SearchMessage)>,
 ) -> io::Result<Option<PickedMatch>> {
-    let mut number = hunt.request(&picker.input);
+    let mut number = hunt.request(&picker.input, picker.sort);
     let mut fresh = true;
     let mut dirty = true;
     loop {
@@ -75,10 +82,10 @@ fn pick(
             PickerAction::Quit => return Ok(None),
             PickerAction::Open(path, anchor) => return Ok(Some((path, anchor, picker.input))),
             PickerAction::Copy(text) => copy_to_clipboard(&text)?,
-            PickerAction::LoadPreview => load_preview(&mut picker),
+            PickerAction::LoadPreview => load_preview(cx, &mut picker),
             PickerAction::Search => {
                 picker.start_search();
-                number = hunt.request(&picker.input);
+                number = hunt.request(&picker.input, picker.sort);
                 fresh = true;
             }
         }
@@ -90,7 +97,7 @@ fn pick(
             dirty = true;
             let bad = matches!(message, SearchMessage::Bad(_));
             if picker.receive(message, fresh) == PickerAction::LoadPreview {
-                load_preview(&mut picker);
+                load_preview(cx, &mut picker);
             }
             fresh &= bad;
         }
@@ -98,12 +105,13 @@ fn pick(
 }
 
 /// Loads the preview of the selected match.
-fn load_preview(picker: &mut Picker) {
+fn load_preview(cx: &Context, picker: &mut Picker) {
+    let mask = |text: &str| cx.app.redacted(text).into_owned();
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
     let text_offset = picker.selected_match().map_or(0, |found| found.text_offset);
     let read = picker
         .preview_position()
-        .map(|(path, offset, block)| preview::read(&path, offset, block, text_offset, query.as_ref()));
+        .map(|(path, offset, block)| preview::read(&path, offset, block, text_offset, query.as_ref(), &mask));
     picker.preview = match read {
         Some(Ok(preview)) => preview,
         _ => MatchPreview::default(),

@@ -38,7 +38,7 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
 }
 
 fn sample_picker() -> Picker {
-    let mut picker = Picker::new("slow");
+    let mut picker = Picker::new("slow", Sort::Relevance);
     assert_eq!(
         picker.receive(SearchMessage::Row(row("one", "Slow loom", 3)), true),
         PickerAction::LoadPreview
@@ -84,7 +84,7 @@ fn the_match_is_visible_and_control_characters_are_escaped() {
     "                                                                                          "
     "                                                                                          "
     "                                                                                          "
-    "↑↓ session  Tab match  PgUp/PgDn preview  Enter open  ^Y copy resume  Esc quit            "
+    "↑↓ session  Tab match  PgUp/PgDn scroll  Enter open  ^S newest  ^Y resume  Esc            "
     "#);
 }
 
@@ -104,7 +104,7 @@ fn a_narrow_screen_shows_the_preview_below_the_list() {
     "                                                  "
     "and more                                          "
     "                                                  "
-    "↑↓ session  Tab match  PgUp/PgDn preview  Enter op"
+    "↑↓ session  Tab match  PgUp/PgDn scroll  Enter ope"
     "#);
 }
 
@@ -133,7 +133,7 @@ fn keys_select_sessions_and_matches() {
 
 #[test]
 fn typing_searches_and_editing_keys_work_as_in_a_shell() {
-    let mut picker = Picker::new("");
+    let mut picker = Picker::new("", Sort::Relevance);
     for ch in "错 loom".chars() {
         assert_eq!(press(&mut picker, KeyCode::Char(ch)), PickerAction::Search);
     }
@@ -150,7 +150,7 @@ fn typing_searches_and_editing_keys_work_as_in_a_shell() {
     press(&mut picker, KeyCode::End);
     assert_eq!(press_control(&mut picker, 'w'), PickerAction::Search);
     assert_eq!(picker.input, "");
-    picker = Picker::new("a b");
+    picker = Picker::new("a b", Sort::Relevance);
     press_control(&mut picker, 'u');
     assert_eq!((&*picker.input, picker.cursor), ("", 0));
 }
@@ -200,7 +200,7 @@ fn the_preview_is_at_the_excerpt_and_not_at_the_first_match() {
     let query = threadline_search::Query::parse("slow fast", &jiff::Zoned::default()).unwrap();
     let text = format!("slow\n{}slow and fast", "nothing\n".repeat(60));
     let excerpt = text.len() - "slow and fast".len();
-    let preview = preview::read(&path, 0, 0, excerpt, Some(&query)).unwrap();
+    let preview = preview::read(&path, 0, 0, excerpt, Some(&query), &|text| text.into()).unwrap();
     let shown: Vec<String> = preview
         .lines
         .iter()
@@ -208,4 +208,49 @@ fn the_preview_is_at_the_excerpt_and_not_at_the_first_match() {
         .map(|line| line.pieces.iter().map(|(text, _)| &**text).collect())
         .collect();
     assert_eq!(shown, ["slow and fast"]);
+}
+
+#[test]
+fn sessions_are_sorted_by_relevance_or_newest_first() {
+    let home = threadline_testkit::TestHome::new();
+    home.session("often", "u1 user \"loom loom\" @2026-01-01T10:00:00Z\nu2 <- u1 user \"the loom again\"");
+    home.session("later", "u1 user \"hello\" @2026-01-03T10:00:00Z\na1 <- u1 reply m1 text \"a loom\"");
+    let config = threadline_app::AppConfig { homes: vec![home.root().to_owned()], ..Default::default() };
+    let app = std::sync::Arc::new(threadline_app::App::new(config));
+    let (mut search, results) = background_search::BackgroundSearch::start(app, None);
+    let mut ids = |sort: Sort| {
+        let number = search.request("loom", sort);
+        let mut ids = Vec::new();
+        for (of, message) in results.iter().filter(|(of, _)| *of == number) {
+            assert_eq!(of, number);
+            match message {
+                SearchMessage::Row(row) => ids.push(row.id),
+                SearchMessage::Done(_) => break,
+                SearchMessage::Bad(problem) => panic!("{problem}"),
+            }
+        }
+        ids
+    };
+    let (often, later) =
+        (threadline_testkit::session_uuid("often"), threadline_testkit::session_uuid("later"));
+    assert_eq!(ids(Sort::Relevance), [often.clone(), later.clone()]);
+    assert_eq!(ids(Sort::Newest), [later, often]);
+}
+
+#[test]
+fn control_s_changes_the_order() {
+    let mut picker = sample_picker();
+    assert_eq!(press_control(&mut picker, 's'), PickerAction::Search);
+    assert_eq!(picker.sort, Sort::Newest);
+    assert!(screen(&picker, 90, 5).contains("^S relevance"));
+}
+
+#[test]
+fn the_preview_masks_secrets() {
+    let home = threadline_testkit::TestHome::new();
+    let path = home.session("loom", "u1 user \"slow hush\"");
+    let mask = |text: &str| text.replace("hush", "[secret]");
+    let preview = preview::read(&path, 0, 0, 0, None, &mask).unwrap();
+    let shown: String = preview.lines.iter().flat_map(|line| &line.pieces).map(|(text, _)| &**text).collect();
+    assert!(shown.contains("slow [secret]") && !shown.contains("hush"), "{shown}");
 }
