@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LogLine, SkippedLine, abridge, parse_line};
+use threadline_entry::{BatchParser, Entry, Finding, LogLine, SkippedLine, abridge};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -321,6 +321,11 @@ pub(crate) fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
     let mut short = Vec::new();
+    let mut parser = BatchParser::default();
+    let mut add = |entry: Entry, findings: Vec<Finding>| match &mut whole {
+        Some(session) => session.push(entry, findings),
+        None => tally.skim(&entry),
+    };
     while let Some(line) = lines.next()? {
         // The text of long strings does not matter, and parsing it takes most of the time.
         let line = if line.bytes.len() > MAX_FULL_LINE {
@@ -330,11 +335,9 @@ pub(crate) fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result
         } else {
             line
         };
-        parse_line(&line, |entry, findings| match &mut whole {
-            Some(session) => session.push(entry, findings),
-            None => tally.skim(&entry),
-        });
+        parser.push(&line, &mut add);
     }
+    parser.finish(&mut add);
     scanner.give_back(lines.into_buffer());
     Ok(whole.map_or(LogCounts { tally, ..LogCounts::default() }, LogCounts::of))
 }

@@ -19,7 +19,7 @@ mod strip;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
-use threadline_entry::{Code, LineReader, Severity, parse_line};
+use threadline_entry::{ChunkReader, Code, Severity};
 use threadline_session::{ClientVersion, Session};
 use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
 use threadline_view::humanize::{count, short_count};
@@ -83,9 +83,9 @@ impl EditSession {
         let error = |error| AppError::read(&file.path)(error);
         let snapshot = FileSnapshot::take(&file.path).map_err(error)?;
         let mut session = Session::with_id(&file.id);
-        let mut lines = LineReader::new(snapshot.reader().map_err(error)?);
-        while let Some(line) = lines.next().map_err(error)? {
-            parse_line(&line, |entry, findings| session.push(entry, findings));
+        let mut chunks = ChunkReader::new(snapshot.reader().map_err(error)?);
+        while let Some(chunk) = chunks.next().map_err(error)? {
+            chunk.parse(|entry, findings| session.push(entry, findings));
         }
         Ok(Self { file, session, snapshot })
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_entry::{Entry, LineReader, Millis, parse_line};
+use threadline_entry::{ChunkReader, Entry, Millis};
 use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
@@ -313,9 +313,9 @@ fn read_lines(
 fn parse_bytes(log: &[u8], id: &str, agent: Option<&str>, observer: &mut dyn LineObserver) -> Session {
     let mut session = Session::with_id(id);
     observer.begin(agent);
-    let mut lines = LineReader::new(log);
-    while let Ok(Some(line)) = lines.next() {
-        parse_line(&line, |entry, findings| {
+    let mut chunks = ChunkReader::new(log);
+    while let Ok(Some(chunk)) = chunks.next() {
+        chunk.parse(|entry, findings| {
             observer.line(&entry);
             session.push(entry, findings);
         });

@@ -154,30 +154,60 @@ fn parse_shared<'t>(
 
 /// Parses lines of which some may not be UTF-8. The entries share copies of the lines.
 fn parse_copies<'l>(lines: impl Iterator<Item = LogLine<'l>>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+    let mut parser = BatchParser::default();
+    lines.for_each(|line| parser.push(&line, sink));
+    parser.finish(sink);
+}
+
+/// Parses single lines for a caller that keeps the entries. Several lines share one copy of their text and
+/// one index, so that an entry needs little memory.
+#[derive(Default)]
+pub struct BatchParser {
+    batch: LineBatch,
+    text: String,
+    invalid: Vec<(u32, Box<[u8]>)>,
+}
+
+impl BatchParser {
     /// The number of bytes after which a new copy is begun.
     const MAX_BYTES: usize = 1 << 16;
-    let mut batch = LineBatch::default();
-    let (mut text, mut invalid) = (String::new(), Vec::new());
-    let mut finish = |batch: &mut LineBatch, text: &mut String, invalid: &mut Vec<_>| {
-        text.shrink_to_fit();
-        batch.finish(&Arc::new(std::mem::take(text)), std::mem::take(invalid), sink);
-    };
-    for line in lines {
-        if batch.is_full() || text.len() + line.bytes.len() > MAX_BYTES {
-            finish(&mut batch, &mut text, &mut invalid);
+
+    /// Adds a line, which is parsed as [`parse_line`](crate::parse_line) does. `sink` may be called now for
+    /// earlier lines, or later.
+    pub fn push(&mut self, line: &LogLine<'_>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+        if self.batch.is_full() || self.text.len() + line.bytes.len() > Self::MAX_BYTES {
+            self.flush(sink);
         }
-        let start = text.len();
+        let start = self.text.len();
         let valid = std::str::from_utf8(line.bytes);
         match valid {
-            Ok(valid) => text.push_str(valid),
+            Ok(valid) => self.text.push_str(valid),
             Err(_) => {
-                text.push_str(&String::from_utf8_lossy(line.bytes));
-                invalid.push((start as u32, line.bytes.into()));
+                self.text.push_str(&String::from_utf8_lossy(line.bytes));
+                self.invalid.push((start as u32, line.bytes.into()));
             }
         }
-        batch.add_line(&text, start, &line, valid.is_ok());
+        self.batch.add_line(&self.text, start, line, valid.is_ok());
     }
-    finish(&mut batch, &mut text, &mut invalid);
+
+    /// Passes the remaining entries to `sink`.
+    pub fn finish(mut self, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+        self.flush(sink);
+    }
+
+    fn flush(&mut self, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
+        // The buffer is reused, unless a long line made it large.
+        let text = if self.text.capacity() > 2 * Self::MAX_BYTES {
+            let mut text = std::mem::take(&mut self.text);
+            text.shrink_to_fit();
+            text
+        } else {
+            let text = self.text.as_str().to_owned();
+            self.text.clear();
+            text
+        };
+        self.batch.finish(&Arc::new(text), std::mem::take(&mut self.invalid), sink);
+    }
 }
 
 fn lines(bytes: &[u8], mut at: Position) -> impl Iterator<Item = LogLine<'_>> {
@@ -280,6 +310,21 @@ mod tests {
                 .concat();
         let (ours, theirs) = (parse_by_chunks(bytes.as_bytes()), parse_by_lines(bytes.as_bytes()));
         assert!(ours == theirs);
+    }
+
+    #[test]
+    fn a_batch_parser_shares_the_text_of_short_lines() {
+        let bytes = "{\"type\":\"x\"}\n".repeat(1000);
+        let (mut parser, mut texts) = (BatchParser::default(), Vec::new());
+        let mut lines = LineReader::new(bytes.as_bytes());
+        let mut sink = |entry: Entry, _: Vec<Finding>| texts.push(Arc::as_ptr(&entry.shared_text().0));
+        while let Some(line) = lines.next().unwrap() {
+            parser.push(&line, &mut sink);
+        }
+        parser.finish(&mut sink);
+        assert_eq!(texts.len(), 1000);
+        texts.dedup();
+        assert!(texts.len() < 4, "{}", texts.len());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub mod write;
 
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
-pub use chunk::{Chunk, ChunkReader};
+pub use chunk::{BatchParser, Chunk, ChunkReader};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{

@@ -90,11 +90,13 @@ impl SectionWriter {
     }
 
     fn queue_section(&mut self, section: String) {
+        // A very large section stays in memory until all of it is compressed.
+        let max_queued = if section.len() > MAX_QUEUED * PIECE_SIZE { 0 } else { MAX_QUEUED };
         let spare = self.queue.push_text(self.starts.len() - 1, section);
         if self.buffer.capacity() == 0 {
             self.buffer = spare;
         }
-        while self.queue.state().queue.len() > MAX_QUEUED && self.queue.compress_one() {}
+        while self.queue.state().queue.len() > max_queued && self.queue.compress_one() {}
     }
 
     /// Writes all sections.

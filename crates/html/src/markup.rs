@@ -10,6 +10,9 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markup(String);
 
+/// Memory for a text of more bytes is reserved at once.
+const LONG_TEXT: usize = 1 << 20;
+
 impl Markup {
     /// Creates empty markup.
     pub fn new() -> Self {
@@ -29,6 +32,11 @@ impl Markup {
 
     /// Adds escaped text.
     pub fn text(&mut self, text: &str) -> &mut Self {
+        if text.len() > LONG_TEXT {
+            // Allocated once: growing step by step would need twice the memory.
+            let n_special = text.bytes().filter(|byte| MAY_NEED_ESCAPE[usize::from(*byte)]).count();
+            self.0.reserve_exact(text.len() + 4 * n_special);
+        }
         escape(text, &mut self.0);
         self
     }

@@ -1,5 +1,7 @@
 //! The state of rendering a page: options, ids in use, and deferred sections.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use threadline_view::humanize;
@@ -30,7 +32,8 @@ pub(crate) struct RenderContext<'a> {
     /// The tools that were called, with the number of calls.
     pub(crate) tools: Vec<(String, usize)>,
     tool_numbers: FxHashMap<String, usize>,
-    ids: FxHashSet<String>,
+    /// Hashes of the ids in use. A page may have very many ids, and a collision only leaves one out.
+    ids: FxHashSet<u64>,
 }
 
 /// A part of the page that is drawn when it comes into view.
@@ -73,7 +76,10 @@ impl<'a> RenderContext<'a> {
 
     /// Returns the id the first time it is requested, so that no two elements share one.
     pub(crate) fn unique_id(&mut self, name: String) -> Option<String> {
-        self.ids.insert(name.clone()).then_some(name)
+        // Not `FxHasher`, whose hashes of similar texts collide.
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        self.ids.insert(hasher.finish()).then_some(name)
     }
 
     /// Counts a call of a tool and returns the number of the tool.

@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{
-    Code, Entry, Finding, FirstPromptSearch, Json, Kind, LineReader, Millis, TitleSources, key, parse_line,
-    value,
+    ChunkReader, Code, Entry, Finding, FirstPromptSearch, Json, Kind, Millis, TitleSources, key, value,
 };
 
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
@@ -89,9 +88,9 @@ impl Session {
     /// Builds a session from all lines of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut session = Self::new();
-        let mut lines = LineReader::new(bytes);
-        while let Ok(Some(line)) = lines.next() {
-            parse_line(&line, |entry, findings| session.push(entry, findings));
+        let mut chunks = ChunkReader::new(bytes);
+        while let Ok(Some(chunk)) = chunks.next() {
+            chunk.parse(|entry, findings| session.push(entry, findings));
         }
         session
     }

@@ -360,7 +360,9 @@ impl<'f> TranscriptWriter<'f> {
 
     pub(crate) fn agent(&self, idx: AgentIndex) -> AgentView {
         let below = self.for_agent(idx);
-        let turns = below.turns_of(&below.thread());
+        let mut turns = below.turns_of(&below.thread());
+        // Most sub-agents have one turn, and a log may have very many of them.
+        turns.shrink_to_fit();
         let mut view = below.agent_without_turns(idx);
         turns.iter().for_each(|turn| view.spent += &turn.spent_by_agents);
         let items = || turns.iter().flat_map(|turn| &turn.items);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use threadline_edit::{ContentDigest, EditDraft, PlanOptions, PlanSeed, PlanTarget, Repair, SideFileOp};
-use threadline_entry::{Finding, LineReader, Severity, parse_line};
+use threadline_entry::{ChunkReader, Finding, Severity};
 use threadline_session::Session;
 use threadline_store::Operation;
 
@@ -51,9 +51,9 @@ impl EditSession {
         let load = |agent: threadline_store::AgentFile| {
             let log = read(&agent.path)?;
             let mut session = Session::with_id(&self.file.id);
-            let mut lines = LineReader::new(&*log);
-            while let Some(line) = lines.next()? {
-                parse_line(&line, |entry, findings| session.push(entry, findings));
+            let mut chunks = ChunkReader::new(&*log);
+            while let Some(chunk) = chunks.next()? {
+                chunk.parse(|entry, findings| session.push(entry, findings));
             }
             Ok(AgentLog { id: agent.id, path: agent.path, read: ContentDigest::of(&log), session })
         };

@@ -52,6 +52,7 @@ impl<'f> TranscriptWriter<'f> {
         let agents = if self.descends() {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
+            agents.shrink_to_fit();
             fill_agent_names(&mut agents, &summary.card);
             // A sub-agent that has answered is finished, even if the log contains only its progress lines.
             if matches!(summary.card, ToolCard::Agent { background: false, .. })
