@@ -11,7 +11,7 @@ use threadline_view::transcript;
 const TAGS: &str = "a h1 h2 h3 h4 h5 h6 p span section div dl dt dd time details summary code pre ul ol li em strong \
                     del blockquote hr br table thead tbody tr th td figure img aside i b kbd header input button sup";
 const ATTRIBUTES: &str = "href class id tabindex data-a data-tools data-bad data-t data-b data-p data-rows data-o data-n \
-                          data-lang data-k aria-hidden aria-label title datetime start alt loading src type role rel \
+                          data-lang data-k data-elapsed aria-hidden aria-label title datetime start alt loading src type role rel \
                           open hidden checked disabled / ";
 
 fn check(markup: &str) {

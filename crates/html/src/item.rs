@@ -98,7 +98,8 @@ impl<'a> TurnItems<'a> {
 
     pub(crate) fn finish(mut self, cx: &mut RenderContext<'_>, out: &mut Markup) {
         self.end_run(cx, out);
-        if self.has_sections {
+        // A very large section is not copied.
+        if self.has_sections || (self.is_deferred && self.section.len() > 4 * SECTION_SIZE) {
             self.end_section(cx, out);
         } else {
             out.add(&self.section);

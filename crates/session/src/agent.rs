@@ -310,6 +310,7 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
         for idx in lines {
             agent.session.push(main.entries()[idx].clone(), Vec::new());
         }
+        agent.session.shrink_to_fit();
         agent
     };
     main.inline_agents().into_iter().map(agent).collect()

@@ -137,6 +137,11 @@ impl<I: IndexType, T> IndexVec<I, T> {
         self.elements.reserve_exact(count);
     }
 
+    /// Releases unused capacity.
+    pub fn shrink_to_fit(&mut self) {
+        self.elements.shrink_to_fit();
+    }
+
     /// Appends an element and returns its index.
     pub fn push(&mut self, element: T) -> I {
         let index = self.end();

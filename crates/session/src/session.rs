@@ -101,6 +101,15 @@ impl Session {
         self.nodes.reserve_exact(count);
     }
 
+    /// Releases unused capacity, for a short session of which there may be very many.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.replies.shrink_to_fit();
+        self.calls.shrink_to_fit();
+        self.first_by_uuid.shrink_to_fit();
+        self.calls_by_line.shrink_to_fit();
+        self.answers.shrink_to_fit();
+    }
+
     /// Appends the next entry, with the findings of its parser.
     ///
     /// Updates the tree, the replies and the tool calls, and clears the cached results.

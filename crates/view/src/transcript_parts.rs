@@ -106,8 +106,10 @@ impl<'a> TranscriptParts<'a> {
         Self { wants_findings: false, ..self }
     }
 
-    /// Splits turns with very many items, if the totals of a turn are known before its items: without
-    /// sub-agents.
+    /// Splits turns with very many items.
+    ///
+    /// Without sub-agents, the totals of a turn are known before its items, and only one part of it is in
+    /// memory. Otherwise a turn is built as a whole first.
     #[must_use]
     pub fn with_split_turns(mut self) -> Self {
         self.turns.split_turns();
@@ -196,7 +198,10 @@ impl TurnViews<'_> {
     }
 
     fn split_turns(&mut self) {
-        self.cursor.splits_turns = self.builder.family.agents.is_empty();
+        self.cursor.split_mode = match self.builder.family.agents.is_empty() {
+            true => SplitMode::WhileBuilding,
+            false => SplitMode::AfterBuilding,
+        };
     }
 
     fn next_part(&mut self) -> Option<TranscriptPart> {
@@ -219,8 +224,17 @@ pub(crate) struct TurnCursor<'a> {
     /// The index of the turn to open next.
     next_turn: TurnIndex,
     open: Option<OpenTurn>,
-    /// Whether turns with more items than [`MAX_ITEMS`] are split.
-    splits_turns: bool,
+    split_mode: SplitMode,
+    /// Items of the last turn that were not yielded yet, with [`SplitMode::AfterBuilding`].
+    rest: vec::IntoIter<TranscriptItem>,
+}
+
+/// When turns with more items than [`MAX_ITEMS`] are split.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SplitMode {
+    Never,
+    WhileBuilding,
+    AfterBuilding,
 }
 
 /// The number of items after which a turn is split.
@@ -240,10 +254,25 @@ struct OpenTurn {
     view: TurnView,
 }
 
+/// Returns whether no more items are added to a part of a turn.
+fn is_full_part(items: &[TranscriptItem]) -> bool {
+    // Renderers count consecutive thinking blocks without text.
+    let is_counted =
+        |item: &TranscriptItem| matches!(&item.body, ItemBody::Thinking(text) if text.is_empty());
+    items.len() >= MAX_ITEMS && !items.last().is_some_and(is_counted)
+}
+
 impl<'a> TurnCursor<'a> {
     /// Starts before the first of the turns that `wanted` accepts; without it, of all turns.
     pub(crate) fn new(turns: IndexVec<TurnIndex, Turn>, wanted: Option<TurnPredicate<'a>>) -> Self {
-        Self { turns, wanted, next_turn: TurnIndex::FIRST, open: None, splits_turns: false }
+        Self {
+            turns,
+            wanted,
+            next_turn: TurnIndex::FIRST,
+            open: None,
+            split_mode: SplitMode::Never,
+            rest: Vec::new().into_iter(),
+        }
     }
 
     /// Builds the rest of the open turn, or else the next turn.
@@ -262,19 +291,23 @@ impl<'a> TurnCursor<'a> {
 
     /// Builds the rest of the open turn, or else the next turn; only the next part of it if turns are split.
     fn next_part(&mut self, writer: &TranscriptWriter<'_>) -> Option<TranscriptPart> {
-        if !self.splits_turns {
-            return Some(TranscriptPart::Turn(Box::new(self.next_turn(writer)?)));
+        match self.split_mode {
+            SplitMode::Never => return Some(TranscriptPart::Turn(Box::new(self.next_turn(writer)?))),
+            SplitMode::WhileBuilding => {}
+            SplitMode::AfterBuilding => {
+                if let Some(items) = self.next_rest() {
+                    return Some(TranscriptPart::MoreItems(items));
+                }
+                let mut turn = self.next_turn(writer)?;
+                self.rest = std::mem::take(&mut turn.items).into_iter();
+                turn.items = self.next_rest().unwrap_or_default();
+                return Some(TranscriptPart::Turn(Box::new(turn)));
+            }
         }
-        let is_full = |items: &[TranscriptItem]| {
-            // Renderers count consecutive thinking blocks without text.
-            let is_counted =
-                |item: &TranscriptItem| matches!(&item.body, ItemBody::Thinking(text) if text.is_empty());
-            items.len() >= MAX_ITEMS && !items.last().is_some_and(is_counted)
-        };
         while let Some(items) = self.next_items(writer) {
             let Some(open) = &mut self.open else { continue };
             open.view.items.extend(items);
-            if is_full(&open.view.items) {
+            if is_full_part(&open.view.items) {
                 let items = std::mem::take(&mut open.view.items);
                 if std::mem::replace(&mut open.is_split, true) {
                     return Some(TranscriptPart::MoreItems(items));
@@ -287,6 +320,18 @@ impl<'a> TurnCursor<'a> {
             true => TranscriptPart::MoreItems(view.items),
             false => TranscriptPart::Turn(Box::new(view)),
         })
+    }
+
+    /// Returns the next items of a turn that is built. `None` if there are no more.
+    fn next_rest(&mut self) -> Option<Vec<TranscriptItem>> {
+        let mut items = Vec::with_capacity(self.rest.len().min(MAX_ITEMS));
+        while !is_full_part(&items) {
+            match self.rest.next() {
+                Some(item) => items.push(item),
+                None => break,
+            }
+        }
+        (!items.is_empty()).then_some(items)
     }
 
     /// Builds the items of the next line of the open turn, or else of the next turn. `None` if the turn has

@@ -431,8 +431,17 @@ fn turns_with_very_many_items_are_split_into_the_same_items() {
     // One line with very many blocks, and very many lines.
     let many = (2..1500).map(|id| reply(id, 1)).collect::<Vec<_>>().join("\n");
     let log = format!("{prompt}\n{}\n{many}\n", reply(1, 2500));
-    let family = SessionFamily::new(Session::from_bytes(log.as_bytes()), Vec::new());
-    let builder = TranscriptBuilder::new(&family);
+    // With sub-agents, a turn is split after it is built.
+    let agent =
+        br#"{"type":"user","uuid":"x0","parentUuid":null,"message":{"role":"user","content":"look"}}"#;
+    for agents in [Vec::new(), vec![("ag1".to_owned(), agent.to_vec())]] {
+        let family = SessionFamily::from_bytes(log.as_bytes(), agents);
+        check_split_turns(&family);
+    }
+}
+
+fn check_split_turns(family: &SessionFamily) {
+    let builder = TranscriptBuilder::new(family);
     let whole = builder.transcript();
     // Each text at the end of a line is followed by the reason why the reply was cut off.
     assert_eq!(whole.turns[0].items.len(), 1 + 2500 + 1 + 2 * 1498);
