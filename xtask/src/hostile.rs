@@ -70,6 +70,10 @@ static SHAPES: &[HostileShape] = &[
     shape("calls without results", 15_000, unanswered),
     shape("one result with many reminders", 20_000, reminders),
     shape("short lines", 150_000, |n| vec![json!({"type": "x"}); n]),
+    shape("blank lines", 500_000, |n| vec![json!(""); n]),
+    shape("lines that are not JSON", 300_000, |n| vec![json!("x"); n]),
+    shape("empty objects", 300_000, |n| vec![json!({}); n]),
+    shape("messages without content", 50_000, |n| vec![json!({"type": "user"}); n]),
     shape("emphasis", 500_000, |n| exchange(&"*a ".repeat(n))),
     shape("backticks", 800_000, |n| exchange(&"`a".repeat(n))),
     shape("backticks of growing length", 4_000_000, |n| {
@@ -275,9 +279,10 @@ fn time_of_children() -> Duration {
 /// close a level follow.
 const DEEP: &str = "deep:";
 
+/// Returns the text of a log. A string is a line that is not an object, and is written as it is.
 fn text(lines: &[Value]) -> String {
     lines.iter().fold(String::new(), |mut out, line| {
-        let text = line.to_string();
+        let text = line.as_str().map_or_else(|| line.to_string(), str::to_owned);
         match text.split_once(&format!("\"{DEEP}")) {
             Some((before, after)) => {
                 let (marks, after) = after.split_once(":end\"").unwrap_or_default();
