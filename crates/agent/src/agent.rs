@@ -27,7 +27,7 @@ use crate::memory::memory_reminder;
 use crate::model_access::ToolRequests;
 use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
-use crate::session_writer::{SessionWriter, WriteError};
+use crate::session_writer::{SessionWriter, WriteError, WrittenCompaction};
 use crate::skill_tool::{SKILL, SkillTool};
 use crate::sub_agent::SubAgentRole;
 use crate::system_prompt::system_prompt;
@@ -104,8 +104,10 @@ pub struct Agent {
     pub(crate) started: std::time::Instant,
     /// The time in requests.
     pub(crate) api_time: std::time::Duration,
-    /// The number of tokens of the conversation at the last reply.
-    pub(crate) last_context: u64,
+    /// The lines of the last reply.
+    pub(crate) reply_lines: Vec<String>,
+    /// The compaction of this turn.
+    pub(crate) compaction: Option<WrittenCompaction>,
     /// The id of the last prompt.
     pub(crate) prompt_id: Option<String>,
     /// Whether the hooks of the start have run.
@@ -286,15 +288,16 @@ impl Agent {
             known_tasks: Mutex::new(Vec::new()),
             limits: Limits::default(),
             totals: ModelUsageTotals::default(),
-            last_usage: Usage::default(),
+            last_usage: resumed.as_ref().map(|session| session.last_usage).unwrap_or_default(),
             last_usage_json: RawObject::new(),
-            last_prompt: resumed.and_then(|session| session.last_prompt).filter(|_| is_fork),
+            last_prompt: resumed.as_ref().and_then(|session| session.last_prompt.clone()).filter(|_| is_fork),
             is_prompt_blocked: false,
             memory: memory_reminder(&config.memory).map(|text| Message::text_block(&text)),
             nested_memory: std::collections::HashSet::new(),
             started: std::time::Instant::now(),
             api_time: std::time::Duration::ZERO,
-            last_context: 0,
+            reply_lines: resumed.as_ref().map(|session| session.reply_lines.clone()).unwrap_or_default(),
+            compaction: None,
             prompt_id: None,
             has_run_start_hooks: false,
             start_runs: Vec::new(),
@@ -350,7 +353,8 @@ impl Agent {
         self.conversation = Conversation::new(Vec::new());
         self.files = FileStates::new();
         self.filler = Filler::None;
-        self.last_context = 0;
+        self.last_usage = Usage::default();
+        self.reply_lines.clear();
         // The end of the new session is marked like that of a resumed one.
         self.is_resumed = true;
         events(AgentEvent::SessionChanged { session_id: &session_id });

@@ -106,6 +106,8 @@ pub struct AgentConfig {
     pub memory: Vec<MemoryFile>,
     /// Commands and skills from files.
     pub commands: Vec<CustomCommand>,
+    /// Whether a conversation that nearly fills the window is compacted.
+    pub has_auto_compact: bool,
     /// Whether prompts that begin with a slash are commands.
     pub has_slash_commands: bool,
     /// The hooks.

@@ -9,6 +9,7 @@ use threadline_tools::FinishedTask;
 
 use crate::cost::ModelUsageTotals;
 use crate::hook::HookRun;
+use crate::session_writer::WrittenCompaction;
 use crate::sub_agent::{SubAgentEvent, SubAgentSource};
 
 /// An event of a turn.
@@ -117,6 +118,17 @@ pub enum AgentEvent<'a> {
         /// The id of the new session.
         session_id: &'a str,
     },
+    /// The output of a command of the client was written as a user message.
+    CommandOutput {
+        /// The id of its line.
+        uuid: &'a str,
+        /// The message.
+        message: &'a RawObject,
+        /// The time of its line.
+        timestamp: Millis,
+    },
+    /// The conversation is compacted.
+    Compaction(CompactionEvent<'a>),
     /// A hook has run.
     Hook {
         /// An id of this run.
@@ -142,6 +154,20 @@ pub enum AgentEvent<'a> {
     Warning(&'a str),
     /// A turn has ended.
     TurnEnd(&'a TurnSummary),
+}
+
+/// A step of a compaction.
+#[derive(Clone, Copy, Debug)]
+pub enum CompactionEvent<'a> {
+    /// The model is asked for a summary.
+    Start,
+    /// There is a summary, or an error.
+    End {
+        /// Why there is no summary.
+        error: Option<&'a str>,
+    },
+    /// The boundary and the summary were written.
+    Boundary(&'a WrittenCompaction),
 }
 
 /// The kind of error of a retry.

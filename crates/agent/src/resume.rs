@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use threadline_api::{Message, RawObject};
+use threadline_api::{Message, RawObject, Usage};
 use threadline_entry::lens::{Backup, FileHistorySnapshot, FromJson, ReadResult};
 use threadline_entry::write::{LineContext, SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
@@ -53,6 +53,10 @@ pub struct ResumedSession {
     pub last_time: Millis,
     /// The filler lines that are needed before a new prompt.
     pub(crate) filler: Filler,
+    /// The lines of the last reply.
+    pub(crate) reply_lines: Vec<String>,
+    /// The usage of the last reply.
+    pub(crate) last_usage: Usage,
     /// The files with backups.
     pub(crate) tracked: Vec<TrackedFile>,
     /// Files that the model has seen, with their content and the time.
@@ -112,12 +116,15 @@ impl ResumedSession {
             serde_json::from_str(&json).ok()
         });
         let messages: Vec<Message> = messages.collect();
+        let tip_uuid = filler_parent(&outline.session, tip).unwrap_or(tip).uuid();
         Ok(Self {
             messages,
             session_id: id,
-            tip: tip.uuid().map(|uuid| uuid.into_owned()),
+            tip: tip_uuid.map(|uuid| uuid.into_owned()),
             last_time: outline.last_time,
             filler: filler(&outline.session, tip),
+            reply_lines: reply_lines(&outline.session, tip),
+            last_usage: last_usage(&session),
             open_calls: open_calls(&outline.session, tip),
             slug: LineContext::of(tip).slug.map(|slug| slug.into_owned()),
             tracked: tracked_files(&session),
@@ -150,6 +157,47 @@ fn filler(session: &Session, tip: &Entry) -> Filler {
         session.calls_on(position).any(|call| session.tool_calls()[call].result(session).is_none())
     });
     if is_synthetic || has_open_call { Filler::UserAndReply } else { Filler::None }
+}
+
+/// Returns the line of a client's command whose output is the last line. What follows continues the command,
+/// and not its output.
+fn filler_parent<'a>(session: &'a Session, tip: &Entry) -> Option<&'a Entry> {
+    let position = tip.uuid().filter(|_| tip.kind() == Kind::System).and_then(|uuid| session.find(&uuid))?;
+    let parent = session
+        .ancestors(position)
+        .map(|i| &session.entries()[i])
+        .find(|entry| entry.uuid() != tip.uuid())?;
+    let content = parent.message().filter(|_| parent.kind() == Kind::User)?.content()?;
+    content.text().starts_with("<command-name>").then_some(parent)
+}
+
+/// Returns the lines of the reply that the conversation ends with.
+fn reply_lines(session: &Session, tip: &Entry) -> Vec<String> {
+    let Some(tip) = tip.uuid().and_then(|uuid| session.find(&uuid)) else { return Vec::new() };
+    let chain = std::iter::once(tip).chain(session.ancestors(tip)).map(|i| &session.entries()[i]);
+    let lines = chain
+        .skip_while(|entry| !matches!(entry.kind(), Kind::User | Kind::Assistant))
+        .take_while(|entry| entry.kind() == Kind::Assistant);
+    let mut uuids: Vec<String> = lines.filter_map(|entry| Some(entry.uuid()?.into_owned())).collect();
+    uuids.reverse();
+    uuids.dedup();
+    uuids
+}
+
+/// Returns the usage of the last reply of the model.
+fn last_usage(session: &Session) -> Usage {
+    let replies = session.entries().iter().rev().filter(|entry| entry.kind() == Kind::Assistant);
+    let messages = replies.filter_map(|entry| entry.message());
+    let mut real =
+        messages.filter(|message| message.model().is_some_and(|model| model != SyntheticLine::MODEL));
+    let Some(usage) = real.next().and_then(|message| message.usage()) else { return Usage::default() };
+    Usage {
+        input: usage.input_tokens().unwrap_or_default(),
+        output: usage.output_tokens().unwrap_or_default(),
+        cache_read: usage.cache_read_input_tokens().unwrap_or_default(),
+        cache_write: usage.cache_creation_input_tokens().unwrap_or_default(),
+        ..Usage::default()
+    }
 }
 
 /// Returns the calls of the last reply that have no result.

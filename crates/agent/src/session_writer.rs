@@ -1,13 +1,14 @@
 //! Writes the lines of a session, in order. Nothing else of the client writes to the log.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{
-    AgentNameLine, AssistantLine, Attachment, AttachmentLine, CustomTitleLine, FileHistorySnapshotLine,
-    InformationLine, LastPromptLine, LineContext, LineHeader, LocalCommandLine, ModeLine, PrLinkLine,
-    QueueOperationLine, SyntheticLine, UserContent, UserLine,
+    AgentNameLine, AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails,
+    CustomTitleLine, FileHistorySnapshotLine, InformationLine, LastPromptLine, LineContext, LineHeader,
+    LocalCommandLine, ModeLine, PrLinkLine, QueueOperationLine, SyntheticLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
@@ -51,6 +52,45 @@ pub struct SessionWriter {
 pub(crate) struct WrittenLine {
     pub(crate) uuid: String,
     pub(crate) timestamp: Millis,
+}
+
+/// The values of a compaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompactBoundary<'a> {
+    pub(crate) trigger: &'static str,
+    pub(crate) pre_tokens: u64,
+    pub(crate) post_tokens: u64,
+    pub(crate) dropped_tokens: u64,
+    pub(crate) duration: Duration,
+    /// The lines that stay part of the conversation.
+    pub(crate) preserved: &'a [String],
+}
+
+/// A compaction that was written.
+#[derive(Clone, Debug)]
+pub struct WrittenCompaction {
+    /// The line of the boundary.
+    pub uuid: String,
+    /// The time of the boundary.
+    pub timestamp: Millis,
+    /// The line of the summary.
+    pub summary_uuid: String,
+    /// The time of the summary.
+    pub summary_time: Millis,
+    /// The text that replaces the conversation.
+    pub summary: String,
+    /// `manual` or `auto`.
+    pub trigger: &'static str,
+    /// The number of tokens before.
+    pub pre_tokens: u64,
+    /// The estimated number of tokens after.
+    pub post_tokens: u64,
+    /// The number of tokens that were removed.
+    pub dropped_tokens: u64,
+    /// How long the summary took.
+    pub duration: Duration,
+    /// The lines before the boundary that are still part of the conversation.
+    pub preserved: Vec<String>,
 }
 
 /// The optional values of a user line.
@@ -335,6 +375,60 @@ impl SessionWriter {
         self.write(&[line])?;
         self.tip = Some(uuid.clone());
         Ok(uuid)
+    }
+
+    /// Writes the boundary of a compaction and its summary.
+    pub(crate) fn compaction(
+        &mut self,
+        boundary: &CompactBoundary<'_>,
+        summary: &str,
+        fields: UserLineFields<'_>,
+        clock: &dyn Clock,
+    ) -> Result<WrittenCompaction, WriteError> {
+        let (uuid, summary_uuid) = (clock.new_uuid(), clock.new_uuid());
+        let duration = u64::try_from(boundary.duration.as_millis()).unwrap_or(u64::MAX);
+        let details = CompactDetails {
+            duration,
+            summary_uuid: &summary_uuid,
+            preserved: boundary.preserved,
+            post_tokens: boundary.post_tokens,
+            dropped_tokens: boundary.dropped_tokens,
+        };
+        let line = CompactBoundaryLine {
+            uuid: &uuid,
+            logical_parent_uuid: self.tip.as_deref(),
+            timestamp: clock.now().max(self.last_time + 1),
+            context: &self.context,
+            trigger: boundary.trigger,
+            pre_tokens: boundary.pre_tokens,
+            details: Some(details).filter(|_| self.format.has_attachments),
+        };
+        let line = line.to_line();
+        let timestamp = self.time(clock);
+        let summary_time = self.time(clock);
+        let header = LineHeader { uuid: &summary_uuid, parent_uuid: Some(&uuid), timestamp: summary_time };
+        let summary_line = UserLine {
+            prompt_id: fields.prompt_id.filter(|_| self.format.has_prompt_ids),
+            is_compact_summary: true,
+            ..UserLine::new(header, &self.context, UserContent::Text(summary))
+        };
+        let summary_line = summary_line.to_line();
+        // Both at once: a boundary without its summary would lose the conversation.
+        self.write(&[line, summary_line])?;
+        self.tip = Some(summary_uuid.clone());
+        Ok(WrittenCompaction {
+            uuid,
+            timestamp,
+            summary_uuid,
+            summary_time,
+            summary: summary.to_owned(),
+            trigger: boundary.trigger,
+            pre_tokens: boundary.pre_tokens,
+            post_tokens: boundary.post_tokens,
+            dropped_tokens: boundary.dropped_tokens,
+            duration: boundary.duration,
+            preserved: boundary.preserved.to_vec(),
+        })
     }
 
     /// Writes a command of the client, or its output. Returns its id.

@@ -1,5 +1,7 @@
 //! Prompts that begin with a slash: commands of the client, and commands and skills from files.
 
+use std::path::Path;
+
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{Message, RawObject, Role, full_model_name};
 use threadline_cancel::CancelToken;
@@ -42,7 +44,7 @@ const SCREEN_COMMANDS: &[&str] = &[
     "vim",
 ];
 /// Commands of the client that need no screen.
-const LOCAL_COMMANDS: &[&str] = &["clear", "context", "cost", "usage"];
+const LOCAL_COMMANDS: &[&str] = &["clear", "compact", "context", "cost", "usage"];
 /// The largest number of files that a prompt can refer to.
 const MAX_MENTIONS: usize = 20;
 
@@ -214,27 +216,34 @@ impl Agent {
     ) -> Result<(), WriteError> {
         for mention in mentions(text) {
             let path = self.config.paths.cwd.join(mention);
-            if !path.is_file() {
-                continue;
-            }
-            let name = path.to_string_lossy();
-            let input = RawObject::new().with("file_path", &name);
-            let Ok(output) = self.run_own_call("Read", &input, cancel) else { continue };
-            let Some(record) = output.record.as_deref().filter(|record| is_text_record(record)) else {
-                continue;
-            };
-            let attachment = Attachment::File {
-                filename: &name,
-                content: Json::parse(record.get()).unwrap_or(Json::NULL),
-                display_path: mention,
-            };
-            lock(&self.writer).attachment(attachment, &*self.clock)?;
-            let note = format!(
-                "<system-reminder>\nThe user refers to the file {name}. Its content:\n{}\n</system-reminder>",
-                output.text()
-            );
-            self.conversation.push(Role::User, vec![Message::text_block(&note)]);
+            self.attach_file(&path, cancel)?;
         }
+        Ok(())
+    }
+
+    /// Attaches a file, if it is a text that may be read.
+    pub(crate) fn attach_file(&mut self, path: &Path, cancel: &CancelToken) -> Result<(), WriteError> {
+        if !path.is_file() {
+            return Ok(());
+        }
+        let name = path.to_string_lossy();
+        let shown = path.strip_prefix(&self.config.paths.cwd).unwrap_or(path).to_string_lossy();
+        let input = RawObject::new().with("file_path", &name);
+        let Ok(output) = self.run_own_call("Read", &input, cancel) else { return Ok(()) };
+        let Some(record) = output.record.as_deref().filter(|record| is_text_record(record)) else {
+            return Ok(());
+        };
+        let attachment = Attachment::File {
+            filename: &name,
+            content: Json::parse(record.get()).unwrap_or(Json::NULL),
+            display_path: &shown,
+        };
+        lock(&self.writer).attachment(attachment, &*self.clock)?;
+        let note = format!(
+            "<system-reminder>\nThe content of the file {name}:\n{}\n</system-reminder>",
+            output.text()
+        );
+        self.conversation.push(Role::User, vec![Message::text_block(&note)]);
         Ok(())
     }
 
@@ -274,10 +283,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
-        let command = format!(
-            "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n            \
-             <command-args>{arguments}</command-args>"
-        );
+        let command = command_line(name, arguments);
         let mut writer = lock(&self.writer);
         let caveat = UserLineFields { is_meta: true, ..fields };
         writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
@@ -343,13 +349,21 @@ impl Agent {
     /// Returns how much of the context window the conversation uses, from the usage of the last reply.
     pub(crate) fn context_report(&self) -> String {
         let window = threadline_api::model_info(&self.config.model).context_window;
-        let used = self.last_context;
+        let used = self.last_usage.context();
         let percent = used * 100 / window.max(1);
         format!(
             "## Context Usage\n\n**Model:** {}  \n**Tokens:** {used} / {window} ({percent}%)\n",
             self.config.model
         )
     }
+}
+
+/// Returns the text of the line of a client's command.
+pub(crate) fn command_line(name: &str, arguments: &str) -> String {
+    format!(
+        "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n            \
+         <command-args>{arguments}</command-args>"
+    )
 }
 
 fn short_duration(duration: std::time::Duration) -> String {

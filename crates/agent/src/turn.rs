@@ -10,6 +10,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 
 use crate::agent::{Agent, lock};
+use crate::compaction::{CompactError, CompactTrigger};
 use crate::config::SessionStart;
 use crate::error_text::{ErrorReport, compact, filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd, TurnSummary};
@@ -253,6 +254,7 @@ impl Agent {
         arguments: &str,
         prompt: &RawValue,
         state: &mut TurnState,
+        cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
         if name == "clear" {
@@ -266,6 +268,13 @@ impl Agent {
             "clear" => {
                 self.clear(arguments, events)?;
                 String::new()
+            }
+            "compact" => {
+                let (text, duration) =
+                    self.run_compact_command(arguments, &state.prompt_id, cancel, events)?;
+                state.text = text;
+                state.api_duration += duration;
+                return Ok(TurnEnd::NotSent);
             }
             "context" => self.context_report(),
             _ => self.usage_report(),
@@ -426,7 +435,7 @@ impl Agent {
             None => None,
             Some(SlashMeaning::Custom(command)) => Some(command),
             Some(SlashMeaning::Local(name, arguments)) => {
-                return self.run_local_command(name, &arguments, prompt, state, events).map(Some);
+                return self.run_local_command(name, &arguments, prompt, state, cancel, events).map(Some);
             }
             Some(SlashMeaning::Unusable(reason)) => {
                 events(AgentEvent::TurnStart);
@@ -438,6 +447,15 @@ impl Agent {
                 return Ok(Some(TurnEnd::NotSent));
             }
         };
+        if self.is_window_full() {
+            // The prompt comes after the summary, so that it cannot be lost. A compaction that fails does not
+            // stop the turn: the API decides whether the conversation is too long.
+            match self.compact(CompactTrigger::Auto, "", &state.prompt_id, cancel, events) {
+                Ok(duration) => state.api_duration += duration,
+                Err(CompactError::Write(error)) => return Err(error),
+                Err(CompactError::Failed(_) | CompactError::Cancelled) => {}
+            }
+        }
         let verdict = match &text {
             Some(text) => self.prompt_hooks(text, cancel, events),
             None => PromptVerdict::Send(Vec::new()),
@@ -633,8 +651,7 @@ impl Agent {
         }
         lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
         self.conversation.push(Role::Assistant, blocks.iter().map(|block| block.block.clone()).collect());
-        let usage = reply.usage();
-        self.last_context = usage.input + usage.cache_read + usage.cache_write + usage.output;
+        self.reply_lines = blocks.iter().map(|block| block.uuid.clone()).collect();
         if !reply.is_truncated {
             self.totals.add(&self.config.model, &reply.usage(), &self.prices);
         }

@@ -43,6 +43,8 @@ pub(crate) const API_TIMEOUT_MS: &str = "API_TIMEOUT_MS";
 pub(crate) const CLAUDE_CODE_MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
 /// The maximum number of output tokens of a reply.
 pub(crate) const CLAUDE_CODE_MAX_OUTPUT_TOKENS: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
+/// Whether a conversation that nearly fills the window is left as it is.
+pub(crate) const DISABLE_AUTO_COMPACT: &str = "DISABLE_AUTO_COMPACT";
 /// The maximum number of tokens for thinking.
 pub(crate) const MAX_THINKING_TOKENS: &str = "MAX_THINKING_TOKENS";
 /// Whether a chat without a screen keeps backups of changed files.

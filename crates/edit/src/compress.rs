@@ -343,6 +343,7 @@ impl<'s> Compression<'s> {
             context: &context,
             trigger: "manual",
             pre_tokens: before,
+            details: None,
         };
         draft.insert(after, &boundary.to_line(), "the boundary");
         let header = LineHeader { uuid: &summary_id, parent_uuid: Some(&boundary_id), timestamp: time + 1 };

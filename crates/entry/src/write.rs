@@ -25,8 +25,9 @@ mod record;
 mod tests;
 
 pub use conversation::{
-    AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, ForkOrigin, HookProcess, HookSource,
-    InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, UserContent, UserLine,
+    AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails, ForkOrigin, HookProcess,
+    HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, UserContent,
+    UserLine,
 };
 pub use record::{
     AgentMetaFile, AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine,

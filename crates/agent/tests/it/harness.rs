@@ -87,6 +87,7 @@ impl Stage {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             memory: Vec::new(),
             commands: Vec::new(),
+            has_auto_compact: true,
             has_slash_commands: true,
             hooks: HookSettings::default(),
             hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],

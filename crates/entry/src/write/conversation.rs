@@ -602,6 +602,47 @@ pub struct CompactBoundaryLine<'a> {
     pub trigger: &'a str,
     /// The number of tokens before the compaction.
     pub pre_tokens: u64,
+    /// The values that later versions add.
+    pub details: Option<CompactDetails<'a>>,
+}
+
+/// The values of a compaction that later versions write.
+#[derive(Clone, Copy, Debug)]
+pub struct CompactDetails<'a> {
+    /// The duration in milliseconds.
+    pub duration: u64,
+    /// The line of the summary.
+    pub summary_uuid: &'a str,
+    /// The lines before the boundary that are still part of the conversation, in order.
+    pub preserved: &'a [String],
+    /// The number of tokens after the compaction.
+    pub post_tokens: u64,
+    /// The number of tokens that all compactions removed.
+    pub dropped_tokens: u64,
+}
+
+impl CompactDetails<'_> {
+    fn write(self, object: ObjectWriter) -> ObjectWriter {
+        let object = object.number("durationMs", self.duration);
+        let object = match (self.preserved.first(), self.preserved.last()) {
+            (Some(head), Some(tail)) => {
+                let segment = ObjectWriter::new()
+                    .string("headUuid", head)
+                    .string("anchorUuid", self.summary_uuid)
+                    .string("tailUuid", tail);
+                let uuids: Vec<String> = self.preserved.iter().map(|uuid| super::quote(uuid)).collect();
+                let uuids = format!("[{}]", uuids.join(","));
+                let uuids = Json::parse(&uuids).unwrap_or(Json::NULL);
+                let messages = ObjectWriter::new()
+                    .string("anchorUuid", self.summary_uuid)
+                    .json("uuids", uuids)
+                    .json("allUuids", uuids);
+                object.object("preservedSegment", segment).object("preservedMessages", messages)
+            }
+            _ => object,
+        };
+        object.number("postTokens", self.post_tokens).number("cumulativeDroppedTokens", self.dropped_tokens)
+    }
 }
 
 impl CompactBoundaryLine<'_> {
@@ -610,6 +651,10 @@ impl CompactBoundaryLine<'_> {
         let header = LineHeader { uuid: self.uuid, parent_uuid: None, timestamp: self.timestamp };
         let metadata =
             ObjectWriter::new().string("trigger", self.trigger).number("preTokens", self.pre_tokens);
+        let metadata = match self.details {
+            Some(details) => details.write(metadata),
+            None => metadata,
+        };
         // In lines of type `system` the time is before the id.
         let object = header
             .start(self.logical_parent_uuid, self.context)

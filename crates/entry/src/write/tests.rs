@@ -76,6 +76,7 @@ fn keys_are_in_the_order_of_the_format() {
         context: &context,
         trigger: "manual",
         pre_tokens: 7,
+        details: None,
     };
     assert_eq!(
         keys(&boundary.to_line()),
@@ -158,6 +159,7 @@ proptest! {
             context: &context,
             trigger: "auto",
             pre_tokens: tokens,
+            details: None,
         };
         let entry = read(&boundary.to_line());
         let metadata = entry.lens::<lens::CompactBoundary<'_>>().unwrap().compact_metadata().unwrap();

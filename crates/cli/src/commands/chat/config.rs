@@ -82,6 +82,7 @@ impl ChatSetup {
             max_budget_usd: args.max_budget_usd,
             memory: if cx.is_demo { Vec::new() } else { read_memory(&memory_paths(&paths)) },
             commands: CustomCommand::read_all(&paths.claude_home, &paths.cwd, settings.is_trusted()),
+            has_auto_compact: env::get(env::DISABLE_AUTO_COMPACT).is_none(),
             has_slash_commands: !args.disable_slash_commands,
             hooks: hooks(&settings)?,
             hook_environment: hook_environment(&environment, &paths.cwd),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use threadline_agent::{
-    Agent, AgentEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, SharedPermissions, SubAgentEvent,
-    SubAgentSource, SubAgentUsage, TurnEnd, TurnSummary,
+    Agent, AgentEvent, CompactionEvent, HookEvent, HookOutcome, HookRun, ModelUsageTotals, SharedPermissions,
+    SubAgentEvent, SubAgentSource, SubAgentUsage, TurnEnd, TurnSummary, WrittenCompaction,
 };
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
@@ -113,6 +113,11 @@ impl Printer {
                     }
                 }
             }
+            (AgentEvent::Compaction(CompactionEvent::Boundary(compaction)), OutputFormat::StreamJson) => {
+                for line in self.compaction(compaction) {
+                    self.line(&line);
+                }
+            }
             (AgentEvent::SessionChanged { session_id }, _) => {
                 (*session_id).clone_into(&mut self.session_id);
                 self.init.set("session_id", session_id);
@@ -153,7 +158,9 @@ impl Printer {
         let system = |subtype: &str| RawObject::new().with("type", "system").with("subtype", subtype);
         let id = &self.session_id;
         Some(match event {
-            AgentEvent::Prompt { uuid, message, timestamp: time } if self.has_replay => RawObject::new()
+            AgentEvent::Prompt { .. } if !self.has_replay => return None,
+            AgentEvent::Prompt { uuid, message, timestamp: time }
+            | AgentEvent::CommandOutput { uuid, message, timestamp: time } => RawObject::new()
                 .with("type", "user")
                 .with("message", message)
                 .with("session_id", id)
@@ -165,6 +172,17 @@ impl Printer {
                 let mut line = self.init.clone();
                 line.set("permissionMode", self.permissions.mode().name());
                 line.with("uuid", new_uuid()).with("fast_mode_state", "off")
+            }
+            AgentEvent::Compaction(CompactionEvent::Start) => {
+                system("status").with("status", "compacting").with("session_id", id).with("uuid", new_uuid())
+            }
+            AgentEvent::Compaction(CompactionEvent::End { error }) => {
+                let mut line = system("status").with("status", ());
+                line.set("compact_result", if error.is_some() { "failed" } else { "success" });
+                if let Some(error) = error {
+                    line.set("compact_error", error);
+                }
+                line.with("session_id", id).with("uuid", new_uuid())
             }
             AgentEvent::PromptStopped { uuid, text } => system("informational")
                 .with("content", text)
@@ -240,6 +258,44 @@ impl Printer {
                 .with("session_id", id),
             _ => return None,
         })
+    }
+
+    /// Returns the lines of a compaction: the boundary and the summary.
+    fn compaction(&self, compaction: &WrittenCompaction) -> [RawObject; 2] {
+        let mut metadata = RawObject::new()
+            .with("trigger", compaction.trigger)
+            .with("pre_tokens", compaction.pre_tokens)
+            .with("post_tokens", compaction.post_tokens)
+            .with("cumulative_dropped_tokens", compaction.dropped_tokens)
+            .with("duration_ms", millis(compaction.duration));
+        let anchor = &compaction.summary_uuid;
+        if let (Some(head), Some(tail)) = (compaction.preserved.first(), compaction.preserved.last()) {
+            let segment =
+                RawObject::new().with("head_uuid", head).with("anchor_uuid", anchor).with("tail_uuid", tail);
+            metadata.set("preserved_segment", segment);
+            let messages = RawObject::new()
+                .with("anchor_uuid", anchor)
+                .with("uuids", &compaction.preserved)
+                .with("all_uuids", &compaction.preserved);
+            metadata.set("preserved_messages", messages);
+        }
+        let boundary = RawObject::new()
+            .with("type", "system")
+            .with("subtype", "compact_boundary")
+            .with("session_id", &self.session_id)
+            .with("uuid", &compaction.uuid)
+            .with("compact_metadata", metadata);
+        let message = RawObject::new().with("role", "user").with("content", &compaction.summary);
+        let summary = RawObject::new()
+            .with("type", "user")
+            .with("message", message)
+            .with("session_id", &self.session_id)
+            .with("parent_tool_use_id", ())
+            .with("uuid", anchor)
+            .with("timestamp", timestamp(compaction.summary_time))
+            .with("isReplay", false)
+            .with("isSynthetic", true);
+        [boundary, summary]
     }
 
     /// Returns the lines of a hook: its start and its end.
