@@ -73,10 +73,12 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let embedded = match segments {
-        // Mapped, compatible, NAT64 and 6to4 addresses contain one of version 4.
+        // Mapped, compatible, translated, NAT64, 6to4 and ISATAP addresses contain one of version 4.
         [0, 0, 0, 0, 0, 0 | 0xFFFF, high, low] => Some((high, low)),
+        [0, 0, 0, 0, 0xFFFF, 0, high, low] => Some((high, low)),
         [0x64, 0xFF9B, 0, 0, 0, 0, high, low] => Some((high, low)),
         [0x2002, high, low, ..] => Some((high, low)),
+        [_, _, _, _, 0 | 0x200, 0x5EFE, high, low] => Some((high, low)),
         _ => None,
     };
     let embedded = embedded.map(|(high, low)| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
@@ -86,6 +88,11 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         || address.is_unique_local()
         || address.is_unicast_link_local()
         || segments[..2] == [0x2001, 0xDB8]
+        // Teredo tunnels, NAT64 of a local network, addresses that are discarded, and the old site addresses.
+        || segments[..2] == [0x2001, 0]
+        || segments[..3] == [0x64, 0xFF9B, 1]
+        || segments[..4] == [0x100, 0, 0, 0]
+        || segments[0] & 0xFFC0 == 0xFEC0
         || embedded.is_some_and(is_private_v4)
 }
 
@@ -114,10 +121,43 @@ mod tests {
             "64:ff9b::7f00:1",
             "2002:c0a8:101::",
             "ff02::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::ffff:0:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2001:0:4136:e378::1",
+            "2001:db8::1",
+            "fe80::5efe:10.0.0.1",
+            "2600::200:5efe:192.168.0.1",
+            "fec0::1",
+            "100::1",
+            "fd00:ec2::254",
+            "192.0.2.1",
+            "192.0.0.8",
+            "203.0.113.7",
+            "240.0.0.1",
         ] {
             assert!(is_private(text.parse().unwrap()), "{text}");
         }
-        for text in ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "172.32.0.1"] {
+        for text in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "2606:4700::1111",
+            "::ffff:1.1.1.1",
+            "172.32.0.1",
+            "172.15.0.1",
+            "100.128.0.1",
+            "192.167.1.1",
+            "198.20.0.1",
+            "11.0.0.1",
+            "64:ff9b::1.1.1.1",
+            "2002:101:101::",
+            "2001:4860:4860::8888",
+            "2a00:1450:4001::1",
+        ] {
             assert!(!is_private(text.parse().unwrap()), "{text}");
         }
     }

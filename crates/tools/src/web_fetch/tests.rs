@@ -141,6 +141,48 @@ fn private_addresses_are_refused_unless_allowed() {
     }
 }
 
+/// Every way to write this machine, or a machine of this network.
+#[test]
+fn private_addresses_are_refused_however_they_are_written() {
+    let fixture = Fixture::new();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "127.1",
+        "127.0.1",
+        "0",
+        "0.0.0.0",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "10.0.0.1",
+        "169.254.169.254",
+        "2852039166",
+        "192.168.0.1",
+        "[::1]",
+        "[::]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[fe80::1]",
+        "[fd00::1]",
+        "user@127.0.0.1",
+    ] {
+        let url = format!("http://{host}:9/");
+        let output = fixture.run("WebFetch", &format!(r#"{{"url": "{url}", "prompt": "x"}}"#));
+        assert!(output.is_error, "{host}: {}", output.text());
+        let text = output.text();
+        let is_refused =
+            text.contains("private network") || text.contains("ENOTFOUND") || text.contains("nvalid");
+        assert!(is_refused, "{host}: {text}");
+    }
+}
+
 #[test]
 fn invalid_addresses_are_refused() {
     let fixture = fixture();
