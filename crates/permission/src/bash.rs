@@ -145,7 +145,10 @@ impl Check<'_> {
         if let Some(found) = &found {
             uses.extend(found.paths.iter().map(|word| (word, found.access)));
         }
-        let plain: Vec<&Word> = if found.is_none() { core.arguments().iter().collect() } else { Vec::new() };
+        let plain: Vec<&Word> = match found {
+            Some(_) => Vec::new(),
+            None => core.arguments().iter().filter(|word| is_operand(word)).collect(),
+        };
         // A command that is not known may read any of its arguments.
         uses.extend(plain.into_iter().map(|word| (word, Access::Read)));
         uses.extend(part.redirects.iter().map(|redirect| {

@@ -257,12 +257,6 @@ impl PathMatcher {
         }
         Some(Self { tool: tool.to_owned(), root: root.to_owned(), matcher: builder.build().ok()? })
     }
-
-    fn matches(&self, path: &Path) -> bool {
-        path.starts_with(&self.root)
-            && path != self.root
-            && self.matcher.matched_path_or_any_parents(path, true).is_ignore()
-    }
 }
 
 /// The rules of a session.
