@@ -184,7 +184,7 @@ fn measure_grep(target: &Path, report: &mut BenchReport) {
         return;
     }
     let selection = ToolSelection { only: Some(vec!["Grep".to_owned()]), without: Vec::new() };
-    let tools = ToolSet::new(&Profile::V2_1_197, &selection);
+    let tools = ToolSet::new(&Profile::V2_1_197, &selection, &|_| false);
     let Some(grep) = tools.get("Grep") else { return report.fail(what, "no such tool") };
     let input = r#"{"pattern": "shuttle", "output_mode": "count", "head_limit": 0}"#;
     let Ok(input) = RawValue::from_string(input.to_owned()) else { return };

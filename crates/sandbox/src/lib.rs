@@ -81,5 +81,5 @@ pub fn restrict(policy: &SandboxPolicy) -> Result<(), SandboxError> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Restrictions apply to a thread and its children, so each test restricts a thread of its own.
 
+#![cfg(target_os = "linux")]
+
 use std::net::TcpStream;
 use std::process::Command;
 
