@@ -30,6 +30,8 @@ pub(crate) struct SessionFormat {
     /// Whether errors are worded for people and have the members of later versions; otherwise the answer of
     /// the API is quoted.
     pub(crate) has_error_details: bool,
+    /// Whether sub-agents are described by a file, have long ids, and records with their kind and calls.
+    pub(crate) has_agent_details: bool,
     /// Whether a session has a file with its to-do list.
     pub(crate) has_todo_file: bool,
 }
@@ -49,6 +51,7 @@ const V2_1_197: SessionFormat = SessionFormat {
     has_end_marks: true,
     fills_after_errors: true,
     has_error_details: true,
+    has_agent_details: true,
     has_todo_file: false,
 };
 
@@ -67,6 +70,7 @@ const V2_1_20: SessionFormat = SessionFormat {
     has_end_marks: false,
     fills_after_errors: false,
     has_error_details: false,
+    has_agent_details: false,
     has_todo_file: true,
 };
 

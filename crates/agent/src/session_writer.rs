@@ -201,16 +201,23 @@ impl SessionWriter {
         self.context.git_branch = Some(branch.map_or(self.format.no_branch.into(), Into::into));
     }
 
-    /// Names the session's plan on further lines, if the format has that and it is not named yet.
-    pub(crate) fn name_plan(&mut self, clock: &dyn Clock) {
+    /// Names the session's plan on further lines, if the format has that and it is not named yet. Returns the
+    /// name.
+    pub(crate) fn name_plan(&mut self, clock: &dyn Clock) -> Option<String> {
         if self.format.has_slug && self.context.slug.is_none() {
             self.context.slug = Some(slug(&clock.new_uuid()).into());
         }
+        self.context.slug.as_deref().map(str::to_owned)
     }
 
     /// Returns the name of the session's plan, which further lines contain.
     pub(crate) fn plan_name(&mut self, clock: &dyn Clock) -> String {
         self.context.slug.get_or_insert_with(|| slug(&clock.new_uuid()).into()).to_string()
+    }
+
+    /// Sets the name of the plan that further lines name.
+    pub(crate) fn set_plan(&mut self, plan: Option<String>) {
+        self.context.slug = plan.map(Into::into);
     }
 
     /// Sets the folder that further lines name.

@@ -16,7 +16,7 @@ use threadline_tools::{
     ToolSet,
 };
 
-use crate::agent::{Agent, request, tool_json};
+use crate::agent::{Agent, lock, request, tool_json};
 use crate::agent_definition::{AgentDefinition, DEFAULT_AGENT};
 use crate::agent_tool::AgentTool;
 use crate::background_agents::{BackgroundAgents, BackgroundMessage, FinishedAgent};
@@ -137,14 +137,17 @@ struct AgentRecord<'a> {
     status: &'static str,
     prompt: &'a str,
     agent_id: &'a str,
-    agent_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_type: Option<&'a str>,
     content: &'a [RawObject],
-    resolved_model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolved_model: Option<&'a str>,
     total_duration_ms: u64,
     total_tokens: u64,
     total_tool_use_count: u64,
     usage: &'a RawObject,
-    tool_stats: ToolStats,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_stats: Option<ToolStats>,
 }
 
 /// The record of a sub-agent that was started in the background.
@@ -438,7 +441,7 @@ impl Agent {
         let agent_type = agent_type(input);
         self.agents.iter().find(|definition| definition.name == agent_type)?;
         Some(Arc::new(SubAgentSource {
-            agent_id: agent_id(&self.clock.new_uuid()),
+            agent_id: agent_id(&self.clock.new_uuid(), if self.has_agent_details() { 16 } else { 6 }),
             agent_type: agent_type.to_owned(),
             tool_use_id: tool_use_id.to_owned(),
             description: input.text("description").unwrap_or_default().to_owned(),
@@ -460,23 +463,26 @@ impl Agent {
         let last = self.last_usage;
         let total_tokens = last.input + last.cache_write + last.cache_read + last.output;
         let id = &source.agent_id;
+        let has_details = self.has_agent_details();
         let note = format!(
             "agentId: {id} (use SendMessage with to: '{id}', summary: '<5-10 word recap>' to continue this agent)\n\
              <usage>subagent_tokens: {total_tokens}\ntool_uses: {}\nduration_ms: {millis}</usage>",
             forwarder.tool_uses
         );
+        let short_note = format!("agentId: {id} (for resuming to continue this agent's work if needed)");
+        let note = if has_details { note } else { short_note };
         let record = AgentRecord {
             status: "completed",
             prompt: &source.prompt,
             agent_id: id,
-            agent_type: &source.agent_type,
+            agent_type: Some(source.agent_type.as_str()).filter(|_| has_details),
             content: &content,
-            resolved_model: &self.request.model,
+            resolved_model: Some(self.request.model.as_str()).filter(|_| has_details),
             total_duration_ms: millis,
             total_tokens,
             total_tool_use_count: forwarder.tool_uses,
             usage: &self.last_usage_json,
-            tool_stats: forwarder.stats,
+            tool_stats: has_details.then_some(forwarder.stats),
         };
         let mut output = ToolOutput::success("", &record);
         let blocks = content
@@ -523,11 +529,13 @@ impl Agent {
         };
         let folder = self.side_dir.parent().unwrap_or(&self.side_dir).join("subagents");
         let log = folder.join(format!("agent-{}.jsonl", source.agent_id));
-        if config.is_persistent {
+        if config.is_persistent && self.has_agent_details() {
             write_meta(&log.with_extension("meta.json"), source, depth);
         }
         let mut writer = SessionWriter::new(log, config.is_persistent, context, None, 0);
-        writer.set_attribution(&source.agent_type);
+        if self.has_agent_details() {
+            writer.set_attribution(&source.agent_type);
+        }
         writer.set_git_branch(git::branch(&config.paths.cwd));
         let mut request = request(&config);
         request.tools = tools.definitions().iter().map(tool_json).collect();
@@ -579,6 +587,11 @@ impl Agent {
             task_list_dir: self.task_list_dir.clone(),
             config,
         }
+    }
+
+    /// Whether the format of the session describes sub-agents in detail.
+    fn has_agent_details(&self) -> bool {
+        lock(&self.writer).format().has_agent_details
     }
 
     /// Returns the tools of a sub-agent: those of its definition that the session has.
@@ -647,9 +660,9 @@ fn write_meta(path: &Path, source: &SubAgentSource, depth: u32) {
     let _ = fs_err::create_dir_all(folder).and_then(|()| fs_err::write(path, meta.to_json()));
 }
 
-/// Returns the id of a sub-agent: `a` and sixteen hexadecimal digits.
-fn agent_id(uuid: &str) -> String {
-    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+/// Returns the id of a sub-agent: `a` and a number of hexadecimal digits.
+fn agent_id(uuid: &str, count: usize) -> String {
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).take(count).collect();
     format!("a{digits}")
 }
 

@@ -435,12 +435,14 @@ impl Agent {
             ..UserLineFields::default()
         };
         let content = message.get("content").unwrap_or(RawValue::NULL);
+        if is_file_call(call, &output) {
+            // Sub-agents work on the plan of the session.
+            let plan = lock(&self.main_writer).name_plan(&*self.clock);
+            lock(&self.writer).set_plan(plan);
+        }
         let written = {
             let mut writer = lock(&self.writer);
             writer.set_cwd(&self.shell.cwd());
-            if is_file_call(call, &output) {
-                writer.name_plan(&*self.clock);
-            }
             if let Some(request) = &output.pull_request {
                 writer.pull_request(request, &*self.clock)?;
             }

@@ -632,10 +632,11 @@ impl Agent {
         state: &mut TurnState,
     ) -> Result<Option<f64>, WriteError> {
         state.stop_reason = reply.stop_reason();
-        self.last_usage = reply.usage();
         let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
-        self.last_usage_json = usage.clone();
         let has_final_usage = lock(&self.writer).format().has_final_usage;
+        let first_usage = blocks.last().and_then(|block| block.message.get_object("usage"));
+        self.last_usage_json = first_usage.filter(|_| !has_final_usage).unwrap_or_else(|| usage.clone());
+        self.last_usage = Usage::of(&self.last_usage_json);
         let mut messages = Vec::with_capacity(blocks.len());
         for prepared in blocks {
             let mut message = if has_final_usage { reply.message.clone() } else { prepared.message.clone() };

@@ -129,3 +129,36 @@ fn a_sub_agent_in_the_background_reports_its_end_with_another_turn() {
     assert_eq!(sub_agent(&stage).0.len(), 2);
     assert_eq!(summary.totals.models[0].usage.input, 400);
 }
+
+#[test]
+fn the_format_of_2_1_20_has_short_ids_and_no_description_of_sub_agents() {
+    let stage = Stage::new();
+    let path = stage.work().join("a.txt");
+    std::fs::write(&path, "inside\n").unwrap();
+    let input = json!({"description": "Look", "prompt": "Look", "subagent_type": "general-purpose"});
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Task", input),
+        ScriptedReply::call("Read", json!({"file_path": path})),
+        ScriptedReply::text("It says inside."),
+        ScriptedReply::text("Done."),
+    ]);
+    let mut config = stage.config(stage.start());
+    config.profile = threadline_tools::Profile::find("2.1.20").unwrap();
+    let summary = stage.run_with("delegate", &api, config, &CancelToken::new());
+    assert_eq!(summary.end, TurnEnd::Completed, "{}", summary.text);
+    let lines: Vec<Value> = stage.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let result = lines.iter().find(|line| line["toolUseResult"].is_object()).unwrap();
+    let record = result["toolUseResult"].as_object().unwrap();
+    let keys: Vec<&str> = record.keys().map(String::as_str).collect();
+    assert!(!keys.contains(&"agentType") && !keys.contains(&"toolStats"), "{keys:?}");
+    let id = record["agentId"].as_str().unwrap();
+    assert_eq!(id.len(), 7);
+    let note = &result["message"]["content"][0]["content"][1]["text"];
+    assert_eq!(note, &json!(format!("agentId: {id} (for resuming to continue this agent's work if needed)")));
+    let folder = stage.log().with_extension("").join("subagents");
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, [std::ffi::OsString::from(format!("agent-{id}.jsonl"))]);
+    let log = std::fs::read_to_string(folder.join(&files[0])).unwrap();
+    let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert!(last["slug"].is_string() && last["slug"] == result["slug"], "one plan for the session");
+}
