@@ -10,6 +10,9 @@ use crate::text::TermText;
 /// The maximum width of a turn title, on a page of any width.
 const MAX_TITLE_WIDTH: usize = 80;
 
+/// Less important columns are left out on a page on which a title would be shorter.
+const GOOD_TITLE_WIDTH: usize = 30;
+
 /// Renders an outline.
 pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
     let number = |name: &'static str| TableColumn {
@@ -20,13 +23,13 @@ pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
     };
     let columns = [
         number("turn"),
-        TableColumn { name: "prompt", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
+        TableColumn { good_width: GOOD_TITLE_WIDTH, weight: 3, ..TableColumn::text("prompt") },
         number("calls"),
         number("errors"),
-        number("lines"),
-        number("in"),
-        number("out"),
-        number("time"),
+        TableColumn { drop_order: 2, ..number("lines") },
+        TableColumn { drop_order: 4, ..number("in") },
+        TableColumn { drop_order: 3, ..number("out") },
+        TableColumn { drop_order: 5, ..number("time") },
         number("cost"),
         TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false, ..TableColumn::default() },
     ];

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use threadline_entry::lens::AttachmentLine;
 use threadline_entry::{Entry, Kind, value};
 use threadline_session::{AgentIndex, EntryIndex, InputKind, Session, SessionFamily, ToolOutcome, Turn};
 
@@ -51,13 +52,19 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
 fn may_contain_error(session: &Session, idx: EntryIndex) -> bool {
     let entry = &session.entries()[idx];
     match entry.kind() {
-        Kind::System | Kind::Attachment => true,
+        Kind::System => true,
+        Kind::Attachment => is_hook(entry),
         Kind::User => session.input(idx) == Some(InputKind::HookStop),
         Kind::Assistant => {
             entry.is_api_error() || cut_off_reason(entry).is_some() || has_special_block(entry)
         }
         _ => false,
     }
+}
+
+fn is_hook(entry: &Entry) -> bool {
+    let body = entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment());
+    body.and_then(|body| body.kind()).is_some_and(|kind| kind.starts_with("hook_"))
 }
 
 /// Returns whether a reply contains anything but text and thinking.

@@ -97,7 +97,14 @@ pub struct LogCounts {
 impl LogCounts {
     /// Counts a log that is completely in memory.
     pub fn of(session: Session) -> Self {
-        let family = SessionFamily::new(session, Vec::new());
+        // Few logs contain sub-agents, and looking for them takes time.
+        let has_agents =
+            session.entries().iter().any(|entry| entry.kind() == Kind::Progress || entry.is_sidechain());
+        let mut family = SessionFamily::default();
+        match has_agents {
+            true => family = SessionFamily::new(session, Vec::new()),
+            false => family.main = session,
+        }
         let turns = family.main.turns();
         let errors = count_own_errors(&family, None, turns.iter()) as u64;
         let inside = family.agents.enumerated().map(|(idx, agent)| {

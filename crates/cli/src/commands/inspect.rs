@@ -130,24 +130,19 @@ fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole:
     };
     let columns = [
         TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
-        TableColumn {
-            name: "versions",
-            align: ColumnAlign::Left,
-            can_shrink: true,
-            ..TableColumn::default()
-        },
+        TableColumn { drop_order: 6, ..TableColumn::text("versions") },
         number("size"),
         number("lines"),
-        number("bad"),
-        number("user"),
-        number("assistant"),
+        TableColumn { drop_order: 3, ..number("bad") },
+        TableColumn { drop_order: 5, ..number("user") },
+        TableColumn { drop_order: 4, ..number("assistant") },
         number("turns"),
         number("calls"),
-        number("results"),
-        number("unanswered"),
-        number("orphans"),
-        number("branches"),
-        number("compactions"),
+        TableColumn { drop_order: 10, ..number("results") },
+        TableColumn { drop_order: 8, ..number("unanswered") },
+        TableColumn { drop_order: 9, ..number("orphans") },
+        TableColumn { drop_order: 2, ..number("branches") },
+        TableColumn { drop_order: 7, ..number("compactions") },
         number("agents"),
     ];
     let row = |name: &str, inventory: &Inventory| {
