@@ -47,6 +47,7 @@ if (files.length) {
     if (file) { file.open = true; file.scrollIntoView(); }
   };
   addEventListener('hashchange', openLinked);
+  addEventListener('beforeprint', () => { for (const file of files) file.open = true; });
   openLinked();
 }
 
