@@ -157,6 +157,7 @@ pub fn resolve_links(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn links_are_resolved_also_where_nothing_exists() {
         let dir = tempfile::tempdir().unwrap();

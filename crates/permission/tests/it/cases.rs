@@ -561,7 +561,6 @@ pub(crate) const GROUPS: &[Group] = &[
             "Agent: helper",
             "Bash: git log",
         ],
-        ..EMPTY
     },
     Group {
         name: "rules are not wider than they are written",
