@@ -123,12 +123,13 @@ impl ShellCommand<'_> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
     fn run(command: &str, timeout: Duration, cancel: &CancelToken) -> ShellResult {
-        let environment = [("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let command = ShellCommand {
             command,
             cwd: Path::new("/"),

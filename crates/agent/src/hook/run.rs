@@ -159,7 +159,8 @@ impl HookRun {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
@@ -174,7 +175,7 @@ mod tests {
         let json = format!(r#"{{"PreToolUse":[{{"matcher":"Bash","hooks":[{}]}}]}}"#, hooks.join(","));
         let mut settings = HookSettings::default();
         settings.add(serde_json::from_str(&json).unwrap()).unwrap();
-        let environment = [("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let call = HookCall {
             event: HookEvent::PreToolUse,
             object,

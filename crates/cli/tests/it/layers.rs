@@ -33,6 +33,7 @@ const LOOKED_UP_KEYS: &[&str] =
 
 /// Files that use the same word for something else.
 const OTHER_USES: &[(&str, &str, &str)] = &[
+    ("agent/src/skill_tool.rs", "commandName", "a member of the tool's own result"),
     ("trace/src/generation.rs", "cache_read_input_tokens", "an attribute of a Langfuse span"),
     ("view/src/card/search.rs", "filePath", "an input of the LSP tool"),
     ("view/src/transcript_writer/notice.rs", "total_tokens", "a tag in the text of a notification"),

@@ -105,12 +105,12 @@ impl Printer {
                     self.line(&line);
                 }
             }
-            (AgentEvent::Hook { id, run }, OutputFormat::StreamJson) => {
-                // Hooks of the start are always shown.
-                if self.has_hook_events || run.event == HookEvent::SessionStart {
-                    for line in self.hook(id, run) {
-                        self.line(&line);
-                    }
+            // Hooks of the start are always shown.
+            (AgentEvent::Hook { id, run }, OutputFormat::StreamJson)
+                if self.has_hook_events || run.event == HookEvent::SessionStart =>
+            {
+                for line in self.hook(id, run) {
+                    self.line(&line);
                 }
             }
             (AgentEvent::Compaction(CompactionEvent::Boundary(compaction)), OutputFormat::StreamJson) => {
