@@ -1,7 +1,7 @@
 //! Streams from the scripted API with the official SDKs, and compares the messages that they build with ours.
 //!
-//! `ANTHROPIC_PYTHON` is a Python interpreter with the package `anthropic`, and `ANTHROPIC_NODE` a folder with
-//! `node_modules/@anthropic-ai/sdk`.
+//! `ANTHROPIC_PYTHON` is a Python interpreter with the package `anthropic`, and `ANTHROPIC_NODE` a folder
+//! with `node_modules/@anthropic-ai/sdk`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

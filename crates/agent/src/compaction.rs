@@ -73,8 +73,8 @@ impl Agent {
         self.config.has_auto_compact && self.last_usage.context() >= limit
     }
 
-    /// Replaces the conversation by a summary and the last reply, and writes that to the log. Returns the time
-    /// of the request.
+    /// Replaces the conversation by a summary and the last reply, and writes that to the log. Returns the
+    /// time of the request.
     pub(crate) fn compact(
         &mut self,
         trigger: CompactTrigger,

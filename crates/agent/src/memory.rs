@@ -53,8 +53,8 @@ pub struct MemoryFile {
 
 /// Reads the memory files of a session, the most general one first.
 ///
-/// Files of the project can import only files of the project, also after links are resolved: a repository must
-/// not send private files of the user to the model.
+/// Files of the project can import only files of the project, also after links are resolved: a repository
+/// must not send private files of the user to the model.
 pub fn read_memory(paths: &MemoryPaths) -> Vec<MemoryFile> {
     let mut reader = MemoryReader { paths, files: Vec::new(), total: 0 };
     let user = MemoryKind::User;

@@ -90,8 +90,8 @@ impl Agent {
         self.prompt = Some(prompt);
     }
 
-    /// Returns the permit of a call, and the input if the answer to a question changed it. `check` returns the
-    /// result of a call that fails in any case.
+    /// Returns the permit of a call, and the input if the answer to a question changed it. `check` returns
+    /// the result of a call that fails in any case.
     pub(crate) fn permit(
         &self,
         call: &PendingCall,

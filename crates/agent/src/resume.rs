@@ -222,7 +222,8 @@ fn tracked_files(session: &Session) -> Vec<TrackedFile> {
     for (name, backup) in backups.into_iter().flat_map(|backups| backups.members()) {
         let Some(backup) = <Backup<'_> as FromJson<'_>>::from_json(backup) else { continue };
         let (name, backup_name) = (name.name().into_owned(), backup.backup_file_name());
-        // A log may be hostile: a file outside of the working folder is not read, and a backup is a plain name.
+        // A log may be hostile: a file outside of the working folder is not read, and a backup is a plain
+        // name.
         let is_below = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_below || backup_name.as_deref().is_some_and(|name| !is_plain_name(name)) {
             continue;

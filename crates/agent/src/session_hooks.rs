@@ -359,8 +359,8 @@ impl Agent {
         Ok((texts, is_stopped))
     }
 
-    /// Writes the line of a hook below `parent`, or at the end of the conversation. Returns the id of the last
-    /// line. A hook that ended well without output leaves none.
+    /// Writes the line of a hook below `parent`, or at the end of the conversation. Returns the id of the
+    /// last line. A hook that ended well without output leaves none.
     fn write_hook(
         &self,
         run: &HookRun,

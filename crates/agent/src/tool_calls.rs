@@ -85,8 +85,8 @@ impl CallResults {
 }
 
 impl Agent {
-    /// Checks a `tool_use` block of the session line `line`. Replaces the input by the validated one, which is
-    /// logged and sent back to the model.
+    /// Checks a `tool_use` block of the session line `line`. Replaces the input by the validated one, which
+    /// is logged and sent back to the model.
     pub(crate) fn prepare_call(&self, block: &mut RawObject, line: &str) -> PendingCall {
         let id = block.get_str("id").unwrap_or_default();
         let name = block.get_str("name").unwrap_or_default();
@@ -602,7 +602,8 @@ struct BackupObserver<'a> {
 
 impl FileObserver for BackupObserver<'_> {
     fn before_change(&self, path: &Path) {
-        // An error does not stop the edit: the line with its result cannot be written either, which is reported.
+        // An error does not stop the edit: the line with its result cannot be written either, which is
+        // reported.
         let _ = lock(self.backups).before_change(path, self.line, &mut lock(self.writer), self.clock);
     }
 }

@@ -169,7 +169,8 @@ impl ApiError {
         }
     }
 
-    /// Whether the reply ended early after it had begun. The request may then be sent again without streaming.
+    /// Whether the reply ended early after it had begun. The request may then be sent again without
+    /// streaming.
     pub fn is_broken_stream(&self) -> bool {
         matches!(self, Self::Stream { .. } | Self::Truncated | Self::Timeout(_) | Self::InvalidResponse(_))
     }

@@ -240,8 +240,8 @@ impl ReplyBuilder {
         &self.reply
     }
 
-    /// Returns the reply at the end of the stream. If the stream ended early, the complete blocks are returned
-    /// with `is_truncated`.
+    /// Returns the reply at the end of the stream. If the stream ended early, the complete blocks are
+    /// returned with `is_truncated`.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Restricts a process and everything that it starts: writes only below some folders (Landlock), and no
 //! sockets to other machines (seccomp).
 //!
-//! [`restrict`] applies to the calling thread for good, so a program restricts itself right before it executes
-//! another one. Reads are not restricted. Sockets of this machine (`AF_UNIX`) stay usable; a service behind
-//! one can do more than the sandbox permits.
+//! [`restrict`] applies to the calling thread for good, so a program restricts itself right before it
+//! executes another one. Reads are not restricted. Sockets of this machine (`AF_UNIX`) stay usable; a
+//! service behind one can do more than the sandbox permits.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -3,8 +3,8 @@
 //!
 //! [`SettingsStack::load`] reads every source. Values are asked for through the stack, which applies the
 //! precedence: managed settings, then `--settings`, then `.claude/settings.local.json`, then
-//! `.claude/settings.json`, then the user's own file. Lists such as permission rules are joined, and each item
-//! keeps its source.
+//! `.claude/settings.json`, then the user's own file. Lists such as permission rules are joined, and each
+//! item keeps its source.
 //!
 //! Files of a folder that the user has not trusted may restrict the client, but not extend what it does:
 //! see [`SettingsFile::may_extend`].

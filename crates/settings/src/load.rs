@@ -65,7 +65,8 @@ pub enum SettingsError {
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
 impl SettingsStack {
-    /// Reads all settings. Files that are missing are skipped; files that are invalid are listed in [`SettingsStack::problems`].
+    /// Reads all settings. Files that are missing are skipped; files that are invalid are listed in
+    /// [`SettingsStack::problems`].
     ///
     /// # Errors
     /// Returns an error if a flag cannot be used.

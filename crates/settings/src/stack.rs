@@ -231,8 +231,8 @@ impl SettingsStack {
         rules(self.trusted_files(), |permissions| &permissions.additional_directories)
     }
 
-    /// Returns whether shell commands run in the sandbox. Every file may turn it on; only trusted ones turn it
-    /// off.
+    /// Returns whether shell commands run in the sandbox. Every file may turn it on; only trusted ones turn
+    /// it off.
     #[must_use]
     pub fn is_sandbox_enabled(&self) -> bool {
         let is_forced = self

@@ -1,5 +1,5 @@
-//! Parses the colour sequences (SGR) in program output. They are rendered as styles; no sequence of the output
-//! reaches the terminal.
+//! Parses the colour sequences (SGR) in program output. They are rendered as styles; no sequence of the
+//! output reaches the terminal.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 

@@ -33,7 +33,8 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Returns the result of a call that would fail whether it is permitted or not, without changing anything.
+    /// Returns the result of a call that would fail whether it is permitted or not, without changing
+    /// anything.
     fn check(&self, input: &ToolInput, context: &ToolContext<'_>) -> Option<ToolOutput> {
         let _ = (input, context);
         None

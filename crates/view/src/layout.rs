@@ -340,7 +340,8 @@ impl<'a> LayoutBuilder<'a> {
         sum
     }
 
-    /// Returns the number of errors of the session, from the notes. Equals [`count_errors`](crate::count_errors).
+    /// Returns the number of errors of the session, from the notes. Equals
+    /// [`count_errors`](crate::count_errors).
     fn session_errors(&self) -> usize {
         let own = |agent: Option<AgentIndex>| {
             let (session, notes) = (self.writer.builder.family.session(agent), self.notes.for_session(agent));

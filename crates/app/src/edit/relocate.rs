@@ -53,7 +53,8 @@ impl EditSession {
         Ok(self.plan_at(Operation::Move, draft, PlanTarget::KeepOrder, path))
     }
 
-    /// Adds the moves of the side files to the draft. File backups stay: Claude Code finds them by session id.
+    /// Adds the moves of the side files to the draft. File backups stay: Claude Code finds them by session
+    /// id.
     fn move_side_files(
         &self,
         folder: &Path,

@@ -33,8 +33,8 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "FILE")]
     files: Vec<String>,
 
-    /// Restore the files as they were when this turn began: `3`, `-1` for the last turn, `m42` for the turn of
-    /// line 42, or `end` for the end of the session
+    /// Restore the files as they were when this turn began: `3`, `-1` for the last turn, `m42` for the turn
+    /// of line 42, or `end` for the end of the session
     #[arg(long, value_name = "TURN", allow_hyphen_values = true)]
     at: Option<RestorePoint>,
 

@@ -10,8 +10,9 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Resume a session in its folder
 ///
-/// Runs `claude --resume` in the working directory of the session. `--with threadline` sends one prompt to the
-/// session with `threadline chat -p --resume` and prints the answer; threadline has no interactive screen yet.
+/// Runs `claude --resume` in the working directory of the session. `--with threadline` sends one prompt to
+/// the session with `threadline chat -p --resume` and prints the answer; threadline has no interactive
+/// screen yet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
