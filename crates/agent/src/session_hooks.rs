@@ -54,7 +54,8 @@ impl Agent {
     /// Starts the description of an event, with the values that all events have.
     pub(crate) fn hook_call<'a>(&'a self, event: HookEvent, object: &'a str) -> HookCall<'a> {
         let mut input = RawObject::new().with("session_id", self.session_id());
-        input.set("transcript_path", self.log().to_string_lossy());
+        let log = lock(&self.main_writer).path().to_owned();
+        input.set("transcript_path", log.to_string_lossy());
         input.set("cwd", self.shell.cwd().to_string_lossy());
         if event != HookEvent::SessionStart
             && let Some(prompt_id) = &self.prompt_id
@@ -71,6 +72,10 @@ impl Agent {
         );
         if has_mode {
             input.set("permission_mode", self.config.permissions.mode().name());
+        }
+        if let Some(role) = &self.role {
+            input.set("agent_id", &role.source.agent_id);
+            input.set("agent_type", &role.source.agent_type);
         }
         input.set("hook_event_name", event.name());
         HookCall {
@@ -176,6 +181,24 @@ impl Agent {
         Ok(())
     }
 
+    /// Runs the hooks of the start of a sub-agent, and adds their context below its task.
+    pub(crate) fn sub_agent_start_hooks(&mut self, cancel: &CancelToken) -> Result<(), WriteError> {
+        let Some(role) = self.role.clone() else { return Ok(()) };
+        let call = self.hook_call(HookEvent::SubagentStart, &role.source.agent_type);
+        let runs = self.run_hooks(&call, cancel);
+        let contexts: Vec<String> =
+            runs.iter().filter_map(|run| run.output.additional_context.clone()).collect();
+        if contexts.is_empty() {
+            return Ok(());
+        }
+        let (name, id) = (HookEvent::SubagentStart.name(), self.clock.new_uuid());
+        self.write_context(&contexts, HookSource { name, tool_use_id: &id, event: name }, None)?;
+        for context in &contexts {
+            self.add_hook_reminder(name, context);
+        }
+        Ok(())
+    }
+
     /// Runs the hooks at the end of a turn.
     pub(crate) fn stop_hooks(
         &mut self,
@@ -186,9 +209,14 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<StopVerdict, WriteError> {
         let none: [&str; 0] = [];
-        let call = self
-            .hook_call(HookEvent::Stop, "")
-            .with("stop_hook_active", blocks > 0)
+        let mut call = match &self.role {
+            None => self.hook_call(HookEvent::Stop, "").with("stop_hook_active", blocks > 0),
+            Some(role) => self
+                .hook_call(HookEvent::SubagentStop, &role.source.agent_type)
+                .with("stop_hook_active", blocks > 0)
+                .with("agent_transcript_path", self.log().to_string_lossy()),
+        };
+        call = call
             .with("last_assistant_message", last_text)
             .with("background_tasks", none)
             .with("session_crons", none);
@@ -213,7 +241,7 @@ impl Agent {
             let text = format!("Stop hook feedback:\n{reason}");
             self.write_hook_feedback(&text, events)?;
             *num_turns += 1;
-            if run.outcome == HookOutcome::Success {
+            if run.outcome == HookOutcome::Success && self.role.is_none() {
                 let attachment =
                     Attachment::HookBlockingError { source, reason: &reason, command: &run.command };
                 lock(&self.writer).attachment(attachment, &*self.clock)?;
@@ -222,7 +250,7 @@ impl Agent {
         }
         let has_error =
             runs.iter().any(|run| run.blocking_reason().is_some() || run.outcome == HookOutcome::Failed);
-        if has_error && blocks == 0 {
+        if has_error && blocks == 0 && self.role.is_none() {
             events(AgentEvent::Notification {
                 key: "stop-hook-error",
                 text: "Stop hook error occurred · ctrl+o to see",
@@ -245,13 +273,15 @@ impl Agent {
         let written = lock(&self.writer).user(&content, fields, &*self.clock)?;
         let block = Message::text_block(text);
         let message = RawObject::new().with("role", "user").with("content", [&block]);
-        events(AgentEvent::User {
-            uuid: &written.uuid,
-            message: &message,
-            timestamp: written.timestamp,
-            tool_use_result: None,
-            is_synthetic: true,
-        });
+        if self.role.is_none() {
+            events(AgentEvent::User {
+                uuid: &written.uuid,
+                message: &message,
+                timestamp: written.timestamp,
+                tool_use_result: None,
+                is_synthetic: true,
+            });
+        }
         self.conversation.push(Role::User, vec![block]);
         Ok(())
     }
@@ -305,6 +335,10 @@ impl Agent {
         tool_use_id: &str,
         call_line: &str,
     ) -> Result<(), WriteError> {
+        if self.role.is_some() {
+            // Claude Code writes no lines for hooks around the calls of a sub-agent.
+            return Ok(());
+        }
         let mut parent = Some(call_line.to_owned());
         for run in runs.iter().filter(|run| run.output.decision != Some(HookDecision::Deny)) {
             if let Some(last) = self.write_hook(run, tool_use_id, parent.as_deref())? {
@@ -344,6 +378,10 @@ impl Agent {
                 }
                 (None, None) => None,
             };
+            if self.role.is_some() {
+                texts.extend(run.output.additional_context.iter().map(|text| hook_reminder(&run.name, text)));
+                continue;
+            }
             if let Some(attachment) = special {
                 parent = lock(&self.writer).attachment_below(Some(&parent), attachment, &*self.clock)?;
                 continue;

@@ -124,6 +124,7 @@ pub(crate) type SubAgentReport = (Arc<SubAgentSource>, SubAgentEvent);
 /// The role of an agent that is a sub-agent.
 #[derive(Clone, Debug)]
 pub(crate) struct SubAgentRole {
+    pub(crate) source: Arc<SubAgentSource>,
     /// The prompt of the session that its lines belong to.
     pub(crate) prompt_id: String,
     /// How deep it is nested, from 1.
@@ -498,7 +499,7 @@ impl Agent {
     fn sub_agent(
         &self,
         definition: &AgentDefinition,
-        source: &SubAgentSource,
+        source: &Arc<SubAgentSource>,
         prompt_id: &str,
         model: Option<&str>,
     ) -> Self {
@@ -551,7 +552,7 @@ impl Agent {
             prices: Arc::clone(&self.prices),
             tools,
             agents: Arc::clone(&self.agents),
-            role: Some(SubAgentRole { prompt_id: prompt_id.to_owned(), depth }),
+            role: Some(SubAgentRole { source: Arc::clone(source), prompt_id: prompt_id.to_owned(), depth }),
             writer: Arc::new(Mutex::new(writer)),
             main_writer: Arc::clone(&self.main_writer),
             backups: Arc::clone(&self.backups),

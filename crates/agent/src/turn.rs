@@ -165,6 +165,7 @@ impl Agent {
     ) -> Result<TurnEnd, WriteError> {
         if self.role.is_some() {
             self.write_task(prompt, state, events)?;
+            self.sub_agent_start_hooks(cancel)?;
         } else if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
             return Ok(end);
         }
