@@ -12,6 +12,8 @@ mod sandbox_exec;
 mod ui;
 mod version;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     if is_hook() {
         return run_hook();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return report_usage(&error),
     };
@@ -54,6 +56,17 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Returns the arguments. A program that starts `claude` gets the chat: a link of that name to this binary
+/// behaves as `chat`.
+fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = given.collect();
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if program.is_some_and(|name| name == "claude") {
+        arguments.insert(1, "chat".into());
+    }
+    arguments
 }
 
 /// Returns whether Claude Code runs this process as a hook. In that case no error, not even an invalid
@@ -104,4 +117,19 @@ fn report_usage(error: &clap::Error) -> ExitCode {
         ui::write_stderr(&text!("{}", error.render()));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_named_claude_is_the_chat() {
+        let run = |words: &str| {
+            let words = arguments(words.split(' ').map(OsString::from));
+            words.into_iter().map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(run("/opt/bin/claude -p hi"), "/opt/bin/claude chat -p hi");
+        assert_eq!(run("threadline list"), "threadline list");
+    }
 }

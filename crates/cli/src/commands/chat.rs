@@ -124,6 +124,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, help_heading = "Input and output")]
     pub(crate) replay_user_messages: bool,
 
+    /// Print the version of Claude Code whose behaviour this is
+    #[arg(short = 'v', hide = true)]
+    pub(crate) show_version: bool,
+
     /// Accepted for compatibility; stream-json output is always complete
     #[arg(long, hide = true)]
     pub(crate) verbose: bool,
@@ -219,7 +223,12 @@ impl ChatFailure {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, CommandError> {
-    if !args.print {
+    if args.show_version {
+        ui::write_stdout_line(&format!("{} (threadline)", args.session_format));
+        return Ok(CommandOutcome::Done);
+    }
+    // A program that writes messages to standard input needs no screen.
+    if !args.print && args.input_format != InputFormat::StreamJson {
         return Err(CommandError::new("the interactive screen does not exist yet")
             .hint("use -p to print the answer: threadline chat -p \"…\""));
     }
