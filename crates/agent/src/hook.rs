@@ -7,4 +7,4 @@ mod settings;
 pub(crate) use output::HookDecision;
 pub(crate) use run::HookCall;
 pub use run::{HookOutcome, HookRun};
-pub use settings::{HookEvent, HookSettings, HookSettingsError};
+pub use settings::{HookCallbacks, HookEvent, HookSettings, HookSettingsError};

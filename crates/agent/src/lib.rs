@@ -44,7 +44,7 @@ pub use config::{AgentConfig, AgentPaths, SandboxConfig, SessionStart};
 pub use cost::{ModelUsage, ModelUsageTotals};
 pub use custom_command::CustomCommand;
 pub use event::{AgentEvent, CompactionEvent, Denial, RetryKind, TurnEnd, TurnSummary};
-pub use hook::{HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};
+pub use hook::{HookCallbacks, HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};
 pub use memory::{MemoryFile, MemoryKind, MemoryPaths, read_memory};
 pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
 pub use resume::{ResumeError, ResumedSession, fork_lines};

@@ -1,6 +1,8 @@
 //! The hooks of a session: which values they get, which lines they leave, and what their answers change.
 
-use serde_json::value::to_raw_value;
+use std::sync::Arc;
+
+use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
@@ -9,7 +11,9 @@ use threadline_entry::write::{Attachment, HookProcess, HookSource};
 use crate::agent::{Agent, lock};
 use crate::config::SessionStart;
 use crate::event::AgentEvent;
-use crate::hook::{HookCall, HookDecision, HookEvent, HookOutcome, HookRun};
+use crate::hook::{
+    HookCall, HookCallbacks, HookDecision, HookEvent, HookOutcome, HookRun, HookSettingsError,
+};
 use crate::session_writer::{UserLineFields, WriteError};
 
 /// How often in one turn a hook can make the model go on instead of stopping.
@@ -89,6 +93,15 @@ impl Agent {
 
     pub(crate) fn run_hooks(&self, call: &HookCall<'_>, cancel: &CancelToken) -> Vec<HookRun> {
         call.run(&self.config.hooks, cancel)
+    }
+
+    /// Adds hooks that are functions of the program that started the session.
+    pub fn add_hook_callbacks(
+        &mut self,
+        json: &RawValue,
+        callbacks: Arc<dyn HookCallbacks>,
+    ) -> Result<(), HookSettingsError> {
+        self.config.hooks.add_callbacks(json, callbacks)
     }
 
     /// Runs the hooks of the start of the session, once. Their lines are written with the first prompt.
@@ -416,6 +429,7 @@ impl Agent {
             duration,
         };
         let attachment = match run.outcome {
+            _ if run.is_callback => return Ok(None),
             HookOutcome::Success if run.stdout.trim().is_empty() => return Ok(None),
             HookOutcome::Success => Attachment::HookSuccess { source, content: &run.output.text, process },
             HookOutcome::Failed => Attachment::HookNonBlockingError {

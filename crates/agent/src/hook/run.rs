@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use threadline_api::RawObject;
@@ -10,7 +10,7 @@ use threadline_cancel::CancelToken;
 use threadline_tools::{ShellCommand, ShellEnd};
 
 use super::output::HookOutput;
-use super::settings::{HookCommand, HookEvent, HookSettings};
+use super::settings::{HookCallbacks, HookCommand, HookEvent, HookSettings};
 
 /// The largest number of bytes that are read from a hook.
 const MAX_OUTPUT: u64 = 1 << 20;
@@ -61,6 +61,8 @@ pub struct HookRun {
     /// How long it ran.
     pub duration: Duration,
     pub(crate) is_timeout: bool,
+    /// Whether it is a function of the program that started the session. Such hooks leave no lines.
+    pub(crate) is_callback: bool,
     /// What it asks for.
     pub(crate) output: HookOutput,
 }
@@ -87,7 +89,10 @@ impl HookCall<'_> {
     pub(crate) fn run(&self, settings: &HookSettings, cancel: &CancelToken) -> Vec<HookRun> {
         let commands = settings.commands(self.event, self.object);
         let input = format!("{}\n", self.input.to_json());
-        let run = |command: &HookCommand| self.run_command(command, &input, cancel);
+        let run = |command: &HookCommand| match settings.callbacks().filter(|_| command.is_callback) {
+            Some(callbacks) => self.run_callback(command, callbacks, cancel),
+            None => self.run_command(command, &input, cancel),
+        };
         match commands.as_slice() {
             [] => Vec::new(),
             [command] => vec![run(command)],
@@ -96,6 +101,45 @@ impl HookCall<'_> {
                     commands.iter().map(|command| scope.spawn(move || run(command))).collect();
                 threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
             }),
+        }
+    }
+
+    /// Calls a function of the program that started the session.
+    fn run_callback(
+        &self,
+        hook: &HookCommand,
+        callbacks: &dyn HookCallbacks,
+        cancel: &CancelToken,
+    ) -> HookRun {
+        let start = Instant::now();
+        let mut run = self.new_run(hook);
+        match callbacks.call(&hook.command, &self.input, cancel) {
+            Ok(answer) => {
+                (run.outcome, run.exit_code) = (HookOutcome::Success, 0);
+                run.output = HookOutput::parse(&answer);
+                run.stdout = answer;
+            }
+            Err(error) => run.stderr = error,
+        }
+        run.duration = start.elapsed();
+        run
+    }
+
+    /// Returns a hook that has not run yet.
+    fn new_run(&self, hook: &HookCommand) -> HookRun {
+        HookRun {
+            event: self.event,
+            name: self.name(),
+            command: hook.command.clone(),
+            timeout: hook.timeout,
+            outcome: HookOutcome::Failed,
+            exit_code: 1,
+            stdout: String::new(),
+            stderr: String::new(),
+            duration: Duration::ZERO,
+            is_timeout: false,
+            is_callback: hook.is_callback,
+            output: HookOutput::default(),
         }
     }
 
@@ -108,19 +152,7 @@ impl HookCall<'_> {
             timeout: hook.timeout,
             max_output: MAX_OUTPUT,
         };
-        let mut run = HookRun {
-            event: self.event,
-            name: self.name(),
-            command: hook.command.clone(),
-            timeout: hook.timeout,
-            outcome: HookOutcome::Failed,
-            exit_code: 1,
-            stdout: String::new(),
-            stderr: String::new(),
-            duration: Duration::ZERO,
-            is_timeout: false,
-            output: HookOutput::default(),
-        };
+        let mut run = self.new_run(hook);
         let result = match command.run(cancel) {
             Ok(result) => result,
             Err(error) => {

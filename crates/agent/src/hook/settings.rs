@@ -1,11 +1,15 @@
 //! The hooks of settings files.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use threadline_api::RawObject;
+use threadline_cancel::CancelToken;
 
 /// An event that hooks can be set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,9 +77,22 @@ impl HookEvent {
 pub struct HookSettingsError(String);
 
 /// The hooks of a session, from all of its settings.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct HookSettings {
     events: BTreeMap<HookEvent, Vec<HookRule>>,
+    callbacks: Option<Arc<dyn HookCallbacks>>,
+}
+
+impl fmt::Debug for HookSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookSettings").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+/// Hooks that are functions of the program that started the session.
+pub trait HookCallbacks: Send + Sync {
+    /// Calls a function with the event and returns its answer as JSON, or why there is none.
+    fn call(&self, id: &str, input: &RawObject, cancel: &CancelToken) -> Result<String, String>;
 }
 
 /// Commands that run when an event is about a certain object.
@@ -88,7 +105,10 @@ struct HookRule {
 /// A command of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HookCommand {
+    /// The command line, or the id of a function.
     pub(crate) command: String,
+    /// Whether it is a function of the program that started the session.
+    pub(crate) is_callback: bool,
     pub(crate) timeout: Duration,
 }
 
@@ -145,6 +165,14 @@ struct RawHook {
     timeout: Option<f64>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawCallbacks {
+    matcher: Option<String>,
+    #[serde(default)]
+    hook_callback_ids: Vec<String>,
+}
+
 impl HookSettings {
     /// Adds the value of `hooks` in a settings file. Events and kinds of hooks that are not known are left
     /// out: a newer Claude Code may have written the file.
@@ -166,6 +194,32 @@ impl HookSettings {
             self.events.entry(event).or_default().push(rule);
         }
         Ok(())
+    }
+
+    /// Adds functions of the program that started the session: by event, a list of matchers with the ids of
+    /// functions.
+    pub fn add_callbacks(
+        &mut self,
+        json: &RawValue,
+        callbacks: Arc<dyn HookCallbacks>,
+    ) -> Result<(), HookSettingsError> {
+        let events: BTreeMap<String, Option<Vec<RawCallbacks>>> =
+            serde_json::from_str(json.get()).map_err(|error| HookSettingsError(error.to_string()))?;
+        for (name, rules) in events {
+            let Some(event) = HookEvent::parse(&name) else { continue };
+            for rule in rules.unwrap_or_default() {
+                let matcher = HookMatcher::parse(rule.matcher.as_deref().unwrap_or_default())?;
+                let command = |id| HookCommand { command: id, is_callback: true, timeout: DEFAULT_TIMEOUT };
+                let commands = rule.hook_callback_ids.into_iter().map(command).collect();
+                self.events.entry(event).or_default().push(HookRule { matcher, commands });
+            }
+        }
+        self.callbacks = Some(callbacks);
+        Ok(())
+    }
+
+    pub(crate) fn callbacks(&self) -> Option<&dyn HookCallbacks> {
+        self.callbacks.as_deref()
     }
 
     /// Whether there is a hook for an event.
@@ -194,7 +248,7 @@ fn hook_command(hook: RawHook) -> Option<HookCommand> {
     }
     let timeout = hook.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(DEFAULT_TIMEOUT);
-    Some(HookCommand { command: hook.command?, timeout })
+    Some(HookCommand { command: hook.command?, is_callback: false, timeout })
 }
 
 #[cfg(test)]

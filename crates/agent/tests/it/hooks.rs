@@ -1,7 +1,10 @@
 //! Hooks: what their answers change, and which lines they leave.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use threadline_agent::{HookSettings, TurnEnd, TurnSummary};
+use threadline_agent::{HookCallbacks, HookSettings, TurnEnd, TurnSummary};
+use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
@@ -157,4 +160,24 @@ fn a_hook_makes_the_model_go_on_but_not_for_ever() {
     assert_eq!((summary.end, summary.text.as_str(), summary.num_turns), (TurnEnd::Completed, "", 10));
     assert_eq!(api.requests().len(), 9);
     assert!(api.requests()[1].body["messages"].to_string().contains("Stop hook feedback:\\nmore"));
+}
+
+#[test]
+fn a_function_of_the_program_can_be_a_hook() {
+    struct Deny;
+    impl HookCallbacks for Deny {
+        fn call(&self, id: &str, input: &RawObject, _: &CancelToken) -> Result<String, String> {
+            assert_eq!((id, input.get_str("tool_name").as_deref()), ("hook_0", Some("Read")));
+            let answer = json!({"permissionDecision": "deny", "permissionDecisionReason": "not this file"});
+            Ok(json!({ "hookSpecificOutput": answer }).to_string())
+        }
+    }
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![read(&stage), ScriptedReply::text("Done.")]);
+    let mut config = stage.config(stage.start());
+    let hooks = r#"{"PreToolUse":[{"matcher":"Read","hookCallbackIds":["hook_0"]}],"Stop":null}"#;
+    config.hooks.add_callbacks(serde_json::from_str(hooks).unwrap(), Arc::new(Deny)).unwrap();
+    stage.run_with("Go", &api, config, &CancelToken::new());
+    let result = &api.requests()[1].body["messages"][2]["content"][0];
+    assert_eq!(result["content"], "not this file");
 }

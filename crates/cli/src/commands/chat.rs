@@ -273,6 +273,11 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         let turn = cancel.child();
         if let Prompts::Stream(stream) = &prompts {
             stream.set_turn(Some(turn.clone()));
+            if let Some((hooks, callbacks)) = stream.take_hooks() {
+                agent.add_hook_callbacks(&hooks, callbacks).map_err(|error| {
+                    CommandError::new("cannot use the hooks of the program").cause(error.to_string())
+                })?;
+            }
         }
         let summary = agent.run(&prompt, &turn, &mut |event| printer.event(&event));
         if let Prompts::Stream(stream) = &prompts {

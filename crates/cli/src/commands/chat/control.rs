@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use threadline_agent::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
+use threadline_agent::{
+    HookCallbacks, PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions,
+};
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
 use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource, Suggestion};
@@ -35,6 +37,8 @@ struct ControlState {
     pending: Mutex<HashMap<String, Sender<RawObject>>>,
     /// Whether standard input has ended, so that no answer can come.
     is_ended: Mutex<bool>,
+    /// The hooks that the other program provides.
+    hooks: Mutex<Option<Box<RawValue>>>,
 }
 
 /// How long a call waits for an answer before it looks whether the turn was cancelled.
@@ -54,6 +58,7 @@ impl ControlStream {
             turn: Mutex::default(),
             pending: Mutex::default(),
             is_ended: Mutex::new(false),
+            hooks: Mutex::default(),
         });
         let state = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -87,6 +92,12 @@ impl ControlStream {
     /// Sets the turn that an interrupt cancels.
     pub(super) fn set_turn(&self, turn: Option<CancelToken>) {
         *lock(&self.shared.turn) = turn;
+    }
+
+    /// Returns the hooks that the program at the other end provides, once, and who calls them.
+    pub(super) fn take_hooks(&self) -> Option<(Box<RawValue>, Arc<dyn HookCallbacks>)> {
+        let hooks = lock(&self.shared.hooks).take()?;
+        Some((hooks, Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })))
     }
 
     /// Returns a prompt that asks the program at the other end.
@@ -142,6 +153,10 @@ impl ControlState {
         let request = object.get_object("request").unwrap_or_default();
         let subtype = request.get_str("subtype").unwrap_or_default();
         let none: [&str; 0] = [];
+        if subtype == "initialize" {
+            *lock(&self.hooks) =
+                request.get("hooks").filter(|hooks| hooks.get() != "null").map(ToOwned::to_owned);
+        }
         let answer = match subtype.as_str() {
             "initialize" => Ok(Some(
                 RawObject::new()
@@ -191,6 +206,30 @@ impl ControlState {
         ui::write_stdout_line(&line.to_json());
         if is_mode {
             self.report_mode();
+        }
+    }
+
+    /// Sends a request to the other program and waits for its answer.
+    fn request(&self, request: &RawObject, cancel: &CancelToken) -> Result<RawObject, NoAnswer> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let (sender, receiver) = channel();
+        lock(&self.pending).insert(id.clone(), sender);
+        if *lock(&self.is_ended) {
+            return Err(NoAnswer::Ended);
+        }
+        let line =
+            RawObject::new().with("type", "control_request").with("request_id", &id).with("request", request);
+        ui::write_stdout_line(&line.to_json());
+        loop {
+            match receiver.recv_timeout(ANSWER_POLL) {
+                Ok(response) => return Ok(response),
+                Err(RecvTimeoutError::Disconnected) => return Err(NoAnswer::Ended),
+                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
+                    lock(&self.pending).remove(&id);
+                    return Err(NoAnswer::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
@@ -256,36 +295,25 @@ fn list<T: serde::de::DeserializeOwned>(object: &RawObject, key: &str) -> Vec<T>
     object.get(key).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
 }
 
-/// Asks the program at the other end about calls.
+/// Why there is no answer to a request.
+enum NoAnswer {
+    /// Standard input has ended.
+    Ended,
+    /// The turn was cancelled.
+    Cancelled,
+}
+
+/// Asks the program at the other end about calls, and calls its hooks.
 struct ControlPrompt {
     shared: Arc<ControlState>,
 }
 
 impl PermissionPrompt for ControlPrompt {
     fn ask(&self, request: &PermissionRequest<'_>, cancel: &CancelToken) -> PermissionAnswer {
-        let id = uuid::Uuid::new_v4().to_string();
-        let (sender, receiver) = channel();
-        lock(&self.shared.pending).insert(id.clone(), sender);
-        if *lock(&self.shared.is_ended) {
-            return PermissionAnswer::Deny(request.reason.message.clone());
-        }
-        let line = RawObject::new()
-            .with("type", "control_request")
-            .with("request_id", &id)
-            .with("request", request_json(request));
-        ui::write_stdout_line(&line.to_json());
-        let response = loop {
-            match receiver.recv_timeout(ANSWER_POLL) {
-                Ok(response) => break response,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return PermissionAnswer::Deny(request.reason.message.clone());
-                }
-                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
-                    lock(&self.shared.pending).remove(&id);
-                    return PermissionAnswer::Interrupt;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
+        let response = match self.shared.request(&request_json(request), cancel) {
+            Ok(response) => response,
+            Err(NoAnswer::Ended) => return PermissionAnswer::Deny(request.reason.message.clone()),
+            Err(NoAnswer::Cancelled) => return PermissionAnswer::Interrupt,
         };
         if response.get_str("subtype").as_deref() != Some("success") {
             let error = response.get_str("error").unwrap_or_default();
@@ -300,6 +328,24 @@ impl PermissionPrompt for ControlPrompt {
             Some("true") => PermissionAnswer::Interrupt,
             _ => PermissionAnswer::Deny(answer.get_str("message").unwrap_or_default()),
         }
+    }
+}
+
+impl HookCallbacks for ControlPrompt {
+    fn call(&self, id: &str, input: &RawObject, cancel: &CancelToken) -> Result<String, String> {
+        let mut request =
+            RawObject::new().with("subtype", "hook_callback").with("callback_id", id).with("input", input);
+        if let Some(call) = input.get_str("tool_use_id") {
+            request.set("tool_use_id", call);
+        }
+        let response = self.shared.request(&request, cancel).map_err(|end| match end {
+            NoAnswer::Ended => "the program that provides the hook has ended".to_owned(),
+            NoAnswer::Cancelled => "interrupted".to_owned(),
+        })?;
+        if response.get_str("subtype").as_deref() != Some("success") {
+            return Err(response.get_str("error").unwrap_or_default());
+        }
+        Ok(response.get_object("response").unwrap_or_default().to_json())
     }
 }
 
