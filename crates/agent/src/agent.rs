@@ -8,7 +8,7 @@ use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, Usag
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
 use threadline_tools::{
-    BackgroundTasks, FileStates, Limits, ShellState, StructuredOutput, ToolSelection, ToolSet,
+    BackgroundTasks, FileStates, Limits, ShellState, StructuredOutput, Tool, ToolSelection, ToolSet,
 };
 use threadline_usage::PriceBook;
 
@@ -251,6 +251,10 @@ impl Agent {
         if is_offered(SKILL) {
             tools.push(Box::new(SkillTool::new(&config.commands, &session_id)));
         }
+        let is_named = |name: &str| selection.without.iter().any(|other| other == name);
+        for tool in config.mcp.tools().filter(|tool| !is_named(tool.name()) && !denied(tool.name())) {
+            tools.push(Box::new(tool));
+        }
         let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
         let slug = encode_project(&config.paths.cwd.to_string_lossy());
         let writer = Arc::new(Mutex::new(writer));
@@ -386,11 +390,13 @@ impl Agent {
         self.tools.tools().map(|tool| tool.name().to_owned()).collect()
     }
 
-    /// Runs the hooks of the end, writes the marks at the end of the log and ends all background tasks.
+    /// Runs the hooks of the end, writes the marks at the end of the log, and ends all background tasks and
+    /// MCP servers.
     pub fn finish(&mut self, events: &mut dyn FnMut(AgentEvent<'_>)) -> Result<(), WriteError> {
         self.background_agents.end_all();
         self.background.kill_all(self.limits.kill_grace);
         self.end_hooks("other", events);
+        self.config.mcp.end();
         let mut writer = lock(&self.writer);
         if self.last_prompt.is_some() || self.is_prompt_blocked {
             writer.last_prompt(self.last_prompt.as_deref())?;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use threadline_mcp::McpServers;
 use threadline_tools::{CommandLauncher, Profile};
 
 use crate::agent_definition::AgentDefinition;
@@ -114,6 +115,8 @@ pub struct AgentConfig {
     pub hooks: HookSettings,
     /// The environment of hooks.
     pub hook_environment: Vec<(OsString, OsString)>,
+    /// The MCP servers. They end with the session.
+    pub mcp: McpServers,
     /// The sandbox of shell commands; `None` for no sandbox.
     pub sandbox: Option<SandboxConfig>,
     /// The value of `entrypoint` in session lines.

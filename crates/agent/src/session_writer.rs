@@ -45,6 +45,8 @@ pub struct SessionWriter {
     last_time: Millis,
     /// The skill or command that replies follow.
     attribution_skill: Option<String>,
+    /// The MCP server and its tool that was called last in this turn.
+    attribution_mcp: Option<(String, String)>,
 }
 
 /// A line that was written.
@@ -154,6 +156,7 @@ impl SessionWriter {
             tip,
             last_time,
             attribution_skill: None,
+            attribution_mcp: None,
         }
     }
 
@@ -194,6 +197,11 @@ impl SessionWriter {
     /// Sets the skill or command that further replies follow.
     pub(crate) fn set_attribution_skill(&mut self, skill: Option<String>) {
         self.attribution_skill = skill;
+    }
+
+    /// Sets the MCP server and its tool that further replies follow.
+    pub(crate) fn set_attribution_mcp(&mut self, server_and_tool: Option<(String, String)>) {
+        self.attribution_mcp = server_and_tool;
     }
 
     /// Sets the branch that further lines name; `None` outside of a repository.
@@ -316,6 +324,7 @@ impl SessionWriter {
                 attribution_agent: self.attribution.as_deref(),
                 is_api_error: false,
                 attribution_skill: self.attribution_skill.as_deref(),
+                attribution_mcp: self.attribution_mcp.as_ref().map(|(server, tool)| (&**server, &**tool)),
             };
             lines.push(line.to_line());
             parent = Some(uuid.clone());

@@ -12,8 +12,8 @@ use threadline_entry::lens::{EditResult, FromJson};
 use threadline_entry::write::{AgentMetaFile, LineContext};
 use threadline_entry::{Json, Millis};
 use threadline_tools::{
-    BackgroundTasks, FileStates, Permit, ResultContent, ShellState, ToolInput, ToolOutput, ToolSelection,
-    ToolSet,
+    BackgroundTasks, FileStates, Permit, ResultContent, ShellState, Tool, ToolInput, ToolOutput,
+    ToolSelection, ToolSet,
 };
 
 use crate::agent::{Agent, lock, request, tool_json};
@@ -620,10 +620,20 @@ impl Agent {
             && !without.iter().any(|tool| tool == name);
         let denied =
             |name: &str| self.config.permissions.read(|permissions| permissions.is_tool_denied(name));
+        // The session does not have those that are refused.
+        let mcp: Vec<String> = only
+            .iter()
+            .filter(|name| self.config.mcp.tool(name).is_some() && !without.contains(name))
+            .cloned()
+            .collect();
+        let is_mcp_offered = |name: &str| mcp.iter().any(|other| other == name);
         let mut tools =
             ToolSet::new(self.config.profile, &ToolSelection { only: Some(only), without }, &denied);
         if has_agents {
             tools.push(Box::new(AgentTool::new(name, &self.agents)));
+        }
+        for tool in self.config.mcp.tools().filter(|tool| is_mcp_offered(tool.name())) {
+            tools.push(Box::new(tool));
         }
         tools
     }

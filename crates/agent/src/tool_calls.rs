@@ -401,6 +401,10 @@ impl Agent {
         for run in finished.before.iter().chain(&finished.after) {
             self.report_hook(run, events);
         }
+        let mcp_tool = self.config.mcp.tool(&call.name);
+        if let Some(tool) = mcp_tool.filter(|_| matches!(finished.outcome, CallOutcome::Output(_))) {
+            lock(&self.writer).set_attribution_mcp(Some((tool.server.clone(), tool.tool.clone())));
+        }
         let output = match finished.outcome {
             CallOutcome::Output(output) => output,
             CallOutcome::SubAgent(ended) => {

@@ -135,6 +135,7 @@ impl Agent {
         if let Some(scope) = state.command_scope.take() {
             self.leave_command(scope);
         }
+        lock(&self.writer).set_attribution_mcp(None);
         self.api_time += state.api_duration;
         let summary = TurnSummary {
             end,

@@ -60,6 +60,10 @@ pub(crate) const CLAUDE_CODE_USE_VERTEX: &str = "CLAUDE_CODE_USE_VERTEX";
 pub(crate) const CLAUDE_CODE_API_KEY_HELPER_TTL_MS: &str = "CLAUDE_CODE_API_KEY_HELPER_TTL_MS";
 /// A file with certificates that are trusted besides the usual ones.
 pub(crate) const NODE_EXTRA_CA_CERTS: &str = "NODE_EXTRA_CA_CERTS";
+/// How long an MCP server may take to start, in milliseconds.
+pub(crate) const MCP_TIMEOUT: &str = "MCP_TIMEOUT";
+/// How long a call of an MCP server may take, in milliseconds.
+pub(crate) const MCP_TOOL_TIMEOUT: &str = "MCP_TOOL_TIMEOUT";
 
 /// The size from which glibc allocates a block with `mmap`, and returns it to the system when freed.
 pub(crate) const MALLOC_MMAP_THRESHOLD: &str = "MALLOC_MMAP_THRESHOLD_";

@@ -71,6 +71,12 @@ impl ToolOutput {
         Self::error(content.to_owned(), record)
     }
 
+    /// Returns the result of a call that ran and failed. The middle of a long message is cut.
+    #[must_use]
+    pub fn failed(message: String) -> Self {
+        Failure::Failed(message).into_output("")
+    }
+
     /// Returns the result of a call to a tool that is unknown or not enabled.
     pub(crate) fn unavailable(message: &str) -> Self {
         Self::error(format!("<tool_use_error>{message}</tool_use_error>"), message)

@@ -91,6 +91,7 @@ impl Stage {
             has_slash_commands: true,
             hooks: HookSettings::default(),
             hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            mcp: threadline_mcp::McpServers::default(),
             sandbox: None,
             entrypoint: "test".to_owned(),
             prompt_source: None,

@@ -4,6 +4,7 @@ mod config;
 mod control;
 mod demo;
 mod key_helper;
+mod mcp;
 mod output;
 mod permissions;
 mod sandbox;
@@ -208,6 +209,14 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "JSON", help_heading = "Tools")]
     pub(crate) agents: Option<String>,
 
+    /// MCP servers: files, or JSON: {"mcpServers": {"name": {"command": "…", "args": ["…"]}}}
+    #[arg(long, value_name = "FILE|JSON", num_args = 1.., help_heading = "Tools")]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Use only the MCP servers of --mcp-config
+    #[arg(long, help_heading = "Tools")]
+    pub(crate) strict_mcp_config: bool,
+
     /// Further folders that tools may work in
     #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Tools")]
     pub(crate) add_dir: Vec<std::path::PathBuf>,
@@ -245,7 +254,7 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
 fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
     let cancel = CancelToken::new();
     cancel_on_signals(&cancel)?;
-    let setup = match config::ChatSetup::new(cx, args)? {
+    let mut setup = match config::ChatSetup::new(cx, args)? {
         Ok(setup) => setup,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -255,6 +264,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         Err(failure) => return Ok(Err(failure)),
     };
     let prices = (*cx.app.prices()?).clone();
+    setup.agent.mcp = setup.mcp.connect(&setup.agent, &cancel);
     let agent = Agent::start(setup.agent, Arc::new(setup.client), prices, Arc::new(SystemClock));
     let mut agent = match agent {
         Ok(agent) => agent,

@@ -202,6 +202,8 @@ pub struct AssistantLine<'a> {
     pub is_api_error: bool,
     /// The skill or command that the reply follows.
     pub attribution_skill: Option<&'a str>,
+    /// The MCP server and its tool that was called last in this turn.
+    pub attribution_mcp: Option<(&'a str, &'a str)>,
 }
 
 impl AssistantLine<'_> {
@@ -218,7 +220,9 @@ impl AssistantLine<'_> {
         let plugin = self.attribution_skill.and_then(|skill| Some(skill.split_once(':')?.0));
         let object = object
             .optional_string("attributionSkill", self.attribution_skill)
-            .optional_string("attributionPlugin", plugin);
+            .optional_string("attributionPlugin", plugin)
+            .optional_string("attributionMcpServer", self.attribution_mcp.map(|(server, _)| server))
+            .optional_string("attributionMcpTool", self.attribution_mcp.map(|(_, tool)| tool));
         let object = self.header.write_id_and_time(object).flag("isApiErrorMessage", self.is_api_error);
         self.context.write(object).finish()
     }

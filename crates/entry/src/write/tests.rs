@@ -63,6 +63,7 @@ fn keys_are_in_the_order_of_the_format() {
         attribution_agent: None,
         is_api_error: false,
         attribution_skill: None,
+        attribution_mcp: None,
     };
     assert_eq!(
         keys(&reply.to_line()),
@@ -143,6 +144,7 @@ proptest! {
             attribution_agent: None,
             is_api_error: false,
         attribution_skill: None,
+        attribution_mcp: None,
         };
         let line = reply.to_line();
         assert!(!line.contains('\n'));

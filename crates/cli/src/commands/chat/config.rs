@@ -10,11 +10,13 @@ use threadline_agent::{
     read_memory,
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
+use threadline_mcp::McpServers;
 use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project, read_last_active};
 use threadline_tools::Profile;
 
 use super::key_helper::{self, KeyHelper};
+use super::mcp::McpSetup;
 use super::{ChatArgs, ChatFailure};
 use crate::context::Context;
 use crate::env;
@@ -24,6 +26,8 @@ use crate::error::CommandError;
 pub(super) struct ChatSetup {
     pub(super) agent: AgentConfig,
     pub(super) client: Client,
+    /// The MCP servers, which are not started yet.
+    pub(super) mcp: McpSetup,
     /// Where the key comes from, as the output names it.
     pub(super) api_key_source: &'static str,
 }
@@ -61,6 +65,10 @@ impl ChatSetup {
         let model = model.or_else(|| settings.model().map(str::to_owned));
         let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
         let environment = child_environment(&settings);
+        let mcp = match McpSetup::read(cx, args, &settings, &paths)? {
+            Ok(mcp) => mcp,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let agent = AgentConfig {
             profile,
             start,
@@ -87,6 +95,7 @@ impl ChatSetup {
             hooks: hooks(&settings)?,
             hook_environment: hook_environment(&environment, &paths.cwd),
             environment,
+            mcp: McpServers::default(),
             sandbox: super::sandbox::sandbox(args, &settings, &paths)?,
             entrypoint: ENTRYPOINT.to_owned(),
             prompt_source: Some("sdk".to_owned()),
@@ -94,7 +103,7 @@ impl ChatSetup {
             today: jiff::Zoned::now().date().to_string(),
             paths,
         };
-        Ok(Ok(Self { agent, client, api_key_source }))
+        Ok(Ok(Self { agent, client, mcp, api_key_source }))
     }
 }
 
@@ -219,7 +228,7 @@ fn proxy(url: &str) -> Option<String> {
     if is_excluded { None } else { names.iter().find_map(|name| env::get(name)) }
 }
 
-fn number(variable: &str) -> Result<Option<u64>, CommandError> {
+pub(super) fn number(variable: &str) -> Result<Option<u64>, CommandError> {
     let Some(value) = env::get(variable) else { return Ok(None) };
     let parsed = value
         .trim()

@@ -9,6 +9,7 @@ use threadline_agent::{
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
+use threadline_mcp::{McpServerStatus, McpServers, display_name};
 use threadline_term::text;
 
 use super::{ChatArgs, OutputFormat};
@@ -26,6 +27,7 @@ pub(super) struct Printer {
     /// The line at the start of a turn, without its id.
     init: RawObject,
     permissions: SharedPermissions,
+    mcp: McpServers,
     /// The first error of a write; everything after it is dropped.
     error: Option<std::io::Error>,
 }
@@ -46,7 +48,7 @@ impl Printer {
             .with("cwd", config.paths.cwd.to_string_lossy())
             .with("session_id", &session_id)
             .with("tools", agent.tool_names())
-            .with("mcp_servers", none)
+            .with("mcp_servers", mcp_servers(&config.mcp))
             .with("model", &config.model)
             .with("permissionMode", config.permissions.mode().name())
             .with("slash_commands", commands(false))
@@ -67,6 +69,7 @@ impl Printer {
             session_id,
             init,
             permissions: config.permissions.clone(),
+            mcp: config.mcp.clone(),
             error: None,
         }
     }
@@ -231,6 +234,7 @@ impl Printer {
                 if let Some(request_id) = request_id {
                     line.set("request_id", request_id);
                 }
+                self.add_tool_use_meta(&mut line, message);
                 line
             }
             AgentEvent::User { uuid, message, timestamp: time, tool_use_result, is_synthetic } => {
@@ -258,6 +262,26 @@ impl Printer {
                 .with("session_id", id),
             _ => return None,
         })
+    }
+
+    /// Adds the names for people of the MCP tools that a message calls.
+    fn add_tool_use_meta(&self, line: &mut RawObject, message: &RawObject) {
+        let content = message.get("content").and_then(|json| serde_json::from_str(json.get()).ok());
+        let blocks: Vec<RawObject> = content.unwrap_or_default();
+        let calls = blocks.iter().filter_map(|block| {
+            let name = block.get_str("name").filter(|name| name.starts_with("mcp__"))?;
+            let call = RawObject::new().with("id", block.get_str("id").unwrap_or_default());
+            Some(match self.mcp.tool(&name) {
+                Some(tool) => {
+                    call.with("display_name", tool.display_name()).with("server_display_name", &tool.server)
+                }
+                None => call.with("display_name", display_name(&name)),
+            })
+        });
+        let calls: Vec<RawObject> = calls.collect();
+        if !calls.is_empty() {
+            line.set("tool_use_meta", calls);
+        }
     }
 
     /// Returns the lines of a compaction: the boundary and the summary.
@@ -359,6 +383,7 @@ impl Printer {
                 if let Some(request_id) = request_id {
                     line.set("request_id", request_id);
                 }
+                self.add_tool_use_meta(&mut line, content);
                 vec![with_task(line)]
             }
             SubAgentEvent::Progress { activity, tool_name, usage } => vec![end(system("task_progress")
@@ -478,6 +503,15 @@ impl Printer {
         }
         line
     }
+}
+
+/// Returns the MCP servers and whether they can be used.
+fn mcp_servers(servers: &McpServers) -> Vec<RawObject> {
+    let entry = |server: &McpServerStatus| {
+        let status = if server.error.is_some() { "failed" } else { "connected" };
+        RawObject::new().with("name", &server.name).with("status", status)
+    };
+    servers.statuses().iter().map(entry).collect()
 }
 
 /// Returns the tokens, calls and time of a sub-agent.

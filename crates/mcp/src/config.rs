@@ -1,0 +1,216 @@
+//! The configuration of servers, such as `.mcp.json`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::Value;
+
+/// A server as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServerConfig {
+    /// The name of the server.
+    pub name: String,
+    /// How it is reached.
+    pub transport: McpTransport,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpTransport {
+    /// A child process that reads requests from standard input.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables that are added to its environment.
+        env: BTreeMap<String, String>,
+    },
+    /// A server that cannot be used, for this reason. It is listed as failed.
+    Unusable(String),
+}
+
+/// A configuration that is not JSON, or has no servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpConfigError(String);
+
+impl fmt::Display for McpConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for McpConfigError {}
+
+#[derive(Deserialize)]
+struct ServerEntry {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+}
+
+/// The members of `mcpServers` in the order of the file.
+#[derive(Default)]
+struct ServerEntries(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for ServerEntries {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = ServerEntries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with one member per server")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ServerEntries, A::Error> {
+                let mut entries: Vec<(String, Value)> = Vec::new();
+                while let Some(entry) = map.next_entry::<String, Value>()? {
+                    entries.retain(|(name, _)| *name != entry.0);
+                    entries.push(entry);
+                }
+                Ok(ServerEntries(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+#[derive(Deserialize)]
+struct ConfigFile {
+    #[serde(default, rename = "mcpServers")]
+    servers: Option<ServerEntries>,
+}
+
+/// Parses `{"mcpServers": {…}}`. `variable` returns the value of a variable for `${NAME}`.
+///
+/// # Errors
+/// Returns an error if the text is not JSON of this form. A single server that is not valid does not make the
+/// others unusable: see [`McpTransport::Unusable`].
+pub fn parse_servers(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<McpServerConfig>, McpConfigError> {
+    let file: ConfigFile = serde_json::from_str(text).map_err(|error| McpConfigError(error.to_string()))?;
+    let servers = file.servers.ok_or_else(|| McpConfigError("`mcpServers` is missing".to_owned()))?;
+    let servers = servers.0.into_iter().map(|(name, entry)| McpServerConfig {
+        name,
+        transport: transport(entry, variable).unwrap_or_else(McpTransport::Unusable),
+    });
+    Ok(servers.collect())
+}
+
+fn transport(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<McpTransport, String> {
+    let entry: ServerEntry =
+        serde_json::from_value(entry).map_err(|error| format!("its configuration is not valid: {error}"))?;
+    let expand = |text: &str| expand(text, variable);
+    match (entry.kind.as_deref(), entry.command) {
+        (None | Some("stdio"), Some(command)) => Ok(McpTransport::Stdio {
+            command: expand(&command)?,
+            args: entry.args.iter().map(|arg| expand(arg)).collect::<Result<_, _>>()?,
+            env: entry
+                .env
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), expand(value)?)))
+                .collect::<Result<_, String>>()?,
+        }),
+        (None | Some("stdio"), None) if entry.url.is_none() => {
+            Err("its configuration has no `command`".to_owned())
+        }
+        (kind, _) => {
+            let url = expand(&entry.url.unwrap_or_default())?;
+            let kind = kind.unwrap_or("http");
+            Err(format!(
+                "servers of the type `{kind}` are not supported ({url}); use a server that is started with a `command`"
+            ))
+        }
+    }
+}
+
+/// Replaces `${NAME}` and `${NAME:-default}` by the values of variables.
+///
+/// # Errors
+/// Returns a message if a variable without a default is not set.
+fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start + 2..].find('}') else { break };
+        expanded.push_str(&rest[..start]);
+        let reference = &rest[start + 2..start + 2 + length];
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default.to_owned())),
+            None => (reference, None),
+        };
+        let value = variable(name).or(default);
+        expanded.push_str(&value.ok_or_else(|| format!("the variable `{name}` is not set"))?);
+        rest = &rest[start + 2 + length + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str) -> Option<String> {
+        (name == "DIR").then(|| "/srv".to_owned())
+    }
+
+    fn parse(text: &str) -> Vec<McpServerConfig> {
+        parse_servers(text, &variable).unwrap()
+    }
+
+    fn reason(text: &str) -> String {
+        match parse(text).remove(0).transport {
+            McpTransport::Unusable(reason) => reason,
+            usable => panic!("{usable:?}"),
+        }
+    }
+
+    #[test]
+    fn servers_are_parsed_in_the_order_of_the_file() {
+        let servers = parse(
+            r#"{"mcpServers":{"z":{"command":"${DIR}/server","args":["${PORT:-80}","$DIR"],"env":{"A":"${DIR}"}},
+            "a":{"type":"stdio","command":"x"}}}"#,
+        );
+        let stdio = McpTransport::Stdio {
+            command: "/srv/server".to_owned(),
+            args: vec!["80".to_owned(), "$DIR".to_owned()],
+            env: BTreeMap::from([("A".to_owned(), "/srv".to_owned())]),
+        };
+        assert_eq!(servers[0], McpServerConfig { name: "z".to_owned(), transport: stdio });
+        assert_eq!(servers[1].name, "a");
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_used_names_the_reason() {
+        let http = reason(r#"{"mcpServers":{"h":{"type":"http","url":"http://${DIR}/"}}}"#);
+        assert!(http.starts_with("servers of the type `http` are not supported (http:///srv/)"), "{http}");
+        assert!(reason(r#"{"mcpServers":{"h":{"url":"http://x"}}}"#).contains("`http`"));
+        assert_eq!(reason(r#"{"mcpServers":{"s":{"command":"${NOPE}"}}}"#), "the variable `NOPE` is not set");
+        assert_eq!(reason(r#"{"mcpServers":{"s":{}}}"#), "its configuration has no `command`");
+        assert!(reason(r#"{"mcpServers":{"s":{"command":1}}}"#).contains("not valid"));
+    }
+
+    #[test]
+    fn other_json_is_an_error() {
+        assert!(parse_servers("{}", &variable).is_err());
+        assert!(parse_servers("[]", &variable).is_err());
+        assert!(parse_servers(r#"{"mcpServers":[]}"#, &variable).is_err());
+    }
+
+    #[test]
+    fn an_open_reference_is_plain_text() {
+        assert_eq!(expand("a${DIR", &variable).unwrap(), "a${DIR");
+        assert_eq!(expand("${X:-}b", &variable).unwrap(), "b");
+    }
+}

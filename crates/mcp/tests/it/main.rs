@@ -1,0 +1,5 @@
+//! Tests with servers that are shell scripts.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests fail with a panic")]
+
+mod servers;
