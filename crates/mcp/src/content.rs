@@ -1,7 +1,7 @@
 //! Results of servers as results of tools.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use threadline_tools::{ResultContent, ToolOutput};
 
 /// Returns the result of a call.
@@ -17,7 +17,7 @@ pub(crate) fn output(result: &CallToolResult) -> ToolOutput {
     }
     let mut blocks: Vec<Box<RawValue>> = result.content.iter().map(block).collect();
     if let (true, Some(data)) = (blocks.is_empty(), &result.structured_content) {
-        blocks.push(text_block(&data.to_string()));
+        blocks.push(ResultContent::text_block(&data.to_string()));
     }
     let output = ToolOutput::success(String::new(), &blocks);
     ToolOutput { content: ResultContent::Blocks(blocks), ..output }
@@ -26,14 +26,14 @@ pub(crate) fn output(result: &CallToolResult) -> ToolOutput {
 /// Returns a content block of the API.
 fn block(content: &ContentBlock) -> Box<RawValue> {
     match content {
-        ContentBlock::Image(image) => image_block(&image.mime_type, &image.data),
+        ContentBlock::Image(image) => ResultContent::image_block(&image.mime_type, &image.data),
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::BlobResourceContents { mime_type: Some(kind), blob, .. } if is_image(kind) => {
-                image_block(kind, blob)
+                ResultContent::image_block(kind, blob)
             }
-            _ => text_block(&text(content).unwrap_or_default()),
+            _ => ResultContent::text_block(&text(content).unwrap_or_default()),
         },
-        _ => text_block(&text(content).unwrap_or_default()),
+        _ => ResultContent::text_block(&text(content).unwrap_or_default()),
     }
 }
 
@@ -60,35 +60,6 @@ fn text(content: &ContentBlock) -> Option<String> {
 /// Whether the API accepts images of this type.
 fn is_image(mime_type: &str) -> bool {
     matches!(mime_type, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
-}
-
-fn text_block(text: &str) -> Box<RawValue> {
-    #[derive(serde::Serialize)]
-    struct Block<'a> {
-        r#type: &'a str,
-        text: &'a str,
-    }
-    raw(&Block { r#type: "text", text })
-}
-
-fn image_block(media_type: &str, data: &str) -> Box<RawValue> {
-    #[derive(serde::Serialize)]
-    struct Block<'a> {
-        r#type: &'a str,
-        source: Source<'a>,
-    }
-    #[derive(serde::Serialize)]
-    struct Source<'a> {
-        r#type: &'a str,
-        media_type: &'a str,
-        data: &'a str,
-    }
-    raw(&Block { r#type: "image", source: Source { r#type: "base64", media_type, data } })
-}
-
-/// Serialises a value. The values of this module cannot fail.
-fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::background::{NewTask, file_size};
 use crate::context::{ToolContext, ToolProgress};
-use crate::output::{Failure, ResultContent, ToolOutput, raw};
+use crate::output::{Failure, ResultContent, ToolOutput};
 use crate::process::{Exit, SIGTERM};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
@@ -241,7 +241,7 @@ impl Call<'_> {
         let mut result = ToolOutput::success(text, &record);
         result.pull_request = pull_request.map(Box::new);
         if let Some((media_type, data)) = image {
-            result.content = ResultContent::Blocks(vec![raw(&ImageBlock::new(media_type, data))]);
+            result.content = ResultContent::Blocks(vec![ResultContent::image_block(media_type, data)]);
         }
         Ok(result)
     }
@@ -339,25 +339,6 @@ impl Call<'_> {
         self.context.shell.set_cwd(self.context.project);
         let line_end = if self.profile.reset_note_begins_line { "\n" } else { "" };
         Some(format!("{line_end}Shell cwd was reset to {}", self.context.project.display()))
-    }
-}
-
-#[derive(Serialize)]
-struct ImageBlock<'a> {
-    r#type: &'static str,
-    source: ImageSource<'a>,
-}
-
-#[derive(Serialize)]
-struct ImageSource<'a> {
-    r#type: &'static str,
-    media_type: &'a str,
-    data: &'a str,
-}
-
-impl<'a> ImageBlock<'a> {
-    fn new(media_type: &'a str, data: &'a str) -> Self {
-        Self { r#type: "image", source: ImageSource { r#type: "base64", media_type, data } }
     }
 }
 

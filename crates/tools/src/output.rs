@@ -45,6 +45,39 @@ pub enum ResultContent {
     Blocks(Vec<Box<RawValue>>),
 }
 
+impl ResultContent {
+    /// Returns a content block with text.
+    #[must_use]
+    pub fn text_block(text: &str) -> Box<RawValue> {
+        raw(&TextBlock { r#type: "text", text })
+    }
+
+    /// Returns a content block with an image in base64.
+    #[must_use]
+    pub fn image_block(media_type: &str, data: &str) -> Box<RawValue> {
+        raw(&ImageBlock { r#type: "image", source: ImageSource { r#type: "base64", media_type, data } })
+    }
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ImageBlock<'a> {
+    r#type: &'static str,
+    source: ImageSource<'a>,
+}
+
+#[derive(Serialize)]
+struct ImageSource<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
 impl ToolOutput {
     /// Returns a successful result with text and a record.
     #[must_use]

@@ -7,6 +7,8 @@ mod faults;
 mod harness;
 #[cfg(unix)]
 mod hooks;
+#[cfg(unix)]
+mod mcp;
 mod resume;
 mod sub_agents;
 mod turns;

@@ -92,6 +92,54 @@ fn continue_takes_the_session_with_the_last_message() {
     assert!(api.requests()[0].body.to_string().contains("the later prompt"));
 }
 
+/// A server whose only tool `add` returns 3.
+#[cfg(unix)]
+const MCP_SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^.*"id":\([0-9]*\).*$/\1/p')
+  case "$line" in
+    *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"tools/list"'*) r='{"tools":[{"name":"add","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) r='{"content":[{"type":"text","text":"3 '$ANTHROPIC_API_KEY'"}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+done
+"#;
+
+#[cfg(unix)]
+#[test]
+fn servers_of_a_project_start_only_if_the_folder_is_trusted_and_they_are_enabled() {
+    let folders = ChatFolders::new();
+    write(&folders.work().join("server"), MCP_SERVER);
+    let server = json!({"command": "${SHELL_FOR_TEST:-/bin/sh}", "args": [folders.work().join("server")]});
+    let servers = json!({"mcpServers": {"desk": server, "other": server}});
+    write(&folders.work().join(".mcp.json"), &servers.to_string());
+    let settings = json!({"enabledMcpjsonServers": ["desk"], "permissions": {"allow": ["mcp__desk"]}});
+    write(&folders.work().join(".claude/settings.json"), &settings.to_string());
+    let run = |args: &[&str]| {
+        let call = ScriptedReply::call("mcp__desk__add", json!({}));
+        let api = ScriptedApi::start(vec![call, ScriptedReply::text("ok")]);
+        let args: Vec<&str> = ["hi", "--output-format", "stream-json"].iter().chain(args).copied().collect();
+        let done = folders.chat(&api, &args).output().unwrap();
+        let stdout = String::from_utf8(done.stdout).unwrap();
+        let lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let result = lines.iter().find(|line| line["type"] == "user").unwrap();
+        (lines[0]["mcp_servers"].to_string(), result["message"]["content"][0]["content"].to_string())
+    };
+    let unknown = "\"<tool_use_error>Error: No such tool available: mcp__desk__add</tool_use_error>\"";
+    assert_eq!(run(&[]), ("[]".to_owned(), unknown.to_owned()));
+
+    let projects = json!({"projects": {folders.work().to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+    write(&folders.home().join(".claude.json"), &projects.to_string());
+    let connected = r#"[{"name":"desk","status":"connected"}]"#.to_owned();
+    assert_eq!(run(&[]), (connected.clone(), r#"[{"text":"3 ","type":"text"}]"#.to_owned()));
+    assert_eq!(run(&["--strict-mcp-config"]).0, "[]");
+
+    let http = r#"{"mcpServers":{"desk":{"type":"http","url":"http://localhost/"}}}"#;
+    assert_eq!(run(&["--mcp-config", http]).0, r#"[{"name":"desk","status":"failed"}]"#);
+}
+
 /// The replies of a turn with several steps.
 fn steps() -> Vec<ScriptedReply> {
     let text = |text: &str| json!({"type": "text", "text": text});
