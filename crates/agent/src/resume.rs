@@ -97,6 +97,24 @@ pub(crate) enum Filler {
 }
 
 impl ResumedSession {
+    /// Returns a session without a conversation.
+    fn without_messages(session_id: String, last_time: Millis) -> Self {
+        Self {
+            messages: Vec::new(),
+            session_id,
+            tip: None,
+            last_time,
+            filler: Filler::None,
+            reply_lines: Vec::new(),
+            last_usage: Usage::default(),
+            open_calls: Vec::new(),
+            slug: None,
+            tracked: Vec::new(),
+            last_prompt: None,
+            seen_files: Vec::new(),
+        }
+    }
+
     /// Reads the log of a session, as a version of Claude Code would resume it.
     pub fn read(log: &Path, version: &str) -> Result<Self, ResumeError> {
         let version: ClientVersion =
@@ -105,6 +123,13 @@ impl ResumedSession {
         let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
         let empty = || ResumeError::Empty { path: log.to_owned() };
         let outline = LogOutline::read(log, &id, version).map_err(unreadable)?;
+        let entries = outline.session.entries();
+        if outline.session.active_leaf().is_none()
+            && entries.iter().any(|entry| entry.kind() == Kind::QueueOperation)
+        {
+            // The client was ended after it had taken the first prompt, and before it wrote it.
+            return Ok(Self::without_messages(id, outline.last_time));
+        }
         let path = outline.session.resume_path(version).ok_or_else(empty)?;
         let tip = outline.session.active_leaf().ok_or_else(empty)?;
         let tip = &outline.session.entries()[tip];

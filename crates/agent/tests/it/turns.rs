@@ -337,3 +337,14 @@ fn the_format_of_2_1_20_has_the_lines_of_that_version() {
     assert_eq!((slug.split('-').count(), &lines[3]["slug"]), (3, &json!(slug)));
     assert_eq!(std::fs::read_dir(todos).unwrap().count(), 1);
 }
+
+#[test]
+fn a_session_that_ended_before_its_first_prompt_was_written_resumes() {
+    let stage = Stage::new();
+    stage.run("one", vec![ScriptedReply::text("1")]);
+    let lines = stage.lines();
+    std::fs::write(stage.log(), format!("{}\n", lines[0])).unwrap();
+    let (summary, api) = stage.run("two", vec![ScriptedReply::text("2")]);
+    assert_eq!((summary.end, summary.text.as_str()), (TurnEnd::Completed, "2"));
+    assert_eq!(api.requests()[0].body["messages"].as_array().unwrap().len(), 1);
+}
