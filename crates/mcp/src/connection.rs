@@ -32,22 +32,20 @@ pub(crate) async fn open(streams: Streams) -> Result<(Service, Vec<rmcp::model::
     Ok((service, tools))
 }
 
-/// Why a call has no result.
-pub(crate) enum CallError {
-    /// The token was cancelled.
-    Cancelled,
-    /// The call failed with this message.
-    Failed(String),
-}
+/// The message for a server that is gone.
+pub(crate) const CLOSED: &str = "MCP error -32000: Connection closed";
 
 /// Calls a tool and blocks until the result is available, the token is cancelled or the time is over.
+///
+/// # Errors
+/// Returns the message for the model.
 pub(crate) fn call(
     runtime: &Handle,
     peer: &Peer<RoleClient>,
     (tool, arguments): (&str, JsonObject),
     cancel: &CancelToken,
     timeout: Duration,
-) -> Result<CallToolResult, CallError> {
+) -> Result<CallToolResult, String> {
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let call = async {
         match tokio::time::timeout(timeout, peer.call_tool_once(params)).await {
@@ -59,10 +57,9 @@ pub(crate) fn call(
             Err(_) => Err("MCP error -32001: Request timed out".to_owned()),
         }
     };
-    match runtime.block_on(until_cancelled(cancel, call)) {
-        Some(result) => result.map_err(CallError::Failed),
-        None => Err(CallError::Cancelled),
-    }
+    // The agent replaces the results of a turn that was cancelled.
+    let cancelled = || Err("The call was cancelled".to_owned());
+    runtime.block_on(until_cancelled(cancel, call)).unwrap_or_else(cancelled)
 }
 
 /// Returns the value of a future; `None` if the token is cancelled first.
@@ -94,9 +91,7 @@ fn start_error_text(error: &ClientInitializeError) -> String {
 fn error_text(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("MCP error {}: {}", error.code.0, error.message),
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            "MCP error -32000: Connection closed".to_owned()
-        }
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => CLOSED.to_owned(),
         error => format!("MCP error -32603: {error}"),
     }
 }

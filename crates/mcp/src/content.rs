@@ -1,106 +1,72 @@
 //! Results of servers as results of tools.
 
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, EmbeddedResource, ResourceContents};
 use serde_json::value::RawValue;
-use threadline_tools::{ResultContent, ToolOutput};
+use threadline_tools::{ResultContent, ToolContext, ToolOutput, save_binary};
 
-/// Returns the result of a call.
-pub(crate) fn output(result: &CallToolResult) -> ToolOutput {
+use crate::tool::plain_name;
+
+/// Returns the result of a call of a tool of `server`.
+pub(crate) fn output(result: &CallToolResult, server: &str, context: &ToolContext<'_>) -> ToolOutput {
     if result.is_error == Some(true) {
-        let texts: Vec<String> = result.content.iter().filter_map(text).collect();
-        let message = texts.join("\n");
-        return ToolOutput::failed(if message.is_empty() {
-            "The tool failed without a message".to_owned()
-        } else {
-            message
-        });
+        let texts = result.content.iter().filter_map(|content| text(content, server, context));
+        let message = texts.collect::<Vec<_>>().join("\n");
+        let message = if message.is_empty() { "Unknown error".to_owned() } else { message };
+        return ToolOutput::failed(message);
     }
-    let mut blocks: Vec<Box<RawValue>> = result.content.iter().map(block).collect();
+    let mut blocks: Vec<Box<RawValue>> =
+        result.content.iter().flat_map(|content| blocks(content, server, context)).collect();
     if let (true, Some(data)) = (blocks.is_empty(), &result.structured_content) {
         blocks.push(ResultContent::text_block(&data.to_string()));
     }
-    let output = ToolOutput::success(String::new(), &blocks);
-    ToolOutput { content: ResultContent::Blocks(blocks), ..output }
+    ToolOutput::blocks(blocks, context)
 }
 
-/// Returns a content block of the API.
-fn block(content: &ContentBlock) -> Box<RawValue> {
+/// Returns the blocks of the API for a block of a server.
+fn blocks(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Vec<Box<RawValue>> {
     match content {
-        ContentBlock::Image(image) => ResultContent::image_block(&image.mime_type, &image.data),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::BlobResourceContents { mime_type: Some(kind), blob, .. } if is_image(kind) => {
-                ResultContent::image_block(kind, blob)
-            }
-            _ => ResultContent::text_block(&text(content).unwrap_or_default()),
-        },
-        _ => ResultContent::text_block(&text(content).unwrap_or_default()),
+        ContentBlock::Image(image) => vec![ResultContent::image_block(&image.mime_type, &image.data)],
+        ContentBlock::Resource(EmbeddedResource {
+            resource: ResourceContents::BlobResourceContents { uri, mime_type: Some(media_type), blob, .. },
+            ..
+        }) if is_image(media_type) => vec![
+            ResultContent::text_block(&format!("[Resource from {server} at {uri}] ")),
+            ResultContent::image_block(media_type, blob),
+        ],
+        _ => vec![ResultContent::text_block(&text(content, server, context).unwrap_or_default())],
     }
 }
 
-/// Returns the text of a block; `None` for images.
-fn text(content: &ContentBlock) -> Option<String> {
+/// Returns the text of a block; `None` for images. Other data is saved to a file, which the text names.
+fn text(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Option<String> {
+    let save = |media_type: &str, data: &str| {
+        save_binary(&format!("mcp-{}-blob", plain_name(server)), media_type, data, context)
+    };
     Some(match content {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(_) => return None,
         ContentBlock::Audio(audio) => {
-            format!("[audio of the type {}, which is not supported]", audio.mime_type)
+            format!("[Audio from {server}] {}", save(&audio.mime_type, &audio.data))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => format!("[resource {uri}]\n{text}"),
-            ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                format!("[resource {uri}: {} characters of base64, not shown]", blob.len())
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                format!("[Resource from {server} at {uri}] {text}")
             }
-            _ => "[resource of an unknown type]".to_owned(),
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                let media_type = mime_type.as_deref().unwrap_or("application/octet-stream");
+                format!("[Resource from {server} at {uri}] {}", save(media_type, blob))
+            }
+            _ => format!("[Resource from {server} of an unknown type]"),
         },
-        ContentBlock::ResourceLink(link) => format!("[link to the resource {}: {}]", link.name, link.uri),
-        _ => "[content of an unknown type]".to_owned(),
+        ContentBlock::ResourceLink(link) => {
+            let about = link.description.as_ref().map(|about| format!(" ({about})"));
+            format!("[Resource link: {}] {}{}", link.name, link.uri, about.unwrap_or_default())
+        }
+        _ => format!("[Content from {server} of an unknown type]"),
     })
 }
 
 /// Whether the API accepts images of this type.
 fn is_image(mime_type: &str) -> bool {
     matches!(mime_type, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn result(json: serde_json::Value) -> ToolOutput {
-        output(&serde_json::from_value(json).unwrap())
-    }
-
-    #[test]
-    fn blocks_are_those_of_the_api() {
-        let output = result(json!({"content": [
-            {"type": "text", "text": "3"},
-            {"type": "image", "mimeType": "image/png", "data": "AAAA"},
-            {"type": "resource", "resource": {"uri": "file:///a", "text": "body"}},
-            {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "x/y", "blob": "AAAA"}},
-            {"type": "resource_link", "name": "b", "uri": "file:///b"},
-            {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"},
-        ]}));
-        assert!(!output.is_error);
-        assert_eq!(
-            output.record.unwrap().get(),
-            r#"[{"type":"text","text":"3"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"[resource file:///a]\nbody"},{"type":"text","text":"[resource file:///b: 4 characters of base64, not shown]"},{"type":"text","text":"[link to the resource b: file:///b]"},{"type":"text","text":"[audio of the type audio/wav, which is not supported]"}]"#
-        );
-    }
-
-    #[test]
-    fn texts_of_an_error_are_joined() {
-        let texts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-        let output = result(json!({"content": texts, "isError": true}));
-        assert_eq!((output.text(), output.is_error), ("a\nb", true));
-        assert_eq!(output.record.unwrap().get(), r#""Error: a\nb""#);
-        assert!(result(json!({"content": [], "isError": true})).text().contains("without a message"));
-    }
-
-    #[test]
-    fn data_without_blocks_is_text() {
-        let output = result(json!({"content": [], "structuredContent": {"n": 1}}));
-        assert_eq!(output.record.unwrap().get(), r#"[{"type":"text","text":"{\"n\":1}"}]"#);
-    }
 }

@@ -6,15 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{JsonObject, Tool as ServerTool};
+use rmcp::model::{CallToolResult, JsonObject, Tool as ServerTool};
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_cancel::CancelToken;
-use threadline_tools::{Permit, ToolOutput};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{McpServerConfig, McpTransport};
-use crate::connection::{self, CallError, Service};
-use crate::content::output;
+use crate::connection::{self, Service};
 use crate::process::{ServerProcess, end_all};
 use crate::tool::{McpTool, McpToolInfo, full_name};
 
@@ -174,18 +172,6 @@ impl McpServers {
         self.tools.iter().find(|tool| tool.full_name == full_name).map(|tool| &**tool)
     }
 
-    /// Calls a tool by its full name; `None` if there is no such tool.
-    #[must_use]
-    pub fn call(
-        &self,
-        full_name: &str,
-        input: &RawValue,
-        cancel: &CancelToken,
-        _: Permit,
-    ) -> Option<ToolOutput> {
-        Some(self.session.as_ref()?.call(self.tool(full_name)?, input, cancel))
-    }
-
     /// Ends all servers. Later calls of their tools fail.
     pub fn end(&self) {
         if let Some(session) = &self.session {
@@ -219,25 +205,26 @@ async fn connect_one(config: McpServerConfig, options: McpOptions, cancel: Cance
 }
 
 impl Session {
-    /// Calls a tool, and returns its result or an error result.
-    pub(crate) fn call(&self, tool: &McpToolInfo, input: &RawValue, cancel: &CancelToken) -> ToolOutput {
-        let arguments: JsonObject = match serde_json::from_str(input.get()) {
-            Ok(arguments) => arguments,
-            Err(error) => return ToolOutput::failed(format!("The input is not an object: {error}")),
-        };
+    /// Calls a tool and blocks until it has a result.
+    ///
+    /// # Errors
+    /// Returns the message for the model.
+    pub(crate) fn call(
+        &self,
+        tool: &McpToolInfo,
+        input: &RawValue,
+        cancel: &CancelToken,
+    ) -> Result<CallToolResult, String> {
+        let arguments: JsonObject = serde_json::from_str(input.get())
+            .map_err(|error| format!("The input is not an object: {error}"))?;
         let connections = lock(&self.connections);
         let connection = connections.iter().find(|connection| connection.name == tool.server);
         let peer = connection.map(|connection| connection.service.peer().clone());
         drop(connections);
         let (Some(peer), Some(runtime)) = (peer, &self.runtime) else {
-            return ToolOutput::failed("MCP error -32000: Connection closed".to_owned());
+            return Err(connection::CLOSED.to_owned());
         };
-        match connection::call(runtime.handle(), &peer, (&tool.tool, arguments), cancel, self.call_timeout) {
-            Ok(result) => output(&result),
-            Err(CallError::Failed(message)) => ToolOutput::failed(message),
-            // The agent replaces the results of a turn that was cancelled.
-            Err(CallError::Cancelled) => ToolOutput::failed("The call was cancelled".to_owned()),
-        }
+        connection::call(runtime.handle(), &peer, (&tool.tool, arguments), cancel, self.call_timeout)
     }
 
     fn end(&self) {

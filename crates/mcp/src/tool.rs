@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use threadline_tools::{InputSchema, Permit, Tool, ToolContext, ToolInput, ToolOutput};
 
+use crate::content::output;
 use crate::servers::Session;
 
 /// A tool as its server describes it.
@@ -45,12 +46,13 @@ pub fn display_name(name: &str) -> String {
 
 /// Returns the name of a tool for the model.
 pub(crate) fn full_name(server: &str, tool: &str) -> String {
-    let plain = |name: &str| -> String {
-        name.chars()
-            .map(|ch| if ch.is_ascii_alphanumeric() || "_-".contains(ch) { ch } else { '_' })
-            .collect()
-    };
-    format!("mcp__{}__{}", plain(server), plain(tool))
+    format!("mcp__{}__{}", plain_name(server), plain_name(tool))
+}
+
+/// Replaces characters that the API does not accept in names.
+pub(crate) fn plain_name(name: &str) -> String {
+    let plain = |ch: char| if ch.is_ascii_alphanumeric() || "_-".contains(ch) { ch } else { '_' };
+    name.chars().map(plain).collect()
 }
 
 /// A tool of a server, for the model.
@@ -83,7 +85,10 @@ impl Tool for McpTool {
     }
 
     fn run(&self, input: &ToolInput, context: &ToolContext<'_>, _: Permit) -> ToolOutput {
-        self.session.call(&self.info, input.raw(), context.cancel)
+        match self.session.call(&self.info, input.raw(), context.cancel) {
+            Ok(result) => output(&result, &self.info.server, context),
+            Err(message) => ToolOutput::failed(message),
+        }
     }
 }
 

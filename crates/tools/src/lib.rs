@@ -59,6 +59,7 @@ pub use profile::Profile;
 pub use schema::{Kind, Parameter};
 pub use set::{ToolSelection, ToolSet};
 pub use shell_command::{ShellCommand, ShellEnd, ShellResult};
+pub use side_output::save_binary;
 pub use structured_output::StructuredOutput;
 pub use tool::{
     InputSchema, Permit, Tool, ToolDefinition, ToolInput, UnparsedInput, unparsed_input, validate,

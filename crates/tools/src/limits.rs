@@ -50,6 +50,8 @@ pub struct Limits {
     pub grep_columns: usize,
     /// Output of Grep that is shown in full, in characters (reference).
     pub grep_output_chars: usize,
+    /// Text in the content blocks of a result that is shown in full, in characters (reference).
+    pub blocks_chars: usize,
     /// The largest web page, in bytes (reference).
     pub web_bytes: u64,
     /// The most Markdown of a page that is passed to the model, in characters (reference).
@@ -87,6 +89,7 @@ impl Default for Limits {
             grep_results: 250,
             grep_columns: 500,
             grep_output_chars: 20_000,
+            blocks_chars: 50_000,
             web_bytes: 10 << 20,
             web_chars: 100_000,
             web_timeout: Duration::from_secs(60),

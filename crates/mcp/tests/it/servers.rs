@@ -5,9 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use threadline_cancel::CancelToken;
 use threadline_mcp::{McpOptions, McpServerConfig, McpServers, McpTransport};
-use threadline_tools::{Permit, ResultContent, ToolOutput};
+use threadline_tools::{
+    BackgroundTasks, FileObserver, FileStates, Limits, NoModel, Permit, ResultContent, ShellState, Tool,
+    ToolContext, ToolOutput, validate,
+};
 
 /// A server that answers by the name of the method, and of the tool.
 const SERVER: &str = r#"
@@ -50,9 +54,42 @@ fn connect(configs: Vec<McpServerConfig>) -> McpServers {
     connect_with(configs, |_| {})
 }
 
-fn call_with(servers: &McpServers, tool: &str, cancel: &CancelToken) -> ToolOutput {
+struct NoObserver;
+
+impl FileObserver for NoObserver {
+    fn before_change(&self, _: &Path) {}
+}
+
+/// Calls a tool with side files in a folder.
+fn call_in(servers: &McpServers, name: &str, cancel: &CancelToken, side_files: &Path) -> ToolOutput {
+    let tool = servers.tools().find(|tool| tool.name() == name).unwrap();
     let input = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
-    servers.call(tool, &input, cancel, Permit::issue()).unwrap()
+    let input = validate(&tool, &input, side_files).unwrap();
+    let context = ToolContext {
+        cancel,
+        tool_use_id: "toolu_1",
+        project: side_files,
+        additional_dirs: &[],
+        home: None,
+        shell: &ShellState::new(side_files),
+        files: &FileStates::new(),
+        observer: &NoObserver,
+        side_files,
+        tasks_dir: side_files,
+        task_list_dir: side_files,
+        background: &BackgroundTasks::new(),
+        environment: &[],
+        launcher: None,
+        is_hidden: &|_| false,
+        limits: &Limits::default(),
+        model: &NoModel,
+        progress: &|_| {},
+    };
+    tool.run(&input, &context, Permit::issue())
+}
+
+fn call_with(servers: &McpServers, name: &str, cancel: &CancelToken) -> ToolOutput {
+    call_in(servers, name, cancel, Path::new("/nonexistent"))
 }
 
 fn call(servers: &McpServers, tool: &str) -> ToolOutput {
@@ -89,6 +126,119 @@ fn errors_are_results() {
     let refused = call(&servers, "mcp__desk__refuse");
     assert_eq!((refused.text(), refused.is_error), ("MCP error -32000: server says no", true));
     assert_eq!(refused.record.unwrap().get(), r#""Error: MCP error -32000: server says no""#);
+}
+
+/// Returns a server whose only tool `t` has this result.
+fn server_with_result(result: &Value) -> McpServers {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("result");
+    std::fs::write(&file, result.to_string()).unwrap();
+    let script = format!(
+        r#"result=$(cat {})
+        while read -r line; do
+          id=$(printf '%s' "$line" | sed -n 's/^.*"id":\([0-9]*\).*$/\1/p')
+          case "$line" in
+            *'"initialize"'*) r='{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}' ;;
+            *'"tools/list"'*) r='{{"tools":[{{"name":"t","inputSchema":{{"type":"object"}}}}]}}' ;;
+            *'"tools/call"'*) r=$result ;;
+            *) continue ;;
+          esac
+          printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$r"
+        done"#,
+        file.display()
+    );
+    // The script has read the file when it answers.
+    connect(vec![server("my desk", &script)])
+}
+
+fn call_result(result: &Value, side_files: &Path) -> ToolOutput {
+    call_in(&server_with_result(result), "mcp__my_desk__t", &CancelToken::new(), side_files)
+}
+
+#[test]
+fn blocks_are_those_of_the_api() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = call_result(
+        &json!({"content": [
+            {"type": "text", "text": "3"},
+            {"type": "image", "mimeType": "image/png", "data": "AAAA"},
+            {"type": "resource", "resource": {"uri": "file:///a", "text": "body"}},
+            {"type": "resource", "resource": {"uri": "file:///c", "mimeType": "image/gif", "blob": "BBBB"}},
+            {"type": "resource_link", "name": "b", "uri": "file:///b", "description": "about b"},
+        ]}),
+        dir.path(),
+    );
+    let expected = concat!(
+        r#"{"type":"text","text":"3"}"#,
+        r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}"#,
+        r#"{"type":"text","text":"[Resource from my desk at file:///a] body"}"#,
+        r#"{"type":"text","text":"[Resource from my desk at file:///c] "}"#,
+        r#"{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"BBBB"}}"#,
+        r#"{"type":"text","text":"[Resource link: b] file:///b (about b)"}"#,
+    );
+    assert_eq!(blocks(&output), expected);
+    let record: Vec<Box<RawValue>> = serde_json::from_str(output.record.unwrap().get()).unwrap();
+    assert_eq!(record.iter().map(|block| block.get()).collect::<String>(), expected);
+}
+
+#[test]
+fn other_data_is_saved_to_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let resource = json!({"uri": "file:///b", "mimeType": "x/y", "blob": "AQID"});
+    let content = json!([{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}, {"type": "resource", "resource": resource}]);
+    let output = call_result(&json!({ "content": content }), &dir.path().join("side"));
+    let text = blocks(&output);
+    assert!(text.contains("[Audio from my desk] Binary content (audio/wav, 3 bytes) saved to "), "{text}");
+    assert!(
+        text.contains("[Resource from my desk at file:///b] Binary content (x/y, 3 bytes) saved"),
+        "{text}"
+    );
+    let files = std::fs::read_dir(dir.path().join("side")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.collect();
+    files.sort_by_key(|path| path.extension().map(ToOwned::to_owned));
+    assert!(files[0].file_name().unwrap().to_str().unwrap().starts_with("mcp-my_desk-blob-"), "{files:?}");
+    assert_eq!(std::fs::read(&files[0]).unwrap(), [1, 2, 3]);
+    assert_eq!((files.len(), files[1].extension().unwrap().to_str()), (2, Some("wav")));
+}
+
+#[test]
+fn much_text_is_saved_and_the_model_gets_its_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let half = "word ".repeat(5_000);
+    let texts = |rest: &str| {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        json!({"content": [text(&half), text(&format!("{half}{rest}"))]})
+    };
+    let output = call_result(&texts(""), dir.path());
+    assert!(blocks(&output).len() > 50_000);
+    let output = call_result(&texts("!"), dir.path());
+    let start = format!(
+        "<persisted-output>\nOutput too large (48.9KB). Full output saved to: {}/toolu_1.json\n",
+        dir.path().display()
+    );
+    assert!(output.text().starts_with(&start), "{}", output.text());
+    let saved: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("toolu_1.json")).unwrap()).unwrap();
+    assert_eq!(saved, texts("!")["content"]);
+    assert_eq!(serde_json::from_str::<Value>(output.record.unwrap().get()).unwrap(), saved);
+}
+
+#[test]
+fn texts_of_an_error_are_joined() {
+    let dir = tempfile::tempdir().unwrap();
+    let texts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    let output = call_result(&json!({"content": texts, "isError": true}), dir.path());
+    assert_eq!((output.text(), output.is_error), ("a\nb", true));
+    assert_eq!(output.record.unwrap().get(), r#""Error: a\nb""#);
+    let output = call_result(&json!({"content": [], "isError": true}), dir.path());
+    assert_eq!(output.text(), "Unknown error");
+}
+
+#[test]
+fn data_without_blocks_is_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = call_result(&json!({"content": [], "structuredContent": {"n": 1}}), dir.path());
+    assert_eq!(blocks(&output), r#"{"type":"text","text":"{\"n\":1}"}"#);
 }
 
 #[test]
