@@ -266,7 +266,7 @@ impl Agent {
             requests: ToolRequests {
                 client: Arc::clone(&client),
                 model: request.model.clone(),
-                small_model: SMALL_MODEL.to_owned(),
+                small_model: config.small_model.clone().unwrap_or_else(|| SMALL_MODEL.to_owned()),
             },
             request,
             client,
@@ -290,7 +290,7 @@ impl Agent {
             background: BackgroundTasks::new(),
             background_agents: BackgroundAgents::new(),
             known_tasks: Mutex::new(Vec::new()),
-            limits: Limits::default(),
+            limits: config.limits.clone(),
             totals: ModelUsageTotals::default(),
             last_usage: resumed.as_ref().map(|session| session.last_usage).unwrap_or_default(),
             last_usage_json: RawObject::new(),
@@ -456,6 +456,7 @@ pub(crate) fn request(config: &AgentConfig) -> MessagesRequest {
         request.effort = Some(config.effort.clone().unwrap_or_else(|| "high".to_owned()));
         request.betas.push(EFFORT_BETA.to_owned());
     }
+    request.betas.extend(config.betas.iter().cloned());
     if config.model.ends_with("[1m]") {
         request.betas.push(LONG_CONTEXT_BETA.to_owned());
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use threadline_mcp::McpServers;
-use threadline_tools::{CommandLauncher, Profile};
+use threadline_tools::{CommandLauncher, Limits, Profile};
 
 use crate::agent_definition::AgentDefinition;
 use crate::custom_command::CustomCommand;
@@ -77,6 +77,12 @@ pub struct AgentConfig {
     pub model: String,
     /// The model that is used when the first one is overloaded.
     pub fallback_model: Option<String>,
+    /// The model for small tasks; `None` for the default.
+    pub small_model: Option<String>,
+    /// Further beta features of the API.
+    pub betas: Vec<String>,
+    /// The limits of tools.
+    pub limits: Limits,
     /// The effort that is asked for.
     pub effort: Option<String>,
     /// The maximum number of output tokens of a reply; `None` for that of the model.

@@ -39,6 +39,19 @@ pub(crate) const ANTHROPIC_CUSTOM_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 pub(crate) const ANTHROPIC_MODEL: &str = "ANTHROPIC_MODEL";
 /// How long a request may be silent, in milliseconds.
 pub(crate) const API_TIMEOUT_MS: &str = "API_TIMEOUT_MS";
+/// The models of the families, for `--model opus` and its like.
+pub(crate) const ANTHROPIC_DEFAULT_OPUS_MODEL: &str = "ANTHROPIC_DEFAULT_OPUS_MODEL";
+pub(crate) const ANTHROPIC_DEFAULT_SONNET_MODEL: &str = "ANTHROPIC_DEFAULT_SONNET_MODEL";
+pub(crate) const ANTHROPIC_DEFAULT_HAIKU_MODEL: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
+/// The model for small tasks.
+pub(crate) const ANTHROPIC_SMALL_FAST_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
+/// Further beta features of the API, separated by commas.
+pub(crate) const ANTHROPIC_BETAS: &str = "ANTHROPIC_BETAS";
+/// The time that a command may run if the model names none, and the longest time that it may name.
+pub(crate) const BASH_DEFAULT_TIMEOUT_MS: &str = "BASH_DEFAULT_TIMEOUT_MS";
+pub(crate) const BASH_MAX_TIMEOUT_MS: &str = "BASH_MAX_TIMEOUT_MS";
+/// The length of output that the model gets directly.
+pub(crate) const BASH_MAX_OUTPUT_LENGTH: &str = "BASH_MAX_OUTPUT_LENGTH";
 /// How often a failed request is sent again.
 pub(crate) const CLAUDE_CODE_MAX_RETRIES: &str = "CLAUDE_CODE_MAX_RETRIES";
 /// The maximum number of output tokens of a reply.

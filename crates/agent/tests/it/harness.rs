@@ -14,7 +14,7 @@ use threadline_api::{ApiConfig, Auth, Client};
 use threadline_cancel::CancelToken;
 use threadline_permission::{PermissionMode, Permissions, RuleSet, Workspace};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
-use threadline_tools::Profile;
+use threadline_tools::{Limits, Profile};
 use threadline_usage::PriceBook;
 
 pub(crate) const SESSION: &str = "11111111-2222-4333-8444-555555555555";
@@ -68,6 +68,9 @@ impl Stage {
             has_file_history: true,
             model: "claude-sonnet-4-5".to_owned(),
             fallback_model: None,
+            small_model: None,
+            betas: Vec::new(),
+            limits: Limits::default(),
             effort: None,
             max_output_tokens: None,
             max_thinking_tokens: None,

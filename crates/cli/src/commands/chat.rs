@@ -145,6 +145,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) fallback_model: Option<String>,
 
+    /// Further beta features of the API, separated by commas
+    #[arg(long, value_name = "NAMES", help_heading = "Model")]
+    pub(crate) betas: Vec<String>,
+
     /// How hard the model thinks: low, medium, high, xhigh or max
     #[arg(long, value_name = "LEVEL", help_heading = "Model")]
     pub(crate) effort: Option<String>,

@@ -76,6 +76,24 @@ fn the_key_may_come_from_a_program_in_the_settings() {
 }
 
 #[test]
+fn variables_set_the_model_of_a_family_betas_and_limits() {
+    let folders = ChatFolders::new();
+    let call = ScriptedReply::call("Bash", json!({"command": "sleep 20"}));
+    let api = ScriptedApi::start(vec![call, ScriptedReply::text("ok")]);
+    let args = ["hi", "--model", "opus", "--permission-mode", "bypassPermissions"];
+    let mut chat = folders.chat(&api, &args);
+    chat.env("ANTHROPIC_DEFAULT_OPUS_MODEL", "claude-opus-4-1-20250805").env("ANTHROPIC_BETAS", "one,two");
+    chat.env("BASH_DEFAULT_TIMEOUT_MS", "300").env("IS_SANDBOX", "1");
+    let done = chat.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let requests = api.requests();
+    assert_eq!(requests[0].body["model"], "claude-opus-4-1-20250805");
+    assert!(requests[0].header("anthropic-beta").unwrap().contains("one,two"));
+    let result = requests[1].body["messages"][2]["content"].to_string();
+    assert!(result.contains("timed out") || result.contains("background"), "{result}");
+}
+
+#[test]
 fn continue_takes_the_session_with_the_last_message() {
     let folders = ChatFolders::new();
     let log = |id: &str, day: u32, text: &str| {

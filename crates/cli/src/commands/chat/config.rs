@@ -13,7 +13,7 @@ use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_mcp::McpServers;
 use threadline_settings::SettingsStack;
 use threadline_store::{SessionFile, encode_project, read_last_active};
-use threadline_tools::Profile;
+use threadline_tools::{Limits, Profile};
 
 use super::key_helper::{self, KeyHelper};
 use super::mcp::McpSetup;
@@ -75,7 +75,11 @@ impl ChatSetup {
             is_persistent: !args.no_session_persistence && !cx.is_demo,
             has_file_history: env::get(env::CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING).is_some(),
             model,
-            fallback_model: args.fallback_model.as_deref().map(full_model_name),
+            fallback_model: args.fallback_model.as_deref().map(model_name),
+            small_model: env::get(env::ANTHROPIC_SMALL_FAST_MODEL)
+                .or_else(|| env::get(env::ANTHROPIC_DEFAULT_HAIKU_MODEL)),
+            betas: betas(args),
+            limits: limits()?,
             effort: args.effort.clone(),
             max_output_tokens: number(env::CLAUDE_CODE_MAX_OUTPUT_TOKENS)?,
             max_thinking_tokens: number(env::MAX_THINKING_TOKENS)?,
@@ -129,7 +133,41 @@ fn agent_definitions(args: &ChatArgs, paths: &AgentPaths) -> Result<Vec<AgentDef
 /// Returns the name of a model; a suffix such as `[1m]` stays.
 fn with_suffix(name: &str) -> String {
     let suffix = if name.ends_with("[1m]") { "[1m]" } else { "" };
-    format!("{}{suffix}", full_model_name(name))
+    format!("{}{suffix}", model_name(name))
+}
+
+/// Returns the full name of a model. A variable can set the model of a family.
+fn model_name(name: &str) -> String {
+    let variable = match name.trim_end_matches("[1m]") {
+        "opus" => env::ANTHROPIC_DEFAULT_OPUS_MODEL,
+        "sonnet" => env::ANTHROPIC_DEFAULT_SONNET_MODEL,
+        "haiku" => env::ANTHROPIC_DEFAULT_HAIKU_MODEL,
+        _ => return full_model_name(name),
+    };
+    env::get(variable).unwrap_or_else(|| full_model_name(name))
+}
+
+/// Returns the beta features of the flag and of the environment.
+fn betas(args: &ChatArgs) -> Vec<String> {
+    let variable = env::get(env::ANTHROPIC_BETAS).unwrap_or_default();
+    let lists = args.betas.iter().flat_map(|list| list.split(',')).chain(variable.split(','));
+    lists.map(str::trim).filter(|beta| !beta.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the limits of tools, with those of the environment.
+fn limits() -> Result<Limits, CommandError> {
+    let mut limits = Limits::default();
+    if let Some(time) = number(env::BASH_MAX_TIMEOUT_MS)? {
+        limits.bash_timeout_max = Duration::from_millis(time);
+    }
+    if let Some(time) = number(env::BASH_DEFAULT_TIMEOUT_MS)? {
+        limits.bash_timeout = Duration::from_millis(time);
+        limits.bash_timeout_max = limits.bash_timeout_max.max(limits.bash_timeout);
+    }
+    if let Some(length) = number(env::BASH_MAX_OUTPUT_LENGTH)? {
+        limits.bash_output_bytes = length;
+    }
+    Ok(limits)
 }
 
 /// Returns the client of the API, and where its key comes from.
