@@ -63,7 +63,7 @@ fn a_printed_page_is_complete_and_dark_on_light() {
     let id = long_session(&home);
     let served = TestServer::new(&home);
     browser.open(&served.url(&format!("/s/{id}")));
-    browser.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true }))");
+    browser.run("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true }))");
     browser.wait_for("return document.documentElement.dataset.theme === 'dark'");
     assert!(browser.run("return document.querySelectorAll('.piece:not(.drawn)').length").as_u64() > Some(0));
     browser.run(
