@@ -117,7 +117,7 @@ pub struct Agent {
     pub(crate) is_resumed: bool,
     /// Whether the model was told that plan mode is on.
     pub(crate) has_reported_plan_mode: bool,
-    /// Who is asked about calls that are not permitted by themselves.
+    /// Answers questions about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
     pub(crate) side_dir: PathBuf,
     pub(crate) tasks_dir: PathBuf,

@@ -56,7 +56,7 @@ pub enum SessionStart {
 pub struct SandboxConfig {
     /// The program that starts shells in it.
     pub launcher: CommandLauncher,
-    /// The protections that this system does not have, in words, for those who are asked about commands.
+    /// The protections that this system does not have, in words, for questions about commands.
     pub missing: Option<String>,
 }
 

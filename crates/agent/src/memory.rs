@@ -29,7 +29,7 @@ pub struct MemoryPaths {
     pub cwd: PathBuf,
 }
 
-/// Who wrote a memory file.
+/// The author of a memory file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// The user, for all projects.
@@ -45,7 +45,7 @@ pub enum MemoryKind {
 pub struct MemoryFile {
     /// The file.
     pub path: PathBuf,
-    /// Who wrote it.
+    /// Its author.
     pub kind: MemoryKind,
     /// The text.
     pub content: String,

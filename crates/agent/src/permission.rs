@@ -85,7 +85,7 @@ pub enum PermissionAnswer {
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 impl Agent {
-    /// Sets who is asked about calls. Without, such calls are refused.
+    /// Sets the answers to questions about calls. Without it, such calls are refused.
     pub fn set_prompt(&mut self, prompt: Arc<dyn PermissionPrompt>) {
         self.prompt = Some(prompt);
     }

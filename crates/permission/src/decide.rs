@@ -116,7 +116,7 @@ impl AskReason {
         Self::stated(reason)
     }
 
-    /// Returns a reason that is also shown to the person who is asked.
+    /// Returns a reason that is also shown with the question.
     pub(crate) fn stated(message: impl Into<String>) -> Self {
         let message = message.into();
         Self { basis: AskBasis::Other(message.clone()), ..Self::new(message) }

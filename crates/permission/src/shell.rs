@@ -122,7 +122,7 @@ fn unreadable(source: &str) -> Option<&'static str> {
     source.chars().find_map(|ch| match ch {
         '\n' | '\t' | ' ' => None,
         ch if ch.is_control() => Some("Contains control characters"),
-        // Zero-width and directional characters hide text from a person who reads the command.
+        // Zero-width and directional characters hide text from a reader of the command.
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' => {
             Some("Contains Unicode whitespace")
         }

@@ -94,7 +94,7 @@ impl ControlStream {
         *lock(&self.shared.turn) = turn;
     }
 
-    /// Returns the hooks that the program at the other end provides, once, and who calls them.
+    /// Returns the hooks that the program at the other end provides, once, and their caller.
     pub(super) fn take_hooks(&self) -> Option<(Box<RawValue>, Arc<dyn HookCallbacks>)> {
         let hooks = lock(&self.shared.hooks).take()?;
         Some((hooks, Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })))
