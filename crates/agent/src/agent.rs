@@ -106,6 +106,8 @@ pub struct Agent {
     pub(crate) api_time: std::time::Duration,
     /// The lines of the last reply.
     pub(crate) reply_lines: Vec<String>,
+    /// The tokens that compactions have removed from the conversation.
+    pub(crate) dropped_tokens: u64,
     /// The compaction of this turn.
     pub(crate) compaction: Option<WrittenCompaction>,
     /// The id of the last prompt.
@@ -301,6 +303,7 @@ impl Agent {
             started: std::time::Instant::now(),
             api_time: std::time::Duration::ZERO,
             reply_lines: resumed.as_ref().map(|session| session.reply_lines.clone()).unwrap_or_default(),
+            dropped_tokens: resumed.as_ref().map(|session| session.dropped_tokens).unwrap_or_default(),
             compaction: None,
             prompt_id: None,
             has_run_start_hooks: false,
@@ -359,6 +362,7 @@ impl Agent {
         self.filler = Filler::None;
         self.last_usage = Usage::default();
         self.reply_lines.clear();
+        self.dropped_tokens = 0;
         // The end of the new session is marked like that of a resumed one.
         self.is_resumed = true;
         events(AgentEvent::SessionChanged { session_id: &session_id });
@@ -390,13 +394,18 @@ impl Agent {
         self.tools.tools().map(|tool| tool.name().to_owned()).collect()
     }
 
-    /// Runs the hooks of the end, writes the marks at the end of the log, and ends all background tasks and
-    /// MCP servers.
+    /// Ends all background tasks, writes the marks at the end of the log, runs the hooks of the end, and ends
+    /// the MCP servers. The log is complete before the hooks run, which may take long or be killed.
     pub fn finish(&mut self, events: &mut dyn FnMut(AgentEvent<'_>)) -> Result<(), WriteError> {
         self.background_agents.end_all();
         self.background.kill_all(self.limits.kill_grace);
+        let written = self.write_end_marks();
         self.end_hooks("other", events);
         self.config.mcp.end();
+        written
+    }
+
+    fn write_end_marks(&self) -> Result<(), WriteError> {
         let mut writer = lock(&self.writer);
         if self.last_prompt.is_some() || self.is_prompt_blocked {
             writer.last_prompt(self.last_prompt.as_deref())?;

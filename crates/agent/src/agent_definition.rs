@@ -4,6 +4,9 @@ use std::path::Path;
 
 use threadline_api::RawObject;
 
+use crate::definition_file::{read_text, read_text_inside};
+use crate::front_matter::FrontMatter;
+
 /// A kind of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentDefinition {
@@ -27,9 +30,6 @@ const READING_TOOLS: &[&str] = &["Bash", "Glob", "Grep", "Read", "TaskStop", "We
 /// The kind that is used if the model names none.
 pub(crate) const DEFAULT_AGENT: &str = "general-purpose";
 
-/// The largest file that is read as a definition, in bytes.
-const MAX_FILE: u64 = 1 << 20;
-
 impl AgentDefinition {
     fn built_in(name: &str, description: &str, prompt: Option<&str>, tools: Option<&[&str]>) -> Self {
         Self {
@@ -42,37 +42,34 @@ impl AgentDefinition {
         }
     }
 
-    /// Parses a file with a header of `key: value` lines between two lines `---`, and instructions after it.
+    /// Parses a file with values at its start, and instructions after them.
     ///
     /// `None` if it has no name or no description.
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.trim_start_matches('\u{feff}').strip_prefix("---")?;
-        let (header, prompt) = rest.split_once("\n---")?;
-        let prompt = prompt.split_once('\n').map_or("", |(_, prompt)| prompt).trim();
-        let value = |key: &str| header_value(header, key);
-        let list = |key: &str| header_list(header, key);
+        let (values, prompt) = FrontMatter::split(text.trim_start_matches('\u{feff}'));
+        let list = |key: &str| Some(values.list(key)).filter(|list| !list.is_empty());
         Some(Self {
-            name: value("name")?,
-            description: value("description")?,
-            prompt: Some(prompt.to_owned()),
+            name: values.text("name")?.to_owned(),
+            description: values.text("description")?.replace("\\n", "\n"),
+            prompt: Some(prompt.trim().to_owned()),
             tools: list("tools").filter(|tools| tools.iter().all(|tool| tool != "*")),
-            disallowed_tools: list("disallowedTools").unwrap_or_default(),
-            model: value("model").filter(|model| model != "inherit"),
+            disallowed_tools: values.list("disallowedTools"),
+            model: values.text("model").filter(|model| *model != "inherit").map(str::to_owned),
         })
     }
 
     /// Reads the definitions in the `.md` files of a folder, in the order of their names. Files that are not
-    /// definitions are left out.
-    pub fn read_folder(folder: &Path) -> Vec<Self> {
+    /// definitions, or that are outside of `root` after links are resolved, if one is given, are left out.
+    pub fn read_folder(folder: &Path, root: Option<&Path>) -> Vec<Self> {
         let mut files: Vec<_> =
             fs_err::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         files.sort();
-        let is_definition = |path: &&std::path::PathBuf| {
-            path.extension().is_some_and(|extension| extension == "md")
-                && path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_FILE)
+        let read = |path: &Path| match root {
+            Some(root) => read_text_inside(path, root),
+            None => read_text(path),
         };
-        let files = files.iter().filter(is_definition);
-        files.filter_map(|path| Self::parse(&fs_err::read_to_string(path).ok()?)).collect()
+        let files = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        files.filter_map(|path| Self::parse(&read(path)?)).collect()
     }
 
     /// Parses definitions from JSON: an object with a member for each name.
@@ -156,30 +153,6 @@ pub(crate) fn all_definitions(custom: &[AgentDefinition]) -> Vec<AgentDefinition
     }
     definitions.sort_by_key(|definition| definition.name.to_lowercase());
     definitions
-}
-
-/// Returns a value of a header, without quotes.
-fn header_value(header: &str, key: &str) -> Option<String> {
-    let line = header.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
-    let value = line.trim();
-    let unquoted = ['"', '\'']
-        .iter()
-        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
-        .unwrap_or(value);
-    (!unquoted.is_empty()).then(|| unquoted.replace("\\n", "\n"))
-}
-
-/// Returns a list of a header: `a, b`, `[a, b]`, or lines that begin with `-`.
-fn header_list(header: &str, key: &str) -> Option<Vec<String>> {
-    let mut lines = header.lines().skip_while(|line| !line.starts_with(&format!("{key}:")));
-    let first = lines.next()?[key.len() + 1..].trim();
-    let name = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
-    if first.is_empty() {
-        let items = lines.map_while(|line| line.trim_start().strip_prefix("- ")).map(name);
-        return Some(items.collect());
-    }
-    let list = first.trim_start_matches('[').trim_end_matches(']');
-    Some(list.split(',').map(name).filter(|name| !name.is_empty()).collect())
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{ApiError, Message, RawObject, Role, model_info};
 use threadline_cancel::CancelToken;
 
 use crate::agent::{Agent, lock};
 use crate::error_text::filler;
 use crate::event::{AgentEvent, CompactionEvent};
-use crate::hook::{HookEvent, HookOutcome, HookRun};
+use crate::hook::{HookEvent, HookOutcome};
+use crate::json::raw;
 use crate::resume::Filler;
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
 
@@ -23,7 +23,7 @@ const MAX_FILES: usize = 5;
 /// The number of bytes of text that count as one token in estimates.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What asks the model for a summary.
+/// The request for a summary.
 const INSTRUCTION: &str = "Summarise this conversation so that the work can go on without it. Write down: what \
 the user asked for, in the user's words where they matter; decisions and their reasons; files that were read, \
 created or changed, with the important parts of their content; commands and their results; errors and how they \
@@ -136,38 +136,40 @@ impl Agent {
             .hook_call(HookEvent::PostCompact, trigger.name())
             .with("trigger", trigger.name())
             .with("compact_summary", summary);
-        let mut runs: Vec<HookRun> = self.run_hooks(&after, cancel);
         let start = self.hook_call(HookEvent::SessionStart, "compact").with("source", "compact");
-        runs.extend(self.run_hooks(&start, cancel));
-        for run in &runs {
+        let (after, start) = (self.run_hooks(&after, cancel), self.run_hooks(&start, cancel));
+        for run in after.iter().chain(&start) {
             self.report_hook(run, events);
         }
-        self.start_runs = runs;
+        self.start_runs = start;
         self.write_start_hooks()
     }
 
     /// Asks the model for a summary of everything before the last reply.
     fn request_summary(&mut self, instructions: &str, cancel: &CancelToken) -> Result<String, CompactError> {
         self.conversation.normalize();
-        let messages = &self.conversation.messages;
-        let end = match messages.last() {
-            Some(last) if last.role == Role::Assistant => messages.len() - 1,
-            _ => messages.len(),
-        };
-        if end < 2 {
+        let is_reply = |message: &Message| message.role == Role::Assistant;
+        let messages = &mut self.conversation.messages;
+        let last_reply = messages.pop_if(|last| is_reply(last));
+        if messages.len() < 2 {
+            messages.extend(last_reply);
             return Err(CompactError::Failed("Not enough messages to compact.".to_owned()));
         }
         let mut instruction = INSTRUCTION.to_owned();
         if !instructions.is_empty() {
             instruction.push_str(&format!("\n\nThe user adds: {instructions}"));
         }
-        let mut request = self.request.clone();
-        request.messages = messages[..end].to_vec();
-        match request.messages.last_mut() {
-            Some(last) if last.role == Role::User => last.content.push(Message::text_block(&instruction)),
-            _ => request.messages.push(Message::user_text(&instruction)),
+        // The conversation may be very long: it is moved into the request, and back.
+        self.conversation.push(Role::User, vec![Message::text_block(&instruction)]);
+        self.fill_request();
+        let reply = self.client.send(&self.request, cancel, &mut |_| {});
+        self.empty_request();
+        if let Some(last) = self.conversation.messages.last_mut() {
+            last.content.pop();
         }
-        let reply = self.client.send(&request, cancel, &mut |_| {}).map_err(|error| match error {
+        self.conversation.messages.retain(|message| !message.content.is_empty());
+        self.conversation.messages.extend(last_reply);
+        let reply = reply.map_err(|error| match error {
             ApiError::Cancelled => CompactError::Cancelled,
             error => CompactError::Failed(format!("Error during compaction: {error}")),
         })?;
@@ -199,7 +201,7 @@ impl Agent {
             trigger: trigger.name(),
             pre_tokens: before,
             post_tokens: after,
-            dropped_tokens: before.saturating_sub(after),
+            dropped_tokens: self.dropped_tokens + before.saturating_sub(after),
             duration,
             preserved: &preserved_lines,
         };
@@ -209,6 +211,7 @@ impl Agent {
         self.conversation.messages = vec![Message::user_text(&text)];
         self.conversation.messages.extend(preserved);
         self.last_usage = threadline_api::Usage::default();
+        self.dropped_tokens = boundary.dropped_tokens;
         self.compaction = Some(written.clone());
         events(AgentEvent::Compaction(CompactionEvent::Boundary(&written)));
         Ok(())
@@ -300,10 +303,6 @@ fn summary_of(text: &str) -> String {
         Some((_, to)) => text[to..].trim_start_matches("</analysis>").trim().to_owned(),
         None => text.trim().to_owned(),
     }
-}
-
-fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::definition_file::{read_text, read_text_inside};
 use crate::front_matter::FrontMatter;
-use crate::memory::read_text;
 
 /// The largest number of commands and skills.
 const MAX_COMMANDS: usize = 1000;
@@ -33,10 +33,13 @@ impl CustomCommand {
     /// those of the user with the same name. Those of a project that is not trusted allow no calls.
     pub fn read_all(claude_home: &Path, cwd: &Path, is_trusted: bool) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
-        for (folder, is_trusted) in [(cwd.join(".claude"), is_trusted), (claude_home.to_owned(), true)] {
+        let read_project = |path: &Path| read_text_inside(path, cwd);
+        let sources: [(_, _, ReadText<'_>); 2] =
+            [(cwd.join(".claude"), is_trusted, &read_project), (claude_home.to_owned(), true, &read_text)];
+        for (folder, is_trusted, read) in sources {
             let mut commands = Vec::new();
-            read_skills(&folder.join("skills"), &mut commands);
-            read_commands(&folder.join("commands"), "", 0, &mut commands);
+            read_skills(&folder.join("skills"), read, &mut commands);
+            read_commands(&folder.join("commands"), "", 0, read, &mut commands);
             for mut command in commands {
                 if !is_trusted {
                     command.allowed_tools.clear();
@@ -82,21 +85,30 @@ impl CustomCommand {
     }
 }
 
-fn read_skills(folder: &Path, found: &mut Vec<CustomCommand>) {
+/// Reads a file if it may be read.
+type ReadText<'a> = &'a dyn Fn(&Path) -> Option<String>;
+
+fn read_skills(folder: &Path, read: ReadText<'_>, found: &mut Vec<CustomCommand>) {
     for path in sorted_entries(folder) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let Some(text) = read_text(&path.join("SKILL.md")) else { continue };
+        let Some(text) = read(&path.join("SKILL.md")) else { continue };
         found.push(CustomCommand::parse(name.to_owned(), &text, Some(path.clone())));
     }
 }
 
-fn read_commands(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<CustomCommand>) {
+fn read_commands(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    read: ReadText<'_>,
+    found: &mut Vec<CustomCommand>,
+) {
     for path in sorted_entries(folder) {
         let Some(stem) = path.file_stem().and_then(|name| name.to_str()) else { continue };
         if path.is_dir() && !path.is_symlink() && depth < MAX_DEPTH {
-            read_commands(&path, &format!("{prefix}{stem}:"), depth + 1, found);
+            read_commands(&path, &format!("{prefix}{stem}:"), depth + 1, read, found);
         } else if path.extension().is_some_and(|extension| extension == "md")
-            && let Some(text) = read_text(&path)
+            && let Some(text) = read(&path)
         {
             found.push(CustomCommand::parse(format!("{prefix}{stem}"), &text, None));
         }
@@ -216,5 +228,18 @@ mod tests {
             text.starts_with("Base directory for this skill: ") && text.ends_with("/knots\n\nTie"),
             "{text}"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_skill_of_a_project_is_not_a_link_out_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, project) = (dir.path().join("home"), dir.path().join("project"));
+        std::fs::create_dir_all(project.join(".claude/skills/leak")).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(home.join("secret"), "private").unwrap();
+        std::os::unix::fs::symlink(home.join("secret"), project.join(".claude/skills/leak/SKILL.md"))
+            .unwrap();
+        assert_eq!(CustomCommand::read_all(&home, &project, true), Vec::new());
     }
 }

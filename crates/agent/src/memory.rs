@@ -1,18 +1,16 @@
 //! Memory files: `CLAUDE.md` and its relatives, which the user and the project write for the model.
 
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use ignore::gitignore::GitignoreBuilder;
 use threadline_api::RawObject;
 
 use crate::agent::Agent;
+use crate::definition_file::read_text;
 use crate::front_matter::FrontMatter;
 
 /// How deep files can import each other.
 const MAX_IMPORT_DEPTH: usize = 4;
-/// The largest memory file that is read, in bytes.
-const MAX_FILE_SIZE: u64 = 256 << 10;
 /// The largest size of all memory files, in bytes.
 const MAX_TOTAL_SIZE: usize = 1 << 20;
 /// The largest number of memory files.
@@ -25,7 +23,7 @@ pub struct MemoryPaths {
     pub claude_home: PathBuf,
     /// The home folder of the user.
     pub user_home: Option<PathBuf>,
-    /// The working folder.
+    /// The working folder, without links.
     pub cwd: PathBuf,
 }
 
@@ -146,7 +144,7 @@ impl MemoryReader<'_> {
         if self.files.len() >= MAX_FILES || self.files.iter().any(|file| file.path == path) {
             return;
         }
-        if !self.is_allowed(path, kind) {
+        if !self.is_allowed(path, kind, depth > 0) {
             return;
         }
         let Some(content) = read_text(path) else { return };
@@ -188,34 +186,20 @@ impl MemoryReader<'_> {
         }
     }
 
-    /// Whether a file may be read on behalf of a file of this kind.
-    fn is_allowed(&self, path: &Path, kind: MemoryKind) -> bool {
+    /// Whether a file may be read. `is_import`: another file names it.
+    fn is_allowed(&self, path: &Path, kind: MemoryKind, is_import: bool) -> bool {
         let Ok(real) = path.canonicalize() else { return false };
         let is_inside = |folder: &Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
         match kind {
             MemoryKind::User => {
                 is_inside(&self.paths.claude_home) || self.paths.user_home.as_deref().is_some_and(is_inside)
             }
-            // The folders above the working folder have memory files of their own, but no imports.
+            // The folders above the working folder have memory files of their own, but neither imports nor
+            // links.
             MemoryKind::Project | MemoryKind::Local => {
-                is_inside(&self.paths.cwd) || self.is_memory_file_above(path, &real)
+                is_inside(&self.paths.cwd) || !is_import && real == path
             }
         }
-    }
-
-    /// Whether a path is a memory file of a folder above the working folder, and no link.
-    fn is_memory_file_above(&self, path: &Path, real: &Path) -> bool {
-        let Ok(cwd) = self.paths.cwd.canonicalize() else { return false };
-        let is_memory = path.file_name().is_some_and(|name| name == "CLAUDE.md" || name == "CLAUDE.local.md")
-            || path.components().any(|part| part.as_os_str() == "rules");
-        let folder = path.parent().map(|folder| {
-            let outer = folder.ancestors().find(|folder| !folder.ends_with(".claude") && !is_rules(folder));
-            outer.unwrap_or(folder)
-        });
-        let is_above = folder
-            .and_then(|folder| folder.canonicalize().ok())
-            .is_some_and(|folder| cwd.starts_with(folder));
-        is_memory && is_above && real.file_name() == path.file_name()
     }
 
     fn resolve_import(&self, import: &str, from: &Path) -> Option<PathBuf> {
@@ -225,12 +209,6 @@ impl MemoryReader<'_> {
         };
         Some(normalize(&path))
     }
-}
-
-/// Whether a folder is `rules` or inside of one that is in `.claude`.
-fn is_rules(folder: &Path) -> bool {
-    let names: Vec<_> = folder.components().map(Component::as_os_str).collect();
-    names.windows(2).any(|pair| pair[0] == ".claude" && pair[1] == "rules")
 }
 
 /// Removes `.` and `..` from a path.
@@ -246,18 +224,6 @@ fn normalize(path: &Path) -> PathBuf {
         }
     }
     result
-}
-
-/// Reads a regular file of a sensible size.
-pub(crate) fn read_text(path: &Path) -> Option<String> {
-    let metadata = path.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_SIZE {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(MAX_FILE_SIZE).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    (!text.trim().is_empty()).then_some(text)
 }
 
 /// Returns the patterns of a rule that applies to certain paths only.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use threadline_api::{Message, RawObject, Usage};
-use threadline_entry::lens::{Backup, FileHistorySnapshot, FromJson, ReadResult};
+use threadline_entry::lens::{Backup, CompactBoundary, FileHistorySnapshot, FromJson, ReadResult};
 use threadline_entry::write::{LineContext, SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
 use threadline_session::{ClientVersion, FileText, Session, SessionFamily};
@@ -55,6 +55,8 @@ pub struct ResumedSession {
     pub(crate) filler: Filler,
     /// The lines of the last reply.
     pub(crate) reply_lines: Vec<String>,
+    /// The tokens that compactions have removed.
+    pub(crate) dropped_tokens: u64,
     /// The usage of the last reply.
     pub(crate) last_usage: Usage,
     /// The files with backups.
@@ -106,6 +108,7 @@ impl ResumedSession {
             last_time,
             filler: Filler::None,
             reply_lines: Vec::new(),
+            dropped_tokens: 0,
             last_usage: Usage::default(),
             open_calls: Vec::new(),
             slug: None,
@@ -149,6 +152,7 @@ impl ResumedSession {
             last_time: outline.last_time,
             filler: filler(&outline.session, tip),
             reply_lines: reply_lines(&outline.session, tip),
+            dropped_tokens: dropped_tokens(&outline.session),
             last_usage: last_usage(&session),
             open_calls: open_calls(&outline.session, tip),
             slug: LineContext::of(tip).slug.map(|slug| slug.into_owned()),
@@ -207,6 +211,13 @@ fn reply_lines(session: &Session, tip: &Entry) -> Vec<String> {
     uuids.reverse();
     uuids.dedup();
     uuids
+}
+
+/// Returns the tokens that the compactions of a session have removed.
+fn dropped_tokens(session: &Session) -> u64 {
+    let lines = session.entries().iter().rev().filter_map(|entry| entry.lens::<CompactBoundary<'_>>());
+    let mut metadata = lines.filter_map(|line| line.compact_metadata());
+    metadata.next().and_then(|metadata| metadata.cumulative_dropped_tokens()).unwrap_or_default()
 }
 
 /// Returns the usage of the last reply of the model.

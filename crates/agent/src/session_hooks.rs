@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
@@ -14,12 +14,13 @@ use crate::event::AgentEvent;
 use crate::hook::{
     HookCall, HookCallbacks, HookDecision, HookEvent, HookOutcome, HookRun, HookSettingsError,
 };
+use crate::json::raw;
 use crate::session_writer::{UserLineFields, WriteError};
 
 /// How often in one turn a hook can make the model go on instead of stopping.
 const MAX_STOP_BLOCKS: u32 = 8;
 
-/// What the hooks of a prompt decided.
+/// The decision of the hooks about a prompt.
 pub(crate) enum PromptVerdict {
     /// The prompt is sent; the hooks that ran leave their lines below it.
     Send(Vec<HookRun>),
@@ -29,7 +30,7 @@ pub(crate) enum PromptVerdict {
     Stop(String),
 }
 
-/// What the hooks at the end of a turn decided.
+/// The decision of the hooks at the end of a turn.
 pub(crate) enum StopVerdict {
     /// The turn ends.
     End,
@@ -41,17 +42,15 @@ pub(crate) enum StopVerdict {
     Exhausted,
 }
 
-/// What the hooks before a call decided.
+/// The decision of the hooks before a call.
 #[derive(Default)]
 pub(crate) struct CallVerdict {
     pub(crate) decision: Option<HookDecision>,
     /// The text for the model, if the call does not run.
     pub(crate) reason: String,
-    pub(crate) updated_input: Option<Box<serde_json::value::RawValue>>,
+    pub(crate) updated_input: Option<Box<RawValue>>,
     /// The reason, if the turn ends after the call.
     pub(crate) stop: Option<(String, HookRun)>,
-    /// Texts for the model.
-    pub(crate) contexts: Vec<String>,
 }
 
 impl Agent {
@@ -277,7 +276,7 @@ impl Agent {
         text: &str,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        let content = to_raw_value(text).unwrap_or_else(|_| serde_json::value::RawValue::NULL.to_owned());
+        let content = raw(text);
         let fields = UserLineFields {
             prompt_id: self.prompt_id.as_deref(),
             is_meta: true,
@@ -336,7 +335,6 @@ impl Agent {
             if let Some(message) = &output.stop {
                 verdict.stop.get_or_insert_with(|| (message.clone(), run.clone()));
             }
-            verdict.contexts.extend(output.additional_context.clone());
         }
         verdict
     }

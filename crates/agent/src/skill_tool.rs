@@ -1,12 +1,12 @@
 //! Skill: the model uses a skill or command from a file.
 
-use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{Message, RawObject};
 use threadline_tools::{
     InputSchema, Kind, Parameter, Permit, ResultContent, Tool, ToolContext, ToolInput, ToolOutput,
 };
 
 use crate::custom_command::CustomCommand;
+use crate::json::raw;
 
 /// The name of the tool.
 pub(crate) const SKILL: &str = "Skill";
@@ -88,8 +88,4 @@ impl Tool for SkillTool {
             pull_request: None,
         }
     }
-}
-
-fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

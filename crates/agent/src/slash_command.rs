@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use threadline_api::{Message, RawObject, Role, full_model_name};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
@@ -14,12 +14,13 @@ use crate::agent::{Agent, lock};
 use crate::custom_command::CustomCommand;
 use crate::error_text::filler;
 use crate::event::AgentEvent;
+use crate::json::raw;
 use crate::resume::Filler;
 use crate::session_hooks::CallVerdict;
 use crate::session_writer::{UserLineFields, WriteError};
 use crate::tool_calls::{CallOutcome, CallScope, PendingCall};
 
-/// Commands of Claude Code's screen. Without a screen they only say so.
+/// Commands of Claude Code's screen. Without a screen, their output is that they are not available.
 const SCREEN_COMMANDS: &[&str] = &[
     "add-dir",
     "agents",
@@ -66,7 +67,7 @@ impl<'a> SlashPrompt<'a> {
     }
 }
 
-/// What a prompt that begins with a slash means.
+/// The meaning of a prompt that begins with a slash.
 pub(crate) enum SlashMeaning {
     /// A command or skill from a file, with its arguments.
     Custom(ExpandedCommand),
@@ -186,7 +187,8 @@ impl Agent {
             UserLineFields { prompt_id: Some(prompt_id), is_meta: true, ..UserLineFields::default() };
         lock(&self.writer).user(&raw(&[&block]), fields, &*self.clock)?;
         self.conversation.push(Role::User, vec![block]);
-        self.attach_mentioned_files(&text, cancel)
+        // Only the file and the arguments can mention files, and not the output of commands.
+        self.attach_mentioned_files(&command.text, cancel)
     }
 
     /// Replaces commands such as `` !`git status` `` by their output, if they are permitted.
@@ -369,10 +371,6 @@ pub(crate) fn command_line(name: &str, arguments: &str) -> String {
 fn short_duration(duration: std::time::Duration) -> String {
     let millis = duration.as_millis();
     if millis < 1000 { format!("{millis}ms") } else { format!("{:.1}s", duration.as_secs_f64()) }
-}
-
-fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 fn is_text_record(record: &RawValue) -> bool {

@@ -576,6 +576,7 @@ impl Agent {
             started: std::time::Instant::now(),
             api_time: std::time::Duration::ZERO,
             reply_lines: Vec::new(),
+            dropped_tokens: 0,
             compaction: None,
             prompt_id: Some(prompt_id.to_owned()),
             has_run_start_hooks: true,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use threadline_api::{
     ApiError, BlockKind, ClientEvent, ErrorKind, Message, RawObject, Reply, Role, StreamEvent, Usage,
 };
@@ -14,6 +14,7 @@ use crate::compaction::{CompactError, CompactTrigger};
 use crate::config::SessionStart;
 use crate::error_text::{ErrorReport, compact, filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd, TurnSummary};
+use crate::json::raw;
 use crate::resume::Filler;
 use crate::session_hooks::{PromptVerdict, StopVerdict};
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
@@ -339,7 +340,8 @@ impl Agent {
             self.conversation.push(Role::User, vec![Message::text_block(filler::CONTINUE)]);
         }
         if self.filler != Filler::None {
-            writer.synthetic(filler::NO_RESPONSE, ErrorFields::default(), &*clock)?;
+            let (uuid, _) = writer.synthetic(filler::NO_RESPONSE, ErrorFields::default(), &*clock)?;
+            self.reply_lines = vec![uuid];
             self.conversation.push(Role::Assistant, vec![Message::text_block(filler::NO_RESPONSE)]);
         }
         self.filler = Filler::None;
@@ -449,15 +451,6 @@ impl Agent {
                 return Ok(Some(TurnEnd::NotSent));
             }
         };
-        if self.is_window_full() {
-            // The prompt comes after the summary, so that it cannot be lost. A compaction that fails does not
-            // stop the turn: the API decides whether the conversation is too long.
-            match self.compact(CompactTrigger::Auto, "", &state.prompt_id, cancel, events) {
-                Ok(duration) => state.api_duration += duration,
-                Err(CompactError::Write(error)) => return Err(error),
-                Err(CompactError::Failed(_) | CompactError::Cancelled) => {}
-            }
-        }
         let verdict = match &text {
             Some(text) => self.prompt_hooks(text, cancel, events),
             None => PromptVerdict::Send(Vec::new()),
@@ -466,9 +459,10 @@ impl Agent {
         let takes_snapshot = origin.is_none() && matches!(verdict, PromptVerdict::Send(_));
         self.write_queue(prompt, takes_snapshot, state)?;
         self.write_start_hooks()?;
-        self.is_prompt_blocked = matches!(verdict, PromptVerdict::Block(_));
+        self.is_prompt_blocked = false;
         match verdict {
             PromptVerdict::Send(runs) => {
+                self.compact_full_window(state, cancel, events)?;
                 match &command {
                     None => {
                         self.write_prompt(prompt, origin, state, events)?;
@@ -489,7 +483,7 @@ impl Agent {
                 Ok(None)
             }
             PromptVerdict::Block(reason) => {
-                self.last_prompt = None;
+                self.forget_prompt();
                 self.stop_prompt(reason, state, events).map(Some)
             }
             PromptVerdict::Stop(reason) => {
@@ -497,6 +491,28 @@ impl Agent {
                 self.stop_prompt(reason, state, events).map(Some)
             }
         }
+    }
+
+    /// Compacts the conversation if it nearly fills the window.
+    ///
+    /// The prompt comes after the summary, so that it cannot be lost, and the lines that end the conversation
+    /// so far come before it. A compaction that fails does not stop the turn: the API decides whether the
+    /// conversation is too long.
+    fn compact_full_window(
+        &mut self,
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        if !self.is_window_full() {
+            return Ok(());
+        }
+        match self.compact(CompactTrigger::Auto, "", &state.prompt_id, cancel, events) {
+            Ok(duration) => state.api_duration += duration,
+            Err(CompactError::Write(error)) => return Err(error),
+            Err(CompactError::Failed(_) | CompactError::Cancelled) => {}
+        }
+        Ok(())
     }
 
     /// Writes the task of a sub-agent.
@@ -516,6 +532,28 @@ impl Agent {
         Ok(())
     }
 
+    /// Moves the conversation into the request, with the memory files before it. They are not part of the log,
+    /// and sent anew with each request.
+    pub(crate) fn fill_request(&mut self) {
+        self.request.messages = std::mem::take(&mut self.conversation.messages);
+        if let (Some(first), Some(memory)) = (self.request.messages.first_mut(), &self.memory)
+            && first.role == Role::User
+        {
+            first.content.insert(0, memory.clone());
+        }
+    }
+
+    /// Moves the conversation back from the request.
+    pub(crate) fn empty_request(&mut self) {
+        self.conversation.messages = std::mem::take(&mut self.request.messages);
+        if let Some(first) = self.conversation.messages.first_mut()
+            && self.memory.is_some()
+            && first.role == Role::User
+        {
+            first.content.remove(0);
+        }
+    }
+
     /// Sends the conversation and returns the reply, its blocks prepared and reported.
     fn request_reply(
         &mut self,
@@ -524,16 +562,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(Reply, Vec<PreparedBlock>), ApiError> {
         self.conversation.normalize();
-        self.request.messages = std::mem::take(&mut self.conversation.messages);
-        // Memory files are not part of the log: they are sent anew with each request.
-        let memory = self.memory.clone();
-        let has_memory = match (self.request.messages.first_mut(), memory) {
-            (Some(first), Some(memory)) if first.role == Role::User => {
-                first.content.insert(0, memory);
-                true
-            }
-            _ => false,
-        };
+        self.fill_request();
         let mut blocks = Vec::new();
         let mut is_first_event = true;
         let request_start = Instant::now();
@@ -568,10 +597,7 @@ impl Agent {
             ClientEvent::Restart => blocks.clear(),
             _ => {}
         });
-        if let Some(first) = self.request.messages.first_mut().filter(|_| has_memory) {
-            first.content.remove(0);
-        }
-        self.conversation.messages = std::mem::take(&mut self.request.messages);
+        self.empty_request();
         let reply = result?;
         state.api_duration += request_start.elapsed();
         if !reply.is_streamed {
@@ -835,10 +861,6 @@ impl TurnState {
             command_scope: None,
         }
     }
-}
-
-fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Whether the API has no capacity for the model, which another model may have.

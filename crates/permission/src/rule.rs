@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     fn source() -> RuleSource<'static> {
-        RuleSource { base: Path::new("/base"), cwd: Path::new("/work"), home: Some(Path::new("/home/u")) }
+        RuleSource { base: Path::new("/base"), cwd: Path::new("/project"), home: Some(Path::new("/home/u")) }
     }
 
     fn rule(text: &str) -> PermissionRule {
@@ -388,19 +388,19 @@ mod tests {
     #[test]
     fn path_patterns_match_as_documented() {
         let cases: &[(&str, &[&str], &[&str])] = &[
-            ("Read(.env)", &["/work/.env", "/work/a/.env"], &["/.env", "/base/.env"]),
+            ("Read(.env)", &["/project/.env", "/project/a/.env"], &["/.env", "/base/.env"]),
             (
                 "Read(secrets/**)",
-                &["/work/secrets", "/work/secrets/a/b"],
-                &["/work/a/secrets/x", "/work/secret"],
+                &["/project/secrets", "/project/secrets/a/b"],
+                &["/project/a/secrets/x", "/project/secret"],
             ),
-            ("Read(//etc/passwd)", &["/etc/passwd"], &["/work/etc/passwd"]),
-            ("Read(//**)", &["/etc", "/work/a"], &[]),
-            ("Read(~/x/**)", &["/home/u/x/y"], &["/home/u/y", "/work/x"]),
-            ("Edit(/src/**)", &["/base/src/a"], &["/work/src/a"]),
-            ("Edit(docs/*.md)", &["/work/docs/a.md"], &["/work/docs/b/a.md", "/work/a/docs/a.md"]),
-            ("Read(*.key)", &["/work/a.key", "/work/b/a.key"], &["/work/a.keys"]),
-            ("Read(!x)", &["/work/!x"], &["/work/x", "/work/y"]),
+            ("Read(//etc/passwd)", &["/etc/passwd"], &["/project/etc/passwd"]),
+            ("Read(//**)", &["/etc", "/project/a"], &[]),
+            ("Read(~/x/**)", &["/home/u/x/y"], &["/home/u/y", "/project/x"]),
+            ("Edit(/src/**)", &["/base/src/a"], &["/project/src/a"]),
+            ("Edit(docs/*.md)", &["/project/docs/a.md"], &["/project/docs/b/a.md", "/project/a/docs/a.md"]),
+            ("Read(*.key)", &["/project/a.key", "/project/b/a.key"], &["/project/a.keys"]),
+            ("Read(!x)", &["/project/!x"], &["/project/x", "/project/y"]),
         ];
         for (text, matching, others) in cases {
             let mut rules = RuleSet::default();
@@ -429,6 +429,6 @@ mod tests {
         }
         let mut rules = RuleSet::default();
         rules.add("Read(.env)", RuleEffect::Deny, source());
-        assert!(rules.names_path(RuleEffect::Deny, "Read", Path::new("/work/.ENV")));
+        assert!(rules.names_path(RuleEffect::Deny, "Read", Path::new("/project/.ENV")));
     }
 }

@@ -1,9 +1,9 @@
-//! What a hook asks for.
+//! The answer of a hook.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a hook decides about a call.
+/// The decision of a hook about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HookDecision {
     /// The call may run without asking.
@@ -14,7 +14,7 @@ pub(crate) enum HookDecision {
     Deny,
 }
 
-/// What a hook asks for, from its output.
+/// The answer of a hook, from its output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookOutput {
     /// The output if it is a text: context for events that take it.

@@ -20,7 +20,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 pub enum HookOutcome {
     /// With exit code 0.
     Success,
-    /// With exit code 2: it stops what the event is about.
+    /// With exit code 2: it stops the subject of the event.
     Blocked,
     /// With another exit code, or it could not be started: it has no effect.
     Failed,
@@ -31,7 +31,7 @@ pub enum HookOutcome {
 /// An event with its values, for the hooks that are set for it.
 pub(crate) struct HookCall<'a> {
     pub(crate) event: HookEvent,
-    /// What the event is about, which matchers are compared with: a tool, a source, a kind of sub-agent.
+    /// The subject of the event, which matchers are compared with: a tool, a source, a kind of sub-agent.
     pub(crate) object: &'a str,
     /// The values that hooks get on standard input.
     pub(crate) input: RawObject,
@@ -63,7 +63,7 @@ pub struct HookRun {
     pub(crate) is_timeout: bool,
     /// Whether it is a function of the program that started the session. Such hooks leave no lines.
     pub(crate) is_callback: bool,
-    /// What it asks for.
+    /// Its answer.
     pub(crate) output: HookOutput,
 }
 
@@ -178,7 +178,7 @@ impl HookCall<'_> {
 }
 
 impl HookRun {
-    /// Why the hook stops what the event is about, if it does.
+    /// Why the hook blocks the prompt, call or end of the turn, if it does.
     pub(crate) fn blocking_reason(&self) -> Option<String> {
         match self.outcome {
             HookOutcome::Blocked => {

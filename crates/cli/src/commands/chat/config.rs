@@ -120,8 +120,9 @@ fn profile(version: &str) -> Result<&'static Profile, CommandError> {
 
 /// Returns the kinds of sub-agents of the user, the project and the flag, in this order.
 fn agent_definitions(args: &ChatArgs, paths: &AgentPaths) -> Result<Vec<AgentDefinition>, CommandError> {
-    let mut definitions = AgentDefinition::read_folder(&paths.claude_home.join("agents"));
-    definitions.extend(AgentDefinition::read_folder(&paths.cwd.join(".claude/agents")));
+    // The files of the user may be links to other folders of theirs.
+    let mut definitions = AgentDefinition::read_folder(&paths.claude_home.join("agents"), None);
+    definitions.extend(AgentDefinition::read_folder(&paths.cwd.join(".claude/agents"), Some(&paths.cwd)));
     if let Some(json) = &args.agents {
         let named = AgentDefinition::parse_json(json)
             .map_err(|reason| CommandError::new("--agents is not valid").cause(reason))?;
