@@ -29,6 +29,7 @@ use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_writer::{SessionWriter, WriteError, WrittenCompaction};
 use crate::skill_tool::{SKILL, SkillTool};
+use crate::slash_command::ChangedLines;
 use crate::sub_agent::SubAgentRole;
 use crate::system_prompt::system_prompt;
 use crate::temp_dir;
@@ -100,6 +101,8 @@ pub struct Agent {
     pub(crate) memory: Option<RawObject>,
     /// The memory files that were added to results.
     pub(crate) nested_memory: std::collections::HashSet<PathBuf>,
+    /// The lines that tools have changed in this process.
+    pub(crate) changed_lines: ChangedLines,
     /// When the process started.
     pub(crate) started: std::time::Instant,
     /// The time in requests.
@@ -300,6 +303,7 @@ impl Agent {
             is_prompt_blocked: false,
             memory: memory_reminder(&config.memory).map(|text| Message::text_block(&text)),
             nested_memory: std::collections::HashSet::new(),
+            changed_lines: ChangedLines::default(),
             started: std::time::Instant::now(),
             api_time: std::time::Duration::ZERO,
             reply_lines: resumed.as_ref().map(|session| session.reply_lines.clone()).unwrap_or_default(),

@@ -335,12 +335,14 @@ impl Agent {
         };
         format!(
             "Total cost:            ${:.4}\nTotal duration (API):  {}\nTotal duration (wall): {}\nTotal code \
-             changes:    0 lines added, 0 lines removed\nUsage:                 {} input, {} output, {} cache \
+             changes:    {} lines added, {} lines removed\nUsage:                 {} input, {} output, {} cache \
              read, {} cache write",
             // The sum of no costs is negative zero.
             totals.cost_usd().abs(),
             short_duration(self.api_time),
             short_duration(self.started.elapsed()),
+            self.changed_lines.added,
+            self.changed_lines.removed,
             sum(|usage| usage.input),
             sum(|usage| usage.output),
             sum(|usage| usage.cache_read),
@@ -366,6 +368,44 @@ pub(crate) fn command_line(name: &str, arguments: &str) -> String {
         "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n            \
          <command-args>{arguments}</command-args>"
     )
+}
+
+/// The lines that tools have added to files and removed from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChangedLines {
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EditRecord {
+    structured_patch: Vec<EditHunk>,
+    #[serde(default)]
+    original_file: Option<String>,
+    #[serde(default)]
+    content: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct EditHunk {
+    lines: Vec<String>,
+}
+
+impl ChangedLines {
+    /// Counts the lines of the record of an edit; none for other records.
+    pub(crate) fn of(record: &RawValue) -> Self {
+        let Ok(record) = serde_json::from_str::<EditRecord>(record.get()) else { return Self::default() };
+        let count = |sign: char| {
+            let lines = record.structured_patch.iter().flat_map(|hunk| &hunk.lines);
+            lines.filter(|line| line.starts_with(sign)).count()
+        };
+        match (&record.original_file, &record.content) {
+            // A new file has no patch.
+            (None, Some(content)) => Self { added: content.lines().count(), removed: 0 },
+            _ => Self { added: count('+'), removed: count('-') },
+        }
+    }
 }
 
 fn short_duration(duration: std::time::Duration) -> String {
@@ -414,6 +454,16 @@ mod tests {
         for prompt in ["/", "/tmp/x is a path", "// comment", "  /a lead", "text"] {
             assert_eq!(parse(prompt), None, "{prompt}");
         }
+    }
+
+    #[test]
+    fn changed_lines_are_counted_from_patches_and_new_files() {
+        let count = |json: &str| ChangedLines::of(serde_json::from_str(json).unwrap());
+        let edit = r#"{"originalFile":"a","structuredPatch":[{"lines":[" a","-b","+c","+d"]}]}"#;
+        assert_eq!(count(edit), ChangedLines { added: 2, removed: 1 });
+        let new = r#"{"type":"create","content":"a\nb\n","structuredPatch":[],"originalFile":null}"#;
+        assert_eq!(count(new), ChangedLines { added: 2, removed: 0 });
+        assert_eq!(count(r#"{"stdout":"+x"}"#), ChangedLines::default());
     }
 
     #[test]

@@ -573,6 +573,7 @@ impl Agent {
             is_prompt_blocked: false,
             memory: self.memory.clone(),
             nested_memory: std::collections::HashSet::new(),
+            changed_lines: crate::slash_command::ChangedLines::default(),
             started: std::time::Instant::now(),
             api_time: std::time::Duration::ZERO,
             reply_lines: Vec::new(),

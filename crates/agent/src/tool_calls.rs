@@ -24,6 +24,7 @@ use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 use crate::skill_tool::SKILL;
+use crate::slash_command::ChangedLines;
 use crate::sub_agent::{SubAgentReport, SubAgentSource};
 
 /// A tool call of a reply whose input was checked.
@@ -55,6 +56,8 @@ pub(crate) struct CallResults {
     pub(crate) follow_up: Vec<RawObject>,
     /// The call that these blocks belong to, if it used a skill, and the skill.
     pub(crate) skill: Option<(String, String)>,
+    /// The lines that were added to files and removed from them.
+    pub(crate) changed_lines: ChangedLines,
     /// The files that were read.
     pub(crate) read_files: Vec<PathBuf>,
     /// The number of user lines that were written.
@@ -495,6 +498,11 @@ impl Agent {
             is_synthetic: false,
         });
         results.messages += 1;
+        if let Some(record) = &output.record {
+            let changed = ChangedLines::of(record);
+            results.changed_lines.added += changed.added;
+            results.changed_lines.removed += changed.removed;
+        }
         let path = call.input.as_ref().ok().and_then(|input| input.text("file_path"));
         if let Some(path) = path.filter(|_| call.name == "Read" && !output.is_error) {
             results.read_files.push(path.into());

@@ -212,6 +212,8 @@ impl Agent {
             let results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
             state.num_turns += results.messages;
             state.denials.extend(results.denials);
+            self.changed_lines.added += results.changed_lines.added;
+            self.changed_lines.removed += results.changed_lines.removed;
             for totals in &results.sub_agent_totals {
                 self.totals.merge(totals);
             }

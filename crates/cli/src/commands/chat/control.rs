@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 use std::io::BufRead;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use threadline_agent::{
@@ -34,15 +33,12 @@ struct ControlState {
     /// The turn that runs.
     turn: Mutex<Option<CancelToken>>,
     /// Calls that wait for an answer, by the id of their request.
-    pending: Mutex<HashMap<String, Sender<RawObject>>>,
+    pending: Mutex<HashMap<String, Sender<Result<RawObject, NoAnswer>>>>,
     /// Whether standard input has ended, so that no answer can come.
     is_ended: Mutex<bool>,
     /// The hooks that the other program provides.
     hooks: Mutex<Option<Box<RawValue>>>,
 }
-
-/// How long a call waits for an answer before it looks whether the turn was cancelled.
-const ANSWER_POLL: Duration = Duration::from_millis(10);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +63,9 @@ impl ControlStream {
                 state.read(&sender);
             }
             *lock(&state.is_ended) = true;
-            lock(&state.pending).clear();
+            for (_, sender) in lock(&state.pending).drain() {
+                let _ = sender.send(Err(NoAnswer::Ended));
+            }
         });
         Self { prompts, start, shared }
     }
@@ -139,7 +137,7 @@ impl ControlState {
                     let response = object.get_object("response").unwrap_or_default();
                     let id = response.get_str("request_id").unwrap_or_default();
                     if let Some(sender) = lock(&self.pending).remove(&id) {
-                        let _ = sender.send(response);
+                        let _ = sender.send(Ok(response));
                     }
                 }
                 _ => {}
@@ -213,24 +211,20 @@ impl ControlState {
     fn request(&self, request: &RawObject, cancel: &CancelToken) -> Result<RawObject, NoAnswer> {
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, receiver) = channel();
-        lock(&self.pending).insert(id.clone(), sender);
+        lock(&self.pending).insert(id.clone(), sender.clone());
         if *lock(&self.is_ended) {
             return Err(NoAnswer::Ended);
         }
         let line =
             RawObject::new().with("type", "control_request").with("request_id", &id).with("request", request);
         ui::write_stdout_line(&line.to_json());
-        loop {
-            match receiver.recv_timeout(ANSWER_POLL) {
-                Ok(response) => return Ok(response),
-                Err(RecvTimeoutError::Disconnected) => return Err(NoAnswer::Ended),
-                Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
-                    lock(&self.pending).remove(&id);
-                    return Err(NoAnswer::Cancelled);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
+        let guard = cancel.on_cancel(move || {
+            let _ = sender.send(Err(NoAnswer::Cancelled));
+        });
+        let answer = receiver.recv().unwrap_or(Err(NoAnswer::Ended));
+        drop(guard);
+        lock(&self.pending).remove(&id);
+        answer
     }
 
     /// Prints that the mode has changed.
