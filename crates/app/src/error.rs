@@ -66,6 +66,7 @@ impl AppError {
             Self::Find(FindError::NoMatch { similar, .. }) if similar.is_empty() => {
                 vec![LIST_HINT.to_owned()]
             }
+            Self::Find(FindError::Empty { .. }) => vec![EMPTY_HINT.to_owned()],
             Self::Find(FindError::Folder { .. }) => vec![FOLDER_HINT.to_owned(), LIST_HINT.to_owned()],
             Self::Find(FindError::NoMatch { similar, .. }) => {
                 similar.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
@@ -82,6 +83,9 @@ impl AppError {
 }
 
 const LIST_HINT: &str = "list sessions: `threadline list`";
+
+/// Suggested where a home has no sessions.
+pub const EMPTY_HINT: &str = "use --home DIR for another folder, or --demo for sample sessions";
 
 const FOLDER_HINT: &str = "give the path of a log in it, such as DIR/SESSION_ID.jsonl";
 

@@ -60,7 +60,7 @@ mod usage;
 pub use check::{CheckReport, CheckTargets, CodeSummary, check_log, session_log};
 pub use config::{App, AppConfig};
 pub use counter::{SessionCounter, SessionFigures};
-pub use error::AppError;
+pub use error::{AppError, EMPTY_HINT};
 pub use figures::{CountedFigures, FigureOptions};
 pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
 pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};

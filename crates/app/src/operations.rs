@@ -102,14 +102,21 @@ impl App {
         }
     }
 
-    /// Finds a receipt of the homes by its id or the beginning of it; `last` is the newest operation that is
-    /// not undone.
+    /// Returns a filter of the operations that `id` can name: those in the homes, and one elsewhere if this is
+    /// its whole id. So the commands that other output suggests need no `--home`.
+    fn named_operations(&self, id: &str) -> impl Fn(&Receipt) -> bool {
+        let is_in_homes = self.operation_scope();
+        move |receipt: &Receipt| receipt.id == id || is_in_homes(receipt)
+    }
+
+    /// Finds a receipt by its id, or one of the homes by the beginning of its id; `last` is the newest
+    /// operation in the homes that is not undone.
     ///
     /// # Errors
     ///
     /// [`OperationError::NotFound`] and [`AppError::NoStateDir`].
     pub fn find_operation(&self, id: &str) -> Result<Receipt, OperationError> {
-        self.operations()?.find_in(id, &self.operation_scope()).map_err(OperationError::NotFound)
+        self.operations()?.find_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)
     }
 
     /// Undoes an operation. With `partial`, files that have changed since are skipped.
@@ -119,7 +126,7 @@ impl App {
     /// [`OperationError::NotFound`], and [`OperationError::Failed`] if a file has changed since.
     pub fn undo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
-        let receipt = operations.find_in(id, &self.operation_scope()).map_err(OperationError::NotFound)?;
+        let receipt = operations.find_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)?;
         operations.undo(&receipt, partial).map_err(failed(&receipt))
     }
 
@@ -129,7 +136,7 @@ impl App {
     ///
     /// The same as of [`App::find_operation`].
     pub fn find_undone_operation(&self, id: &str) -> Result<Receipt, OperationError> {
-        self.operations()?.find_undone_in(id, &self.operation_scope()).map_err(OperationError::NotFound)
+        self.operations()?.find_undone_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)
     }
 
     /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone
@@ -151,8 +158,9 @@ impl App {
     /// [`OperationError::NotFound`] before anything is deleted, and [`OperationError::Failed`].
     pub fn forget_operations(&self, ids: &[String]) -> Result<usize, OperationError> {
         let operations = self.operations()?;
-        let scope = self.operation_scope();
-        let find = |id: &String| operations.find_in(id, &scope).map_err(OperationError::NotFound);
+        let find = |id: &String| {
+            operations.find_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)
+        };
         self.forget(ids.iter().map(find).collect::<Result<Vec<_>, _>>()?)
     }
 

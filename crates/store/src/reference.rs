@@ -26,6 +26,15 @@ pub enum FindError {
         errors: Vec<io::Error>,
     },
 
+    /// `last` was asked for, and there are no sessions.
+    #[error("there are no sessions in {}", .homes.join(", "))]
+    Empty {
+        /// The homes that were searched.
+        homes: Vec<String>,
+        /// Errors of reading.
+        errors: Vec<io::Error>,
+    },
+
     /// No session matches or is similar, and the text is the path of a folder.
     #[error("`{}` is a folder, not a session", .path.display())]
     Folder {
@@ -132,9 +141,8 @@ impl Store {
 
     fn find_last(&self) -> Result<SessionFile, FindError> {
         let listing = self.list();
-        listing.found.into_iter().next().map(|(file, _)| file).ok_or_else(|| FindError::NoMatch {
-            needle: "last".into(),
-            similar: Vec::new(),
+        listing.found.into_iter().next().map(|(file, _)| file).ok_or_else(|| FindError::Empty {
+            homes: self.homes().iter().map(|home| home.root().display().to_string()).collect(),
             errors: listing.errors,
         })
     }

@@ -199,7 +199,9 @@ impl From<AppError> for PageError {
                 hint: Some("Select one of them:".to_owned()),
                 ..Self::not_found(error.to_string())
             },
-            AppError::Find(FindError::NoMatch { .. }) => Self::not_found(error.to_string()),
+            AppError::Find(FindError::NoMatch { .. } | FindError::Empty { .. }) => {
+                Self::not_found(error.to_string())
+            }
             AppError::NotATime { .. } => Self::bad_request(error.to_string()),
             AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
             _ => Self::failed(error.to_string()),

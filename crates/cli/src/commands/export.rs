@@ -327,6 +327,10 @@ fn write_output(
 fn write_file(path: &Path, work: WriteExport<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    if !folder.is_dir() {
+        let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+        return Err(CommandError::new(message));
+    }
     let file = tempfile::Builder::new().prefix(".threadline-").tempfile_in(folder).map_err(could_not)?;
     let mut out = BufWriter::with_capacity(1 << 15, file);
     work(&mut out)?;

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use threadline_app::time::{end_of, start_of};
-use threadline_app::{CardFilter, FigureOptions};
+use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
 use threadline_term::{TableColumn, TermText, table};
 use threadline_view::humanize::{bytes, count, plural};
 use threadline_view::wire::CardObject;
@@ -169,7 +169,7 @@ fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize
     }
     let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
     cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
-    cx.ui.note("hint: use --home DIR for another folder, or --demo for sample sessions");
+    cx.ui.note(&format!("hint: {EMPTY_HINT}"));
 }
 
 fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has_figures: bool) -> TermText {

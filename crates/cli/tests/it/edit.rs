@@ -684,6 +684,20 @@ fn undo_is_limited_to_the_homes_and_only_plans_without_apply() {
 }
 
 #[test]
+fn the_undo_command_that_an_edit_prints_works_without_the_home() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let before = read(&path);
+    let edit = world.run(&["edit", "title", "last", "New", "--apply"]);
+    let (_, id) = edit.err.split_once("`threadline op undo ").unwrap();
+    let id = id.split_once('`').unwrap().0;
+    let other = threadline_testkit::TestHome::new();
+    let mut undo = command(["--home", other.root().to_str().unwrap(), "op", "undo", id, "--apply"]);
+    let undo = undo.env("XDG_STATE_HOME", world.state.path()).output().unwrap();
+    assert_eq!((undo.status.code(), read(&path) == before), (Some(0), true));
+}
+
+#[test]
 fn an_edit_with_nothing_to_do_prints_json() {
     let world = EditFixture::new();
     world.home.session("loom", LOOM);

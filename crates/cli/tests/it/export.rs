@@ -152,3 +152,13 @@ fn the_raw_log_is_included_on_request_only() {
         assert!(!page(raw).contains("\"raw\":null") && page(raw).contains("id=\"r0\""), "{raw:?}");
     }
 }
+
+#[test]
+fn a_missing_folder_is_named_and_no_temporary_file() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let target = home.root().join("missing/page.html");
+    let run = export(&home, &["html", "last", "-o", target.to_str().unwrap()]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("there is no folder") && !run.err.contains(".threadline-"), "{run}");
+}

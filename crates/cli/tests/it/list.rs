@@ -157,3 +157,12 @@ fn the_demo_works_without_claude_code() {
         assert!(shown.out.lines().count() > 5, "{shown}");
     }
 }
+
+#[test]
+fn the_last_session_of_an_empty_home_has_a_plain_error() {
+    let home = TestHome::new();
+    let run = crate::run::at_home(&home, &["show", "last"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.starts_with("error: there are no sessions in "), "{run}");
+    assert!(run.err.contains("hint: use --home DIR"), "{run}");
+}
