@@ -13,6 +13,7 @@ use crate::hook::{HookEvent, HookOutcome};
 use crate::json::raw;
 use crate::resume::Filler;
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
+use crate::slash_command::{LocalCommand, command_line};
 
 /// The part of the window that must be free for the next turn, in tokens, besides the reply.
 const RESERVE: u64 = 13_000;
@@ -236,12 +237,12 @@ impl Agent {
             Ok(duration) => duration,
             Err(CompactError::Write(error)) => return Err(error),
             Err(CompactError::Failed(reason)) => {
-                self.write_local_command("compact", instructions, &reason, prompt_id, events)?;
+                self.write_local_command(LocalCommand::Compact, instructions, &reason, prompt_id, events)?;
                 return Ok((reason, Duration::ZERO));
             }
             Err(CompactError::Cancelled) => {
                 let reason = "Compaction canceled.".to_owned();
-                self.write_local_command("compact", instructions, &reason, prompt_id, events)?;
+                self.write_local_command(LocalCommand::Compact, instructions, &reason, prompt_id, events)?;
                 return Ok((reason, Duration::ZERO));
             }
         };
@@ -261,7 +262,7 @@ impl Agent {
         prompt_id: &str,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        let command = crate::slash_command::command_line("compact", instructions);
+        let command = command_line(LocalCommand::Compact.name(), instructions);
         let output = "<local-command-stdout>Compacted </local-command-stdout>";
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
         let caveat = UserLineFields { is_meta: true, ..fields };

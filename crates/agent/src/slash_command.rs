@@ -44,10 +44,47 @@ const SCREEN_COMMANDS: &[&str] = &[
     "theme",
     "vim",
 ];
-/// Commands of the client that need no screen.
-const LOCAL_COMMANDS: &[&str] = &["clear", "compact", "context", "cost", "usage"];
 /// The largest number of files that a prompt can refer to.
 const MAX_MENTIONS: usize = 20;
+
+/// A command of the client that needs no screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalCommand {
+    /// Begins another session.
+    Clear,
+    /// Replaces the conversation by a summary.
+    Compact,
+    /// Reports how much of the context window is used.
+    Context,
+    /// Reports tokens and cost.
+    Usage,
+}
+
+impl LocalCommand {
+    /// The names that a prompt can use. The first name of a command is the one in session lines.
+    const NAMES: [(&'static str, Self); 5] = [
+        ("clear", Self::Clear),
+        ("compact", Self::Compact),
+        ("context", Self::Context),
+        ("usage", Self::Usage),
+        ("cost", Self::Usage),
+    ];
+
+    /// Returns the command with this name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, command)| *command)
+    }
+
+    /// The name in session lines.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, command)| *command == self).map_or("", |(name, _)| name)
+    }
+
+    /// All names, with those of the same command.
+    fn names<'a>() -> impl Iterator<Item = &'a str> {
+        Self::NAMES.iter().map(|(name, _)| *name)
+    }
+}
 
 /// A prompt that begins with a slash, in its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +108,8 @@ impl<'a> SlashPrompt<'a> {
 pub(crate) enum SlashMeaning {
     /// A command or skill from a file, with its arguments.
     Custom(ExpandedCommand),
-    /// A command of the client, by its name, with its arguments.
-    Local(&'static str, String),
+    /// A command of the client, with its arguments.
+    Local(LocalCommand, String),
     /// It cannot be used; the text says why.
     Unusable(String),
 }
@@ -121,9 +158,8 @@ impl Agent {
             let arguments = slash.arguments.to_owned();
             return Some(SlashMeaning::Custom(ExpandedCommand { command: command.clone(), arguments, text }));
         }
-        if let Some(name) = LOCAL_COMMANDS.iter().find(|name| **name == slash.name) {
-            let name = if *name == "cost" { "usage" } else { name };
-            return Some(SlashMeaning::Local(name, slash.arguments.to_owned()));
+        if let Some(command) = LocalCommand::parse(slash.name) {
+            return Some(SlashMeaning::Local(command, slash.arguments.to_owned()));
         }
         if SCREEN_COMMANDS.contains(&slash.name) {
             return Some(SlashMeaning::Unusable(format!(
@@ -132,7 +168,7 @@ impl Agent {
             )));
         }
         let names = commands.iter().map(|command| command.name.as_str());
-        let known = names.chain(LOCAL_COMMANDS.iter().copied()).chain(SCREEN_COMMANDS.iter().copied());
+        let known = names.chain(LocalCommand::names()).chain(SCREEN_COMMANDS.iter().copied());
         let similar = known.filter(|name| distance(name, slash.name) <= 1).min_by_key(|name| name.len());
         let hint = similar.map(|name| format!(". Did you mean /{name}?")).unwrap_or_default();
         Some(SlashMeaning::Unusable(format!("Unknown command: /{}{hint}", slash.name)))
@@ -278,14 +314,14 @@ impl Agent {
     /// Writes the lines of a command of the client, and reports its output. Returns the output.
     pub(crate) fn write_local_command(
         &mut self,
-        name: &str,
+        command: LocalCommand,
         arguments: &str,
         output: &str,
         prompt_id: &str,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
-        let command = command_line(name, arguments);
+        let command = command_line(command.name(), arguments);
         let mut writer = lock(&self.writer);
         let caveat = UserLineFields { is_meta: true, ..fields };
         writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
@@ -454,6 +490,15 @@ mod tests {
         for prompt in ["/", "/tmp/x is a path", "// comment", "  /a lead", "text"] {
             assert_eq!(parse(prompt), None, "{prompt}");
         }
+    }
+
+    #[test]
+    fn local_commands_have_names_and_aliases() {
+        for name in LocalCommand::names() {
+            assert!(LocalCommand::parse(name).is_some(), "{name}");
+        }
+        assert_eq!(LocalCommand::parse("cost").map(LocalCommand::name), Some("usage"));
+        assert_eq!(LocalCommand::parse("status"), None);
     }
 
     #[test]

@@ -1,0 +1,51 @@
+//! The turns that background tasks begin when they end.
+
+use std::time::Duration;
+
+use threadline_cancel::CancelToken;
+
+use crate::agent::Agent;
+use crate::event::{AgentEvent, TurnSummary};
+use crate::json::raw;
+
+/// How long the loop waits for a background task before it checks again.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// How long the loop waits for a command while sub-agents run in the background too.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
+
+impl Agent {
+    /// Waits for background tasks and runs a turn for each that ends, until none is left.
+    pub fn run_background(
+        &mut self,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Option<TurnSummary> {
+        let mut last = None;
+        while !cancel.is_cancelled() {
+            self.collect_background_agents(events);
+            if let Some(agent) = self.background_agents.take_finished() {
+                let prompt = raw(&agent.notification());
+                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+                continue;
+            }
+            let has_agents = self.background_agents.has_running();
+            if has_agents && !self.background.has_running() {
+                self.wait_for_background_agent(cancel, events);
+                continue;
+            }
+            let longest = if has_agents { SHORT_WAIT } else { LONGEST_WAIT };
+            let finished = self.background.wait_finished(longest, cancel);
+            if finished.is_empty() && !self.background.has_running() && !has_agents {
+                break;
+            }
+            for task in finished {
+                let timestamp = self.clock.now();
+                events(AgentEvent::TaskEnd { task: &task, timestamp });
+                let prompt = raw(&task.notification());
+                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+            }
+        }
+        last
+    }
+}

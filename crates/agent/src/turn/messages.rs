@@ -1,0 +1,118 @@
+//! The messages that the client itself writes during a turn: notes, errors, interruptions.
+
+use serde_json::value::RawValue;
+use threadline_api::{ApiError, Message, RawObject, Role};
+
+use super::TurnState;
+use crate::agent::{Agent, lock};
+use crate::error_text::{ErrorReport, compact, filler};
+use crate::event::{AgentEvent, TurnEnd};
+use crate::json::raw;
+use crate::resume::Filler;
+use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
+
+impl Agent {
+    /// Writes a note of the client to the model, and adds it to the conversation.
+    pub(super) fn write_meta_text(
+        &mut self,
+        text: &str,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let block = Message::text_block(text);
+        let fields = UserLineFields { is_meta: true, ..UserLineFields::default() };
+        self.write_user(&raw(&text), vec![block], fields, state, events)
+    }
+
+    /// Writes blocks that belong to the results of tools, such as documents.
+    pub(super) fn write_meta_blocks(
+        &mut self,
+        blocks: Vec<RawObject>,
+        call: Option<&str>,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let fields = UserLineFields { is_meta: true, source_tool_use_id: call, ..UserLineFields::default() };
+        self.write_user(&raw(&blocks), blocks, fields, state, events)
+    }
+
+    pub(super) fn write_user(
+        &mut self,
+        content: &RawValue,
+        blocks: Vec<RawObject>,
+        fields: UserLineFields<'_>,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let is_meta = fields.is_meta;
+        let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..fields };
+        let written = lock(&self.writer).user(content, fields, &*self.clock)?;
+        let message = RawObject::new().with("role", "user").with("content", &blocks);
+        events(AgentEvent::User {
+            uuid: &written.uuid,
+            message: &message,
+            timestamp: written.timestamp,
+            tool_use_result: None,
+            is_synthetic: is_meta,
+        });
+        state.num_turns += 1;
+        self.conversation.push(Role::User, blocks);
+        Ok(())
+    }
+
+    pub(super) fn write_synthetic(
+        &mut self,
+        text: &str,
+        fields: ErrorFields<'_>,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let (uuid, message) = lock(&self.writer).synthetic(text, fields, &*self.clock)?;
+        events(AgentEvent::Assistant {
+            uuid: &uuid,
+            message: &message,
+            request_id: fields.request_id,
+            error: fields.error,
+        });
+        // The next prompt of this process must not follow an error.
+        self.filler = Filler::UserAndReply;
+        Ok(())
+    }
+
+    pub(super) fn report_error(
+        &mut self,
+        error: &ApiError,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let mut report = ErrorReport::new(error, &self.config.model, self.client.config().host());
+        let has_details = lock(&self.writer).format().has_error_details;
+        if !has_details && let ApiError::Status { status, body, .. } = error {
+            report.text = format!("API Error: {status} {}", compact(body));
+        }
+        let fields = ErrorFields {
+            is_api_error: true,
+            request_id: error.request_id().filter(|_| has_details),
+            error: Some(report.error),
+            error_details: report.details.as_deref(),
+            status: error.status(),
+            is_refusal: false,
+        };
+        self.write_synthetic(&report.text, fields, events)?;
+        state.text = report.text;
+        state.stop_reason = Some("stop_sequence".to_owned());
+        Ok(TurnEnd::ApiError { status: error.status(), reason: report.reason })
+    }
+
+    pub(super) fn interrupt(
+        &mut self,
+        during_tools: bool,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let text = if during_tools { filler::INTERRUPTED_TOOLS } else { filler::INTERRUPTED };
+        let blocks = vec![Message::text_block(text)];
+        self.write_user(&raw(&blocks), blocks, UserLineFields::default(), state, events)?;
+        self.filler = Filler::Reply;
+        Ok(TurnEnd::Interrupted { during_tools })
+    }
+}

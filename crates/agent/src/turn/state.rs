@@ -1,0 +1,64 @@
+//! The values of a turn in progress.
+
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use threadline_api::Usage;
+
+use crate::slash_command::CommandScope;
+
+/// The values of a turn in progress.
+pub(super) struct TurnState {
+    pub(super) start: Instant,
+    pub(super) prompt_id: String,
+    /// The id of the prompt's line.
+    pub(super) prompt_uuid: String,
+    pub(super) num_turns: u64,
+    pub(super) replies: u64,
+    pub(super) api_duration: Duration,
+    pub(super) first_request: Option<Duration>,
+    pub(super) first_token: Option<Duration>,
+    pub(super) usage: Usage,
+    pub(super) text: String,
+    pub(super) stop_reason: Option<String>,
+    pub(super) structured_output: Option<Box<RawValue>>,
+    pub(super) denials: Vec<crate::event::Denial>,
+    /// Whether the model was asked to continue after it reached the output limit.
+    pub(super) has_continued: bool,
+    /// Whether the model was asked for visible output.
+    pub(super) has_asked_for_output: bool,
+    /// Whether the model was asked for structured output.
+    pub(super) has_asked_for_structure: bool,
+    /// How often a hook made the model go on.
+    pub(super) stop_blocks: u32,
+    /// Whether the prompt is a command from a file.
+    pub(super) is_command: bool,
+    /// The settings that the command changed.
+    pub(super) command_scope: Option<CommandScope>,
+}
+
+impl TurnState {
+    pub(super) fn new(prompt_id: String, prompt_uuid: String) -> Self {
+        Self {
+            start: Instant::now(),
+            prompt_id,
+            prompt_uuid,
+            num_turns: 0,
+            replies: 1,
+            api_duration: Duration::ZERO,
+            first_request: None,
+            first_token: None,
+            usage: Usage::default(),
+            text: String::new(),
+            stop_reason: None,
+            structured_output: None,
+            denials: Vec::new(),
+            has_continued: false,
+            has_asked_for_output: false,
+            has_asked_for_structure: false,
+            stop_blocks: 0,
+            is_command: false,
+            command_scope: None,
+        }
+    }
+}
