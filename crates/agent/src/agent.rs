@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, Usage, model_info};
+use threadline_cancel::CancelToken;
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
 use threadline_tools::{
@@ -27,6 +28,7 @@ use crate::memory::memory_reminder;
 use crate::model_access::ToolRequests;
 use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
+use crate::session_hooks::CLEAR;
 use crate::session_writer::{SessionWriter, WriteError, WrittenCompaction};
 use crate::skill_tool::{SKILL, SkillTool};
 use crate::slash_command::ChangedLines;
@@ -157,7 +159,7 @@ const TOKENS_AFTER_THINKING: u64 = 1;
 impl Agent {
     /// Starts, resumes or forks a session.
     pub fn start(
-        mut config: AgentConfig,
+        config: AgentConfig,
         client: Arc<Client>,
         prices: PriceBook,
         clock: Arc<dyn Clock>,
@@ -230,16 +232,13 @@ impl Agent {
         }
         let backups = FileBackups::new(history, config.paths.cwd.clone(), tracked);
         let request = request(&config);
-        let selection = ToolSelection { only: config.tools.take(), without: config.disallowed_tools.clone() };
+        let selection =
+            ToolSelection { only: config.tools.clone(), without: config.disallowed_tools.clone() };
         let denied = |name: &str| config.permissions.read(|permissions| permissions.is_tool_denied(name));
         let mut tools = ToolSet::new(config.profile, &selection, &denied);
         let agents = Arc::new(all_definitions(&config.agents));
         let agent_tool = AgentTool::name_in(version);
-        let is_named = |names: &[String]| names.iter().any(|name| name == agent_tool);
-        if selection.only.as_deref().is_none_or(is_named)
-            && !is_named(&selection.without)
-            && !denied(agent_tool)
-        {
+        if is_offered(&config, agent_tool) {
             tools.push(Box::new(AgentTool::new(agent_tool, &agents)));
         }
         if let Some(schema) = &config.json_schema {
@@ -249,11 +248,7 @@ impl Agent {
                 .ok_or_else(|| AgentError::JsonSchema("it must be an object".to_owned()))?;
             tools.push(Box::new(tool));
         }
-        let is_offered = |name: &str| {
-            let is_named = |names: &[String]| names.iter().any(|other| other == name);
-            selection.only.as_deref().is_none_or(is_named) && !is_named(&selection.without)
-        };
-        if is_offered(SKILL) {
+        if is_offered(&config, SKILL) {
             tools.push(Box::new(SkillTool::new(&config.commands, &session_id)));
         }
         let is_named = |name: &str| selection.without.iter().any(|other| other == name);
@@ -328,6 +323,11 @@ impl Agent {
         Ok(agent)
     }
 
+    /// Whether the model is given a tool that is not part of the profile's list.
+    pub(crate) fn is_offered(&self, name: &str) -> bool {
+        is_offered(&self.config, name)
+    }
+
     /// Creates an empty to-do list on disk, unless there is one. Nothing depends on it.
     fn create_todo_file(&self, session_id: &str) {
         let folder = self.config.paths.claude_home.join("todos");
@@ -341,9 +341,10 @@ impl Agent {
     pub(crate) fn clear(
         &mut self,
         title: &str,
+        cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        self.end_hooks("clear", events);
+        self.end_hooks(CLEAR, events);
         let session_id = self.clock.new_uuid();
         {
             let mut writer = lock(&self.writer);
@@ -370,7 +371,9 @@ impl Agent {
         // The end of the new session is marked like that of a resumed one.
         self.is_resumed = true;
         events(AgentEvent::SessionChanged { session_id: &session_id });
-        Ok(())
+        self.config.start = SessionStart::New { session_id, title: None };
+        self.run_start_hooks(CLEAR, cancel, events);
+        self.write_start_hooks()
     }
 
     /// The id of the session.
@@ -443,6 +446,14 @@ pub(crate) fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {
         .with("name", &tool.name)
         .with("description", &tool.description)
         .with("input_schema", &tool.input_schema)
+}
+
+/// Whether the flags select a tool, and no rule refuses it.
+fn is_offered(config: &AgentConfig, name: &str) -> bool {
+    let is_named = |names: &[String]| names.iter().any(|other| other == name);
+    config.tools.as_deref().is_none_or(is_named)
+        && !is_named(&config.disallowed_tools)
+        && !config.permissions.read(|permissions| permissions.is_tool_denied(name))
 }
 
 /// Returns the request without messages and tools.

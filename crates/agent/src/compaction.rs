@@ -11,7 +11,6 @@ use crate::error_text::filler;
 use crate::event::{AgentEvent, CompactionEvent};
 use crate::hook::{HookEvent, HookOutcome};
 use crate::json::raw;
-use crate::resume::Filler;
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
 use crate::slash_command::{LocalCommand, command_line};
 
@@ -251,7 +250,6 @@ impl Agent {
         }
         self.write_compact_command(instructions, prompt_id, events)?;
         self.attach_seen_files(cancel)?;
-        self.filler = Filler::UserAndReply;
         Ok((String::new(), duration))
     }
 

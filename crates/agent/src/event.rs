@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::Millis;
+use threadline_permission::{PermissionMode, Refusal};
 use threadline_tools::FinishedTask;
 
 use crate::cost::ModelUsageTotals;
@@ -150,6 +151,17 @@ pub enum AgentEvent<'a> {
         /// The text.
         text: &'a str,
     },
+    /// A rule or the mode refused a call, although somebody can be asked.
+    Refused {
+        /// The tool.
+        tool: &'a str,
+        /// The id of the call.
+        tool_use_id: &'a str,
+        /// The reason.
+        refusal: &'a Refusal,
+    },
+    /// A tool changed the permission mode.
+    PermissionMode(PermissionMode),
     /// A text for the person that is not part of the output.
     Warning(&'a str),
     /// A turn has ended.

@@ -4,7 +4,7 @@ mod output;
 mod run;
 mod settings;
 
-pub(crate) use output::HookDecision;
+pub(crate) use output::{HookAnswer, HookDecision};
 pub(crate) use run::HookCall;
 pub use run::{HookOutcome, HookRun};
 pub use settings::{HookCallbacks, HookEvent, HookSettings, HookSettingsError};

@@ -4,27 +4,39 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::value::RawValue;
+use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
+use threadline_entry::write::Attachment;
 use threadline_permission::{
-    Access, AskReason, Call, CallTarget, Decision, PermissionMode, Permissions, Refusal, Workspace,
+    Access, AskReason, Call, CallTarget, Decision, PermissionMode, Permissions, Refusal, RefusalBasis,
+    Suggestion, Workspace,
 };
-use threadline_tools::{Permit, Tool, ToolInput, ToolOutput, absolute_path, validate};
+use threadline_tools::{AskUserQuestion, Permit, Tool, ToolInput, ToolOutput, absolute_path, validate};
 
-use crate::agent::Agent;
-use crate::hook::HookDecision;
+use crate::agent::{Agent, lock, tool_json};
+use crate::hook::{HookAnswer, HookDecision, HookEvent};
+use crate::plan_mode::PlanTool;
 use crate::session_hooks::CallVerdict;
 use crate::tool_calls::{CallOutcome, PendingCall};
 
 /// The permissions of a session, which a front end may change while a turn runs. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SharedPermissions {
-    shared: Arc<RwLock<Permissions>>,
+    shared: Arc<RwLock<PermissionState>>,
+}
+
+#[derive(Debug)]
+struct PermissionState {
+    permissions: Permissions,
+    /// The mode that plan mode replaced.
+    mode_before_plan: PermissionMode,
 }
 
 impl SharedPermissions {
     /// Shares permissions.
     pub fn new(permissions: Permissions) -> Self {
-        Self { shared: Arc::new(RwLock::new(permissions)) }
+        let state = PermissionState { permissions, mode_before_plan: PermissionMode::Default };
+        Self { shared: Arc::new(RwLock::new(state)) }
     }
 
     /// Returns the mode.
@@ -32,14 +44,33 @@ impl SharedPermissions {
         self.read(|permissions| permissions.mode)
     }
 
+    /// Sets the mode for the rest of the session.
+    pub fn set_mode(&self, mode: PermissionMode) {
+        let mut state = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut state.permissions.mode, mode);
+        if previous != PermissionMode::Plan {
+            state.mode_before_plan = previous;
+        }
+    }
+
+    /// Returns to the mode before plan mode. Returns that mode, unless plan mode was off already.
+    pub(crate) fn leave_plan_mode(&self) -> Option<PermissionMode> {
+        let mut state = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let is_planning = state.permissions.mode == PermissionMode::Plan;
+        is_planning.then(|| {
+            state.permissions.mode = state.mode_before_plan;
+            state.permissions.mode
+        })
+    }
+
     /// Reads the permissions.
     pub fn read<T>(&self, read: impl FnOnce(&Permissions) -> T) -> T {
-        read(&self.shared.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.shared.read().unwrap_or_else(PoisonError::into_inner).permissions)
     }
 
     /// Changes the permissions for the rest of the session.
     pub fn update(&self, change: impl FnOnce(&mut Permissions)) {
-        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner).permissions);
     }
 }
 
@@ -67,6 +98,13 @@ pub struct PermissionRequest<'a> {
     pub missing_protections: Option<&'a str>,
 }
 
+impl PermissionRequest<'_> {
+    /// Returns the changes that would permit the call, as hooks and programs get them.
+    pub fn suggestions(&self) -> Vec<RawObject> {
+        self.reason.suggestions.iter().map(suggestion_json).collect()
+    }
+}
+
 /// The answer to a question about a call.
 #[derive(Debug)]
 pub enum PermissionAnswer {
@@ -81,13 +119,31 @@ pub enum PermissionAnswer {
     Interrupt,
 }
 
+impl From<HookAnswer> for PermissionAnswer {
+    fn from(answer: HookAnswer) -> Self {
+        match answer {
+            HookAnswer::Allow { input } => Self::Allow { input },
+            HookAnswer::Deny { message } => Self::Deny(message),
+        }
+    }
+}
+
 /// Tools whose calls change the file that they name.
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 impl Agent {
-    /// Sets the answers to questions about calls. Without it, such calls are refused.
+    /// Sets the answers to questions about calls, and offers the tools that ask a person. Without it, calls
+    /// that need an answer are refused.
     pub fn set_prompt(&mut self, prompt: Arc<dyn PermissionPrompt>) {
         self.prompt = Some(prompt);
+        let plan_tools = PlanTool::ALL.map(|tool| Box::new(tool) as Box<dyn Tool>);
+        let tools = plan_tools.into_iter().chain([Box::new(AskUserQuestion) as Box<dyn Tool>]);
+        for tool in tools {
+            if self.is_offered(tool.name()) {
+                self.tools.push(tool);
+            }
+        }
+        self.request.tools = self.tools.definitions().iter().map(tool_json).collect();
     }
 
     /// Returns the permit of a call, and the input if the answer to a question changed it. `check` returns
@@ -111,7 +167,9 @@ impl Agent {
             return Err(CallOutcome::Output(output));
         }
         let reason = match (decision, verdict.decision) {
-            (Decision::Deny(refusal), _) if !refusal.is_unasked => return Err(refused(refusal)),
+            (Decision::Deny(refusal), _) if refusal.basis != RefusalBasis::Mode => {
+                return Err(refused(refusal));
+            }
             // A hook that allows a call answers the question about it.
             (_, Some(HookDecision::Allow)) => return Ok((Permit::issue(), None)),
             (Decision::Deny(refusal), _) => return Err(refused(refusal)),
@@ -135,8 +193,13 @@ impl Agent {
                 .filter(|_| call.name == "Bash")
                 .and_then(|sandbox| sandbox.missing.as_deref()),
         };
-        match prompt.ask(&request, cancel) {
+        match self.ask(&**prompt, &request, call, cancel) {
             PermissionAnswer::Allow { input: None } => Ok((Permit::issue(), None)),
+            // As in the reference, an empty input leaves the input as it is, but marks a plan as edited.
+            PermissionAnswer::Allow { input: Some(changed) } if changed.get() == "{}" => {
+                let is_plan = PlanTool::parse(&call.name).is_some();
+                Ok((Permit::issue(), is_plan.then(|| input.clone())))
+            }
             PermissionAnswer::Allow { input: Some(changed) } => {
                 let changed = validate(tool, &changed, &self.shell.cwd()).map_err(CallOutcome::Output)?;
                 // A program that changes the input answers for it, but not against a rule that refuses it.
@@ -148,6 +211,53 @@ impl Agent {
             PermissionAnswer::Deny(message) => Err(CallOutcome::Denied(message)),
             PermissionAnswer::Interrupt => Err(CallOutcome::Stopped),
         }
+    }
+
+    /// Asks about a call. The hooks of the question run at the same time, and the first answer counts.
+    fn ask(
+        &self,
+        prompt: &dyn PermissionPrompt,
+        request: &PermissionRequest<'_>,
+        call: &PendingCall,
+        cancel: &CancelToken,
+    ) -> PermissionAnswer {
+        if !self.config.hooks.has(HookEvent::PermissionRequest) {
+            return prompt.ask(request, cancel);
+        }
+        let mut hook = self.hook_call(HookEvent::PermissionRequest, request.tool);
+        hook = hook.with("tool_name", request.tool).with("tool_input", request.input);
+        let suggestions = request.suggestions();
+        if !suggestions.is_empty() {
+            hook = hook.with("permission_suggestions", suggestions);
+        }
+        let (question, hooks) = (cancel.child(), cancel.child());
+        std::thread::scope(|scope| {
+            let decided = scope.spawn(|| {
+                let decided = self.run_hooks(&hook, &hooks).into_iter().find_map(|run| run.output.answer);
+                if decided.is_some() {
+                    question.cancel();
+                }
+                decided
+            });
+            let answer = prompt.ask(request, &question);
+            let was_answered = !question.is_cancelled();
+            hooks.cancel();
+            let decided = decided.join().unwrap_or_default().filter(|_| !was_answered);
+            let Some(decided) = decided.filter(|_| !cancel.is_cancelled()) else { return answer };
+            self.write_hook_decision(&decided, call);
+            decided.into()
+        })
+    }
+
+    /// Writes that a hook answered a question. The result of the call is written in any case, so an error
+    /// is reported there.
+    fn write_hook_decision(&self, answer: &HookAnswer, call: &PendingCall) {
+        let attachment = Attachment::HookPermissionDecision {
+            decision: answer.name(),
+            tool_use_id: &call.id,
+            event: HookEvent::PermissionRequest.name(),
+        };
+        let _ = lock(&self.writer).attachment_below(Some(&call.line), attachment, &*self.clock);
     }
 
     fn decide(&self, name: &str, tool: &dyn Tool, input: &ToolInput) -> Decision {
@@ -165,6 +275,7 @@ impl Agent {
             ("Bash", ..) => {
                 CallTarget::Command { command: input.text("command").unwrap_or_default(), cwd: &cwd }
             }
+            ("AskUserQuestion" | "ExitPlanMode", ..) => CallTarget::Person,
             ("WebFetch", ..) => CallTarget::Url(input.text("url").unwrap_or_default()),
             ("Agent" | "Task", ..) => {
                 CallTarget::Text(input.text("subagent_type").unwrap_or("general-purpose"))
@@ -220,11 +331,35 @@ impl Agent {
     }
 }
 
+fn suggestion_json(suggestion: &Suggestion) -> RawObject {
+    let kind = |name: &str| RawObject::new().with("type", name);
+    match suggestion {
+        Suggestion::SetMode(mode) => kind("setMode").with("mode", mode.name()).with("destination", "session"),
+        Suggestion::AddDirectory(folder) => {
+            kind("addDirectories").with("directories", [folder]).with("destination", "session")
+        }
+        Suggestion::AllowRules { rules, is_for_session } => {
+            let rules: Vec<RawObject> = rules
+                .iter()
+                .map(|(tool, content)| {
+                    let mut rule = RawObject::new().with("toolName", tool);
+                    if let Some(content) = content {
+                        rule.set("ruleContent", content);
+                    }
+                    rule
+                })
+                .collect();
+            let destination = if *is_for_session { "session" } else { "localSettings" };
+            kind("addRules").with("rules", rules).with("behavior", "allow").with("destination", destination)
+        }
+    }
+}
+
 fn refused(refusal: Refusal) -> CallOutcome {
     if refusal.is_invalid_input {
         CallOutcome::Invalid(refusal.message)
     } else {
-        CallOutcome::Denied(refusal.message)
+        CallOutcome::Refused(refusal)
     }
 }
 
@@ -236,6 +371,7 @@ impl From<&crate::config::AgentPaths> for Workspace {
             additional_dirs: paths.additional_dirs.clone(),
             home: paths.user_home.clone(),
             readable: Vec::new(),
+            plan_file: None,
         }
     }
 }

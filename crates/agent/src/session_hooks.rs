@@ -20,6 +20,9 @@ use crate::session_writer::{UserLineFields, WriteError};
 /// How often in one turn a hook can make the model go on instead of stopping.
 const MAX_STOP_BLOCKS: u32 = 8;
 
+/// The reason and the source of the hooks when `/clear` ends a session and starts another.
+pub(crate) const CLEAR: &str = "clear";
+
 /// The decision of the hooks about a prompt.
 pub(crate) enum PromptVerdict {
     /// The prompt is sent; the hooks that ran leave their lines below it.
@@ -60,9 +63,8 @@ impl Agent {
         let log = lock(&self.main_writer).path().to_owned();
         input.set("transcript_path", log.to_string_lossy());
         input.set("cwd", self.shell.cwd().to_string_lossy());
-        if event != HookEvent::SessionStart
-            && let Some(prompt_id) = &self.prompt_id
-        {
+        let is_before_prompts = event == HookEvent::SessionStart && object != CLEAR;
+        if let Some(prompt_id) = self.prompt_id.as_ref().filter(|_| !is_before_prompts) {
             input.set("prompt_id", prompt_id);
         }
         let has_mode = !matches!(
@@ -112,6 +114,16 @@ impl Agent {
             SessionStart::New { .. } => "startup",
             SessionStart::Resume { .. } | SessionStart::Fork { .. } => "resume",
         };
+        self.run_start_hooks(source, cancel, events);
+    }
+
+    /// Runs the hooks of the start of a session. Their lines are written with the next ones.
+    pub(crate) fn run_start_hooks(
+        &mut self,
+        source: &str,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) {
         let call = self.hook_call(HookEvent::SessionStart, source).with("source", source);
         let runs = self.run_hooks(&call, cancel);
         for run in &runs {

@@ -15,7 +15,6 @@ use crate::custom_command::CustomCommand;
 use crate::error_text::filler;
 use crate::event::AgentEvent;
 use crate::json::raw;
-use crate::resume::Filler;
 use crate::session_hooks::CallVerdict;
 use crate::session_writer::{UserLineFields, WriteError};
 use crate::tool_calls::{CallOutcome, CallScope, PendingCall};
@@ -307,6 +306,7 @@ impl Agent {
             CallOutcome::Output(output) if !output.is_error => Ok(output),
             CallOutcome::Output(output) => Err(output.text().to_owned()),
             CallOutcome::Denied(reason) | CallOutcome::Invalid(reason) => Err(reason),
+            CallOutcome::Refused(refusal) => Err(refusal.message),
             _ => Err("interrupted".to_owned()),
         }
     }
@@ -329,9 +329,7 @@ impl Agent {
         drop(writer);
         let texts = [filler::COMMAND_CAVEAT, command.as_str()].map(Message::text_block);
         self.conversation.push(Role::User, texts.into());
-        self.write_command_output(output, events)?;
-        self.filler = Filler::Reply;
-        Ok(())
+        self.write_command_output(output, events)
     }
 
     /// Writes a prompt that begins with a slash and cannot be used, and reports the reason.
@@ -365,24 +363,25 @@ impl Agent {
 
     /// Returns the usage and cost of this process.
     pub(crate) fn usage_report(&self) -> String {
-        let totals = &self.totals;
-        let sum = |count: fn(&threadline_api::Usage) -> u64| {
-            totals.models.iter().map(|model| count(&model.usage)).sum::<u64>()
+        let models = &self.totals.models;
+        let usage = if models.is_empty() {
+            format!("Usage:                 {}", usage_text(&threadline_api::Usage::default()))
+        } else {
+            let lines = models.iter().map(|model| {
+                let name = format!("{}:", threadline_usage::model(&model.model).name);
+                format!("\n{name:>21}  {} (${:.4})", usage_text(&model.usage), model.cost_usd)
+            });
+            format!("Usage by model:{}", lines.collect::<String>())
         };
         format!(
             "Total cost:            ${:.4}\nTotal duration (API):  {}\nTotal duration (wall): {}\nTotal code \
-             changes:    {} lines added, {} lines removed\nUsage:                 {} input, {} output, {} cache \
-             read, {} cache write",
+             changes:    {} lines added, {} lines removed\n{usage}",
             // The sum of no costs is negative zero.
-            totals.cost_usd().abs(),
+            self.totals.cost_usd().abs(),
             short_duration(self.api_time),
             short_duration(self.started.elapsed()),
             self.changed_lines.added,
             self.changed_lines.removed,
-            sum(|usage| usage.input),
-            sum(|usage| usage.output),
-            sum(|usage| usage.cache_read),
-            sum(|usage| usage.cache_write),
         )
     }
 
@@ -441,6 +440,26 @@ impl ChangedLines {
             (None, Some(content)) => Self { added: content.lines().count(), removed: 0 },
             _ => Self { added: count('+'), removed: count('-') },
         }
+    }
+}
+
+fn usage_text(usage: &threadline_api::Usage) -> String {
+    format!(
+        "{} input, {} output, {} cache read, {} cache write",
+        short_count(usage.input),
+        short_count(usage.output),
+        short_count(usage.cache_read),
+        short_count(usage.cache_write)
+    )
+}
+
+/// Returns a number with at most one decimal and a unit, such as `1.0k`, as the reference prints it.
+fn short_count(number: u64) -> String {
+    let number = number as f64;
+    match number {
+        1e6.. => format!("{:.1}m", number / 1e6),
+        1e3.. => format!("{:.1}k", number / 1e3),
+        _ => number.to_string(),
     }
 }
 
@@ -509,6 +528,11 @@ mod tests {
         let new = r#"{"type":"create","content":"a\nb\n","structuredPatch":[],"originalFile":null}"#;
         assert_eq!(count(new), ChangedLines { added: 2, removed: 0 });
         assert_eq!(count(r#"{"stdout":"+x"}"#), ChangedLines::default());
+    }
+
+    #[test]
+    fn large_counts_are_shortened() {
+        assert_eq!([0, 999, 1000, 1234, 2_500_000].map(short_count), ["0", "999", "1.0k", "1.2k", "2.5m"]);
     }
 
     #[test]

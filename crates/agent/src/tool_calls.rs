@@ -9,6 +9,7 @@ use threadline_api::{Message, RawObject, Reply, Role};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::{Attachment, HookSource};
+use threadline_permission::{PermissionMode, Refusal};
 use threadline_tools::{
     FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
 };
@@ -21,6 +22,7 @@ use crate::error_text::filler;
 use crate::event::{AgentEvent, Denial};
 use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
+use crate::plan_mode::PlanTool;
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 use crate::skill_tool::SKILL;
@@ -105,7 +107,8 @@ impl Agent {
                 None => Err(self.tools.unavailable(&name)),
                 Some(tool) => {
                     let input = block.get("input").unwrap_or(RawValue::NULL);
-                    validate(tool, input, &self.shell.cwd())
+                    let plan = (tool.name() == PlanTool::Exit.name()).then(|| self.plan_input(input));
+                    validate(tool, plan.as_deref().unwrap_or(input), &self.shell.cwd())
                 }
             }
         };
@@ -242,6 +245,7 @@ impl Agent {
         let output = match &finished.outcome {
             CallOutcome::Output(output) => Some(output),
             CallOutcome::SubAgent(ended) => Some(&ended.0),
+            CallOutcome::ModeChange(output, _) => Some(output),
             _ => None,
         };
         if let Some(output) = output {
@@ -330,11 +334,18 @@ impl Agent {
             model: &self.requests,
             progress: &|_| {},
         };
+        let plan_tool = PlanTool::parse(&call.name);
+        if let Some(output) = plan_tool.and_then(|tool| self.check_plan_call(tool)) {
+            return CallOutcome::Output(output);
+        }
         let check = || tool.check(input, &context);
         let (permit, changed) = match self.permit(call, tool, input, (verdict, &check), cancel) {
             Ok(permitted) => permitted,
             Err(outcome) => return outcome,
         };
+        if let Some(tool) = plan_tool {
+            return self.run_plan_call(tool, input, changed.as_ref(), permit);
+        }
         let input = changed.as_ref().unwrap_or(input);
         if call.name == self.agent_tool() {
             let (output, totals) = self.run_sub_agent(call, input, permit, scope);
@@ -415,7 +426,19 @@ impl Agent {
                 results.sub_agent_totals.push(totals);
                 output
             }
+            CallOutcome::ModeChange(output, mode) => {
+                events(AgentEvent::PermissionMode(mode));
+                output
+            }
             CallOutcome::Rejected => ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD),
+            CallOutcome::Refused(refusal) => {
+                results.deny(call);
+                if self.prompt.is_some() && self.role.is_none() {
+                    let (tool, tool_use_id) = (call.name.as_str(), call.id.as_str());
+                    events(AgentEvent::Refused { tool, tool_use_id, refusal: &refusal });
+                }
+                ToolOutput::not_run(&refusal.message, &format!("Error: {}", refusal.message))
+            }
             CallOutcome::Denied(reason) => {
                 results.deny(call);
                 ToolOutput::not_run(&reason, &format!("Error: {reason}"))
@@ -563,6 +586,10 @@ pub(crate) enum CallOutcome {
     Output(ToolOutput),
     /// A sub-agent ended: its result, and its tokens and cost.
     SubAgent(Box<(ToolOutput, ModelUsageTotals)>),
+    /// The call changed the mode of the session.
+    ModeChange(ToolOutput, PermissionMode),
+    /// A rule or the mode does not permit it.
+    Refused(Refusal),
     /// It was not permitted, for this reason.
     Denied(String),
     /// A rule refuses the file, which counts as invalid input.

@@ -82,7 +82,7 @@ impl Agent {
             stop_reason: state.stop_reason,
             num_turns: state.num_turns,
             duration: state.start.elapsed(),
-            api_duration: state.api_duration,
+            api_duration: self.api_time,
             first_request: state.first_request,
             first_token: state.first_token,
             usage: usage_json(&state.usage),
@@ -206,6 +206,9 @@ impl Agent {
             return Ok(TurnStep::End(TurnEnd::StoppedByHook { after_tool: true }));
         }
         self.report_changed_files()?;
+        if self.role.is_none() {
+            self.report_plan_mode()?;
+        }
         if !results.follow_up.is_empty() {
             let call = results.skill.as_ref().map(|(call, _)| call.as_str());
             self.write_meta_blocks(results.follow_up, call, state, events)?;

@@ -54,6 +54,8 @@ pub enum CallTarget<'a> {
     Url(&'a str),
     /// A text that rules name, such as the type of an agent or the name of a skill.
     Text(&'a str),
+    /// The person, who is asked in every mode that asks: the call is a question to them.
+    Person,
 }
 
 /// Whether a call may run.
@@ -89,6 +91,8 @@ pub enum AskBasis {
     OutsideWorkspace,
     /// Another reason, in words.
     Other(String),
+    /// The mode does not permit the call.
+    Mode,
     /// Parts of a compound command.
     Parts,
     /// A file or folder that needs care, in words, and whether a program may approve it.
@@ -156,18 +160,29 @@ pub struct Refusal {
     pub message: String,
     /// Whether the input counts as invalid. Such calls are not listed as denied.
     pub is_invalid_input: bool,
-    /// Whether the call would need an answer, but the mode does not ask.
-    pub is_unasked: bool,
+    /// The check that led to it.
+    pub basis: RefusalBasis,
+}
+
+/// The check that led to a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalBasis {
+    /// A rule.
+    Rule,
+    /// A rule about a part of a command.
+    Parts,
+    /// The call would need an answer, but the mode does not ask.
+    Mode,
 }
 
 impl Refusal {
     fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), is_invalid_input: false, is_unasked: false }
+        Self { message: message.into(), is_invalid_input: false, basis: RefusalBasis::Rule }
     }
 
     fn invalid(message: &str) -> Self {
         let message = format!("<tool_use_error>{message}</tool_use_error>");
-        Self { message, is_invalid_input: true, is_unasked: false }
+        Self { message, is_invalid_input: true, basis: RefusalBasis::Rule }
     }
 }
 
@@ -180,6 +195,7 @@ const OWN_STATE: &[&str] = &[
     "TaskUpdate",
     "TaskOutput",
     "TaskStop",
+    "EnterPlanMode",
     "StructuredOutput",
     "ToolSearch",
     "ListMcpResourcesTool",
@@ -211,6 +227,9 @@ impl Permissions {
             CallTarget::Path { path, given, access } => self.decide_path(call, path, given, access),
             CallTarget::Url(url) => self.decide_url(call, url),
             CallTarget::Text(text) => self.decide_text(call, text),
+            CallTarget::Person => {
+                Decision::Ask(AskReason::new(format!("{} needs an answer of the user.", call.tool)))
+            }
             CallTarget::None => self.decide_tool(call),
         };
         match decision {
@@ -220,7 +239,7 @@ impl Permissions {
                      {DONT_ASK_ADVICE}",
                     call.tool
                 );
-                Decision::Deny(Refusal { is_unasked: true, ..Refusal::new(message) })
+                Decision::Deny(Refusal { basis: RefusalBasis::Mode, ..Refusal::new(message) })
             }
             decision => decision,
         }
@@ -266,9 +285,10 @@ impl Permissions {
         match decide_command(self, command, cwd) {
             BashVerdict::Allow => Self::allow(),
             BashVerdict::Ask(reason) => Decision::Ask(reason),
-            BashVerdict::Deny(part) => Decision::Deny(Refusal::new(format!(
-                "Permission to use Bash with command {part} has been denied."
-            ))),
+            BashVerdict::Deny(part) => {
+                let message = format!("Permission to use Bash with command {part} has been denied.");
+                Decision::Deny(Refusal { basis: RefusalBasis::Parts, ..Refusal::new(message) })
+            }
         }
     }
 
@@ -356,7 +376,7 @@ impl Permissions {
         if is_asked {
             return Decision::Ask(not_granted);
         }
-        if self.is_bypassed() {
+        if self.is_bypassed() || self.workspace.plan_file.as_deref() == Some(path) && path == resolved {
             return Self::allow();
         }
         if access == Access::Write {
@@ -369,7 +389,7 @@ impl Permissions {
             }
             if self.mode == PermissionMode::Plan {
                 let message = format!("Cannot write to {shown} while in plan mode.");
-                return Decision::Deny(Refusal::new(message));
+                return Decision::Ask(AskReason { basis: AskBasis::Mode, ..AskReason::new(message) });
             }
         }
         let is_allowed = match access {

@@ -22,6 +22,8 @@ pub struct Workspace {
     pub home: Option<PathBuf>,
     /// Folders of the client's own files, which may be read, such as large outputs.
     pub readable: Vec<PathBuf>,
+    /// The file for the plan in plan mode, which may be read and written.
+    pub plan_file: Option<PathBuf>,
 }
 
 /// Why a file is protected from edits that nobody approved.

@@ -14,7 +14,9 @@ mod mode;
 mod rule;
 mod shell;
 
-pub use decide::{AskBasis, AskReason, Call, CallTarget, Decision, Permissions, Refusal, Suggestion};
+pub use decide::{
+    AskBasis, AskReason, Call, CallTarget, Decision, Permissions, Refusal, RefusalBasis, Suggestion,
+};
 pub use files::{Access, Workspace, resolve_links};
 pub use mode::PermissionMode;
 pub use rule::{PermissionRule, RuleEffect, RuleSet, RuleSource};

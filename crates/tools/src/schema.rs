@@ -44,6 +44,8 @@ pub enum Kind {
     Texts,
     /// A list of objects with these members.
     Objects(&'static [Parameter]),
+    /// A list of objects with these members, with a smallest and a largest number of items.
+    ObjectsInRange(&'static [Parameter], usize, usize),
     /// An object with arbitrary members. Other values are ignored, as the reference does.
     Map,
 }
@@ -135,6 +137,12 @@ fn kind_schema(kind: Kind) -> Vec<(String, Json)> {
             let items = Json::Object(object_schema(parameters));
             vec![member("type", "array".into()), member("items", items)]
         }
+        Kind::ObjectsInRange(parameters, min, max) => vec![
+            member("minItems", integer(min as u64)),
+            member("maxItems", integer(max as u64)),
+            member("type", "array".into()),
+            member("items", Json::Object(object_schema(parameters))),
+        ],
         Kind::Map => vec![
             member("type", "object".into()),
             member("propertyNames", Json::Object(vec![member("type", "string".into())])),
@@ -325,7 +333,10 @@ impl Validator {
                     self.value(item, Kind::Text(0), &path);
                 }
             }
-            (Kind::Objects(parameters), Json::Array(items)) => {
+            (Kind::Objects(parameters) | Kind::ObjectsInRange(parameters, ..), Json::Array(items)) => {
+                if let Kind::ObjectsInRange(_, min, max) = kind {
+                    self.length(items.len(), min, max, path);
+                }
                 for (index, item) in items.iter_mut().enumerate() {
                     let path = [path, &[PathStep::Index(index)]].concat();
                     match item {
@@ -336,6 +347,29 @@ impl Validator {
             }
             (Kind::Flag, Json::Bool(_)) | (Kind::Map, _) => {}
             _ => self.wrong_type(expected_type(kind), received, path),
+        }
+    }
+
+    fn length(&mut self, length: usize, min: usize, max: usize, path: &[PathStep]) {
+        if length < min {
+            self.issues.push(Issue::TooSmall {
+                origin: "array",
+                code: "too_small",
+                minimum: min as f64,
+                inclusive: true,
+                path: path.to_vec(),
+                message: format!("Too small: expected array to have >={min} items"),
+            });
+        }
+        if length > max {
+            self.issues.push(Issue::TooBig {
+                origin: "array",
+                code: "too_big",
+                maximum: max as f64,
+                inclusive: true,
+                path: path.to_vec(),
+                message: format!("Too big: expected array to have <={max} items"),
+            });
         }
     }
 
@@ -379,7 +413,7 @@ fn expected_type(kind: Kind) -> &'static str {
         Kind::Text(_) | Kind::Url | Kind::Choice(_) | Kind::EitherChoice(..) => "string",
         Kind::Number(_) | Kind::Offset | Kind::Count => "number",
         Kind::Flag => "boolean",
-        Kind::Texts | Kind::Objects(_) => "array",
+        Kind::Texts | Kind::Objects(_) | Kind::ObjectsInRange(..) => "array",
         Kind::Map => "object",
     }
 }

@@ -14,6 +14,31 @@ pub(crate) enum HookDecision {
     Deny,
 }
 
+/// The answer of a hook to a question about a call.
+#[derive(Clone, Debug)]
+pub(crate) enum HookAnswer {
+    /// The call may run, with another input if one is given.
+    Allow {
+        /// The input.
+        input: Option<Box<RawValue>>,
+    },
+    /// The call may not run; the text is for the model.
+    Deny {
+        /// The text.
+        message: String,
+    },
+}
+
+impl HookAnswer {
+    /// The name in session lines.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Allow { .. } => "allow",
+            Self::Deny { .. } => "deny",
+        }
+    }
+}
+
 /// The answer of a hook, from its output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookOutput {
@@ -34,6 +59,8 @@ pub(crate) struct HookOutput {
     pub(crate) updated_input: Option<Box<RawValue>>,
     /// A text for the model.
     pub(crate) additional_context: Option<String>,
+    /// The answer to a question about a call.
+    pub(crate) answer: Option<HookAnswer>,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +82,15 @@ struct RawSpecificOutput {
     permission_decision_reason: Option<String>,
     updated_input: Option<Box<RawValue>>,
     additional_context: Option<String>,
+    decision: Option<RawAnswer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAnswer {
+    behavior: String,
+    message: Option<String>,
+    updated_input: Option<Box<RawValue>>,
 }
 
 impl HookOutput {
@@ -90,6 +126,11 @@ impl HookOutput {
             output.decision_reason = specific.permission_decision_reason.or(output.decision_reason);
             output.updated_input = specific.updated_input;
             output.additional_context = specific.additional_context.filter(|text| !text.is_empty());
+            output.answer = specific.decision.and_then(|answer| match answer.behavior.as_str() {
+                "allow" => Some(HookAnswer::Allow { input: answer.updated_input }),
+                "deny" => Some(HookAnswer::Deny { message: answer.message.unwrap_or_default() }),
+                _ => None,
+            });
         }
         output
     }
@@ -112,6 +153,20 @@ mod tests {
             let output = HookOutput::parse(text);
             assert_eq!((output.text.as_str(), output.is_object), (text, false));
         }
+    }
+
+    #[test]
+    fn the_answer_to_a_question_is_read() {
+        let answer = |decision: &str| {
+            HookOutput::parse(&format!(r#"{{"hookSpecificOutput":{{"decision":{decision}}}}}"#)).answer
+        };
+        let allow = answer(r#"{"behavior":"allow","updatedInput":{"a":1}}"#);
+        assert!(
+            matches!(allow, Some(HookAnswer::Allow { input: Some(input) }) if input.get() == r#"{"a":1}"#)
+        );
+        let deny = answer(r#"{"behavior":"deny","message":"no"}"#);
+        assert!(matches!(deny, Some(HookAnswer::Deny { message }) if message == "no"));
+        assert!(answer(r#"{"behavior":"maybe"}"#).is_none());
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::agent::{Agent, lock};
 use crate::error_text::{ErrorReport, compact, filler};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::json::raw;
-use crate::resume::Filler;
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
 
 impl Agent {
@@ -73,8 +72,6 @@ impl Agent {
             request_id: fields.request_id,
             error: fields.error,
         });
-        // The next prompt of this process must not follow an error.
-        self.filler = Filler::UserAndReply;
         Ok(())
     }
 
@@ -112,7 +109,6 @@ impl Agent {
         let text = if during_tools { filler::INTERRUPTED_TOOLS } else { filler::INTERRUPTED };
         let blocks = vec![Message::text_block(text)];
         self.write_user(&raw(&blocks), blocks, UserLineFields::default(), state, events)?;
-        self.filler = Filler::Reply;
         Ok(TurnEnd::Interrupted { during_tools })
     }
 }

@@ -110,7 +110,7 @@ impl Agent {
         self.forget_prompt();
         let output = match command {
             LocalCommand::Clear => {
-                self.clear(arguments, events)?;
+                self.clear(arguments, cancel, events)?;
                 String::new()
             }
             LocalCommand::Compact => {

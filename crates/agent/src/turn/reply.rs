@@ -12,6 +12,7 @@ use super::usage::logged_usage;
 use crate::agent::{Agent, lock};
 use crate::error_text::{filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd};
+use crate::plan_mode::without_plan;
 use crate::session_writer::{ErrorFields, WriteError};
 use crate::sub_agent::SubAgentEvent;
 use crate::tool_calls::PendingCall;
@@ -178,7 +179,8 @@ impl Agent {
             messages.push((prepared.uuid.clone(), message));
         }
         lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
-        self.conversation.push(Role::Assistant, blocks.iter().map(|block| block.block.clone()).collect());
+        let sent = blocks.iter().map(|block| without_plan(block.block.clone())).collect();
+        self.conversation.push(Role::Assistant, sent);
         self.reply_lines = blocks.iter().map(|block| block.uuid.clone()).collect();
         if !reply.is_truncated {
             self.totals.add(&self.config.model, &reply.usage(), &self.prices);

@@ -181,3 +181,32 @@ fn a_function_of_the_program_can_be_a_hook() {
     let result = &api.requests()[1].body["messages"][2]["content"][0];
     assert_eq!(result["content"], "not this file");
 }
+
+#[test]
+fn clear_ends_a_session_and_starts_another_for_the_hooks() {
+    let stage = Stage::new();
+    let mut settings = HookSettings::default();
+    for (event, matcher) in [("SessionStart", "clear"), ("SessionEnd", "clear")] {
+        let hook = json!({"type": "command", "command": format!("cat >> {event}; echo context of clear")});
+        let json = json!({ event: [{"matcher": matcher, "hooks": [hook]}] }).to_string();
+        settings.add(serde_json::from_str(&json).unwrap()).unwrap();
+    }
+    let api = ScriptedApi::start(vec![ScriptedReply::text("One."), ScriptedReply::text("Two.")]);
+    let mut config = stage.config(stage.start());
+    config.hooks = settings;
+    config.has_slash_commands = true;
+    let mut agent = stage.agent(&api, config).unwrap();
+    for prompt in ["First", "/clear", "Second"] {
+        let prompt = serde_json::value::to_raw_value(prompt).unwrap();
+        agent.run(&prompt, &CancelToken::new(), &mut |_| {});
+    }
+    let ended: Value =
+        serde_json::from_slice(&std::fs::read(stage.work().join("SessionEnd")).unwrap()).unwrap();
+    let started: Value =
+        serde_json::from_slice(&std::fs::read(stage.work().join("SessionStart")).unwrap()).unwrap();
+    assert_eq!((&ended["reason"], &started["source"]), (&json!("clear"), &json!("clear")));
+    assert_ne!(ended["session_id"], started["session_id"]);
+    assert_eq!(started["session_id"], agent.session_id());
+    let sent = api.requests()[1].body["messages"].to_string();
+    assert!(sent.contains("context of clear") && !sent.contains("First"), "{sent}");
+}

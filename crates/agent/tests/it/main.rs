@@ -9,6 +9,7 @@ mod harness;
 mod hooks;
 #[cfg(unix)]
 mod mcp;
+mod questions;
 mod resume;
 mod sub_agents;
 mod turns;

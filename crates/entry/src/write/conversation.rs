@@ -325,6 +325,22 @@ pub enum Attachment<'a> {
         /// Whether that file exists.
         exists: bool,
     },
+    /// Plan mode is off again.
+    PlanModeExit {
+        /// The file for the plan.
+        plan_file: &'a str,
+        /// Whether that file exists.
+        exists: bool,
+    },
+    /// A hook answered the question about a call.
+    HookPermissionDecision {
+        /// `allow` or `deny`.
+        decision: &'a str,
+        /// The call.
+        tool_use_id: &'a str,
+        /// The event of the hook.
+        event: &'a str,
+    },
     /// The structured output of a turn.
     StructuredOutput {
         /// The output.
@@ -462,6 +478,15 @@ impl Attachment<'_> {
                 .bool("isSubAgent", false)
                 .string("planFilePath", plan_file)
                 .bool("planExists", exists),
+            Self::PlanModeExit { plan_file, exists } => {
+                start("plan_mode_exit").string("planFilePath", plan_file).bool("planExists", exists)
+            }
+            Self::HookPermissionDecision { decision, tool_use_id, event } => {
+                start("hook_permission_decision")
+                    .string("decision", decision)
+                    .string("toolUseID", tool_use_id)
+                    .string("hookEvent", event)
+            }
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)
             }

@@ -14,7 +14,7 @@ use threadline_agent::{
 };
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
-use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource, Suggestion};
+use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource};
 
 use crate::error::CommandError;
 use crate::ui;
@@ -176,7 +176,7 @@ impl ControlState {
                 let name = request.get_str("mode").unwrap_or_default();
                 match PermissionMode::parse(&name) {
                     Some(mode) => {
-                        self.permissions.update(|permissions| permissions.mode = mode);
+                        self.permissions.set_mode(mode);
                         Ok(Some(RawObject::new().with("mode", mode.name())))
                     }
                     None => Err(format!("Unknown permission mode: {name}")),
@@ -224,6 +224,10 @@ impl ControlState {
         let answer = receiver.recv().unwrap_or(Err(NoAnswer::Ended));
         drop(guard);
         lock(&self.pending).remove(&id);
+        if matches!(answer, Err(NoAnswer::Cancelled)) {
+            let line = RawObject::new().with("type", "control_cancel_request").with("request_id", &id);
+            ui::write_stdout_line(&line.to_json());
+        }
         answer
     }
 
@@ -246,7 +250,7 @@ impl ControlState {
                 Some("setMode") => {
                     let mode = update.get_str("mode").and_then(|name| PermissionMode::parse(&name));
                     if let Some(mode) = mode {
-                        self.permissions.update(|permissions| permissions.mode = mode);
+                        self.permissions.set_mode(mode);
                         self.report_mode();
                     }
                 }
@@ -346,19 +350,24 @@ impl HookCallbacks for ControlPrompt {
 /// Returns a question as the protocol writes it.
 fn request_json(request: &PermissionRequest<'_>) -> RawObject {
     let reason = request.reason;
-    let suggestions: Vec<RawObject> = reason.suggestions.iter().map(suggestion_json).collect();
+    let suggestions = request.suggestions();
     let mut object = RawObject::new()
         .with("subtype", "can_use_tool")
         .with("tool_name", request.tool)
         .with("display_name", request.tool)
-        .with("input", request.input)
-        .with("description", &request.description)
-        .with("permission_suggestions", suggestions);
+        .with("input", request.input);
+    if !request.description.is_empty() {
+        object.set("description", &request.description);
+    }
+    if !suggestions.is_empty() {
+        object.set("permission_suggestions", suggestions);
+    }
     if let Some(path) = &reason.blocked_path {
         object.set("blocked_path", path);
     }
     let (text, kind) = match &reason.basis {
         AskBasis::NotGranted => (None, None),
+        AskBasis::Mode => (None, Some("mode")),
         AskBasis::Parts => (None, Some("subcommandResults")),
         AskBasis::OutsideWorkspace => {
             (Some("Path is outside allowed working directories"), Some("workingDir"))
@@ -380,28 +389,4 @@ fn request_json(request: &PermissionRequest<'_>) -> RawObject {
     }
     object.set("tool_use_id", request.tool_use_id);
     object
-}
-
-fn suggestion_json(suggestion: &Suggestion) -> RawObject {
-    let kind = |name: &str| RawObject::new().with("type", name);
-    match suggestion {
-        Suggestion::SetMode(mode) => kind("setMode").with("mode", mode.name()).with("destination", "session"),
-        Suggestion::AddDirectory(folder) => {
-            kind("addDirectories").with("directories", [folder]).with("destination", "session")
-        }
-        Suggestion::AllowRules { rules, is_for_session } => {
-            let rules: Vec<RawObject> = rules
-                .iter()
-                .map(|(tool, content)| {
-                    let mut rule = RawObject::new().with("toolName", tool);
-                    if let Some(content) = content {
-                        rule.set("ruleContent", content);
-                    }
-                    rule
-                })
-                .collect();
-            let destination = if *is_for_session { "session" } else { "localSettings" };
-            kind("addRules").with("rules", rules).with("behavior", "allow").with("destination", destination)
-        }
-    }
 }

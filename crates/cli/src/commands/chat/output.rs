@@ -10,6 +10,7 @@ use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
 use threadline_mcp::{McpServerStatus, McpServers, display_name};
+use threadline_permission::RefusalBasis;
 use threadline_term::text;
 
 use super::{ChatArgs, OutputFormat};
@@ -197,6 +198,25 @@ impl Printer {
                 .with("key", key)
                 .with("text", text)
                 .with("priority", "immediate")
+                .with("uuid", new_uuid())
+                .with("session_id", id),
+            AgentEvent::Refused { tool, tool_use_id, refusal } => system("permission_denied")
+                .with("tool_name", tool)
+                .with("tool_use_id", tool_use_id)
+                .with(
+                    "decision_reason_type",
+                    match refusal.basis {
+                        RefusalBasis::Rule => "rule",
+                        RefusalBasis::Parts => "subcommandResults",
+                        RefusalBasis::Mode => "mode",
+                    },
+                )
+                .with("message", &refusal.message)
+                .with("uuid", new_uuid())
+                .with("session_id", id),
+            AgentEvent::PermissionMode(mode) => system("status")
+                .with("status", ())
+                .with("permissionMode", mode.name())
                 .with("uuid", new_uuid())
                 .with("session_id", id),
             AgentEvent::Requesting if self.has_partial => {
