@@ -13,6 +13,7 @@ use crate::hook::{HookEvent, HookOutcome};
 use crate::json::raw;
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
 use crate::slash_command::{LocalCommand, command_line};
+use crate::summary::{request_summary, summary_of};
 
 /// The part of the window that must be free for the next turn, in tokens, besides the reply.
 const RESERVE: u64 = 13_000;
@@ -22,13 +23,6 @@ const MAX_REPLY_RESERVE: u64 = 20_000;
 const MAX_FILES: usize = 5;
 /// The number of bytes of text that count as one token in estimates.
 const BYTES_PER_TOKEN: usize = 4;
-
-/// The request for a summary.
-const INSTRUCTION: &str = "Summarise this conversation so that the work can go on without it. Write down: what \
-the user asked for, in the user's words where they matter; decisions and their reasons; files that were read, \
-created or changed, with the important parts of their content; commands and their results; errors and how they \
-were solved; what is done, what is in progress and what comes next. Do not call tools. Think first inside \
-<analysis> tags, then write the summary inside <summary> tags.";
 
 /// Why a conversation could not be compacted.
 #[derive(Debug)]
@@ -67,10 +61,14 @@ impl CompactTrigger {
 impl Agent {
     /// Whether the conversation nearly fills the window of the model.
     pub(crate) fn is_window_full(&self) -> bool {
+        self.config.has_auto_compact && self.last_usage.context() >= self.window_limit()
+    }
+
+    /// The number of tokens from which on the conversation is too long for another turn.
+    fn window_limit(&self) -> u64 {
         let info = model_info(&self.config.model);
         let reply = self.config.max_output_tokens.unwrap_or(info.max_output).min(MAX_REPLY_RESERVE);
-        let limit = info.context_window.saturating_sub(reply + RESERVE);
-        self.config.has_auto_compact && self.last_usage.context() >= limit
+        info.context_window.saturating_sub(reply + RESERVE)
     }
 
     /// Replaces the conversation by a summary and the last reply, and writes that to the log. Returns the
@@ -155,19 +153,12 @@ impl Agent {
             messages.extend(last_reply);
             return Err(CompactError::Failed("Not enough messages to compact.".to_owned()));
         }
-        let mut instruction = INSTRUCTION.to_owned();
-        if !instructions.is_empty() {
-            instruction.push_str(&format!("\n\nThe user adds: {instructions}"));
-        }
+        let excess = self.last_usage.context().saturating_sub(self.window_limit());
+        let excess = usize::try_from(excess).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
         // The conversation may be very long: it is moved into the request, and back.
-        self.conversation.push(Role::User, vec![Message::text_block(&instruction)]);
         self.fill_request();
-        let reply = self.client.send(&self.request, cancel, &mut |_| {});
+        let reply = request_summary(&self.client, &mut self.request, instructions, excess, cancel);
         self.empty_request();
-        if let Some(last) = self.conversation.messages.last_mut() {
-            last.content.pop();
-        }
-        self.conversation.messages.retain(|message| !message.content.is_empty());
         self.conversation.messages.extend(last_reply);
         let reply = reply.map_err(|error| match error {
             ApiError::Cancelled => CompactError::Cancelled,
@@ -285,35 +276,5 @@ impl Agent {
             self.attach_file(path, cancel)?;
         }
         Ok(())
-    }
-}
-
-/// Returns the summary in a reply: the text inside of `<summary>`, or all of it without the analysis.
-fn summary_of(text: &str) -> String {
-    let between = |start: &str, end: &str| {
-        let from = text.find(start)? + start.len();
-        let to = text[from..].find(end).map_or(text.len(), |to| from + to);
-        Some((from, to))
-    };
-    if let Some((from, to)) = between("<summary>", "</summary>") {
-        return text[from..to].trim().to_owned();
-    }
-    match between("<analysis>", "</analysis>") {
-        Some((_, to)) => text[to..].trim_start_matches("</analysis>").trim().to_owned(),
-        None => text.trim().to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_summary_is_found_in_a_reply() {
-        assert_eq!(summary_of("<analysis>a</analysis>\n<summary> S\nT </summary> x"), "S\nT");
-        assert_eq!(summary_of("<analysis>a</analysis>\nS"), "S");
-        assert_eq!(summary_of("<summary>cut off"), "cut off");
-        assert_eq!(summary_of("plain"), "plain");
-        assert_eq!(summary_of("<analysis>never ends"), "");
     }
 }

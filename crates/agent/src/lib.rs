@@ -34,6 +34,7 @@ mod session_writer;
 mod skill_tool;
 mod slash_command;
 mod sub_agent;
+mod summary;
 mod system_prompt;
 mod temp_dir;
 mod tool_calls;
@@ -52,3 +53,4 @@ pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, Shar
 pub use resume::{ResumeError, ResumedSession, fork_lines};
 pub use session_writer::{SessionWriter, WriteError, WrittenCompaction};
 pub use sub_agent::{SubAgentEvent, SubAgentSource, SubAgentUsage};
+pub use summary::{SummaryError, summarize};

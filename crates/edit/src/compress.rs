@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use threadline_entry::lens::Lens;
 use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
 use threadline_entry::{Entry, Kind, key, value};
-use threadline_session::{EntryIndex, IndexVec, Session, Thread};
+use threadline_session::{ClientVersion, EntryIndex, IndexVec, ReplayMessage, Session, Thread};
 
 pub use self::segment::SummaryLevel;
 
@@ -149,6 +149,13 @@ impl<'s> Compression<'s> {
         } else {
             Ok(this)
         }
+    }
+
+    /// Returns the part to summarise as messages, as a version of Claude Code would send it.
+    pub fn summarised_messages(&self, version: ClientVersion) -> Vec<ReplayMessage<'s>> {
+        let lines: Vec<EntryIndex> =
+            self.summarised().flat_map(|segment| segment.lines.iter().copied()).collect();
+        self.session.replay_path(&lines, version)
     }
 
     fn set_bands(&mut self, bands: &[SummaryBand]) {

@@ -71,3 +71,23 @@ fn a_full_window_is_compacted_before_the_next_prompt() {
     let boundary: Value = serde_json::from_str(&boundary).unwrap();
     assert_eq!(boundary["compactMetadata"]["trigger"], "auto");
 }
+
+#[test]
+fn a_conversation_that_is_too_long_is_summarised_without_old_output() {
+    let stage = Stage::new();
+    let file = stage.work().join("long.txt");
+    std::fs::write(&file, "a long line\n".repeat(200)).unwrap();
+    let read = ScriptedReply::call("Read", serde_json::json!({"file_path": file}));
+    stage.run("first question", vec![read, ScriptedReply::text("first answer")]);
+    stage.run("second question", vec![ScriptedReply::text("second answer")]);
+    stage.run("third question", vec![ScriptedReply::text("third answer")]);
+    let too_long = ScriptedReply::error(400, "invalid_request_error", "prompt is too long: 9 > 8");
+    let (result, api) = stage.run("/compact", vec![too_long, summary()]);
+    assert_eq!(result.end, TurnEnd::NotSent);
+    let asked: Vec<String> =
+        api.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    assert!(asked[0].contains("a long line") && !asked[1].contains("a long line"), "{}", asked[1]);
+    assert!(asked[1].contains("first answer"));
+    let (_, api) = stage.run("fourth question", vec![ScriptedReply::text("fourth answer")]);
+    assert!(last_request(&api).contains("THE SUMMARY"));
+}

@@ -19,6 +19,7 @@ use threadline_agent::{Agent, SharedPermissions, SystemClock, TurnSummary};
 use threadline_cancel::CancelToken;
 use threadline_term::text;
 
+pub(in crate::commands) use self::config::client_and_model;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 use crate::ui;
@@ -366,7 +367,7 @@ fn read_stdin() -> Result<Option<String>, CommandError> {
 }
 
 /// Cancels the token on the first Ctrl-C or SIGTERM. The second one ends the process at once.
-fn cancel_on_signals(cancel: &CancelToken) -> Result<(), CommandError> {
+pub(in crate::commands) fn cancel_on_signals(cancel: &CancelToken) -> Result<(), CommandError> {
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGINT, SIGTERM};

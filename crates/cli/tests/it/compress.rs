@@ -3,9 +3,10 @@
 use std::fs;
 
 use insta::assert_snapshot;
+use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 use threadline_testkit::{TestHome, session_uuid};
 
-use crate::run::at_home;
+use crate::run::{RunOutput, at_home, command};
 
 fn home() -> TestHome {
     let home = TestHome::new();
@@ -78,4 +79,35 @@ fn a_supplied_summary_is_applied_in_place_and_undone() {
     assert!(at_home(&home, &["show", &id]).out.contains("what is there?"), "the log still holds it");
     assert_eq!(at_home(&home, &["op", "undo", "--apply", run["receipt"].as_str().unwrap()]).code, 0);
     assert_eq!(fs::read(&log).unwrap(), before);
+}
+
+#[test]
+fn a_model_writes_the_summary_of_the_older_part() {
+    let home = home();
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::text("<analysis>a</analysis><summary>The model saw one file.</summary>"),
+        ScriptedReply::error(400, "invalid_request_error", "no such model"),
+    ]);
+    let id = session_uuid("s");
+    let compress = |args: &[&str]| {
+        let args = ["edit", "compress", &id, "--model=opus"].into_iter().chain(args.iter().copied());
+        RunOutput::of(
+            command(args)
+                .env("CLAUDE_CONFIG_DIR", home.root())
+                .env("ANTHROPIC_BASE_URL", api.url())
+                .env("ANTHROPIC_API_KEY", "sk-test")
+                .env("CLAUDE_CODE_MAX_RETRIES", "1"),
+        )
+    };
+    let run = compress(&["--apply", "--json"]).json();
+    let replay = at_home(&home, &["replay", run["target"].as_str().unwrap(), "--json"]).json();
+    let text = replay["messages"][0]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.trim_end(), "The model saw one file.");
+    let sent = &api.requests()[0].body;
+    let messages = sent["messages"].to_string();
+    assert!(messages.contains("what is there?") && messages.contains("a line of output"), "{messages}");
+    assert!(!messages.contains("and now?"), "the kept part is not sent: {messages}");
+    assert!(sent["model"].as_str().unwrap().contains("opus"));
+    let failed = compress(&["--apply"]);
+    assert!(failed.code == 2 && failed.err.contains("nothing was changed"), "{failed}");
 }

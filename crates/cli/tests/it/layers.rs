@@ -33,6 +33,8 @@ const LOOKED_UP_KEYS: &[&str] =
 
 /// Files that use the same word for something else.
 const OTHER_USES: &[(&str, &str, &str)] = &[
+    ("agent/src/permission.rs", "toolName", "a member of a rule in the control protocol"),
+    ("agent/src/plan_mode.rs", "planFilePath", "an input of ExitPlanMode"),
     ("agent/src/skill_tool.rs", "commandName", "a member of the tool's own result"),
     ("trace/src/generation.rs", "cache_read_input_tokens", "an attribute of a Langfuse span"),
     ("view/src/card/search.rs", "filePath", "an input of the LSP tool"),

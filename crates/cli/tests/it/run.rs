@@ -15,6 +15,16 @@ pub(crate) struct RunOutput {
 }
 
 impl RunOutput {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let done = command.output().unwrap();
+        Self {
+            code: done.status.code().unwrap(),
+            out: String::from_utf8(done.stdout).unwrap(),
+            err: String::from_utf8(done.stderr).unwrap(),
+        }
+    }
+
     /// Parses stdout as a single JSON object.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
@@ -43,12 +53,7 @@ pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Comm
 }
 
 pub(crate) fn threadline(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> RunOutput {
-    let done = command(args).output().unwrap();
-    RunOutput {
-        code: done.status.code().unwrap(),
-        out: String::from_utf8(done.stdout).unwrap(),
-        err: String::from_utf8(done.stderr).unwrap(),
-    }
+    RunOutput::of(&mut command(args))
 }
 
 /// Runs the binary against a home and replaces its path with `[home]` in the output.

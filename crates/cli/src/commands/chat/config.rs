@@ -11,7 +11,7 @@ use threadline_agent::{
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_mcp::McpServers;
-use threadline_settings::SettingsStack;
+use threadline_settings::{SettingsInput, SettingsStack};
 use threadline_store::{SessionFile, encode_project, read_last_active};
 use threadline_tools::{Limits, Profile};
 
@@ -44,8 +44,9 @@ const CREDENTIALS: &[&str] =
 impl ChatSetup {
     pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
         let profile = profile(&args.session_format)?;
-        let mut paths = paths(cx, args)?;
-        let settings = match super::settings::load(cx, args, &paths.claude_home, &paths.cwd) {
+        let mut paths = paths(cx, &args.add_dir)?;
+        let input = SettingsInput { settings: args.settings.clone(), sources: args.setting_sources.clone() };
+        let settings = match super::settings::load(cx, &input, &paths.claude_home, &paths.cwd) {
             Ok(settings) => settings,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -61,9 +62,7 @@ impl ChatSetup {
             Ok(start) => start,
             Err(failure) => return Ok(Err(failure)),
         };
-        let model = args.model.clone().or_else(|| env::get(env::ANTHROPIC_MODEL));
-        let model = model.or_else(|| settings.model().map(str::to_owned));
-        let model = model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model));
+        let model = chosen_model(args.model.as_deref(), &settings);
         let environment = child_environment(&settings);
         let mcp = match McpSetup::read(cx, args, &settings, &paths)? {
             Ok(mcp) => mcp,
@@ -109,6 +108,28 @@ impl ChatSetup {
         };
         Ok(Ok(Self { agent, client, mcp, api_key_source }))
     }
+}
+
+/// Returns a client of the API and the model for another command than `chat`.
+pub(in crate::commands) fn client_and_model(
+    cx: &Context,
+    model: Option<&str>,
+) -> Result<(Client, String), CommandError> {
+    let failed = |ChatFailure(message): ChatFailure| CommandError::new(message);
+    let paths = paths(cx, &[])?;
+    let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
+    let settings = settings.map_err(failed)?;
+    let (client, _) = client(cx, &settings)?.map_err(failed)?;
+    let model = chosen_model(model, &settings);
+    let model = model.strip_suffix("[1m]").map_or_else(|| model.clone(), str::to_owned);
+    Ok((client, model))
+}
+
+/// Returns the model of a flag, of the environment, of the settings, or the default.
+fn chosen_model(flag: Option<&str>, settings: &SettingsStack) -> String {
+    let model = flag.map(str::to_owned).or_else(|| env::get(env::ANTHROPIC_MODEL));
+    let model = model.or_else(|| settings.model().map(str::to_owned));
+    model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model))
 }
 
 fn profile(version: &str) -> Result<&'static Profile, CommandError> {
@@ -342,14 +363,13 @@ fn hooks(settings: &SettingsStack) -> Result<HookSettings, CommandError> {
     Ok(hooks)
 }
 
-fn paths(cx: &Context, args: &ChatArgs) -> Result<AgentPaths, CommandError> {
+fn paths(cx: &Context, add_dir: &[PathBuf]) -> Result<AgentPaths, CommandError> {
     let cwd = std::env::current_dir()
         .and_then(|dir| dir.canonicalize())
         .map_err(|error| CommandError::new("cannot find the current folder").cause(error.to_string()))?;
     let homes = &cx.app.config().homes;
     let claude_home = homes.first().cloned().ok_or_else(|| CommandError::new("no home of Claude Code"))?;
-    let additional_dirs: Result<Vec<PathBuf>, CommandError> = args
-        .add_dir
+    let additional_dirs: Result<Vec<PathBuf>, CommandError> = add_dir
         .iter()
         .map(|dir| {
             dir.canonicalize().map_err(|error| {

@@ -5,14 +5,14 @@ use std::path::Path;
 use threadline_settings::{SettingsInput, SettingsPaths, SettingsStack, config_file};
 use threadline_term::text;
 
-use super::{ChatArgs, ChatFailure};
+use super::ChatFailure;
 use crate::context::Context;
 use crate::{env, ui};
 
 /// Reads the settings files, and uses the variables that they set. A demonstration reads none.
 pub(super) fn load(
     cx: &Context,
-    args: &ChatArgs,
+    input: &SettingsInput,
     claude_home: &Path,
     cwd: &Path,
 ) -> Result<SettingsStack, ChatFailure> {
@@ -25,8 +25,7 @@ pub(super) fn load(
         project: cwd.to_owned(),
         managed: SettingsPaths::managed_dir(),
     };
-    let input = SettingsInput { settings: args.settings.clone(), sources: args.setting_sources.clone() };
-    let stack = SettingsStack::load(&paths, &input).map_err(|error| ChatFailure::new(error.to_string()))?;
+    let stack = SettingsStack::load(&paths, input).map_err(|error| ChatFailure::new(error.to_string()))?;
     report_ignored(&stack, &paths);
     let variables = stack.env();
     env::set_variables(

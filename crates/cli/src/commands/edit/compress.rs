@@ -1,11 +1,15 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use threadline_agent::summarize;
 use threadline_app::edit::{CompressTarget, compressed_tokens};
-use threadline_edit::{SummaryBand, SummaryLevel};
+use threadline_cancel::CancelToken;
+use threadline_edit::{Compression, SummaryBand, SummaryLevel};
+use threadline_session::ClientVersion;
 
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
+use crate::commands::chat::{cancel_on_signals, client_and_model};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -16,8 +20,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// kept. A new session has the summary and the end; with --in-place the summarised lines stay in the log
 /// before the boundary and are no longer sent.
 ///
-/// No model is used: the same session always gives the same summary. --print shows it, and --summary replaces
-/// it.
+/// Without --model, no model is used: the same session always gives the same summary. --print shows it, and
+/// --summary replaces it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompressArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -36,6 +40,18 @@ pub(crate) struct CompressArgs {
     /// Read the summary from this file, such as one that a model wrote; `-` is standard input
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+
+    /// Let a model write the summary, by default that of `chat`. The older part of the session is sent to the
+    /// API, which needs a key
+    #[arg(
+        long,
+        value_name = "MODEL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with = "summary"
+    )]
+    model: Option<String>,
 
     /// Print only the summary
     #[arg(long, conflicts_with_all = ["apply", "summary", "diff"])]
@@ -86,9 +102,10 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<CommandOutcome, C
     let session = open(cx, &args.session)?;
     let bands = args.bands.clone().map(|bands| bands.0).unwrap_or_default();
     let compression = session.choose_compression(bands, args.budget)?;
-    let summary = match &args.summary {
-        Some(path) => read(path)?,
-        None => compression.summary(),
+    let summary = match (&args.summary, &args.model) {
+        (Some(path), _) => read(path)?,
+        (None, Some(model)) => ask_model(cx, &compression, model)?,
+        (None, None) => compression.summary(),
     };
     if args.print {
         let mut answer = cx.ui.paged_output();
@@ -110,6 +127,25 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<CommandOutcome, C
         CompressTarget::NewSession { title: args.title.clone() }
     };
     finish(cx, &args.write, session.compress(&compression, &summary, &target))
+}
+
+/// Asks a model for the summary.
+fn ask_model(cx: &Context, compression: &Compression<'_>, model: &str) -> Result<String, CommandError> {
+    let (client, model) = client_and_model(cx, Some(model).filter(|model| !model.is_empty()))?;
+    let cancel = CancelToken::new();
+    cancel_on_signals(&cancel)?;
+    let messages = compression.summarised_messages(ClientVersion::NEWEST);
+    let messages = messages.iter().filter_map(|message| {
+        let mut json = String::new();
+        message.write_json(&mut json);
+        serde_json::from_str(&json).ok()
+    });
+    cx.ui.note(&format!("asking {model} for a summary of {} messages", messages.clone().count()));
+    summarize(&client, &model, messages.collect(), "", &cancel).map_err(|error| {
+        CommandError::new("there is no summary; nothing was changed")
+            .cause(error.to_string())
+            .hint("without --model the summary is made without a model")
+    })
 }
 
 fn read(path: &std::path::Path) -> Result<String, CommandError> {
