@@ -17,7 +17,7 @@ use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
     CallGroupKey, CallGroups, CallLedger, GroupBy, ModelCalls, PriceBook, ScanOptions, ScannedLog,
 };
-use threadline_view::{LogCounts, LogTally, SessionCardFigures};
+use threadline_view::{LogCountScan, LogCounts, LogTally, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::sync::lock;
@@ -123,10 +123,10 @@ impl SessionCounter {
 }
 
 /// The figures of one log.
-struct LogFigures {
-    scanned: ScannedLog,
-    counts: LogCounts,
-    left_out: Vec<SkippedLine>,
+pub(crate) struct LogFigures {
+    pub(crate) scanned: ScannedLog,
+    pub(crate) counts: LogCounts,
+    pub(crate) left_out: Vec<SkippedLine>,
 }
 
 /// The result of reading one version of a log.
@@ -309,14 +309,26 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
 
 /// Reads the calls of a log and tallies its lines.
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
-    let (scanned, left_out) =
-        scanner.scan(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() })?;
-    let counts = read_counts(log, scanner)?;
+    read_figures(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() }, scanner)
+}
+
+/// Reads the calls of a log and counts its turns and errors, in one pass if it is an ordinary log.
+pub(crate) fn read_figures(
+    log: &LogFile,
+    wants: ScanOptions,
+    scanner: &mut LogScanner,
+) -> io::Result<LogFigures> {
+    let mut scan = LogCountScan::default();
+    let (scanned, left_out) = scanner.scan_with(log, wants, |block| scan.block(block))?;
+    let counts = match scan.finish() {
+        Some(counts) => counts,
+        None => read_counts(log, scanner)?,
+    };
     Ok(LogFigures { scanned, counts, left_out })
 }
 
-/// Counts the turns and errors of a log.
-pub(crate) fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
+/// Counts the turns and errors of a log as a session.
+fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
     let mut tally = LogTally::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;

@@ -1,6 +1,7 @@
 //! Turns, errors, tokens and costs of all sessions, counted in one call, for `threadline list`.
 //!
-//! Counting reads every log. The result is cached in one file, which can be deleted at any time. The web
+//! Counting reads every log. The result is cached in one file, and the calls of each log in another one for
+//! the next time that some logs have changed: see `call_cache`. Both can be deleted at any time. The web
 //! server counts in the background instead, and caches in memory: see `counter`.
 //!
 //! The cache is used only for logs that are certainly unchanged: same path, size, modification time, identity
@@ -10,6 +11,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,8 +22,9 @@ use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
 use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
+use crate::call_cache::CallCache;
 use crate::config::App;
-use crate::counter::{figures_by_session, read_counts};
+use crate::counter::{LogFigures, figures_by_session, read_figures};
 use crate::error::AppError;
 use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, left_out_note, unreadable};
@@ -31,7 +34,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// The start of the first line of the cache file. It must change when the format or the meaning of a figure
 /// does.
-const FORMAT: &str = "threadline figures 2";
+const FORMAT: &str = "threadline figures 3";
 
 /// Options of [`App::count_figures`].
 #[derive(Clone, Debug, Default)]
@@ -76,10 +79,24 @@ impl App {
         if cached.covers(&logs) {
             return Ok(CountedFigures { by_session: cached.sessions, unread: Vec::new(), is_cached: true });
         }
-        let counted = count(sessions, &logs, &cached, &prices, zone, progress);
+        let calls_file = options.cache.as_deref().map(|file| file.with_extension("calls"));
+        let call_key = format!("{FORMAT}\t{}", options.build);
+        let calls = calls_file.as_deref().and_then(|file| CallCache::read(file, &call_key));
+        let calls = calls.unwrap_or_default();
+        let keeps = |log: &LogFile| {
+            let version = LogVersion::of(log).filter(|_| options.cache.is_some());
+            version.is_some_and(|version| version.is_settled(now))
+        };
+        let known = KnownLogs { figures: &cached, calls: &calls, keeps: &keeps };
+        let counted = count(sessions, &logs, &known, &prices, zone, progress);
         if let Some(file) = options.cache.as_deref().filter(|_| counted.unread.is_empty()) {
             // The cache only saves time, so a full disk is no error.
             let _ = write_cache(file, &key, &counted, &logs, now);
+        }
+        if let Some(file) = calls_file.filter(|_| !counted.calls.is_empty()) {
+            let bytes = |log: &LogFile| counted.calls.get(&log.path).map(|calls| &**calls);
+            let kept = logs.iter().filter_map(|log| Some((*log, bytes(log).or_else(|| calls.bytes(log))?)));
+            let _ = CallCache::write(&file, &call_key, kept);
         }
         Ok(CountedFigures { by_session: counted.by_session, unread: counted.unread, is_cached: false })
     }
@@ -94,17 +111,54 @@ fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
     zone.iana_name().map_or_else(offset, str::to_owned)
 }
 
-/// The figures of all sessions, with the tallies of their logs for the cache.
+/// The figures of all sessions, with those of their logs for the caches.
 struct Counted {
     by_session: HashMap<String, SessionCardFigures>,
     counts: HashMap<PathBuf, LogCounts>,
+    /// The calls of the logs that were read and will be cached.
+    calls: HashMap<PathBuf, Vec<u8>>,
     unread: Vec<String>,
+}
+
+/// The caches.
+struct KnownLogs<'a> {
+    figures: &'a FigureCache,
+    calls: &'a CallCache,
+    /// Whether the calls of a log will be cached.
+    keeps: &'a (dyn Fn(&LogFile) -> bool + Sync),
+}
+
+impl KnownLogs<'_> {
+    /// Returns the figures of a log. Reads what is not cached, and returns the bytes to cache.
+    fn read(&self, log: &LogFile, scanner: &mut LogScanner) -> io::Result<(LogFigures, Option<Vec<u8>>)> {
+        let options = ScanOptions { tools: true, ..ScanOptions::default() };
+        let counts = self.figures.counts(log);
+        if let Some((counts, scanned)) = counts.zip(self.calls.get(log)) {
+            let figures = LogFigures { scanned, counts: counts.clone(), left_out: Vec::new() };
+            return Ok((figures, None));
+        }
+        let figures = match counts {
+            Some(counts) => {
+                let (scanned, left_out) = scanner.scan(log, options)?;
+                LogFigures { scanned, counts: counts.clone(), left_out }
+            }
+            None => read_figures(log, options, scanner)?,
+        };
+        // Lines that were skipped are reported every time.
+        let keeps = figures.left_out.is_empty() && (self.keeps)(log);
+        let bytes = keeps.then(|| {
+            let mut bytes = Vec::new();
+            figures.scanned.write(&mut bytes);
+            bytes
+        });
+        Ok((figures, bytes))
+    }
 }
 
 fn count(
     sessions: &[SessionLogs],
     logs: &[&LogFile],
-    cached: &FigureCache,
+    known: &KnownLogs<'_>,
     prices: &PriceBook,
     zone: &TimeZone,
     progress: &(dyn Fn() + Sync),
@@ -113,18 +167,15 @@ fn count(
     let unread = Mutex::new(Vec::new());
     let mut largest_first: Vec<&LogFile> = logs.to_vec();
     largest_first.sort_by_key(|log| std::cmp::Reverse(log.size));
-    let options = ScanOptions { tools: true, ..ScanOptions::default() };
+    let cached_calls = Mutex::new(HashMap::new());
     let read = |scanner: &mut LogScanner, log: &LogFile| {
-        let scanned = scanner.scan(log, options);
-        let counts = match cached.counts(log) {
-            Some(counts) => Ok(counts.clone()),
-            None => read_counts(log, scanner),
-        };
+        let read = known.read(log, scanner);
         progress();
-        match scanned.and_then(|(scanned, left_out)| Ok((scanned, left_out, counts?))) {
-            Ok((scanned, left_out, counts)) => {
+        match read {
+            Ok((LogFigures { scanned, counts, left_out }, bytes)) => {
                 lock(&ledger).add(scanned);
                 lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
+                lock(&cached_calls).extend(bytes.map(|bytes| (log.path.clone(), bytes)));
                 Some((log.path.clone(), counts))
             }
             Err(error) => {
@@ -144,12 +195,12 @@ fn count(
         figures_by_session(sessions, &|log: &LogFile| counts.get(&log.path), &calls, prices, zone);
     let mut unread = into_inner(unread);
     unread.sort();
-    Counted { by_session, counts, unread }
+    Counted { by_session, counts, calls: into_inner(cached_calls), unread }
 }
 
 /// The version of a log. Two versions of a path are equal only if their content is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct LogVersion {
+pub(crate) struct LogVersion {
     size: u64,
     modified: u128,
     changed: i128,
@@ -159,10 +210,28 @@ struct LogVersion {
 
 impl LogVersion {
     /// Returns `None` if the system does not record when a file was changed.
-    fn of(log: &LogFile) -> Option<Self> {
+    pub(crate) fn of(log: &LogFile) -> Option<Self> {
         let modified = log.modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let (volume, index) = (log.id.volume, log.id.index);
         Some(Self { size: log.size, modified, changed: log.changed?, volume, index })
+    }
+
+    /// Returns the version as fields separated by tabs.
+    pub(crate) fn fields(&self) -> String {
+        let Self { size, modified, changed, volume, index } = self;
+        format!("{size}\t{modified}\t{changed}\t{volume}\t{index}")
+    }
+
+    /// Parses these fields.
+    pub(crate) fn parse(fields: &[&str]) -> Option<Self> {
+        let [size, modified, changed, volume, index] = fields else { return None };
+        Some(Self {
+            size: size.parse().ok()?,
+            modified: modified.parse().ok()?,
+            changed: changed.parse().ok()?,
+            volume: volume.parse().ok()?,
+            index: index.parse().ok()?,
+        })
     }
 
     /// Returns whether the log has not changed for a while.
@@ -208,20 +277,14 @@ impl FigureCache {
         for line in lines {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields[..] {
-                ["log", path, size, modified, changed, volume, index, turns, errors, inside] => {
-                    let version = LogVersion {
-                        size: size.parse().ok()?,
-                        modified: modified.parse().ok()?,
-                        changed: changed.parse().ok()?,
-                        volume: volume.parse().ok()?,
-                        index: index.parse().ok()?,
-                    };
+                ["log", path, ref version @ .., turns, errors, inside] => {
+                    let version = LogVersion::parse(version)?;
                     let tally = LogTally { turns: turns.parse().ok()?, errors: errors.parse().ok()? };
                     let counts = LogCounts { tally, agent_errors: read_pairs(inside)? };
                     cache.logs.insert(PathBuf::from(unescape(path)), (version, counts));
                 }
                 ["session", id, ref figures @ ..] => {
-                    cache.sessions.insert(unescape(id), read_figures(figures)?);
+                    cache.sessions.insert(unescape(id), parse_figures(figures)?);
                 }
                 ["end", complete] => {
                     cache.is_complete = complete == "complete";
@@ -241,7 +304,7 @@ fn write_cache(
     counted: &Counted,
     logs: &[&LogFile],
     now: SystemTime,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut out = format!("{key}\n");
     let mut is_complete = true;
     for log in logs {
@@ -252,13 +315,10 @@ fn write_cache(
             is_complete = false;
             continue;
         };
-        let LogVersion { size, modified, changed, volume, index } = version;
+        let version = version.fields();
         let LogTally { turns, errors } = counts.tally;
         let (path, inside) = (escape(path), write_pairs(&counts.agent_errors));
-        let _ = writeln!(
-            out,
-            "log\t{path}\t{size}\t{modified}\t{changed}\t{volume}\t{index}\t{turns}\t{errors}\t{inside}"
-        );
+        let _ = writeln!(out, "log\t{path}\t{version}\t{turns}\t{errors}\t{inside}");
     }
     if is_complete {
         for (id, figures) in &counted.by_session {
@@ -266,10 +326,15 @@ fn write_cache(
         }
     }
     out.push_str(if is_complete { "end\tcomplete\n" } else { "end\tpartial\n" });
+    replace_file(file, out.as_bytes())
+}
+
+/// Replaces a file, so that no reader sees a part of it.
+pub(crate) fn replace_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(folder) = file.parent() else { return Ok(()) };
     std::fs::create_dir_all(folder)?;
     let new = file.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&new, out)?;
+    std::fs::write(&new, bytes)?;
     std::fs::rename(&new, file).inspect_err(|_| {
         let _ = std::fs::remove_file(&new);
     })
@@ -303,7 +368,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
     .join("\t")
 }
 
-fn read_figures(fields: &[&str]) -> Option<SessionCardFigures> {
+fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     let [numbers, cost, unpriced, models, tools] = fields else { return None };
     let numbers: Vec<u64> = numbers.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?;
     let [turns, errors, calls, input, output, cache_read, cache_write_5m, cache_write_1h, rest @ ..] =
@@ -352,7 +417,7 @@ fn read_pairs(text: &str) -> Option<Vec<(String, u64)>> {
 }
 
 /// Escapes the characters that separate fields and lines as `%` and two hex digits.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for ch in text.chars() {
         match ch {
@@ -365,7 +430,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -414,9 +479,9 @@ mod tests {
         };
         let line = write_figures(&figures);
         assert!(!line.contains('\n'));
-        assert_eq!(read_figures(&line.split('\t').collect::<Vec<_>>()), Some(figures));
+        assert_eq!(parse_figures(&line.split('\t').collect::<Vec<_>>()), Some(figures));
         let empty = SessionCardFigures::default();
-        assert_eq!(read_figures(&write_figures(&empty).split('\t').collect::<Vec<_>>()), Some(empty));
+        assert_eq!(parse_figures(&write_figures(&empty).split('\t').collect::<Vec<_>>()), Some(empty));
         for text in ["", "%", "%zz", "a%2", "é%é", "100%, \t=\r\n"] {
             assert_eq!(unescape(&escape(text)), text);
         }

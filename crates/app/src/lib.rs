@@ -36,6 +36,7 @@
 
 #![warn(missing_docs)]
 
+mod call_cache;
 mod check;
 mod config;
 mod counter;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LineReader, Millis, SkippedLine};
+use threadline_entry::{LineBlock, LineReader, Millis, SkippedLine};
 use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
@@ -172,6 +172,16 @@ impl LogScanner {
     ///
     /// If the file cannot be read.
     pub fn scan(&mut self, log: &LogFile, wants: ScanOptions) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
+        self.scan_with(log, wants, |_| ())
+    }
+
+    /// Does the same, and passes every block of lines to `each`.
+    pub(crate) fn scan_with(
+        &mut self,
+        log: &LogFile,
+        wants: ScanOptions,
+        mut each: impl FnMut(&LineBlock<'_>),
+    ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         let mut lines = self.lines(&log.path)?;
         let mut scan = UsageScan::with_cache(source_of(log), wants, self.cache.take().unwrap_or_default());
         if !wants.records {
@@ -179,7 +189,10 @@ impl LogScanner {
         }
         let result = loop {
             match lines.next_block() {
-                Ok(Some(block)) => scan.block(&block),
+                Ok(Some(block)) => {
+                    scan.block(&block);
+                    each(&block);
+                }
                 Ok(None) => break Ok(lines.skipped_lines().to_vec()),
                 Err(error) => break Err(error),
             }
@@ -204,7 +217,7 @@ impl LogScanner {
 }
 
 /// Returns the owner of a log, according to its path.
-fn source_of(log: &LogFile) -> LogSource {
+pub(crate) fn source_of(log: &LogFile) -> LogSource {
     LogSource {
         path: log.path.to_string_lossy().into_owned(),
         session: log.session.clone().map(Into::into),

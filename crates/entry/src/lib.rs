@@ -27,6 +27,7 @@ pub mod key;
 mod kind;
 pub mod lens;
 mod lines;
+mod outline;
 mod project;
 mod text;
 mod timestamp;
@@ -46,6 +47,7 @@ pub use json::{
 };
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
+pub use outline::{BlockOutline, LineOutline, MessageOutline};
 pub use project::project_directory;
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, parse_timestamp};

@@ -242,6 +242,21 @@ pub struct LineBlock<'b> {
 }
 
 impl<'b> LineBlock<'b> {
+    /// Returns all lines. The line number of every line is that of the block's first line.
+    pub fn lines(self) -> impl Iterator<Item = LogLine<'b>> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let rest = self.bytes.get(from..).filter(|rest| !rest.is_empty())?;
+            let at = Position { byte_offset: self.at.byte_offset + from as u64, ..self.at };
+            let (length, ending) = match memchr(b'\n', rest) {
+                Some(newline) => (newline, Ending::Newline),
+                None => (rest.len(), Ending::None),
+            };
+            from += length + 1;
+            Some(LogLine { bytes: &rest[..length], ending, at })
+        })
+    }
+
     /// Returns each line that contains `needle` once, with the offset of the first match in the line.
     ///
     /// The search runs over the whole block, so that lines without a match are not visited individually. The

@@ -36,6 +36,7 @@ mod file_history;
 mod index;
 mod input;
 mod lineage;
+mod log_scan;
 mod node_table;
 mod prompt_queue;
 mod replay;
@@ -55,6 +56,7 @@ pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, His
 pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex, TurnIndex};
 pub use input::{InputKind, editor_context, is_command_caveat};
 pub use lineage::{ForkPoint, fork_point};
+pub use log_scan::{LogScan, ScannedCounts};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};
 pub use reply::Reply;
 pub use session::{ParentLink, Session};

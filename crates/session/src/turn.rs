@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
-use threadline_entry::{Kind, Millis, value};
+use threadline_entry::{Entry, Kind, Millis, value};
 
 use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex, TurnIndex};
 use crate::input::{InputKind, editor_context, is_command_caveat};
@@ -60,6 +60,32 @@ impl Round {
     }
 }
 
+/// The facts about lines that determine the turns of a conversation.
+pub(crate) trait TurnLines {
+    /// Returns the kind of a line.
+    fn kind(&self, idx: EntryIndex) -> Kind;
+
+    /// Returns the kind of input of a line. `None` for a line that is not input.
+    fn input(&self, idx: EntryIndex) -> Option<InputKind>;
+
+    /// Returns whether a line is part of a reply of the model.
+    fn is_model_reply(&self, idx: EntryIndex) -> bool;
+
+    /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
+    /// turn.
+    fn turn_index(&self, idx: EntryIndex) -> Option<u64>;
+
+    /// Returns whether a line contains only editor context, images and documents, and no typed text.
+    fn has_no_typed_text(&self, idx: EntryIndex) -> bool;
+
+    /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
+    /// hook.
+    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool;
+
+    /// Returns the time at which a line was written.
+    fn timestamp(&self, idx: EntryIndex) -> Option<Millis>;
+}
+
 impl Session {
     /// Returns the turns of the active conversation.
     pub fn turns(&self) -> IndexVec<TurnIndex, Turn> {
@@ -68,63 +94,7 @@ impl Session {
 
     /// Returns the turns of a conversation.
     pub fn turns_of(&self, thread: &Thread) -> IndexVec<TurnIndex, Turn> {
-        let mut turns: Vec<Turn> = Vec::new();
-        // Hooks, attachments and injected text before the first prompt become part of its turn.
-        let mut before = Vec::new();
-        let ordered = self.parents_first(&thread.entries);
-        let local = self.local_commands(&ordered);
-        // The turn number that Claude Code recorded, in versions that do.
-        let mut own_number = None;
-        for &idx in &*ordered {
-            let mut input =
-                self.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
-            if let Some(number) = self.turn_index(idx) {
-                match own_number {
-                    Some(before) if number == before => input = None,
-                    Some(before) if number > before => input = input.or(self.input(idx)),
-                    _ => {}
-                }
-                own_number = Some(number);
-            }
-            // Editor context, images and task notifications may be on separate lines before the prompt.
-            let waiting =
-                turns.last_mut().filter(|turn| input.is_some_and(|input| self.accepts_prompt(turn, input)));
-            if let Some(turn) = waiting {
-                (turn.prompt, input) = (Some(idx), None);
-            }
-            let spoken = match self.input(idx) {
-                Some(input) => {
-                    input != InputKind::Meta && !input.is_command_line() && !input.is_command_output()
-                }
-                None => self.entries()[idx].kind() == Kind::Assistant,
-            };
-            if input.is_some() || (turns.is_empty() && spoken) {
-                let mut entries = vec![idx];
-                entries.append(&mut before);
-                // The caveat before a command and the hooks of a session start belong to the turn that
-                // follows them.
-                if let Some(last) = turns.last_mut() {
-                    let spared =
-                        last.entries.iter().rev().take_while(|&&idx| self.belongs_to_next_turn(idx)).count();
-                    entries.extend(last.entries.split_off(last.entries.len() - spared));
-                }
-                let round = self.round_after(turns.last(), idx);
-                if let Some(last) = turns.last_mut() {
-                    last.continues_in_next = input.is_some_and(|input| !input.is_typed());
-                }
-                let (number, prompt) = (turns.len() + 1, input.map(|_| idx));
-                turns.push(Turn { number, prompt, entries, round, continues_in_next: false });
-            } else {
-                turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
-            }
-        }
-        // The log contains no prompt and no reply, only local commands or injected text: they form one
-        // turn.
-        if turns.is_empty() && before.iter().any(|&idx| self.input(idx).is_some()) {
-            let round = Round::NewSession;
-            turns.push(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
-        }
-        turns.into()
+        split_turns(self, &self.parents_first(&thread.entries))
     }
 
     /// Returns entries in file order, except that every entry follows its parent. 2.1.300 may write a reply
@@ -155,102 +125,181 @@ impl Session {
         Cow::Owned(ordered)
     }
 
-    /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
-    /// turn.
-    fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
-        let can_open = |input: InputKind| {
-            !input.is_command_output() && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
-        };
-        self.input(idx).filter(|&input| self.entries()[idx].kind() == Kind::User && can_open(input))?;
-        self.entries()[idx].lens::<User<'_>>()?.turn_position()?.turn_index()
-    }
-
-    /// Returns the commands that Claude Code executed itself, without a reply of the model: `/model`,
-    /// `/cost`.
-    ///
-    /// They open no turn. Claude Code does not count them either.
-    fn local_commands(&self, entries: &[EntryIndex]) -> FxHashSet<EntryIndex> {
-        let mut local = FxHashSet::default();
-        let (mut answered, mut printed) = (false, false);
-        for &idx in entries.iter().rev() {
-            let reply = self.reply_of(idx).map(|reply| &self.replies()[reply]);
-            answered |= reply.is_some_and(|reply| !reply.is_synthetic());
-            let Some(input) = self.input(idx) else { continue };
-            printed |= input.is_command_output();
-            if !input.opens_turn() {
-                continue;
-            }
-            let is_system = self.entries()[idx].kind() == Kind::System;
-            if input.is_command_line() && (is_system || (printed && !answered)) {
-                local.insert(idx);
-            } else {
-                answered = false;
-            }
-            printed = false;
-        }
-        local
-    }
-
-    /// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
-    /// been typed in the turn, or it was opened by a notification, and the model has not replied.
-    fn accepts_prompt(&self, turn: &Turn, input: InputKind) -> bool {
-        let is_notification = |idx: EntryIndex| self.input(idx).is_some_and(InputKind::is_task_notification);
-        if turn.prompt.is_some_and(is_notification) {
-            let is_answer = |idx: &EntryIndex| {
-                self.reply_of(*idx).is_some_and(|reply| !self.replies()[reply].is_synthetic())
-            };
-            return !turn.entries.iter().any(is_answer);
-        }
-        let is_blank = |idx: &EntryIndex| match self.entries()[*idx].kind() {
-            Kind::User => self.input(*idx).is_some_and(InputKind::is_typed) && self.has_no_typed_text(*idx),
-            Kind::Assistant => false,
-            _ => self.input(*idx).is_none(),
-        };
-        input.is_typed() && turn.entries.iter().all(is_blank)
-    }
-
-    /// Returns whether an entry contains only editor context, images and documents, and no typed text.
-    fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
-        let content = self.entries()[idx].message().and_then(|message| message.content());
-        let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
-        let is_wordless =
-            |block: Block<'_>| is_context(block) || block.is(value::IMAGE) || block.is(value::DOCUMENT);
-        content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
-    }
-
-    /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
-    /// hook.
-    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
-        let entry = &self.entries()[idx];
-        let hook = match entry.kind() {
-            Kind::User => {
-                let text = || entry.message()?.content()?.as_str();
-                return self.input(idx) == Some(InputKind::Meta)
-                    && text().is_some_and(|text| is_command_caveat(&text));
-            }
-            Kind::Progress => entry.lens::<Progress<'_>>().and_then(|line| line.data()?.hook_event()),
-            Kind::Attachment => {
-                entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment()?.hook_event())
-            }
-            _ => None,
-        };
-        hook.is_some_and(|event| event == "SessionStart")
-    }
-
-    /// Returns how the entry that opens a turn continues the previous turn.
-    fn round_after(&self, before: Option<&Turn>, idx: EntryIndex) -> Round {
-        let Some(before) = before else { return Round::NewSession };
-        let last = before.entries.iter().filter_map(|&idx| self.timestamp(idx)).max();
-        match (last, self.timestamp(idx)) {
-            (Some(last), Some(now)) if now - last > RESUME_PAUSE => Round::Resume,
-            _ => Round::NewRound,
-        }
-    }
-
     /// Returns how an entry of a turn continues the conversation.
     pub fn round(&self, turn: &Turn, entry_idx: EntryIndex) -> Round {
         if turn.prompt == Some(entry_idx) { turn.round } else { Round::Continue }
     }
+}
+
+impl TurnLines for Session {
+    fn kind(&self, idx: EntryIndex) -> Kind {
+        self.entries()[idx].kind()
+    }
+
+    fn input(&self, idx: EntryIndex) -> Option<InputKind> {
+        Self::input(self, idx)
+    }
+
+    fn is_model_reply(&self, idx: EntryIndex) -> bool {
+        self.reply_of(idx).is_some_and(|reply| !self.replies()[reply].is_synthetic())
+    }
+
+    fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
+        recorded_turn_index(&self.entries()[idx], self.input(idx)?)
+    }
+
+    fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
+        has_no_typed_text(&self.entries()[idx])
+    }
+
+    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
+        belongs_to_next_turn(&self.entries()[idx], self.input(idx))
+    }
+
+    fn timestamp(&self, idx: EntryIndex) -> Option<Millis> {
+        Self::timestamp(self, idx)
+    }
+}
+
+/// Splits a conversation into turns. Every entry follows its parent.
+pub(crate) fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> IndexVec<TurnIndex, Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    // Hooks, attachments and injected text before the first prompt become part of its turn.
+    let mut before = Vec::new();
+    let local = local_commands(lines, ordered);
+    // The turn number that Claude Code recorded, in versions that do.
+    let mut own_number = None;
+    for &idx in ordered {
+        let mut input = lines.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
+        if let Some(number) = lines.turn_index(idx) {
+            match own_number {
+                Some(before) if number == before => input = None,
+                Some(before) if number > before => input = input.or(lines.input(idx)),
+                _ => {}
+            }
+            own_number = Some(number);
+        }
+        // Editor context, images and task notifications may be on separate lines before the prompt.
+        let waiting =
+            turns.last_mut().filter(|turn| input.is_some_and(|input| accepts_prompt(lines, turn, input)));
+        if let Some(turn) = waiting {
+            (turn.prompt, input) = (Some(idx), None);
+        }
+        let spoken = match lines.input(idx) {
+            Some(input) => input != InputKind::Meta && !input.is_command_line() && !input.is_command_output(),
+            None => lines.kind(idx) == Kind::Assistant,
+        };
+        if input.is_some() || (turns.is_empty() && spoken) {
+            let mut entries = vec![idx];
+            entries.append(&mut before);
+            // The caveat before a command and the hooks of a session start belong to the turn that
+            // follows them.
+            if let Some(last) = turns.last_mut() {
+                let spared =
+                    last.entries.iter().rev().take_while(|&&idx| lines.belongs_to_next_turn(idx)).count();
+                entries.extend(last.entries.split_off(last.entries.len() - spared));
+            }
+            let round = round_after(lines, turns.last(), idx);
+            if let Some(last) = turns.last_mut() {
+                last.continues_in_next = input.is_some_and(|input| !input.is_typed());
+            }
+            let (number, prompt) = (turns.len() + 1, input.map(|_| idx));
+            turns.push(Turn { number, prompt, entries, round, continues_in_next: false });
+        } else {
+            turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
+        }
+    }
+    // The log contains no prompt and no reply, only local commands or injected text: they form one
+    // turn.
+    if turns.is_empty() && before.iter().any(|&idx| lines.input(idx).is_some()) {
+        let round = Round::NewSession;
+        turns.push(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
+    }
+    turns.into()
+}
+
+/// Returns the commands that Claude Code executed itself, without a reply of the model: `/model`,
+/// `/cost`.
+///
+/// They open no turn. Claude Code does not count them either.
+fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> FxHashSet<EntryIndex> {
+    let mut local = FxHashSet::default();
+    let (mut answered, mut printed) = (false, false);
+    for &idx in entries.iter().rev() {
+        answered |= lines.is_model_reply(idx);
+        let Some(input) = lines.input(idx) else { continue };
+        printed |= input.is_command_output();
+        if !input.opens_turn() {
+            continue;
+        }
+        let is_system = lines.kind(idx) == Kind::System;
+        if input.is_command_line() && (is_system || (printed && !answered)) {
+            local.insert(idx);
+        } else {
+            answered = false;
+        }
+        printed = false;
+    }
+    local
+}
+
+/// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
+/// been typed in the turn, or it was opened by a notification, and the model has not replied.
+fn accepts_prompt(lines: &impl TurnLines, turn: &Turn, input: InputKind) -> bool {
+    let is_notification = |idx: EntryIndex| lines.input(idx).is_some_and(InputKind::is_task_notification);
+    if turn.prompt.is_some_and(is_notification) {
+        return !turn.entries.iter().any(|&idx| lines.is_model_reply(idx));
+    }
+    let is_blank = |idx: &EntryIndex| match lines.kind(*idx) {
+        Kind::User => lines.input(*idx).is_some_and(InputKind::is_typed) && lines.has_no_typed_text(*idx),
+        Kind::Assistant => false,
+        _ => lines.input(*idx).is_none(),
+    };
+    input.is_typed() && turn.entries.iter().all(is_blank)
+}
+
+/// Returns how the entry that opens a turn continues the previous turn.
+fn round_after(lines: &impl TurnLines, before: Option<&Turn>, idx: EntryIndex) -> Round {
+    let Some(before) = before else { return Round::NewSession };
+    let last = before.entries.iter().filter_map(|&idx| lines.timestamp(idx)).max();
+    match (last, lines.timestamp(idx)) {
+        (Some(last), Some(now)) if now - last > RESUME_PAUSE => Round::Resume,
+        _ => Round::NewRound,
+    }
+}
+
+/// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a turn.
+pub(crate) fn recorded_turn_index(entry: &Entry, input: InputKind) -> Option<u64> {
+    let can_open = !input.is_command_output()
+        && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
+        && entry.kind() == Kind::User;
+    entry.lens::<User<'_>>().filter(|_| can_open)?.turn_position()?.turn_index()
+}
+
+/// Returns whether an entry contains only editor context, images and documents, and no typed text.
+pub(crate) fn has_no_typed_text(entry: &Entry) -> bool {
+    let content = entry.message().and_then(|message| message.content());
+    let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
+    let is_wordless =
+        |block: Block<'_>| is_context(block) || block.is(value::IMAGE) || block.is(value::DOCUMENT);
+    content.is_some_and(|content| content.blocks().next().is_some() && content.blocks().all(is_wordless))
+}
+
+/// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
+/// hook.
+pub(crate) fn belongs_to_next_turn(entry: &Entry, input: Option<InputKind>) -> bool {
+    let hook = match entry.kind() {
+        Kind::User => {
+            let text = || entry.message()?.content()?.as_str();
+            return input == Some(InputKind::Meta) && text().is_some_and(|text| is_command_caveat(&text));
+        }
+        Kind::Progress => entry.lens::<Progress<'_>>().and_then(|line| line.data()?.hook_event()),
+        Kind::Attachment => {
+            entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment()?.hook_event())
+        }
+        _ => None,
+    };
+    hook.is_some_and(|event| event == "SessionStart")
 }
 
 impl Turn {

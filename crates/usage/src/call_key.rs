@@ -30,6 +30,16 @@ impl CallKey {
         Self([key.0 as u32, (key.0 >> 32) as u32, key.1 as u32])
     }
 
+    /// Returns the key as three words.
+    pub(crate) fn words(self) -> [u32; 3] {
+        self.0
+    }
+
+    /// Returns the key with these words.
+    pub(crate) fn from_words(words: [u32; 3]) -> Self {
+        Self(words)
+    }
+
     /// Returns the key of item `n` within the call with this key.
     pub(crate) fn step(self, n: u64) -> Self {
         let [a, b, c] = self.0.map(u32::to_le_bytes);

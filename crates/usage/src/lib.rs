@@ -48,6 +48,7 @@ mod reconcile;
 mod reply_line;
 mod scan;
 mod scan_cache;
+mod scanned_log;
 mod totals;
 mod window;
 

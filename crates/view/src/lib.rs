@@ -75,7 +75,7 @@ pub use outline::{OutlineBuilder, OutlineLine, outline};
 pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime};
-pub use session_card::{LogCounts, LogTally, SessionCard, SessionCardFigures};
+pub use session_card::{LogCountScan, LogCounts, LogTally, SessionCard, SessionCardFigures};
 pub use shell::{command_in, resume_command, shell_word};
 pub use spending::{Spending, SpendingCounter};
 pub use threadline_entry::{Finding, Severity};

@@ -1,10 +1,12 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
-use threadline_entry::{Entry, Kind, Millis, value};
-use threadline_session::{InputKind, Session, SessionFamily, ToolOutcome, result_outcome};
+use threadline_entry::{Entry, Kind, LineBlock, Millis, value};
+use threadline_session::{
+    InputKind, LogScan, ScannedCounts, Session, SessionFamily, ToolOutcome, result_outcome,
+};
 use threadline_usage::UsageTotals;
 
-use crate::error_count::count_own_errors;
+use crate::error_count::{count_line_errors, count_own_errors};
 
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,28 @@ pub struct LogCounts {
     pub tally: LogTally,
     /// The errors of the sub-agents inside the log, by id. Sub-agents without errors are left out.
     pub agent_errors: Vec<(String, u64)>,
+}
+
+/// Counts a log block by block, as [`LogCounts::of`] does, if it is an ordinary one.
+pub struct LogCountScan(LogScan);
+
+impl Default for LogCountScan {
+    fn default() -> Self {
+        Self(LogScan::new(count_line_errors))
+    }
+}
+
+impl LogCountScan {
+    /// Scans the next block of lines.
+    pub fn block(&mut self, block: &LineBlock<'_>) {
+        self.0.block(block);
+    }
+
+    /// Returns the counts. `None` if they need the whole session: see [`LogScan`].
+    pub fn finish(self) -> Option<LogCounts> {
+        let ScannedCounts { turns, errors } = self.0.finish()?;
+        Some(LogCounts { tally: LogTally { turns, errors }, agent_errors: Vec::new() })
+    }
 }
 
 impl LogCounts {

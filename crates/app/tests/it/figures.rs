@@ -97,6 +97,33 @@ fn the_cache_never_changes_a_figure() {
 }
 
 #[test]
+fn only_changed_logs_are_read_again() {
+    let home = TestHome::new();
+    let changed = home.session("loom", TALK);
+    let other = home.session("other", TALK);
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(&home);
+    let cached = Cached { app: &app, cache: folder.path().join("figures") };
+    let before = cached.count(true).by_session;
+    let sessions = app.store().session_logs().found;
+    // The log is listed, and cannot be read.
+    fs::remove_file(&other).unwrap();
+    fs::write(&changed, fs::read_to_string(&changed).unwrap() + "\n").unwrap();
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000_000_000);
+    let options = FigureOptions { cache: Some(cached.cache), build: "test".to_owned() };
+    let listed = app.store().session_logs().found.into_iter().chain(sessions);
+    let mut listed: Vec<_> = listed.collect();
+    listed.sort_by_key(|session| {
+        session.own.as_ref().map(|own| (own.path.clone(), std::cmp::Reverse(own.size)))
+    });
+    listed.dedup_by_key(|session| session.file.id.clone());
+    let counted = app.count_figures(&listed, &TimeZone::UTC, &options, now, &|| ()).unwrap();
+    let id = session_uuid("other");
+    assert!(!counted.is_cached);
+    assert_eq!(counted.by_session.get(&id), cfg!(unix).then(|| &before[&id]));
+}
+
+#[test]
 fn a_log_that_has_just_changed_is_not_cached() {
     let home = TestHome::new();
     let path = home.session("loom", TALK);

@@ -4,6 +4,7 @@
 
 mod cards;
 mod changes;
+mod log_counts;
 mod samples;
 mod spending;
 mod transcript;

@@ -1,0 +1,600 @@
+//! Counts the turns and failed calls of an ordinary log without building a [`Session`](crate::Session).
+//!
+//! A list of sessions needs two numbers of every log of a home. Building the session takes ten times as long
+//! as reading the log, and most logs are ordinary: every line continues an earlier one, all belong to one
+//! conversation, and uuids and call ids are unique. For these the numbers follow from the outlines of the
+//! lines. [`LogScan::finish`] returns `None` for every other log, which must be counted as a session.
+//!
+//! The scan decides only what it is certain about. It shares the definitions of input, turns and outcomes
+//! with the session.
+
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use threadline_entry::lens::CompactBoundary;
+use threadline_entry::{
+    Entry, Kind, LineBlock, LineOutline, LogLine, MessageOutline, Millis, key, parse_line, value,
+};
+
+use crate::index::{EntryIndex, IndexVec};
+use crate::input::InputKind;
+use crate::tool_call::{ToolOutcome, result_outcome};
+use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
+
+/// Scans the lines of one log.
+pub struct LogScan {
+    /// Returns the number of errors of a line, not counting failed calls.
+    line_errors: fn(Entry) -> u64,
+    lines: IndexVec<EntryIndex, ScannedLine>,
+    uuids: UuidIndex,
+    /// The uuid of the last line.
+    last_uuid: Vec<u8>,
+    /// The reply of the last line of one, by message id: whether it is of the model, and its number.
+    replies: FxHashMap<Box<[u8]>, (u32, bool)>,
+    last_reply: Option<(Box<[u8]>, u32)>,
+    calls: CallIds,
+    results: CallIds,
+    /// The ids of the failed calls.
+    failed: Vec<Box<[u8]>>,
+    n_errors: u64,
+    turn_indexes: FxHashMap<EntryIndex, u64>,
+    /// The leaf that the last `last-prompt` line names.
+    named_leaf: Option<Box<[u8]>>,
+    /// Whether the log is not ordinary.
+    is_unusual: bool,
+}
+
+/// The counts of an ordinary log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScannedCounts {
+    /// The number of turns.
+    pub turns: u64,
+    /// The number of errors, including failed calls.
+    pub errors: u64,
+}
+
+/// A line of the tree.
+#[derive(Clone, Copy, Debug)]
+struct ScannedLine {
+    /// The line that this one continues.
+    continues: Option<EntryIndex>,
+    /// The number of the reply of an assistant line, and a digest of its content.
+    reply: u32,
+    digest: u32,
+    kind: Kind,
+    input: Option<InputKind>,
+    flags: u8,
+}
+
+/// The line names its parent, which precedes it.
+const HAS_PARENT: u8 = 1;
+/// The line is part of a reply of the model.
+const IS_MODEL_REPLY: u8 = 2;
+const HAS_NO_TYPED_TEXT: u8 = 4;
+const BELONGS_TO_NEXT_TURN: u8 = 8;
+const IS_BOUNDARY: u8 = 16;
+const IS_SIDECHAIN: u8 = 32;
+
+/// The lines by uuid. Nearly all uuids have the standard length.
+#[derive(Default)]
+struct UuidIndex {
+    standard: FxHashMap<[u8; 36], Option<EntryIndex>>,
+    other: FxHashMap<Box<[u8]>, Option<EntryIndex>>,
+}
+
+impl UuidIndex {
+    /// Adds the line with a uuid, or `None` to record that a line names it as its parent. Returns whether the
+    /// uuid was not known before.
+    fn insert(&mut self, uuid: &[u8], idx: Option<EntryIndex>) -> bool {
+        match uuid.try_into() {
+            Ok(uuid) => self.standard.insert(uuid, idx).is_none(),
+            Err(_) => self.other.insert(uuid.into(), idx).is_none(),
+        }
+    }
+
+    fn get(&self, uuid: &[u8]) -> Option<EntryIndex> {
+        match <[u8; 36]>::try_from(uuid) {
+            Ok(uuid) => self.standard.get(&uuid).copied().flatten(),
+            Err(_) => self.other.get(uuid).copied().flatten(),
+        }
+    }
+}
+
+/// The ids of calls or of the calls that results answer, with their lines.
+#[derive(Default)]
+struct CallIds {
+    text: Vec<u8>,
+    /// The end of each id in the text.
+    ends: Vec<(usize, EntryIndex)>,
+}
+
+impl CallIds {
+    fn extend(&mut self, id: Option<&[u8]>, idx: EntryIndex) {
+        if let Some(id) = id.filter(|id| !id.is_empty()) {
+            self.text.extend(id);
+            self.ends.push((self.text.len(), idx));
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.text.truncate(self.ends.last().map_or(0, |(end, _)| *end));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], EntryIndex)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts.zip(&self.ends).map(|(start, (end, idx))| (&self.text[start..*end], *idx))
+    }
+}
+
+/// The lines of a call and of its result; how many calls and results have its id.
+#[derive(Clone, Copy, Default)]
+struct CallPair {
+    n_calls: usize,
+    n_results: usize,
+    call: Option<EntryIndex>,
+}
+
+/// The links of a line, as written.
+#[derive(Clone, Copy)]
+struct LineLinks<'a> {
+    uuid: Option<&'a [u8]>,
+    parent: Option<&'a [u8]>,
+    is_sidechain: bool,
+}
+
+/// The blocks of a line that matter.
+#[derive(Default)]
+struct BlockSummary {
+    has_call: bool,
+    n_results: usize,
+    has_failed: bool,
+    is_special: bool,
+}
+
+impl LogScan {
+    /// Creates a scan. `line_errors` returns the number of errors of a line other than failed calls.
+    pub fn new(line_errors: fn(Entry) -> u64) -> Self {
+        Self {
+            line_errors,
+            lines: IndexVec::default(),
+            uuids: UuidIndex::default(),
+            last_uuid: Vec::new(),
+            replies: FxHashMap::default(),
+            last_reply: None,
+            calls: CallIds::default(),
+            results: CallIds::default(),
+            failed: Vec::new(),
+            n_errors: 0,
+            turn_indexes: FxHashMap::default(),
+            named_leaf: None,
+            is_unusual: false,
+        }
+    }
+
+    /// Scans the next block of lines.
+    pub fn block(&mut self, block: &LineBlock<'_>) {
+        for line in block.lines() {
+            if self.is_unusual {
+                return;
+            }
+            self.line(&line);
+        }
+    }
+
+    /// Scans the next line.
+    fn line(&mut self, line: &LogLine<'_>) {
+        let mut blocks = BlockSummary::default();
+        let idx = self.lines.end();
+        let (n_calls, n_results) = (self.calls.len(), self.results.len());
+        let (calls, results) = (&mut self.calls, &mut self.results);
+        let outline = LineOutline::read(line.bytes, |block| {
+            let kind = block.kind.unwrap_or_default();
+            if kind == value::TOOL_RESULT.as_bytes() {
+                blocks.n_results += 1;
+                blocks.has_failed |= block.is_error;
+                results.extend(block.id, idx);
+            } else if kind == value::TOOL_USE.as_bytes() {
+                blocks.has_call = true;
+                calls.extend(block.id, idx);
+            } else if kind != value::TEXT.as_bytes() && kind != value::THINKING.as_bytes() {
+                blocks.is_special = true;
+            }
+        });
+        let kind = outline.as_ref().and_then(|outline| outline.kind);
+        if !matches!(kind, Some(Kind::User | Kind::Assistant)) {
+            self.calls.truncate(n_calls);
+            self.results.truncate(n_results);
+        }
+        match (kind, outline) {
+            (Some(Kind::Assistant), Some(outline)) => self.reply(line, &outline, &blocks),
+            (Some(Kind::User), Some(outline)) if blocks.n_results > 0 => self.result(line, &outline, &blocks),
+            (Some(Kind::Progress), Some(outline)) => self.progress(&outline, &blocks),
+            (Some(Kind::Attachment), Some(outline)) if !is_special_attachment(&outline) => {
+                self.add(LineLinks::of(&outline), Kind::Attachment, None, 0);
+            }
+            (Some(Kind::FileHistorySnapshot | Kind::FileHistoryDelta | Kind::QueueOperation), Some(_)) => {}
+            _ => self.parse(line),
+        }
+    }
+
+    /// Adds a line of a reply.
+    fn reply(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>, blocks: &BlockSummary) {
+        let message = outline.message.as_ref();
+        let content = message.and_then(|message| message.content);
+        if outline.is_api_error || is_cut_off(message) || blocks.is_special || content.is_none() {
+            let (entry, _) = Entry::parse(line.bytes);
+            // The calls of an error message are not shown.
+            self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error && blocks.has_call);
+            self.n_errors += (self.line_errors)(entry);
+        }
+        let model = message.and_then(|message| message.model);
+        let is_model = model != Some(value::SYNTHETIC_MODEL.as_bytes());
+        let reply = self.reply_number(message.and_then(|message| message.id), is_model);
+        let flags = if is_model { IS_MODEL_REPLY } else { 0 };
+        if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
+            self.lines[idx].reply = reply;
+            self.lines[idx].digest = content.map_or(0, content_digest);
+        }
+    }
+
+    /// Returns the number of the reply with this message id. A reply without an id is one of its own.
+    fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
+        let next = self.lines.len() as u32;
+        let Some(id) = id else { return next };
+        if let Some((_, reply)) = self.last_reply.as_ref().filter(|(last, _)| **last == *id) {
+            return *reply;
+        }
+        let (reply, known) = *self.replies.entry(id.into()).or_insert((next, is_model));
+        self.is_unusual |= known != is_model;
+        self.last_reply = Some((id.into(), reply));
+        reply
+    }
+
+    /// Adds the results of calls.
+    fn result(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>, blocks: &BlockSummary) {
+        if blocks.has_failed {
+            let (entry, _) = Entry::parse(line.bytes);
+            self.is_unusual |= entry.kind() != Kind::User;
+            for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+                if block.is(value::TOOL_RESULT) && result_outcome(&entry, block) == ToolOutcome::Error {
+                    self.failed.extend(block.tool_use_id().map(|id| id.as_bytes().into()));
+                }
+            }
+        }
+        self.add(LineLinks::of(outline), Kind::User, Some(InputKind::ToolResult), 0);
+    }
+
+    /// Adds a progress report. The log is unusual if a sub-agent in it may have errors.
+    fn progress(&mut self, outline: &LineOutline<'_>, blocks: &BlockSummary) {
+        if let Some(nested) = &outline.nested {
+            let message = nested.message.as_ref();
+            let content = message.and_then(|message| message.content).unwrap_or_default();
+            let is_plain = match nested.kind {
+                Some(Kind::User) if blocks.n_results > 0 => !blocks.has_failed,
+                Some(Kind::User) => is_plain_text(content),
+                Some(Kind::Assistant) => !is_cut_off(message) && !nested.is_api_error && !blocks.is_special,
+                _ => false,
+            };
+            self.is_unusual |= !is_plain;
+        }
+        let is_start = outline.hook_event == Some(b"SessionStart");
+        self.add(
+            LineLinks::of(outline),
+            Kind::Progress,
+            None,
+            if is_start { BELONGS_TO_NEXT_TURN } else { 0 },
+        );
+    }
+
+    /// Scans a line that is rare, or whose text matters.
+    fn parse(&mut self, line: &LogLine<'_>) {
+        let mut entries = Vec::new();
+        parse_line(line, |entry, _| entries.push(entry));
+        let [entry] = &entries[..] else {
+            self.is_unusual = true;
+            return;
+        };
+        let input = match entry.kind() {
+            Kind::User => Some(InputKind::of_user(entry)),
+            Kind::Attachment => InputKind::of_attachment(entry),
+            Kind::System => InputKind::of_system(entry),
+            Kind::LastPrompt => {
+                if let Some(leaf) = entry.get(key::LEAF_UUID).and_then(|leaf| leaf.as_str()) {
+                    self.named_leaf = Some(leaf.as_bytes().into());
+                }
+                return;
+            }
+            // These have an unusual syntax.
+            Kind::Assistant | Kind::Progress => {
+                self.is_unusual = true;
+                return;
+            }
+            _ => {
+                self.is_unusual |= entry.get(key::PARENT_UUID).is_some();
+                return;
+            }
+        };
+        let is_result =
+            entry.message().is_some_and(|message| message.blocks().any(|block| block.is(value::TOOL_RESULT)));
+        self.is_unusual |= entry.kind() == Kind::User && is_result;
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        let is_boundary = entry.kind() == Kind::System
+            && entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str(value::COMPACT_BOUNDARY));
+        let flags = flag(has_no_typed_text(entry), HAS_NO_TYPED_TEXT)
+            | flag(belongs_to_next_turn(entry, input), BELONGS_TO_NEXT_TURN)
+            | flag(is_boundary, IS_BOUNDARY);
+        let (uuid, parent) = (entry.uuid(), entry.parent_uuid());
+        let mut links = LineLinks {
+            uuid: uuid.as_deref().map(str::as_bytes),
+            parent: parent.as_deref().map(str::as_bytes),
+            is_sidechain: entry.is_sidechain(),
+        };
+        let logical =
+            entry.get(key::LOGICAL_PARENT_UUID).filter(|_| is_boundary).and_then(|uuid| uuid.as_str());
+        if is_boundary {
+            self.named_leaf = None;
+            let metadata = entry.lens::<CompactBoundary<'_>>().and_then(CompactBoundary::compact_metadata);
+            self.is_unusual |= links.parent.is_some() || links.is_sidechain;
+            self.is_unusual |= metadata.is_some_and(|metadata| {
+                metadata.preserved_segment().is_some() || metadata.preserved_messages().is_some()
+            });
+            links.parent = logical.as_deref().map(str::as_bytes);
+        }
+        if let Some(idx) = self.add(links, entry.kind(), input, flags) {
+            if let Some(number) = input.and_then(|input| recorded_turn_index(entry, input)) {
+                self.turn_indexes.insert(idx, number);
+            }
+            // Other input is never an error.
+            if input.is_none_or(|input| input == InputKind::HookStop) {
+                self.n_errors += entries.pop().map_or(0, self.line_errors);
+            }
+        }
+    }
+
+    /// Adds a line to the tree. Returns `None` if that makes the log unusual.
+    fn add(
+        &mut self,
+        links: LineLinks<'_>,
+        kind: Kind,
+        input: Option<InputKind>,
+        flags: u8,
+    ) -> Option<EntryIndex> {
+        let idx = self.lines.end();
+        let before = self.lines.last_index();
+        let is_boundary = flags & IS_BOUNDARY != 0;
+        let named = links.parent.and_then(|parent| match before {
+            Some(before) if *parent == *self.last_uuid => Some(before),
+            _ => self.uuids.get(parent),
+        });
+        let is_known = links.parent.is_none_or(|parent| {
+            // The parent may follow. Then inserting it below fails.
+            named.is_some() || self.uuids.insert(parent, None)
+        });
+        let uuid = links.uuid.filter(|uuid| !uuid.is_empty());
+        let same_side =
+            before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
+        let is_second_root = links.parent.is_none() && before.is_some() && !is_boundary;
+        let is_new = uuid.is_some_and(|uuid| self.uuids.insert(uuid, Some(idx)));
+        if !is_known || !same_side || is_second_root || !is_new {
+            self.is_unusual = true;
+            return None;
+        }
+        self.last_uuid.clear();
+        self.last_uuid.extend(uuid.unwrap_or_default());
+        let has_parent = named.is_some() && !is_boundary;
+        let flags = flags
+            | if has_parent { HAS_PARENT } else { 0 }
+            | if links.is_sidechain { IS_SIDECHAIN } else { 0 };
+        // A line with a missing parent continues the previous one.
+        let continues = named.or(before);
+        self.lines.push(ScannedLine { continues, reply: u32::MAX, digest: 0, kind, input, flags });
+        Some(idx)
+    }
+
+    /// Returns the counts; `None` if the log is not ordinary.
+    pub fn finish(self) -> Option<ScannedCounts> {
+        if self.is_unusual {
+            return None;
+        }
+        if self.lines.is_empty() {
+            return Some(ScannedCounts::default());
+        }
+        let mut failed = 0;
+        if !self.failed.is_empty() {
+            let pairs = self.call_pairs();
+            for id in &self.failed {
+                // The first result decides. A result without a call is not shown.
+                match pairs.get(&**id)? {
+                    CallPair { n_calls: 0, .. } => {}
+                    CallPair { n_calls: 1, n_results: 1, .. } => failed += 1,
+                    _ => return None,
+                }
+            }
+        }
+        self.is_one_conversation()?;
+        let all: Vec<EntryIndex> = self.lines.indices().collect();
+        let turns = split_turns(&self, &all).len() as u64;
+        let errors = if turns == 0 { 0 } else { self.n_errors + failed };
+        Some(ScannedCounts { turns, errors })
+    }
+
+    /// Returns `None` unless all lines certainly belong to the active conversation.
+    fn is_one_conversation(&self) -> Option<()> {
+        let leaf = self.leaf()?;
+        let mut members = IndexVec::filled(false, self.lines.len());
+        let mut n_members = 0;
+        let mut at = Some(leaf);
+        while let Some(idx) = at {
+            members[idx] = true;
+            n_members += 1;
+            at = self.lines[idx].continues;
+        }
+        if n_members == self.lines.len() {
+            return Some(());
+        }
+        let mut pairs = None;
+        let mut results = self.results.iter().peekable();
+        let mut replies = None;
+        for idx in self.lines.indices() {
+            while results.next_if(|(_, line)| *line < idx).is_some() {}
+            if members[idx] {
+                continue;
+            }
+            let line = &self.lines[idx];
+            let is_attached = match line.kind {
+                Kind::Assistant => {
+                    let replies = replies.get_or_insert_with(|| ReplyDigests::of(self, &members));
+                    replies.contains(line.reply)
+                }
+                Kind::User => {
+                    let pairs = pairs.get_or_insert_with(|| self.call_pairs());
+                    let mut own = std::iter::from_fn(|| results.next_if(|(_, line)| *line == idx));
+                    line.input == Some(InputKind::ToolResult)
+                        && own.any(|(id, _)| {
+                            pairs.get(id).is_some_and(|pair| {
+                                (pair.n_calls, pair.n_results) == (1, 1)
+                                    && pair.call.is_some_and(|call| members[call])
+                            })
+                        })
+                }
+                _ => {
+                    line.flags & (HAS_PARENT | IS_BOUNDARY) == HAS_PARENT
+                        && line.continues.is_some_and(|parent| members[parent])
+                }
+            };
+            if !is_attached {
+                return None;
+            }
+            members[idx] = true;
+        }
+        Some(())
+    }
+
+    /// Returns the last line of the conversation, as a resume selects it. `None` if that is not certain.
+    fn leaf(&self) -> Option<EntryIndex> {
+        let is_message = |idx: EntryIndex| matches!(self.lines[idx].kind, Kind::User | Kind::Assistant);
+        let last = self.lines.last_index()?;
+        if self.lines[last].flags & IS_SIDECHAIN != 0 {
+            return self.lines.indices().rev().find(|&idx| is_message(idx));
+        }
+        let tip = self.lines.indices().rev().find(|&idx| self.lines[idx].kind != Kind::Progress)?;
+        let above = |idx: &EntryIndex| {
+            self.lines[*idx].continues.filter(|_| self.lines[*idx].flags & HAS_PARENT != 0)
+        };
+        let ancestors = || std::iter::successors(Some(tip), above);
+        ancestors().find(|&idx| is_message(idx))?;
+        let named = self.named_leaf.as_deref().and_then(|uuid| self.uuids.get(uuid));
+        // The person went back to an earlier line.
+        named.is_none_or(|named| ancestors().any(|idx| idx == named)).then_some(tip)
+    }
+
+    /// Joins calls and results.
+    fn call_pairs(&self) -> FxHashMap<&[u8], CallPair> {
+        let mut pairs: FxHashMap<&[u8], CallPair> = FxHashMap::default();
+        for (id, idx) in self.calls.iter() {
+            let pair = pairs.entry(id).or_default();
+            pair.n_calls += 1;
+            pair.call = Some(idx);
+        }
+        for (id, _) in self.results.iter() {
+            pairs.entry(id).or_default().n_results += 1;
+        }
+        pairs
+    }
+}
+
+/// The replies in the conversation whose lines certainly have different contents: a line that repeats
+/// another one may belong to a copy of the conversation.
+struct ReplyDigests {
+    /// By reply: whether it has a line in the conversation, and whether two of its lines have one digest.
+    replies: FxHashMap<u32, (bool, bool)>,
+}
+
+impl ReplyDigests {
+    fn of(scan: &LogScan, members: &IndexVec<EntryIndex, bool>) -> Self {
+        let mut replies: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
+        let mut digests = FxHashSet::default();
+        for (idx, line) in scan.lines.enumerated().filter(|(_, line)| line.kind == Kind::Assistant) {
+            let (is_member, is_repeated) = replies.entry(line.reply).or_default();
+            *is_member |= members[idx];
+            *is_repeated |= !digests.insert((line.reply, line.digest));
+        }
+        Self { replies }
+    }
+
+    fn contains(&self, reply: u32) -> bool {
+        self.replies.get(&reply) == Some(&(true, false))
+    }
+}
+
+impl TurnLines for LogScan {
+    fn kind(&self, idx: EntryIndex) -> Kind {
+        self.lines[idx].kind
+    }
+
+    fn input(&self, idx: EntryIndex) -> Option<InputKind> {
+        self.lines[idx].input
+    }
+
+    fn is_model_reply(&self, idx: EntryIndex) -> bool {
+        self.lines[idx].flags & IS_MODEL_REPLY != 0
+    }
+
+    fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
+        self.turn_indexes.get(&idx).copied()
+    }
+
+    fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
+        self.lines[idx].flags & HAS_NO_TYPED_TEXT != 0
+    }
+
+    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
+        self.lines[idx].flags & BELONGS_TO_NEXT_TURN != 0
+    }
+
+    /// Times do not change the number of turns.
+    fn timestamp(&self, _: EntryIndex) -> Option<Millis> {
+        None
+    }
+}
+
+impl<'a> LineLinks<'a> {
+    fn of(outline: &LineOutline<'a>) -> Self {
+        Self { uuid: outline.uuid, parent: outline.parent, is_sidechain: outline.is_sidechain }
+    }
+}
+
+/// The reasons why a reply ended that are not errors.
+const PLAIN_STOPS: &[&str] = &["end_turn", "tool_use", "stop_sequence"];
+
+/// Returns a number that differs only if contents do. Calls begin with their id, so the start is enough.
+fn content_digest(content: &[u8]) -> u32 {
+    const START: usize = 128;
+    let start = &content[..content.len().min(START)];
+    FxBuildHasher.hash_one((content.len(), start)) as u32
+}
+
+/// Returns whether a message may end for an error.
+fn is_cut_off(message: Option<&MessageOutline<'_>>) -> bool {
+    let stop = message.and_then(|message| message.stop_reason);
+    stop.is_some_and(|stop| PLAIN_STOPS.iter().all(|plain| plain.as_bytes() != stop))
+}
+
+/// Returns whether an attachment may be input or an error, or belong to the next turn.
+fn is_special_attachment(outline: &LineOutline<'_>) -> bool {
+    outline.hook_event.is_some()
+        || outline
+            .body_type
+            .is_none_or(|kind| kind == value::QUEUED_COMMAND.as_bytes() || kind.starts_with(b"hook_"))
+}
+
+/// Returns whether the content of a sub-agent's prompt certainly does not say that a hook stopped the agent.
+fn is_plain_text(content: &[u8]) -> bool {
+    let text = std::str::from_utf8(content);
+    text.is_ok_and(|text| !text.contains("stopped by hook") && !text.contains("\\u00"))
+}
