@@ -4,14 +4,14 @@
 //! own log. Sub-agents report to it, so their logs are not read. A log without timestamps was last active
 //! when its file was modified.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use memchr::memchr;
 use threadline_entry::{Millis, key, parse_timestamp};
 
-use crate::file_window::{MAX_HEAD_BYTES, lines_back};
+use crate::file_window::{MAX_HEAD_BYTES, fill, lines_back};
 use crate::leading_members;
 
 /// The number of bytes read first at the end of a file.
@@ -40,9 +40,10 @@ pub(crate) fn search_back(file: &mut fs_err::File, size: u64) -> io::Result<Opti
     let mut wanted = FIRST_BYTES;
     loop {
         let start = size.saturating_sub(wanted);
-        buffer.clear();
+        buffer.resize(usize::try_from(size - start).unwrap_or_default(), 0);
         file.seek(SeekFrom::Start(start))?;
-        file.by_ref().take(size - start).read_to_end(&mut buffer)?;
+        let length = fill(file, &mut buffer)?;
+        buffer.truncate(length);
         // The first line may be incomplete, unless it is the first of the file.
         let whole = match (start, memchr(b'\n', &buffer)) {
             (0, _) => &buffer[..],

@@ -371,7 +371,9 @@ impl LineKind {
 /// Returns a record with a title at the end of a torn line, which was not terminated before the record was
 /// appended.
 fn record_at_end(line: &[u8]) -> Option<&[u8]> {
-    let record = &line[memmem::rfind(line, RECORD_PREFIX).filter(|start| *start > 0)?..];
+    // A search from the end would not be vectorized.
+    let last = memmem::find_iter(line, RECORD_PREFIX).last();
+    let record = &line[last.filter(|start| *start > 0)?..];
     TITLE_TYPES
         .iter()
         .any(|name| record[RECORD_PREFIX.len()..].starts_with(name.as_bytes()))
