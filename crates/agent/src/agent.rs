@@ -9,11 +9,11 @@ use threadline_cancel::CancelToken;
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
 use threadline_tools::{
-    BackgroundTasks, FileStates, Limits, ShellState, StructuredOutput, Tool, ToolSelection, ToolSet,
+    BackgroundTasks, FileStates, Limits, ShellState, StructuredOutput, ToolSelection, ToolSet,
 };
 use threadline_usage::PriceBook;
 
-use crate::agent_definition::{AgentDefinition, all_definitions};
+use crate::agent_definition::AgentDefinition;
 use crate::agent_tool::AgentTool;
 use crate::background_agents::BackgroundAgents;
 use crate::clock::Clock;
@@ -26,6 +26,7 @@ use crate::git;
 use crate::hook::HookRun;
 use crate::memory::memory_reminder;
 use crate::model_access::ToolRequests;
+use crate::model_change::ModelChange;
 use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
 use crate::session_hooks::CLEAR;
@@ -122,6 +123,8 @@ pub struct Agent {
     /// The hooks of the start, until their lines are written.
     pub(crate) start_runs: Vec<HookRun>,
     pub(crate) is_resumed: bool,
+    /// Changes of the model, whose lines are written with the next prompt.
+    pub(crate) model_changes: Vec<ModelChange>,
     /// Whether the model was told that plan mode is on.
     pub(crate) has_reported_plan_mode: bool,
     /// Answers questions about calls that are not permitted by themselves.
@@ -236,7 +239,7 @@ impl Agent {
             ToolSelection { only: config.tools.clone(), without: config.disallowed_tools.clone() };
         let denied = |name: &str| config.permissions.read(|permissions| permissions.is_tool_denied(name));
         let mut tools = ToolSet::new(config.profile, &selection, &denied);
-        let agents = Arc::new(all_definitions(&config.agents));
+        let agents = Arc::new(AgentDefinition::all(&config.agents));
         let agent_tool = AgentTool::name_in(version);
         if is_offered(&config, agent_tool) {
             tools.push(Box::new(AgentTool::new(agent_tool, &agents)));
@@ -250,10 +253,6 @@ impl Agent {
         }
         if is_offered(&config, SKILL) {
             tools.push(Box::new(SkillTool::new(&config.commands, &session_id)));
-        }
-        let is_named = |name: &str| selection.without.iter().any(|other| other == name);
-        for tool in config.mcp.tools().filter(|tool| !is_named(tool.name()) && !denied(tool.name())) {
-            tools.push(Box::new(tool));
         }
         let folder = log.parent().unwrap_or(Path::new("")).join(&session_id);
         let slug = encode_project(&config.paths.cwd.to_string_lossy());
@@ -308,6 +307,7 @@ impl Agent {
             has_run_start_hooks: false,
             start_runs: Vec::new(),
             is_resumed,
+            model_changes: Vec::new(),
             has_reported_plan_mode: false,
             prompt: None,
             side_dir: folder.join("tool-results"),
@@ -316,7 +316,8 @@ impl Agent {
             config,
         };
         agent.permit_own_files();
-        agent.request.tools = agent.tools.definitions().iter().map(tool_json).collect();
+        let servers = std::mem::take(&mut agent.config.mcp);
+        agent.add_servers(servers);
         if agent.config.is_persistent && lock(&agent.writer).format().has_todo_file {
             agent.create_todo_file(&session_id);
         }
@@ -389,6 +390,17 @@ impl Agent {
     /// The settings.
     pub fn config(&self) -> &AgentConfig {
         &self.config
+    }
+
+    /// Adds kinds of sub-agents, which replace others of the same name.
+    pub fn add_agents(&mut self, definitions: Vec<AgentDefinition>) {
+        self.config.agents.extend(definitions);
+        self.agents = Arc::new(AgentDefinition::all(&self.config.agents));
+        let name = AgentTool::name_in(self.config.profile.version);
+        if self.tools.get(name).is_some() {
+            self.tools.push(Box::new(AgentTool::new(name, &self.agents)));
+            self.request.tools = self.tools.definitions().iter().map(tool_json).collect();
+        }
     }
 
     /// The names of the kinds of sub-agents.

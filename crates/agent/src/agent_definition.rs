@@ -72,6 +72,18 @@ impl AgentDefinition {
         files.filter_map(|path| Self::parse(&read(path)?)).collect()
     }
 
+    /// Returns all definitions: later ones of `custom` replace earlier and built-in ones of the same name.
+    /// Sorted by name without regard to case.
+    pub fn all(custom: &[Self]) -> Vec<Self> {
+        let mut definitions = built_in();
+        for definition in custom {
+            definitions.retain(|other| other.name != definition.name);
+            definitions.push(definition.clone());
+        }
+        definitions.sort_by_key(|definition| definition.name.to_lowercase());
+        definitions
+    }
+
     /// Parses definitions from JSON: an object with a member for each name.
     ///
     /// # Errors
@@ -143,18 +155,6 @@ fn built_in() -> Vec<AgentDefinition> {
     ]
 }
 
-/// Returns all definitions: later ones of `custom` replace earlier and built-in ones of the same name.
-/// Sorted by name without regard to case.
-pub(crate) fn all_definitions(custom: &[AgentDefinition]) -> Vec<AgentDefinition> {
-    let mut definitions = built_in();
-    for definition in custom {
-        definitions.retain(|other| other.name != definition.name);
-        definitions.push(definition.clone());
-    }
-    definitions.sort_by_key(|definition| definition.name.to_lowercase());
-    definitions
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_definition_of_the_user_replaces_the_one_that_is_built_in() {
         let json = r#"{"Plan": {"description": "mine", "prompt": "p", "tools": ["Read"]}, "a": {"description": "b", "prompt": "c"}}"#;
-        let all = all_definitions(&AgentDefinition::parse_json(json).unwrap());
+        let all = AgentDefinition::all(&AgentDefinition::parse_json(json).unwrap());
         let names: Vec<&str> = all.iter().map(|definition| definition.name.as_str()).collect();
         assert_eq!(names, ["a", "claude", "Explore", "general-purpose", "Plan", "statusline-setup"]);
         assert_eq!(all[4].description, "mine");

@@ -52,6 +52,19 @@ impl CustomCommand {
         found
     }
 
+    /// Returns a command for a prompt of an MCP server.
+    pub(crate) fn of_server(name: String, description: String) -> Self {
+        Self {
+            name,
+            description,
+            skill_dir: None,
+            model: None,
+            allowed_tools: Vec::new(),
+            is_for_model: false,
+            body: String::new(),
+        }
+    }
+
     fn parse(name: String, text: &str, skill_dir: Option<PathBuf>) -> Self {
         let (front_matter, body) = FrontMatter::split(text);
         let first_line = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();

@@ -263,6 +263,17 @@ pub struct Denial {
     pub tool_input: Box<RawValue>,
 }
 
+/// How much of the context window a conversation uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextUsage {
+    /// The model.
+    pub model: String,
+    /// The tokens of the conversation.
+    pub used: u64,
+    /// The tokens of the window.
+    pub size: u64,
+}
+
 /// The result of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnSummary {
@@ -292,4 +303,6 @@ pub struct TurnSummary {
     pub denials: Vec<Denial>,
     /// The program that made the prompt, if it was not a person, such as `task-notification`.
     pub origin: Option<String>,
+    /// The context window at the end of the turn.
+    pub context: ContextUsage,
 }

@@ -23,6 +23,8 @@ use crate::tool_calls::{CallOutcome, PendingCall};
 #[derive(Clone, Debug)]
 pub struct SharedPermissions {
     shared: Arc<RwLock<PermissionState>>,
+    /// Whether settings forbid the mode without questions.
+    is_bypass_disabled: bool,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,34 @@ impl SharedPermissions {
     /// Shares permissions.
     pub fn new(permissions: Permissions) -> Self {
         let state = PermissionState { permissions, mode_before_plan: PermissionMode::Default };
-        Self { shared: Arc::new(RwLock::new(state)) }
+        Self { shared: Arc::new(RwLock::new(state)), is_bypass_disabled: false }
+    }
+
+    /// Refuses the mode without questions for the whole session.
+    #[must_use]
+    pub fn without_bypass(mut self) -> Self {
+        self.is_bypass_disabled = true;
+        self
+    }
+
+    /// Whether settings forbid the mode without questions.
+    pub fn is_bypass_disabled(&self) -> bool {
+        self.is_bypass_disabled
+    }
+
+    /// Sets the mode that a person or a program asks for.
+    ///
+    /// # Errors
+    /// Returns the reason why the mode cannot be used.
+    pub fn change_mode(&self, mode: PermissionMode) -> Result<(), &'static str> {
+        if mode == PermissionMode::BypassPermissions && self.is_bypass_disabled {
+            return Err(
+                "Cannot set permission mode to bypassPermissions because it is disabled by settings or \
+                 configuration",
+            );
+        }
+        self.set_mode(mode);
+        Ok(())
     }
 
     /// Returns the mode.

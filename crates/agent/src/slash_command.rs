@@ -7,7 +7,7 @@ use threadline_api::{Message, RawObject, Role, full_model_name};
 use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::Attachment;
-use threadline_permission::{RuleEffect, RuleSet, RuleSource};
+use threadline_permission::{RuleEffect, RuleSource};
 use threadline_tools::validate;
 
 use crate::agent::{Agent, lock};
@@ -117,8 +117,10 @@ pub(crate) enum SlashMeaning {
 #[derive(Clone, Debug)]
 pub(crate) struct ExpandedCommand {
     pub(crate) command: CustomCommand,
-    arguments: String,
-    text: String,
+    pub(crate) arguments: String,
+    pub(crate) text: String,
+    /// The blocks of a prompt of an MCP server, which are sent as they are.
+    pub(crate) blocks: Vec<RawObject>,
 }
 
 impl ExpandedCommand {
@@ -143,19 +145,26 @@ impl ExpandedCommand {
 #[derive(Default)]
 pub(crate) struct CommandScope {
     model: Option<(String, String)>,
-    /// The rules before the command.
-    rules: Option<RuleSet>,
 }
 
 impl Agent {
     /// Finds out what a prompt that begins with a slash means; `None` if it is an ordinary prompt.
-    pub(crate) fn slash_meaning(&self, prompt: &str) -> Option<SlashMeaning> {
+    pub(crate) fn slash_meaning(&self, prompt: &str, cancel: &CancelToken) -> Option<SlashMeaning> {
         let slash = SlashPrompt::parse(prompt).filter(|_| self.config.has_slash_commands)?;
         let commands = &self.config.commands;
         if let Some(command) = commands.iter().find(|command| command.name == slash.name) {
             let text = command.expand(slash.arguments, &self.session_id());
             let arguments = slash.arguments.to_owned();
-            return Some(SlashMeaning::Custom(ExpandedCommand { command: command.clone(), arguments, text }));
+            let command = command.clone();
+            return Some(SlashMeaning::Custom(ExpandedCommand {
+                command,
+                arguments,
+                text,
+                blocks: Vec::new(),
+            }));
+        }
+        if let Some(meaning) = self.mcp_prompt(slash, cancel) {
+            return Some(meaning);
         }
         if let Some(command) = LocalCommand::parse(slash.name) {
             return Some(SlashMeaning::Local(command, slash.arguments.to_owned()));
@@ -189,9 +198,8 @@ impl Agent {
             return scope;
         }
         self.config.permissions.update(|permissions| {
-            scope.rules = Some(permissions.rules.clone());
             for rule in &command.allowed_tools {
-                permissions.rules.add(rule, RuleEffect::Allow, source);
+                permissions.rules.add_temporary(rule, RuleEffect::Allow, source);
             }
         });
         scope
@@ -203,9 +211,8 @@ impl Agent {
             self.config.model = config;
             self.request.model = request;
         }
-        if let Some(rules) = scope.rules {
-            self.config.permissions.update(|permissions| permissions.rules = rules);
-        }
+        // Rules that a person or a program has added during the turn stay.
+        self.config.permissions.update(|permissions| permissions.rules.remove_temporary());
         lock(&self.writer).set_attribution_skill(None);
     }
 
@@ -216,12 +223,15 @@ impl Agent {
         prompt_id: &str,
         cancel: &CancelToken,
     ) -> Result<(), WriteError> {
-        let text = self.run_embedded_commands(&command.text, cancel);
-        let block = Message::text_block(&text);
+        let mut blocks = command.blocks.clone();
+        if blocks.is_empty() {
+            let text = self.run_embedded_commands(&command.text, cancel);
+            blocks.push(Message::text_block(&text));
+        }
         let fields =
             UserLineFields { prompt_id: Some(prompt_id), is_meta: true, ..UserLineFields::default() };
-        lock(&self.writer).user(&raw(&[&block]), fields, &*self.clock)?;
-        self.conversation.push(Role::User, vec![block]);
+        lock(&self.writer).user(&raw(&blocks), fields, &*self.clock)?;
+        self.conversation.push(Role::User, blocks);
         // Only the file and the arguments can mention files, and not the output of commands.
         self.attach_mentioned_files(&command.text, cancel)
     }
@@ -253,7 +263,11 @@ impl Agent {
     ) -> Result<(), WriteError> {
         for mention in mentions(text) {
             let path = self.config.paths.cwd.join(mention);
-            self.attach_file(&path, cancel)?;
+            if path.is_file() {
+                self.attach_file(&path, cancel)?;
+            } else {
+                self.attach_resource(mention, cancel)?;
+            }
         }
         Ok(())
     }

@@ -583,6 +583,7 @@ impl Agent {
             has_run_start_hooks: true,
             start_runs: Vec::new(),
             is_resumed: false,
+            model_changes: Vec::new(),
             has_reported_plan_mode: false,
             prompt: self.prompt.clone(),
             side_dir: self.side_dir.clone(),
@@ -628,6 +629,8 @@ impl Agent {
             .filter(|name| self.config.mcp.tool(name).is_some() && !without.contains(name))
             .cloned()
             .collect();
+        let resources: Vec<String> = only.iter().filter(|name| !without.contains(name)).cloned().collect();
+        let is_resource_offered = |name: &str| resources.iter().any(|other| other == name);
         let is_mcp_offered = |name: &str| mcp.iter().any(|other| other == name);
         let mut tools =
             ToolSet::new(self.config.profile, &ToolSelection { only: Some(only), without }, &denied);
@@ -636,6 +639,11 @@ impl Agent {
         }
         for tool in self.config.mcp.tools().filter(|tool| is_mcp_offered(tool.name())) {
             tools.push(Box::new(tool));
+        }
+        for tool in self.config.mcp.resource_tools() {
+            if is_resource_offered(tool.name()) {
+                tools.push(tool);
+            }
         }
         tools
     }

@@ -295,6 +295,41 @@ impl Agent {
         AgentTool::name_in(self.config.profile.version)
     }
 
+    /// Returns the context in which a tool runs.
+    pub(crate) fn tool_context<'a>(
+        &'a self,
+        cancel: &'a CancelToken,
+        tool_use_id: &'a str,
+        observer: &'a dyn FileObserver,
+        is_hidden: &'a (dyn Fn(&Path) -> bool + Sync),
+    ) -> ToolContext<'a> {
+        ToolContext {
+            cancel,
+            tool_use_id,
+            project: &self.config.paths.cwd,
+            additional_dirs: &self.config.paths.additional_dirs,
+            home: self.config.paths.user_home.as_deref(),
+            shell: &self.shell,
+            files: &self.files,
+            observer,
+            side_files: self.side_dir(),
+            tasks_dir: self.tasks_dir(),
+            task_list_dir: self.task_list_dir(),
+            background: &self.background,
+            environment: &self.config.environment,
+            launcher: self.config.sandbox.as_ref().map(|sandbox| &sandbox.launcher),
+            is_hidden,
+            limits: &self.limits,
+            model: &self.requests,
+            progress: &|_| {},
+        }
+    }
+
+    /// Whether a file may not be read.
+    pub(crate) fn is_hidden(&self, path: &Path) -> bool {
+        self.config.permissions.read(|permissions| permissions.is_read_denied(path))
+    }
+
     /// Runs one call, if it is permitted.
     pub(crate) fn run_call(
         &self,
@@ -314,26 +349,8 @@ impl Agent {
             clock: &*self.clock,
             line: &call.line,
         };
-        let context = ToolContext {
-            cancel,
-            tool_use_id: &call.id,
-            project: &self.config.paths.cwd,
-            additional_dirs: &self.config.paths.additional_dirs,
-            home: self.config.paths.user_home.as_deref(),
-            shell: &self.shell,
-            files: &self.files,
-            observer: &observer,
-            side_files: self.side_dir(),
-            tasks_dir: self.tasks_dir(),
-            task_list_dir: self.task_list_dir(),
-            background: &self.background,
-            environment: &self.config.environment,
-            launcher: self.config.sandbox.as_ref().map(|sandbox| &sandbox.launcher),
-            is_hidden: &|path| self.config.permissions.read(|permissions| permissions.is_read_denied(path)),
-            limits: &self.limits,
-            model: &self.requests,
-            progress: &|_| {},
-        };
+        let is_hidden = |path: &Path| self.is_hidden(path);
+        let context = self.tool_context(cancel, &call.id, &observer, &is_hidden);
         let plan_tool = PlanTool::parse(&call.name);
         if let Some(output) = plan_tool.and_then(|tool| self.check_plan_call(tool)) {
             return CallOutcome::Output(output);

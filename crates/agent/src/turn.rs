@@ -11,7 +11,7 @@ mod state;
 mod usage;
 
 use serde_json::value::RawValue;
-use threadline_api::{ApiError, Message, RawObject, Reply, Role};
+use threadline_api::{ApiError, Message, RawObject, Reply, Role, model_info};
 use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 
@@ -21,7 +21,7 @@ use self::state::TurnState;
 use self::usage::usage_json;
 use crate::agent::{Agent, lock};
 use crate::config::SessionStart;
-use crate::event::{AgentEvent, TurnEnd, TurnSummary};
+use crate::event::{AgentEvent, ContextUsage, TurnEnd, TurnSummary};
 use crate::session_hooks::StopVerdict;
 use crate::session_writer::WriteError;
 use crate::tool_calls::{CallResults, PendingCall};
@@ -89,6 +89,11 @@ impl Agent {
             totals: self.totals.clone(),
             denials: state.denials,
             origin: origin.map(str::to_owned),
+            context: ContextUsage {
+                model: self.config.model.clone(),
+                used: self.last_usage.context(),
+                size: model_info(&self.config.model).context_window,
+            },
         };
         events(AgentEvent::TurnEnd(&summary));
         summary

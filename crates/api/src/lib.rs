@@ -42,4 +42,4 @@ pub use request::{Message, MessagesRequest, Role, SystemBlock, Thinking};
 pub use retry::RetryPolicy;
 pub use sse::{SseEvent, SseParser};
 pub use stream::{Delta, StreamEvent};
-pub use transport::{HttpTransport, Transport, TransportRequest, TransportResponse};
+pub use transport::{HttpTransport, Transport, TransportRequest, TransportResponse, tls_config};

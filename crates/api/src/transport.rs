@@ -63,13 +63,9 @@ impl HttpTransport {
         if !config.base_url.starts_with("http://") && !config.base_url.starts_with("https://") {
             return Err(ConfigError::BaseUrl(config.base_url.clone()));
         }
-        let mut tls = TlsConfig::builder();
-        if let Some(pem) = &config.ca_certificates {
-            tls = tls.root_certs(root_certificates(pem)?);
-        }
         let mut builder = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .tls_config(tls.build())
+            .tls_config(tls_config(config.ca_certificates.as_deref())?)
             .user_agent(&config.user_agent)
             .max_redirects(0)
             .timeout_connect(Some(config.connect_timeout))
@@ -95,6 +91,15 @@ impl HttpTransport {
         });
         (agent, guard)
     }
+}
+
+/// Returns the settings of encrypted connections. Certificates in PEM format are trusted besides the usual ones.
+pub fn tls_config(ca_certificates: Option<&[u8]>) -> Result<TlsConfig, ConfigError> {
+    let mut tls = TlsConfig::builder();
+    if let Some(pem) = ca_certificates {
+        tls = tls.root_certs(root_certificates(pem)?);
+    }
+    Ok(tls.build())
 }
 
 /// Returns the usual root certificates with further ones in PEM format.

@@ -28,8 +28,28 @@ pub enum McpTransport {
         /// Variables that are added to its environment.
         env: BTreeMap<String, String>,
     },
+    /// A server over HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers of each request, such as credentials.
+        headers: Vec<(String, String)>,
+        /// Which of the two transports of the protocol is used.
+        kind: McpHttpKind,
+    },
+    /// A server inside of the program that drives the session.
+    Program,
     /// A server that cannot be used, for this reason. It is listed as failed.
     Unusable(String),
+}
+
+/// A transport of the protocol over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum McpHttpKind {
+    /// The streamable transport.
+    Streamable,
+    /// The older transport, with one stream of server-sent events.
+    ServerSentEvents,
 }
 
 /// A configuration that is not JSON, or has no servers.
@@ -54,6 +74,10 @@ struct ServerEntry {
     #[serde(default)]
     env: BTreeMap<String, String>,
     url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(rename = "headersHelper")]
+    headers_helper: Option<Value>,
 }
 
 /// The members of `mcpServers` in the order of the file.
@@ -111,26 +135,34 @@ fn transport(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Result<
     let entry: ServerEntry =
         serde_json::from_value(entry).map_err(|error| format!("its configuration is not valid: {error}"))?;
     let expand = |text: &str| expand(text, variable);
-    match (entry.kind.as_deref(), entry.command) {
-        (None | Some("stdio"), Some(command)) => Ok(McpTransport::Stdio {
-            command: expand(&command)?,
-            args: entry.args.iter().map(|arg| expand(arg)).collect::<Result<_, _>>()?,
-            env: entry
-                .env
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), expand(value)?)))
-                .collect::<Result<_, String>>()?,
-        }),
-        (None | Some("stdio"), None) if entry.url.is_none() => {
-            Err("its configuration has no `command`".to_owned())
+    let expand_all = |values: BTreeMap<String, String>| {
+        let values = values.into_iter().map(|(name, value)| Ok((name, expand(&value)?)));
+        values.collect::<Result<Vec<(String, String)>, String>>()
+    };
+    let kind = entry.kind.as_deref().unwrap_or(if entry.command.is_some() { "stdio" } else { "http" });
+    match kind {
+        "stdio" => {
+            let command = entry.command.ok_or("its configuration has no `command`")?;
+            Ok(McpTransport::Stdio {
+                command: expand(&command)?,
+                args: entry.args.iter().map(|arg| expand(arg)).collect::<Result<_, _>>()?,
+                env: expand_all(entry.env)?.into_iter().collect(),
+            })
         }
-        (kind, _) => {
-            let url = expand(&entry.url.unwrap_or_default())?;
-            let kind = kind.unwrap_or("http");
-            Err(format!(
-                "servers of the type `{kind}` are not supported ({url}); use a server that is started with a `command`"
-            ))
+        "http" | "streamable-http" | "sse" => {
+            if entry.headers_helper.is_some() {
+                return Err("`headersHelper` is not supported; use `headers`".to_owned());
+            }
+            let url = entry.url.ok_or("its configuration has no `command` and no `url`")?;
+            let is_legacy = kind == "sse";
+            Ok(McpTransport::Http {
+                url: expand(&url)?,
+                headers: expand_all(entry.headers)?,
+                kind: if is_legacy { McpHttpKind::ServerSentEvents } else { McpHttpKind::Streamable },
+            })
         }
+        "sdk" => Ok(McpTransport::Program),
+        kind => Err(format!("servers of the type `{kind}` are not supported; use stdio, http or sse")),
     }
 }
 
@@ -192,12 +224,35 @@ mod tests {
     }
 
     #[test]
+    fn servers_over_http_have_an_address_and_headers() {
+        let servers = parse(
+            r#"{"mcpServers":{"h":{"type":"http","url":"https://x${DIR}","headers":{"Authorization":"Bearer ${DIR}"}},
+            "s":{"type":"sse","url":"http://x"},"u":{"url":"http://x"},"p":{"type":"sdk","name":"p"}}}"#,
+        );
+        let http = |url: &str, headers: &[(&str, &str)], kind| McpTransport::Http {
+            url: url.to_owned(),
+            headers: headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            kind,
+        };
+        let transports: Vec<_> = servers.into_iter().map(|server| server.transport).collect();
+        let authorization = [("Authorization", "Bearer /srv")];
+        assert_eq!(transports[0], http("https://x/srv", &authorization, McpHttpKind::Streamable));
+        assert_eq!(transports[1], http("http://x", &[], McpHttpKind::ServerSentEvents));
+        assert_eq!(transports[2], http("http://x", &[], McpHttpKind::Streamable));
+        assert_eq!(transports[3], McpTransport::Program);
+    }
+
+    #[test]
     fn a_server_that_cannot_be_used_names_the_reason() {
-        let http = reason(r#"{"mcpServers":{"h":{"type":"http","url":"http://${DIR}/"}}}"#);
-        assert!(http.starts_with("servers of the type `http` are not supported (http:///srv/)"), "{http}");
-        assert!(reason(r#"{"mcpServers":{"h":{"url":"http://x"}}}"#).contains("`http`"));
+        let ws = reason(r#"{"mcpServers":{"h":{"type":"ws","url":"ws://x"}}}"#);
+        assert_eq!(ws, "servers of the type `ws` are not supported; use stdio, http or sse");
+        let header = r#"{"mcpServers":{"h":{"type":"http","url":"http://x","headers":{"A":"${NOPE}"}}}}"#;
+        assert_eq!(reason(header), "the variable `NOPE` is not set");
+        let helper = r#"{"mcpServers":{"h":{"type":"http","url":"http://x","headersHelper":"/bin/x"}}}"#;
+        assert!(reason(helper).contains("`headersHelper`"));
         assert_eq!(reason(r#"{"mcpServers":{"s":{"command":"${NOPE}"}}}"#), "the variable `NOPE` is not set");
-        assert_eq!(reason(r#"{"mcpServers":{"s":{}}}"#), "its configuration has no `command`");
+        assert_eq!(reason(r#"{"mcpServers":{"s":{}}}"#), "its configuration has no `command` and no `url`");
+        assert!(reason(r#"{"mcpServers":{"s":{"type":"stdio"}}}"#).ends_with("has no `command`"));
         assert!(reason(r#"{"mcpServers":{"s":{"command":1}}}"#).contains("not valid"));
     }
 

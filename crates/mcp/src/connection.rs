@@ -3,63 +3,96 @@
 use std::future::Future;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, Implementation,
-};
-use rmcp::model::{InitializeRequestParams, JsonObject};
+use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams, Prompt, Tool};
 use rmcp::serve_client;
 use rmcp::service::{ClientInitializeError, Peer, RoleClient, RunningService, ServiceError};
+use rmcp::transport::IntoTransport;
 use threadline_cancel::CancelToken;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::process::Streams;
+use crate::listing;
 
 /// The service of a connection. Dropping it closes the connection.
 pub(crate) type Service = RunningService<RoleClient, InitializeRequestParams>;
 
-/// Says hello to a server and lists its tools.
-pub(crate) async fn open(streams: Streams) -> Result<(Service, Vec<rmcp::model::Tool>), String> {
+/// A connection, and the lists of the server.
+pub(crate) struct OpenConnection {
+    pub(crate) service: Service,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) has_resources: bool,
+}
+
+/// Says hello to a server and lists its tools and prompts.
+pub(crate) async fn open<T, E, A>(transport: T) -> Result<OpenConnection, String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
     let client = Implementation::new("threadline", env!("CARGO_PKG_VERSION"));
     let params = InitializeRequestParams::new(ClientCapabilities::default(), client);
-    let service = serve_client(params, streams).await.map_err(|error| start_error_text(&error))?;
-    let has_tools = service.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
-    let tools = if has_tools {
-        service.list_all_tools().await.map_err(|error| error_text(&error))?
-    } else {
-        Vec::new()
-    };
-    Ok((service, tools))
+    let service = serve_client(params, transport).await.map_err(|error| start_error_text(&error))?;
+    let capabilities = service.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
+    let mut tools = Vec::new();
+    if capabilities.tools.is_some() {
+        tools = listing::list_tools(&service).await.map_err(|error| error_text(&error))?;
+    }
+    let mut prompts = Vec::new();
+    if capabilities.prompts.is_some() {
+        // The tools of a server can be used without its prompts.
+        prompts = listing::list_prompts(&service).await.unwrap_or_default();
+    }
+    Ok(OpenConnection { service, tools, prompts, has_resources: capabilities.resources.is_some() })
 }
 
 /// The message for a server that is gone.
 pub(crate) const CLOSED: &str = "MCP error -32000: Connection closed";
 
-/// Calls a tool and blocks until the result is available, the token is cancelled or the time is over.
+/// Sends a request and blocks until the result is available, the token is cancelled or the time is over.
+/// Dropping the future of the request cancels it at the server.
 ///
 /// # Errors
 /// Returns the message for the model.
-pub(crate) fn call(
+pub(crate) fn request<T, F: Future<Output = Result<T, ServiceError>>>(
     runtime: &Handle,
-    peer: &Peer<RoleClient>,
-    (tool, arguments): (&str, JsonObject),
+    request: F,
     cancel: &CancelToken,
     timeout: Duration,
-) -> Result<CallToolResult, String> {
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let call = async {
-        match tokio::time::timeout(timeout, peer.call_tool_once(params)).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => Ok(result),
-            Ok(Ok(_)) => {
-                Err("MCP error -32603: the server asked for something that is not supported".to_owned())
-            }
-            Ok(Err(error)) => Err(error_text(&error)),
-            Err(_) => Err("MCP error -32001: Request timed out".to_owned()),
+) -> Result<T, RequestError> {
+    let request = async {
+        match tokio::time::timeout(timeout, request).await {
+            Ok(result) => result.map_err(|error| RequestError::from(&error)),
+            Err(_) => Err(RequestError::new("MCP error -32001: Request timed out")),
         }
     };
     // The agent replaces the results of a turn that was cancelled.
-    let cancelled = || Err("The call was cancelled".to_owned());
-    runtime.block_on(until_cancelled(cancel, call)).unwrap_or_else(cancelled)
+    let cancelled = || Err(RequestError::new("The call was cancelled"));
+    runtime.block_on(until_cancelled(cancel, request)).unwrap_or_else(cancelled)
+}
+
+/// A request without a result.
+pub(crate) struct RequestError {
+    /// The message for the model.
+    pub(crate) message: String,
+    /// The number of an error of the server.
+    pub(crate) code: Option<i32>,
+}
+
+impl RequestError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: None }
+    }
+}
+
+impl From<&ServiceError> for RequestError {
+    fn from(error: &ServiceError) -> Self {
+        let code = match error {
+            ServiceError::McpError(error) => Some(error.code.0),
+            _ => None,
+        };
+        Self { message: error_text(error), code }
+    }
 }
 
 /// Returns the value of a future; `None` if the token is cancelled first.
@@ -92,6 +125,12 @@ fn error_text(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("MCP error {}: {}", error.code.0, error.message),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => CLOSED.to_owned(),
+        ServiceError::UnexpectedResponse => {
+            "MCP error -32603: the server asked for something that is not supported".to_owned()
+        }
         error => format!("MCP error -32603: {error}"),
     }
 }
+
+/// The peer of a connection.
+pub(crate) type ServerPeer = Peer<RoleClient>;

@@ -23,7 +23,7 @@ pub(crate) fn output(result: &CallToolResult, server: &str, context: &ToolContex
 }
 
 /// Returns the blocks of the API for a block of a server.
-fn blocks(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Vec<Box<RawValue>> {
+pub(crate) fn blocks(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Vec<Box<RawValue>> {
     match content {
         ContentBlock::Image(image) => vec![ResultContent::image_block(&image.mime_type, &image.data)],
         ContentBlock::Resource(EmbeddedResource {
@@ -40,7 +40,7 @@ fn blocks(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Ve
 /// Returns the text of a block; `None` for images. Other data is saved to a file, which the text names.
 fn text(content: &ContentBlock, server: &str, context: &ToolContext<'_>) -> Option<String> {
     let save = |media_type: &str, data: &str| {
-        save_binary(&format!("mcp-{}-blob", plain_name(server)), media_type, data, context)
+        save_binary(&format!("mcp-{}-blob", plain_name(server)), media_type, data, context).note
     };
     Some(match content {
         ContentBlock::Text(text) => text.text.clone(),

@@ -1,17 +1,36 @@
-//! MCP servers of the client: programs that offer tools over the Model Context Protocol.
+//! MCP servers of the client: programs that offer tools, resources and prompts over the Model Context Protocol.
 //!
-//! [`McpServers::connect`] starts the servers of a session at the same time. Each tool of a server is a
-//! [`McpTool`]. The connections run on one thread of this crate; all functions here block.
+//! [`McpServers::connect`] starts the servers of a session at the same time: as processes, over HTTP, or inside
+//! of the program that drives the session. Each tool of a server is a [`McpTool`]. The connections run on one
+//! thread of this crate; all functions here block.
 //!
 //! A server that cannot be started, dies or does not answer costs only its own calls.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod config;
 mod connection;
 mod content;
+mod exchange;
+mod http;
+mod listing;
 mod process;
+mod program;
+mod prompt;
+mod resource;
 mod servers;
+mod session;
 mod tool;
 
-pub use config::{McpConfigError, McpServerConfig, McpTransport, parse_servers};
+pub use config::{McpConfigError, McpHttpKind, McpServerConfig, McpTransport, parse_servers};
+pub use http::McpHttpOptions;
+pub use program::{McpMessageSink, McpProgram};
+pub use prompt::McpPromptInfo;
+pub use resource::{ListResources, ReadResource};
 pub use servers::{McpOptions, McpServerStatus, McpServers};
 pub use tool::{McpTool, McpToolInfo, display_name};
+
+/// Locks a mutex. A thread that panicked while it had the lock does not make the others fail.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

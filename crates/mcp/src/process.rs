@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
+
+use crate::lock;
 
 /// How long a server may take to end after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_millis(300);
@@ -125,8 +127,4 @@ fn kill_group(process: &mut ServerProcess, is_forced: bool) {
     if is_forced {
         let _ = process.child.kill();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,21 +3,24 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, JsonObject, Tool as ServerTool};
-use serde_json::value::{RawValue, to_raw_value};
 use threadline_cancel::CancelToken;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
-use crate::config::{McpServerConfig, McpTransport};
-use crate::connection::{self, Service};
+use crate::config::{McpHttpKind, McpServerConfig, McpTransport};
+use crate::connection::{self, OpenConnection};
+use crate::exchange::{Exchange, ExchangeTransport};
+use crate::http::{HttpClient, LegacyServer, McpHttpOptions, StreamableServer};
 use crate::process::{ServerProcess, end_all};
-use crate::tool::{McpTool, McpToolInfo, full_name};
+use crate::program::{McpProgram, ProgramServer};
+use crate::prompt::McpPromptInfo;
+use crate::session::{Connection, ServerLink, Session};
+use crate::tool::{McpTool, McpToolInfo};
 
 /// Settings for all servers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct McpOptions {
     /// The environment of the processes, without credentials.
     pub environment: Vec<(OsString, OsString)>,
@@ -27,6 +30,10 @@ pub struct McpOptions {
     pub connect_timeout: Duration,
     /// How long a call may take.
     pub call_timeout: Duration,
+    /// Settings for servers over HTTP.
+    pub http: McpHttpOptions,
+    /// The program that has servers inside of it.
+    pub program: Option<Arc<dyn McpProgram>>,
 }
 
 impl McpOptions {
@@ -34,6 +41,26 @@ impl McpOptions {
     pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
     /// The time for a call, unless another one is set: more than a day.
     pub const CALL_TIMEOUT: Duration = Duration::from_secs(100_000);
+
+    /// Returns the usual settings for servers that are started in a folder.
+    #[must_use]
+    pub fn new(cwd: PathBuf, environment: Vec<(OsString, OsString)>) -> Self {
+        let user_agent = concat!("threadline/", env!("CARGO_PKG_VERSION")).to_owned();
+        Self {
+            environment,
+            cwd,
+            connect_timeout: Self::CONNECT_TIMEOUT,
+            call_timeout: Self::CALL_TIMEOUT,
+            http: McpHttpOptions { proxy: |_| None, ca_certificates: None, user_agent },
+            program: None,
+        }
+    }
+}
+
+impl fmt::Debug for McpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpOptions").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
 }
 
 /// Whether a server can be used.
@@ -43,6 +70,8 @@ pub struct McpServerStatus {
     pub name: String,
     /// Why it cannot be used; `None` if it is connected.
     pub error: Option<String>,
+    /// Whether it has resources.
+    pub has_resources: bool,
 }
 
 /// The servers of a session. Clones share them; they end with the last clone.
@@ -50,7 +79,8 @@ pub struct McpServerStatus {
 pub struct McpServers {
     statuses: Arc<Vec<McpServerStatus>>,
     tools: Vec<Arc<McpToolInfo>>,
-    session: Option<Arc<Session>>,
+    prompts: Vec<Arc<McpPromptInfo>>,
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 impl fmt::Debug for McpServers {
@@ -59,22 +89,9 @@ impl fmt::Debug for McpServers {
     }
 }
 
-/// The connections of a session.
-pub(crate) struct Session {
-    runtime: Option<Runtime>,
-    call_timeout: Duration,
-    connections: Mutex<Vec<Connection>>,
-}
-
-struct Connection {
-    name: String,
-    service: Service,
-    process: ServerProcess,
-}
-
 /// A server after the attempt to connect.
 enum Connected {
-    Open(Box<(Service, ServerProcess, Vec<ServerTool>)>),
+    Open(Box<OpenConnection>, ServerLink),
     Failed(String, Option<ServerProcess>),
 }
 
@@ -101,54 +118,41 @@ impl McpServers {
         for (name, start) in starts {
             let connected =
                 runtime.block_on(start).unwrap_or_else(|error| Connected::Failed(error.to_string(), None));
-            let error = match connected {
-                Connected::Open(open) => {
-                    let (service, process, tools) = *open;
-                    servers.add_tools(&name, tools);
-                    connections.push(Connection { name: name.clone(), service, process });
-                    None
+            let mut status = McpServerStatus { name: name.clone(), error: None, has_resources: false };
+            match connected {
+                Connected::Open(open, link) => {
+                    servers.add_tools(&name, open.tools);
+                    servers.prompts.extend(McpPromptInfo::of_server(&name, open.prompts).map(Arc::new));
+                    status.has_resources = open.has_resources;
+                    connections.push(Connection { name, service: open.service, link });
                 }
                 Connected::Failed(error, process) => {
                     failed.extend(process);
-                    Some(error)
+                    status.error = Some(error);
                 }
-            };
-            statuses.push(McpServerStatus { name, error });
+            }
+            statuses.push(status);
         }
         end_all(failed);
         servers.statuses = Arc::new(statuses);
-        servers.session = Some(Arc::new(Session {
-            runtime: Some(runtime),
-            call_timeout: options.call_timeout,
-            connections: Mutex::new(connections),
-        }));
+        servers.session = Some(Arc::new(Session::new(runtime, options.call_timeout, connections)));
         servers
     }
 
     fn failed(configs: Vec<McpServerConfig>, error: &str) -> Self {
-        let statuses = configs
-            .into_iter()
-            .map(|config| McpServerStatus { name: config.name, error: Some(error.to_owned()) });
+        let statuses = configs.into_iter().map(|config| McpServerStatus {
+            name: config.name,
+            error: Some(error.to_owned()),
+            has_resources: false,
+        });
         Self { statuses: Arc::new(statuses.collect()), ..Self::default() }
     }
 
-    fn add_tools(&mut self, server: &str, tools: Vec<ServerTool>) {
-        for tool in tools {
-            let full_name = full_name(server, &tool.name);
-            if self.tool(&full_name).is_some() {
-                continue;
+    fn add_tools(&mut self, server: &str, tools: Vec<rmcp::model::Tool>) {
+        for tool in tools.into_iter().filter_map(|tool| McpToolInfo::new(server, tool)) {
+            if self.tool(&tool.full_name).is_none() {
+                self.tools.push(Arc::new(tool));
             }
-            let annotations = tool.annotations.as_ref();
-            let title = tool.title.clone().or_else(|| annotations?.title.clone());
-            self.tools.push(Arc::new(McpToolInfo {
-                full_name,
-                server: server.to_owned(),
-                title,
-                description: tool.description.unwrap_or_default().into_owned(),
-                input_schema: to_raw_value(&*tool.input_schema).unwrap_or_else(|_| RawValue::NULL.to_owned()),
-                is_read_only: annotations.and_then(|hints| hints.read_only_hint).unwrap_or_default(),
-                tool: tool.name.into_owned(),
-            }));
         }
     }
 
@@ -166,10 +170,20 @@ impl McpServers {
         })
     }
 
+    /// Returns the descriptions of the tools.
+    pub fn tool_infos(&self) -> impl Iterator<Item = &McpToolInfo> {
+        self.tools.iter().map(|tool| &**tool)
+    }
+
     /// Returns a tool by its full name.
     #[must_use]
     pub fn tool(&self, full_name: &str) -> Option<&McpToolInfo> {
-        self.tools.iter().find(|tool| tool.full_name == full_name).map(|tool| &**tool)
+        self.tool_infos().find(|tool| tool.full_name == full_name)
+    }
+
+    /// Returns the prompts of all connected servers.
+    pub fn prompts(&self) -> impl Iterator<Item = &McpPromptInfo> {
+        self.prompts.iter().map(|prompt| &**prompt)
     }
 
     /// Ends all servers. Later calls of their tools fail.
@@ -183,7 +197,12 @@ impl McpServers {
 async fn connect_one(config: McpServerConfig, options: McpOptions, cancel: CancelToken) -> Connected {
     let (command, args, env) = match config.transport {
         McpTransport::Stdio { command, args, env } => (command, args, env),
-        McpTransport::Unusable(reason) => return Connected::Failed(reason, None),
+        transport => {
+            return match exchange(config.name, transport, &options) {
+                Ok(exchange) => connect_exchange(exchange, &options, &cancel).await,
+                Err(reason) => Connected::Failed(reason, None),
+            };
+        }
     };
     let env = env.into_iter().map(|(name, value)| (name.into(), value.into()));
     let environment = options.environment.iter().cloned().chain(env);
@@ -193,60 +212,57 @@ async fn connect_one(config: McpServerConfig, options: McpOptions, cancel: Cance
     };
     let opened = tokio::time::timeout(options.connect_timeout, connection::open(streams));
     let error = match connection::until_cancelled(&cancel, opened).await {
-        Some(Ok(Ok((service, tools)))) => return Connected::Open(Box::new((service, process, tools))),
+        Some(Ok(Ok(open))) => return Connected::Open(Box::new(open), ServerLink::Process(process)),
         Some(Ok(Err(error))) => match process.last_error_line().await {
             Some(line) => format!("{error} ({line})"),
             None => error,
         },
-        Some(Err(_)) => format!("no answer within {} ms", options.connect_timeout.as_millis()),
+        Some(Err(_)) => no_answer(&options),
         None => "interrupted".to_owned(),
     };
     Connected::Failed(error, Some(process))
 }
 
-impl Session {
-    /// Calls a tool and blocks until it has a result.
-    ///
-    /// # Errors
-    /// Returns the message for the model.
-    pub(crate) fn call(
-        &self,
-        tool: &McpToolInfo,
-        input: &RawValue,
-        cancel: &CancelToken,
-    ) -> Result<CallToolResult, String> {
-        let arguments: JsonObject = serde_json::from_str(input.get())
-            .map_err(|error| format!("The input is not an object: {error}"))?;
-        let connections = lock(&self.connections);
-        let connection = connections.iter().find(|connection| connection.name == tool.server);
-        let peer = connection.map(|connection| connection.service.peer().clone());
-        drop(connections);
-        let (Some(peer), Some(runtime)) = (peer, &self.runtime) else {
-            return Err(connection::CLOSED.to_owned());
-        };
-        connection::call(runtime.handle(), &peer, (&tool.tool, arguments), cancel, self.call_timeout)
-    }
-
-    fn end(&self) {
-        let connections = std::mem::take(&mut *lock(&self.connections));
-        let processes = connections.into_iter().map(|connection| {
-            // Closes the input of the process.
-            drop(connection.service);
-            connection.process
-        });
-        end_all(processes.collect());
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.end();
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+/// Returns the way to a server that is not a child process.
+fn exchange(
+    name: String,
+    transport: McpTransport,
+    options: &McpOptions,
+) -> Result<Arc<dyn Exchange>, String> {
+    match transport {
+        McpTransport::Http { url, headers, kind } => {
+            let client = HttpClient::new(&url, &headers, &options.http, options.connect_timeout)?;
+            Ok(match kind {
+                McpHttpKind::Streamable => Arc::new(StreamableServer::new(client)),
+                McpHttpKind::ServerSentEvents => Arc::new(LegacyServer::new(client)),
+            })
         }
+        McpTransport::Program => {
+            let program = options.program.clone();
+            let program = program.ok_or("no program drives the session, so that it can have no servers")?;
+            Ok(Arc::new(ProgramServer::new(name, program)))
+        }
+        McpTransport::Unusable(reason) => Err(reason),
+        McpTransport::Stdio { .. } => Err("it is a process".to_owned()),
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+async fn connect_exchange(
+    exchange: Arc<dyn Exchange>,
+    options: &McpOptions,
+    cancel: &CancelToken,
+) -> Connected {
+    let transport = ExchangeTransport::new(Arc::clone(&exchange));
+    let opened = tokio::time::timeout(options.connect_timeout, connection::open(transport));
+    let error = match connection::until_cancelled(cancel, opened).await {
+        Some(Ok(Ok(open))) => return Connected::Open(Box::new(open), ServerLink::Exchange(exchange)),
+        Some(Ok(Err(error))) => error,
+        Some(Err(_)) => no_answer(options),
+        None => "interrupted".to_owned(),
+    };
+    Connected::Failed(error, None)
+}
+
+fn no_answer(options: &McpOptions) -> String {
+    format!("no answer within {} ms", options.connect_timeout.as_millis())
 }

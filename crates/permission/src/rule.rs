@@ -32,6 +32,8 @@ pub struct RuleSource<'a> {
 pub struct PermissionRule {
     tool: String,
     specifier: Specifier,
+    /// Whether the rule is removed at the end of the turn.
+    is_temporary: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +81,7 @@ impl PermissionRule {
     pub fn parse(text: &str, source: RuleSource<'_>) -> Option<Self> {
         let text = text.trim();
         let Some((tool, rest)) = text.split_once('(') else {
-            return is_tool_name(text).then(|| Self { tool: text.to_owned(), specifier: Specifier::Any });
+            return is_tool_name(text).then(|| Self::new(text, Specifier::Any));
         };
         let specifier = rest.strip_suffix(')')?;
         let tool = if tool == "Task" { "Agent" } else { tool };
@@ -97,7 +99,11 @@ impl PermissionRule {
             _ if ["Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"].contains(&tool) => return None,
             text => Specifier::Text(text.to_owned()),
         };
-        Some(Self { tool: tool.to_owned(), specifier })
+        Some(Self::new(tool, specifier))
+    }
+
+    fn new(tool: &str, specifier: Specifier) -> Self {
+        Self { tool: tool.to_owned(), specifier, is_temporary: false }
     }
 
     /// Returns whether the rule is for every call of the tool. A rule for an MCP server (`mcp__server`,
@@ -304,6 +310,23 @@ impl RuleSet {
         true
     }
 
+    /// Adds a rule until [`RuleSet::remove_temporary`]. Returns whether it can be used.
+    pub fn add_temporary(&mut self, text: &str, effect: RuleEffect, source: RuleSource<'_>) -> bool {
+        let is_added = self.add(text, effect, source);
+        if let Some(rule) = self.list_mut(effect).rules.last_mut().filter(|_| is_added) {
+            rule.is_temporary = true;
+        }
+        is_added
+    }
+
+    /// Removes the rules that were added with [`RuleSet::add_temporary`].
+    pub fn remove_temporary(&mut self) {
+        for list in [&mut self.allow, &mut self.ask, &mut self.deny] {
+            list.rules.retain(|rule| !rule.is_temporary);
+            list.paths = OnceLock::new();
+        }
+    }
+
     /// Returns the rules with an effect.
     #[must_use]
     pub fn list(&self, effect: RuleEffect) -> &[PermissionRule] {
@@ -356,6 +379,20 @@ mod tests {
 
     fn rule(text: &str) -> PermissionRule {
         PermissionRule::parse(text, source()).unwrap()
+    }
+
+    #[test]
+    fn temporary_rules_are_removed_and_others_stay() {
+        let source = RuleSource { base: Path::new("/w"), cwd: Path::new("/w"), home: None };
+        let mut rules = RuleSet::default();
+        rules.add("Edit(/a/**)", RuleEffect::Allow, source);
+        rules.add_temporary("Edit(/b/**)", RuleEffect::Allow, source);
+        rules.add("Edit(/c/**)", RuleEffect::Allow, source);
+        let allows =
+            |rules: &RuleSet, path: &str| rules.names_path(RuleEffect::Allow, "Edit", Path::new(path));
+        assert!(allows(&rules, "/w/b/x"));
+        rules.remove_temporary();
+        assert!(allows(&rules, "/w/a/x") && !allows(&rules, "/w/b/x") && allows(&rules, "/w/c/x"));
     }
 
     #[test]

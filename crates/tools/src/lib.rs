@@ -61,7 +61,7 @@ pub use question::AskUserQuestion;
 pub use schema::{Kind, Parameter};
 pub use set::{ToolSelection, ToolSet};
 pub use shell_command::{ShellCommand, ShellEnd, ShellResult};
-pub use side_output::save_binary;
+pub use side_output::{SavedBinary, save_binary};
 pub use structured_output::StructuredOutput;
 pub use tool::{
     InputSchema, Permit, Tool, ToolDefinition, ToolInput, UnparsedInput, unparsed_input, validate,

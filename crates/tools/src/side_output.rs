@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::context::ToolContext;
@@ -49,6 +50,13 @@ fn limit_blocks(blocks: &[Box<RawValue>], context: &ToolContext<'_>, max: usize)
 }
 
 impl ToolOutput {
+    /// Returns a successful result with a text. A long text is saved to the side files, and the model gets its
+    /// beginning.
+    #[must_use]
+    pub fn long_text(text: String, record: &impl Serialize, context: &ToolContext<'_>) -> Self {
+        Self::success(limit_text(text, context, context.limits.blocks_chars), record)
+    }
+
     /// Returns a successful result with content blocks, which are also its record. Much text is saved to the
     /// side files, and the model gets its beginning.
     #[must_use]
@@ -74,13 +82,23 @@ fn save_text(text: &str, extension: &str, context: &ToolContext<'_>) -> Option<S
     Some(persisted_text(text, text.len() as u64, &path, context.limits.preview_chars))
 }
 
-/// Saves data that the model cannot be given to the side files. Returns a note for the model.
+/// Data that was saved to the side files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedBinary {
+    /// The file; `None` if the data could not be saved.
+    pub path: Option<PathBuf>,
+    /// A note for the model.
+    pub note: String,
+}
+
+/// Saves data that the model cannot be given to the side files.
 ///
 /// `stem` is the beginning of the name and `data` is base64.
 #[must_use]
-pub fn save_binary(stem: &str, media_type: &str, data: &str, context: &ToolContext<'_>) -> String {
+pub fn save_binary(stem: &str, media_type: &str, data: &str, context: &ToolContext<'_>) -> SavedBinary {
     let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(data) else {
-        return format!("Binary content ({media_type}) is not valid base64");
+        let note = format!("Binary content ({media_type}) is not valid base64");
+        return SavedBinary { path: None, note };
     };
     let size = show_size(bytes.len() as u64);
     let mut id = [0; 4];
@@ -105,8 +123,14 @@ pub fn save_binary(stem: &str, media_type: &str, data: &str, context: &ToolConte
         }
     };
     match save_all() {
-        Ok(path) => format!("Binary content ({media_type}, {size}) saved to {}", path.display()),
-        Err(error) => format!("Binary content ({media_type}, {size}) could not be saved: {error}"),
+        Ok(path) => {
+            let note = format!("Binary content ({media_type}, {size}) saved to {}", path.display());
+            SavedBinary { path: Some(path), note }
+        }
+        Err(error) => {
+            let note = format!("Binary content ({media_type}, {size}) could not be saved: {error}");
+            SavedBinary { path: None, note }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Agent {
             self.start_hooks(cancel, events);
         }
         let command = text.as_deref().filter(|_| prompt.get().starts_with('"'));
-        let command = match command.and_then(|text| self.slash_meaning(text)) {
+        let command = match command.and_then(|text| self.slash_meaning(text, cancel)) {
             None => None,
             Some(SlashMeaning::Custom(command)) => Some(command),
             Some(SlashMeaning::Local(command, arguments)) => {
@@ -57,6 +57,7 @@ impl Agent {
         let takes_snapshot = origin.is_none() && matches!(verdict, PromptVerdict::Send(_));
         self.write_queue(prompt, takes_snapshot, state)?;
         self.write_start_hooks()?;
+        self.write_model_changes(&state.prompt_id)?;
         self.is_prompt_blocked = false;
         match verdict {
             PromptVerdict::Send(runs) => {

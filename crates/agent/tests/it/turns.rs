@@ -2,8 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use threadline_agent::{PermissionAnswer, PermissionPrompt, PermissionRequest, TurnEnd};
+use threadline_agent::{
+    Agent, AgentEvent, CustomCommand, ModelChange, PermissionAnswer, PermissionPrompt, PermissionRequest,
+    TurnEnd,
+};
 use threadline_cancel::CancelToken;
 use threadline_permission::{PermissionMode, RuleEffect, RuleSource};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
@@ -347,4 +351,61 @@ fn a_session_that_ended_before_its_first_prompt_was_written_resumes() {
     let (summary, api) = stage.run("two", vec![ScriptedReply::text("2")]);
     assert_eq!((summary.end, summary.text.as_str()), (TurnEnd::Completed, "2"));
     assert_eq!(api.requests()[0].body["messages"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn another_model_is_used_from_the_next_prompt_on_and_the_session_contains_the_change() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![ScriptedReply::text("One."), ScriptedReply::text("Two.")]);
+    let mut agent = stage.agent(&api, stage.config(stage.start())).unwrap();
+    let run = |agent: &mut Agent, prompt: &str| {
+        agent.run(&to_raw_value(prompt).unwrap(), &CancelToken::new(), &mut |_| {})
+    };
+    run(&mut agent, "First");
+    let change = ModelChange {
+        requested: "haiku".to_owned(),
+        model: "claude-haiku-4-5-20251001".to_owned(),
+        uuid: "33333333-2222-4333-8444-555555555555".to_owned(),
+    };
+    agent.set_model(change.clone());
+    agent.set_max_thinking_tokens(Some(2000));
+    run(&mut agent, "Second");
+    agent.finish(&mut |_| {}).unwrap();
+    let requests = api.requests();
+    assert_eq!(requests[0].body["model"], "claude-sonnet-4-5");
+    assert_eq!(requests[1].body["model"], "claude-haiku-4-5-20251001");
+    assert_eq!(requests[1].body["thinking"]["budget_tokens"], 2000);
+    let texts = requests[1].body["messages"].to_string();
+    assert!(texts.contains("<command-args>haiku</command-args>"), "{texts}");
+    let line = stage.lines().into_iter().find(|line| line.contains(&change.uuid)).unwrap();
+    assert!(line.contains("Set model to haiku (claude-haiku-4-5-20251001)"), "{line}");
+    // The lines are part of the conversation: a resume sends them.
+    let (_, api) = stage.run("Third", vec![ScriptedReply::text("Three.")]);
+    assert!(api.requests()[0].body["messages"].to_string().contains("Set model to haiku"));
+}
+
+#[test]
+fn rules_that_are_added_during_a_command_stay() {
+    let stage = Stage::new();
+    let command = stage.work().join(".claude/commands/build.md");
+    std::fs::create_dir_all(command.parent().unwrap()).unwrap();
+    std::fs::write(&command, "---\nallowed-tools: Bash(make:*)\n---\nBuild").unwrap();
+    let mut config = stage.config(stage.start());
+    config.commands = CustomCommand::read_all(&stage.work().join("none"), &stage.work(), true);
+    let permissions = config.permissions.clone();
+    let rules = || permissions.read(|permissions| permissions.rules.list(RuleEffect::Allow).len());
+    let api = ScriptedApi::start(vec![ScriptedReply::text("Done.")]);
+    let mut agent = stage.agent(&api, config).unwrap();
+    let cwd = stage.work();
+    let mut during = 0;
+    agent.run(&to_raw_value("/build").unwrap(), &CancelToken::new(), &mut |event| {
+        if matches!(event, AgentEvent::Requesting) {
+            during = rules();
+            let source = RuleSource { base: &cwd, cwd: &cwd, home: None };
+            permissions.update(|permissions| {
+                permissions.rules.add("Bash(ls:*)", RuleEffect::Allow, source);
+            });
+        }
+    });
+    assert_eq!((during, rules()), (1, 1));
 }

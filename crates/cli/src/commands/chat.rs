@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, SharedPermissions, SystemClock, TurnSummary};
+use threadline_agent::{Agent, AgentEvent, SystemClock, TurnSummary};
 use threadline_cancel::CancelToken;
 use threadline_term::text;
 
@@ -259,45 +259,48 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
 fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
     let cancel = CancelToken::new();
     cancel_on_signals(&cancel)?;
-    let mut setup = match config::ChatSetup::new(cx, args)? {
+    let setup = match config::ChatSetup::new(cx, args)? {
         Ok(setup) => setup,
         Err(failure) => return Ok(Err(failure)),
     };
-    let shared = setup.agent.permissions.clone();
-    let mut prompts = match prompts(args, shared)? {
+    let mut prompts = match prompts(args, &setup)? {
         Ok(prompts) => prompts,
         Err(failure) => return Ok(Err(failure)),
     };
     let prices = (*cx.app.prices()?).clone();
-    setup.agent.mcp = setup.mcp.connect(&setup.agent, &cancel);
     let agent = Agent::start(setup.agent, Arc::new(setup.client), prices, Arc::new(SystemClock));
     let mut agent = match agent {
         Ok(agent) => agent,
         Err(error) => return Ok(Err(ChatFailure::new(format!("Error: {error}")))),
     };
-    let mut printer = output::Printer::new(cx.ui.shared_output(), args, &agent, setup.api_key_source);
+    let mut program = None;
     if let Prompts::Stream(stream) = &prompts {
         stream.start(&agent.session_id());
         if args.permission_prompt_tool.is_some() {
             agent.set_prompt(stream.prompt());
         }
+        program = Some(stream.program());
     }
+    let servers = setup.mcp.connect(agent.config(), program, &cancel);
+    if let Prompts::Stream(stream) = &prompts {
+        stream.set_servers(servers.clone());
+    }
+    agent.add_servers(servers);
+    let mut printer = output::Printer::new(cx.ui.shared_output(), args, &agent, setup.api_key_source);
     let mut is_error = false;
     while let Some(prompt) = prompts.next()? {
         // An interrupt of the other program ends this turn only.
         let turn = cancel.child();
         if let Prompts::Stream(stream) = &prompts {
-            stream.set_turn(Some(turn.clone()));
-            if let Some((hooks, callbacks)) = stream.take_hooks() {
-                agent.add_hook_callbacks(&hooks, callbacks).map_err(|error| {
-                    CommandError::new("cannot use the hooks of the program").cause(error.to_string())
-                })?;
+            stream.start_turn(&mut agent, &turn)?;
+            printer.set_session(&agent);
+        }
+        let summary = agent.run(&prompt, &turn, &mut |event| {
+            if let (AgentEvent::TurnEnd(summary), Prompts::Stream(stream)) = (&event, &prompts) {
+                stream.end_turn(summary);
             }
-        }
-        let summary = agent.run(&prompt, &turn, &mut |event| printer.event(&event));
-        if let Prompts::Stream(stream) = &prompts {
-            stream.set_turn(None);
-        }
+            printer.event(&event);
+        });
         is_error = is_failure(&summary);
         if cancel.is_cancelled() {
             break;
@@ -332,12 +335,10 @@ impl Prompts {
     }
 }
 
-fn prompts(
-    args: &ChatArgs,
-    permissions: SharedPermissions,
-) -> Result<Result<Prompts, ChatFailure>, CommandError> {
+fn prompts(args: &ChatArgs, setup: &config::ChatSetup) -> Result<Result<Prompts, ChatFailure>, CommandError> {
     if args.input_format == InputFormat::StreamJson {
-        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions))));
+        let permissions = setup.agent.permissions.clone();
+        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions, setup.facts()))));
     }
     let piped = read_stdin()?;
     let prompt = match (&args.prompt, piped) {

@@ -10,12 +10,12 @@ use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 use crate::run::command;
 
 /// The folders of a chat.
-struct ChatFolders {
+pub(crate) struct ChatFolders {
     root: TempDir,
 }
 
 impl ChatFolders {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["work", "home/projects"] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
@@ -23,15 +23,15 @@ impl ChatFolders {
         Self { root }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap().join("home")
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap().join("work")
     }
 
-    fn chat(&self, api: &ScriptedApi, args: &[&str]) -> Command {
+    pub(crate) fn chat(&self, api: &ScriptedApi, args: &[&str]) -> Command {
         let mut command = command(["chat", "-p"].iter().chain(args));
         command
             .current_dir(self.work())
@@ -45,7 +45,7 @@ impl ChatFolders {
     }
 
     /// The folder of the sessions of the working folder.
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.home().join("projects").join(threadline_store::encode_project(&self.work().to_string_lossy()))
     }
 
@@ -154,7 +154,7 @@ fn servers_of_a_project_start_only_if_the_folder_is_trusted_and_they_are_enabled
     assert_eq!(run(&[]), (connected.clone(), r#"[{"text":"3 ","type":"text"}]"#.to_owned()));
     assert_eq!(run(&["--strict-mcp-config"]).0, "[]");
 
-    let http = r#"{"mcpServers":{"desk":{"type":"http","url":"http://localhost/"}}}"#;
+    let http = r#"{"mcpServers":{"desk":{"type":"http","url":"ftp://localhost/"}}}"#;
     assert_eq!(run(&["--mcp-config", http]).0, r#"[{"name":"desk","status":"failed"}]"#);
 }
 

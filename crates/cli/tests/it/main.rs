@@ -6,6 +6,7 @@ mod chat;
 mod check;
 mod compress;
 mod config;
+mod control;
 mod corpus;
 mod docs;
 mod edit;

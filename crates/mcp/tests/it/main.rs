@@ -2,4 +2,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests fail with a panic")]
 
+mod http;
+mod http_server;
+mod program;
+mod resources;
 mod servers;

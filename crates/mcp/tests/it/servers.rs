@@ -32,7 +32,7 @@ while read -r line; do
 done
 "#;
 
-fn server(name: &str, script: &str) -> McpServerConfig {
+pub(crate) fn server(name: &str, script: &str) -> McpServerConfig {
     let env = BTreeMap::from([("ADDED".to_owned(), "added".to_owned())]);
     let args = vec!["-c".to_owned(), script.to_owned()];
     let transport = McpTransport::Stdio { command: "/bin/sh".to_owned(), args, env };
@@ -40,17 +40,13 @@ fn server(name: &str, script: &str) -> McpServerConfig {
 }
 
 fn connect_with(configs: Vec<McpServerConfig>, change: impl FnOnce(&mut McpOptions)) -> McpServers {
-    let mut options = McpOptions {
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("GIVEN".into(), "given".into())],
-        cwd: "/".into(),
-        connect_timeout: McpOptions::CONNECT_TIMEOUT,
-        call_timeout: McpOptions::CALL_TIMEOUT,
-    };
+    let environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("GIVEN".into(), "given".into())];
+    let mut options = McpOptions::new("/".into(), environment);
     change(&mut options);
     McpServers::connect(configs, &options, &CancelToken::new())
 }
 
-fn connect(configs: Vec<McpServerConfig>) -> McpServers {
+pub(crate) fn connect(configs: Vec<McpServerConfig>) -> McpServers {
     connect_with(configs, |_| {})
 }
 
@@ -60,12 +56,13 @@ impl FileObserver for NoObserver {
     fn before_change(&self, _: &Path) {}
 }
 
-/// Calls a tool with side files in a folder.
-fn call_in(servers: &McpServers, name: &str, cancel: &CancelToken, side_files: &Path) -> ToolOutput {
-    let tool = servers.tools().find(|tool| tool.name() == name).unwrap();
-    let input = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
-    let input = validate(&tool, &input, side_files).unwrap();
-    let context = ToolContext {
+/// Calls a function with a context whose side files are in a folder.
+pub(crate) fn with_context<T>(
+    cancel: &CancelToken,
+    side_files: &Path,
+    run: impl FnOnce(&ToolContext<'_>) -> T,
+) -> T {
+    run(&ToolContext {
         cancel,
         tool_use_id: "toolu_1",
         project: side_files,
@@ -84,19 +81,31 @@ fn call_in(servers: &McpServers, name: &str, cancel: &CancelToken, side_files: &
         limits: &Limits::default(),
         model: &NoModel,
         progress: &|_| {},
-    };
-    tool.run(&input, &context, Permit::issue())
+    })
 }
 
-fn call_with(servers: &McpServers, name: &str, cancel: &CancelToken) -> ToolOutput {
+/// Calls a tool with side files in a folder.
+pub(crate) fn call_in(
+    servers: &McpServers,
+    name: &str,
+    cancel: &CancelToken,
+    side_files: &Path,
+) -> ToolOutput {
+    let tool = servers.tools().find(|tool| tool.name() == name).unwrap();
+    let input = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
+    let input = validate(&tool, &input, side_files).unwrap();
+    with_context(cancel, side_files, |context| tool.run(&input, context, Permit::issue()))
+}
+
+pub(crate) fn call_with(servers: &McpServers, name: &str, cancel: &CancelToken) -> ToolOutput {
     call_in(servers, name, cancel, Path::new("/nonexistent"))
 }
 
-fn call(servers: &McpServers, tool: &str) -> ToolOutput {
+pub(crate) fn call(servers: &McpServers, tool: &str) -> ToolOutput {
     call_with(servers, tool, &CancelToken::new())
 }
 
-fn blocks(output: &ToolOutput) -> String {
+pub(crate) fn blocks(output: &ToolOutput) -> String {
     match &output.content {
         ResultContent::Blocks(blocks) => blocks.iter().map(|block| block.get()).collect(),
         ResultContent::Text(text) => panic!("{text}"),
@@ -308,12 +317,8 @@ fn a_server_that_does_not_answer_is_given_up() {
 fn the_start_ends_when_it_is_cancelled() {
     let cancel = CancelToken::new();
     cancel.cancel();
-    let options = McpOptions {
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        cwd: "/".into(),
-        connect_timeout: Duration::from_secs(600),
-        call_timeout: McpOptions::CALL_TIMEOUT,
-    };
+    let mut options = McpOptions::new("/".into(), vec![("PATH".into(), "/usr/bin:/bin".into())]);
+    options.connect_timeout = Duration::from_secs(600);
     let start = Instant::now();
     let servers = McpServers::connect(vec![server("silent", "sleep 600")], &options, &cancel);
     assert_eq!(servers.statuses()[0].error.as_deref(), Some("interrupted"));

@@ -11,10 +11,12 @@ use threadline_agent::{
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_mcp::McpServers;
+use threadline_permission::PermissionMode;
 use threadline_settings::{SettingsInput, SettingsStack};
 use threadline_store::{SessionFile, encode_project, read_last_active};
 use threadline_tools::{Limits, Profile};
 
+use super::control::SessionFacts;
 use super::key_helper::{self, KeyHelper};
 use super::mcp::McpSetup;
 use super::{ChatArgs, ChatFailure};
@@ -28,6 +30,8 @@ pub(super) struct ChatSetup {
     pub(super) client: Client,
     /// The MCP servers, which are not started yet.
     pub(super) mcp: McpSetup,
+    /// The model that is used if no flag names one.
+    pub(super) default_model: String,
     /// Where the key comes from, as the output names it.
     pub(super) api_key_source: &'static str,
 }
@@ -62,7 +66,8 @@ impl ChatSetup {
             Ok(start) => start,
             Err(failure) => return Ok(Err(failure)),
         };
-        let model = chosen_model(args.model.as_deref(), &settings);
+        let default_model = default_model(&settings);
+        let model = args.model.as_deref().map_or_else(|| default_model.clone(), with_suffix);
         let environment = child_environment(&settings);
         let mcp = match McpSetup::read(cx, args, &settings, &paths)? {
             Ok(mcp) => mcp,
@@ -106,7 +111,25 @@ impl ChatSetup {
             today: jiff::Zoned::now().date().to_string(),
             paths,
         };
-        Ok(Ok(Self { agent, client, mcp, api_key_source }))
+        Ok(Ok(Self { agent, client, mcp, default_model, api_key_source }))
+    }
+}
+
+impl ChatSetup {
+    /// Returns the facts that programs ask for.
+    pub(super) fn facts(&self) -> SessionFacts {
+        let commands = self.agent.commands.iter();
+        let agents = AgentDefinition::all(&self.agent.agents);
+        let agents = agents.iter();
+        SessionFacts {
+            commands: commands.map(|command| (command.name.clone(), command.description.clone())).collect(),
+            agents: agents.map(|agent| (agent.name.clone(), agent.description.clone())).collect(),
+            default_model: self.default_model.clone(),
+            model_name: with_suffix,
+            may_bypass: self.agent.permissions.mode() == PermissionMode::BypassPermissions,
+            api_key_source: self.api_key_source,
+            now: || jiff::Timestamp::now().as_millisecond(),
+        }
     }
 }
 
@@ -120,16 +143,15 @@ pub(in crate::commands) fn client_and_model(
     let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
     let settings = settings.map_err(failed)?;
     let (client, _) = client(cx, &settings)?.map_err(failed)?;
-    let model = chosen_model(model, &settings);
+    let model = model.map_or_else(|| default_model(&settings), with_suffix);
     let model = model.strip_suffix("[1m]").map_or_else(|| model.clone(), str::to_owned);
     Ok((client, model))
 }
 
-/// Returns the model of a flag, of the environment, of the settings, or the default.
-fn chosen_model(flag: Option<&str>, settings: &SettingsStack) -> String {
-    let model = flag.map(str::to_owned).or_else(|| env::get(env::ANTHROPIC_MODEL));
-    let model = model.or_else(|| settings.model().map(str::to_owned));
-    model.map_or_else(|| DEFAULT_MODEL.to_owned(), |model| with_suffix(&model))
+/// Returns the model of the environment, of the settings, or the default.
+fn default_model(settings: &SettingsStack) -> String {
+    let model = env::get(env::ANTHROPIC_MODEL).or_else(|| settings.model().map(str::to_owned));
+    model.map_or_else(|| DEFAULT_MODEL.to_owned(), |name| with_suffix(&name))
 }
 
 fn profile(version: &str) -> Result<&'static Profile, CommandError> {
@@ -153,7 +175,7 @@ fn agent_definitions(args: &ChatArgs, paths: &AgentPaths) -> Result<Vec<AgentDef
 }
 
 /// Returns the name of a model; a suffix such as `[1m]` stays.
-fn with_suffix(name: &str) -> String {
+pub(super) fn with_suffix(name: &str) -> String {
     let suffix = if name.ends_with("[1m]") { "[1m]" } else { "" };
     format!("{}{suffix}", model_name(name))
 }
@@ -249,13 +271,17 @@ fn api_config(
         api.idle_timeout = Duration::from_millis(timeout);
     }
     api.proxy = proxy(&api.base_url);
-    if let Some(file) = env::get(env::NODE_EXTRA_CA_CERTS) {
-        let pem = std::fs::read(&file).map_err(|error| {
-            CommandError::new(format!("cannot read the certificates in `{file}`")).cause(error.to_string())
-        })?;
-        api.ca_certificates = Some(pem);
-    }
+    api.ca_certificates = ca_certificates()?;
     Ok(Ok((api, source)))
+}
+
+/// Reads the certificates that are trusted besides the usual ones.
+pub(super) fn ca_certificates() -> Result<Option<Vec<u8>>, CommandError> {
+    let Some(file) = env::get(env::NODE_EXTRA_CA_CERTS) else { return Ok(None) };
+    let pem = std::fs::read(&file).map_err(|error| {
+        CommandError::new(format!("cannot read the certificates in `{file}`")).cause(error.to_string())
+    })?;
+    Ok(Some(pem))
 }
 
 /// Parses `Name: value` lines.
@@ -273,7 +299,7 @@ fn custom_headers(text: &str) -> Result<Vec<(String, String)>, CommandError> {
 }
 
 /// Returns the proxy for an address, unless `NO_PROXY` names its host.
-fn proxy(url: &str) -> Option<String> {
+pub(super) fn proxy(url: &str) -> Option<String> {
     let names: &[&str] = if url.starts_with("https:") {
         &["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
     } else {

@@ -3,6 +3,8 @@
 //! A thread reads the lines. Prompts are queued; requests are answered at once, also while a turn runs;
 //! answers are given to the calls that wait for them.
 
+mod answer;
+
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,14 +12,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use threadline_agent::{
-    HookCallbacks, PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions,
+    Agent, ContextUsage, HookCallbacks, PermissionAnswer, PermissionPrompt, PermissionRequest,
+    SharedPermissions, TurnSummary,
 };
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
+use threadline_mcp::{McpMessageSink, McpProgram, McpServers};
 use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource};
 
+use self::answer::SessionChange;
 use crate::error::CommandError;
 use crate::ui;
+
+pub(super) use self::answer::SessionFacts;
 
 /// The lines of standard input.
 pub(super) struct ControlStream {
@@ -38,6 +45,13 @@ struct ControlState {
     is_ended: Mutex<bool>,
     /// The hooks that the other program provides.
     hooks: Mutex<Option<Box<RawValue>>>,
+    facts: SessionFacts,
+    /// Changes that apply from the next prompt on.
+    changes: Mutex<Vec<SessionChange>>,
+    /// The receivers of messages of servers inside of the program, by the name of the server.
+    sinks: Mutex<HashMap<String, McpMessageSink>>,
+    servers: Mutex<McpServers>,
+    window: Mutex<ContextUsage>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -45,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ControlStream {
-    pub(super) fn new(permissions: SharedPermissions) -> Self {
+    pub(super) fn new(permissions: SharedPermissions, facts: SessionFacts) -> Self {
         let (sender, prompts) = channel();
         let (start, started) = channel();
         let shared = Arc::new(ControlState {
@@ -55,6 +69,11 @@ impl ControlStream {
             pending: Mutex::default(),
             is_ended: Mutex::new(false),
             hooks: Mutex::default(),
+            facts,
+            changes: Mutex::default(),
+            sinks: Mutex::default(),
+            servers: Mutex::default(),
+            window: Mutex::default(),
         });
         let state = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -87,13 +106,31 @@ impl ControlStream {
         }
     }
 
-    /// Sets the turn that an interrupt cancels.
-    pub(super) fn set_turn(&self, turn: Option<CancelToken>) {
-        *lock(&self.shared.turn) = turn;
+    /// Starts a turn that an interrupt cancels. Changes that the program has asked for apply from here on.
+    pub(super) fn start_turn(&self, agent: &mut Agent, turn: &CancelToken) -> Result<(), CommandError> {
+        *lock(&self.shared.turn) = Some(turn.clone());
+        self.shared.apply_changes(agent);
+        answer::add_hooks(self, agent)
+    }
+
+    /// Ends a turn, before its end is printed.
+    pub(super) fn end_turn(&self, summary: &TurnSummary) {
+        *lock(&self.shared.turn) = None;
+        *lock(&self.shared.window) = summary.context.clone();
+    }
+
+    /// Sets the MCP servers of the session, which the program can ask about.
+    pub(super) fn set_servers(&self, servers: McpServers) {
+        *lock(&self.shared.servers) = servers;
+    }
+
+    /// Returns the program, which can have MCP servers inside of it.
+    pub(super) fn program(&self) -> Arc<dyn McpProgram> {
+        Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })
     }
 
     /// Returns the hooks that the program at the other end provides, once, and their caller.
-    pub(super) fn take_hooks(&self) -> Option<(Box<RawValue>, Arc<dyn HookCallbacks>)> {
+    fn take_hooks(&self) -> Option<(Box<RawValue>, Arc<dyn HookCallbacks>)> {
         let hooks = lock(&self.shared.hooks).take()?;
         Some((hooks, Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })))
     }
@@ -145,68 +182,6 @@ impl ControlState {
         }
     }
 
-    /// Answers a request of the other program.
-    fn answer(&self, object: &RawObject) {
-        let id = object.get_str("request_id").unwrap_or_default();
-        let request = object.get_object("request").unwrap_or_default();
-        let subtype = request.get_str("subtype").unwrap_or_default();
-        let none: [&str; 0] = [];
-        if subtype == "initialize" {
-            *lock(&self.hooks) =
-                request.get("hooks").filter(|hooks| hooks.get() != "null").map(ToOwned::to_owned);
-        }
-        let answer = match subtype.as_str() {
-            "initialize" => Ok(Some(
-                RawObject::new()
-                    .with("commands", none)
-                    .with("agents", none)
-                    .with("output_style", "default")
-                    .with("available_output_styles", ["default"])
-                    .with("models", none)
-                    .with("account", RawObject::new())
-                    .with("pid", std::process::id()),
-            )),
-            "interrupt" => {
-                if let Some(turn) = &*lock(&self.turn) {
-                    turn.cancel();
-                }
-                Ok(None)
-            }
-            "set_permission_mode" => {
-                let name = request.get_str("mode").unwrap_or_default();
-                match PermissionMode::parse(&name) {
-                    Some(mode) => {
-                        self.permissions.set_mode(mode);
-                        Ok(Some(RawObject::new().with("mode", mode.name())))
-                    }
-                    None => Err(format!("Unknown permission mode: {name}")),
-                }
-            }
-            other => Err(format!("Unsupported control request subtype: {other}")),
-        };
-        let is_mode = subtype == "set_permission_mode" && answer.is_ok();
-        let mut response = RawObject::new();
-        match answer {
-            Ok(value) => {
-                response.set("subtype", "success");
-                response.set("request_id", &id);
-                if let Some(value) = value {
-                    response.set("response", value);
-                }
-            }
-            Err(error) => {
-                response.set("subtype", "error");
-                response.set("request_id", &id);
-                response.set("error", error);
-            }
-        }
-        let line = RawObject::new().with("type", "control_response").with("response", response);
-        ui::write_stdout_line(&line.to_json());
-        if is_mode {
-            self.report_mode();
-        }
-    }
-
     /// Sends a request to the other program and waits for its answer.
     fn request(&self, request: &RawObject, cancel: &CancelToken) -> Result<RawObject, NoAnswer> {
         let id = uuid::Uuid::new_v4().to_string();
@@ -249,8 +224,7 @@ impl ControlState {
             match update.get_str("type").as_deref() {
                 Some("setMode") => {
                     let mode = update.get_str("mode").and_then(|name| PermissionMode::parse(&name));
-                    if let Some(mode) = mode {
-                        self.permissions.set_mode(mode);
+                    if mode.is_some_and(|mode| self.change_mode(mode).is_ok()) {
                         self.report_mode();
                     }
                 }
@@ -344,6 +318,28 @@ impl HookCallbacks for ControlPrompt {
             return Err(response.get_str("error").unwrap_or_default());
         }
         Ok(response.get_object("response").unwrap_or_default().to_json())
+    }
+}
+
+impl McpProgram for ControlPrompt {
+    fn send(&self, server: &str, message: &RawValue, cancel: &CancelToken) -> Result<Box<RawValue>, String> {
+        let request = RawObject::new()
+            .with("subtype", "mcp_message")
+            .with("server_name", server)
+            .with("message", message);
+        let response = self.shared.request(&request, cancel).map_err(|end| match end {
+            NoAnswer::Ended => "the program that has the server has ended".to_owned(),
+            NoAnswer::Cancelled => "interrupted".to_owned(),
+        })?;
+        if response.get_str("subtype").as_deref() != Some("success") {
+            return Err(response.get_str("error").unwrap_or_default());
+        }
+        let answer = response.get_object("response").unwrap_or_default();
+        answer.get("mcp_response").map(ToOwned::to_owned).ok_or_else(|| "the answer is empty".to_owned())
+    }
+
+    fn receive(&self, server: &str, sink: McpMessageSink) {
+        lock(&self.shared.sinks).insert(server.to_owned(), sink);
     }
 }
 

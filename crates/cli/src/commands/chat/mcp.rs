@@ -1,16 +1,17 @@
 //! MCP servers of a chat: their configuration, and their start.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use threadline_agent::{AgentConfig, AgentPaths};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpOptions, McpServerConfig, McpServers, parse_servers};
+use threadline_mcp::{McpOptions, McpProgram, McpServerConfig, McpServers, parse_servers};
 use threadline_settings::{SettingsStack, config_file};
 use threadline_term::text;
 
-use super::config::number;
+use super::config::{ca_certificates, number, proxy};
 use super::{ChatArgs, ChatFailure};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -21,6 +22,7 @@ pub(super) struct McpSetup {
     servers: Vec<McpServerConfig>,
     connect_timeout: Duration,
     call_timeout: Duration,
+    ca_certificates: Option<Vec<u8>>,
 }
 
 /// The part of Claude Code's state file with the servers of the user.
@@ -54,6 +56,7 @@ impl McpSetup {
             servers: Vec::new(),
             connect_timeout: timeout(env::MCP_TIMEOUT, McpOptions::CONNECT_TIMEOUT)?,
             call_timeout: timeout(env::MCP_TOOL_TIMEOUT, McpOptions::CALL_TIMEOUT)?,
+            ca_certificates: ca_certificates()?,
         };
         if cx.is_demo {
             return Ok(Ok(setup));
@@ -102,13 +105,18 @@ impl McpSetup {
     }
 
     /// Starts the servers. Those that cannot be used are reported.
-    pub(super) fn connect(self, agent: &AgentConfig, cancel: &CancelToken) -> McpServers {
-        let options = McpOptions {
-            environment: agent.environment.clone(),
-            cwd: agent.paths.cwd.clone(),
-            connect_timeout: self.connect_timeout,
-            call_timeout: self.call_timeout,
-        };
+    pub(super) fn connect(
+        self,
+        agent: &AgentConfig,
+        program: Option<Arc<dyn McpProgram>>,
+        cancel: &CancelToken,
+    ) -> McpServers {
+        let mut options = McpOptions::new(agent.paths.cwd.clone(), agent.environment.clone());
+        options.connect_timeout = self.connect_timeout;
+        options.call_timeout = self.call_timeout;
+        options.http.proxy = proxy;
+        options.http.ca_certificates = self.ca_certificates;
+        options.program = program;
         let servers = McpServers::connect(self.servers, &options, cancel);
         for status in servers.statuses() {
             if let Some(error) = &status.error {

@@ -27,6 +27,8 @@ pub(super) struct Printer {
     session_id: String,
     /// The line at the start of a turn, without its id.
     init: RawObject,
+    /// Where the key of the API comes from.
+    api_key_source: String,
     permissions: SharedPermissions,
     mcp: McpServers,
     /// The first error of a write; everything after it is dropped.
@@ -36,43 +38,24 @@ pub(super) struct Printer {
 impl Printer {
     pub(super) fn new(out: OutputStream, args: &ChatArgs, agent: &Agent, api_key_source: &str) -> Self {
         let config = agent.config();
-        let none: [&str; 0] = [];
-        let commands = |only_skills: bool| -> Vec<&str> {
-            let commands = config.commands.iter();
-            let listed = commands.filter(|command| !only_skills || command.skill_dir.is_some());
-            listed.map(|command| command.name.as_str()).collect()
-        };
-        let session_id = agent.session_id();
-        let init = RawObject::new()
-            .with("type", "system")
-            .with("subtype", "init")
-            .with("cwd", config.paths.cwd.to_string_lossy())
-            .with("session_id", &session_id)
-            .with("tools", agent.tool_names())
-            .with("mcp_servers", mcp_servers(&config.mcp))
-            .with("model", &config.model)
-            .with("permissionMode", config.permissions.mode().name())
-            .with("slash_commands", commands(false))
-            .with("apiKeySource", api_key_source)
-            .with("claude_code_version", config.profile.version)
-            .with("output_style", "default")
-            .with("agents", agent.agent_names())
-            .with("skills", commands(true))
-            .with("plugins", none)
-            .with("analytics_disabled", true)
-            .with("product_feedback_disabled", true);
         Self {
             out,
             format: args.output_format,
             has_partial: args.include_partial_messages,
             has_replay: args.replay_user_messages,
             has_hook_events: args.include_hook_events,
-            session_id,
-            init,
+            session_id: agent.session_id(),
+            init: init_line(agent, api_key_source),
+            api_key_source: api_key_source.to_owned(),
             permissions: config.permissions.clone(),
             mcp: config.mcp.clone(),
             error: None,
         }
+    }
+
+    /// Updates the line at the start of a turn after a change of the model or of the kinds of sub-agents.
+    pub(super) fn set_session(&mut self, agent: &Agent) {
+        self.init = init_line(agent, &self.api_key_source);
     }
 
     /// Prints an event.
@@ -523,6 +506,36 @@ impl Printer {
         }
         line
     }
+}
+
+/// Returns the line at the start of a turn, without its id.
+fn init_line(agent: &Agent, api_key_source: &str) -> RawObject {
+    let config = agent.config();
+    let none: [&str; 0] = [];
+    let commands = |only_skills: bool| -> Vec<&str> {
+        let commands = config.commands.iter();
+        let listed = commands.filter(|command| !only_skills || command.skill_dir.is_some());
+        let prompts = config.mcp.prompts().filter(|_| !only_skills).map(|prompt| prompt.command.as_str());
+        listed.map(|command| command.name.as_str()).chain(prompts).collect()
+    };
+    RawObject::new()
+        .with("type", "system")
+        .with("subtype", "init")
+        .with("cwd", config.paths.cwd.to_string_lossy())
+        .with("session_id", agent.session_id())
+        .with("tools", agent.tool_names())
+        .with("mcp_servers", mcp_servers(&config.mcp))
+        .with("model", &config.model)
+        .with("permissionMode", config.permissions.mode().name())
+        .with("slash_commands", commands(false))
+        .with("apiKeySource", api_key_source)
+        .with("claude_code_version", config.profile.version)
+        .with("output_style", "default")
+        .with("agents", agent.agent_names())
+        .with("skills", commands(true))
+        .with("plugins", none)
+        .with("analytics_disabled", true)
+        .with("product_feedback_disabled", true)
 }
 
 /// Returns the MCP servers and whether they can be used.

@@ -32,7 +32,8 @@ pub(super) fn permissions(
             rules.add(&rule, effect, RuleSource { base: &paths.cwd, cwd: &paths.cwd, home });
         }
     }
-    Ok(SharedPermissions::new(Permissions { mode, rules, workspace: Workspace::from(paths) }))
+    let shared = SharedPermissions::new(Permissions { mode, rules, workspace: Workspace::from(paths) });
+    Ok(if settings.is_bypass_disabled() { shared.without_bypass() } else { shared })
 }
 
 /// Returns the mode at the start of a session.
