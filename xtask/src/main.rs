@@ -1,5 +1,6 @@
 //! Development tasks of the repository.
 //!
+//! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `viewer`,
 //!   `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
@@ -10,6 +11,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its results")]
 #![allow(clippy::disallowed_methods, reason = "a developer tool reads the environment and the clock")]
 
+mod agent_sdk;
 mod bench;
 mod client_bench;
 mod command;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
+        ["agent-sdk"] => agent_sdk::run(),
         ["bench"] => bench::run(),
         ["bench", "queries"] => bench::queries(),
         ["bench", "chat"] => bench::chat(),
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask bench [queries | chat | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
+                "usage: cargo xtask agent-sdk | bench [queries | chat | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
             );
             ExitCode::from(2)
         }
