@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -36,11 +36,12 @@ pub(crate) fn measure_client(target: &Path, binary: &Path, report: &mut BenchRep
     if let Err(error) = fs::create_dir_all(folder.join("work")) {
         return report.fail("chat", &error.to_string());
     }
-    let ours = ChatProgram { program: binary.to_owned(), first: &["chat"], folder: folder.clone() };
+    let ours =
+        ChatProgram { program: binary.to_owned(), first: &["chat"], prompt: "Hello", folder: folder.clone() };
     report.at_most("chat: start to first request", ours.first_request(&[]), 40.0, "ms");
     report.at_most("chat: peak memory of a turn", ours.peak(&[]), 25.0, "MB");
     if let Some(program) = std::env::var_os("CLAUDE_CODE").map(PathBuf::from) {
-        let other = ChatProgram { program, first: &[], folder: folder.clone() };
+        let other = ChatProgram { program, first: &[], prompt: "Hello", folder: folder.clone() };
         println!("Claude Code: start to first request {:.0} ms", other.first_request(&[]));
         println!("Claude Code: peak memory of a turn {:.0} MB", other.peak(&[]));
     } else {
@@ -48,6 +49,9 @@ pub(crate) fn measure_client(target: &Path, binary: &Path, report: &mut BenchRep
     }
     measure_deltas(&ours, report);
     measure_resume(&ours, report);
+    measure_compaction(&ours, report);
+    measure_sub_agents(&ours, report);
+    measure_interrupt(&ours, report);
     measure_grep(target, report);
     measure_permissions(report);
     let _ = fs::remove_dir_all(&folder);
@@ -58,13 +62,16 @@ struct ChatProgram {
     program: PathBuf,
     /// The first arguments.
     first: &'static [&'static str],
+    prompt: &'static str,
     folder: PathBuf,
 }
 
 impl ChatProgram {
     fn command(&self, api: &ScriptedApi, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(self.first).args(["-p", "Hello", "--model", "claude-sonnet-4-5"]).args(args);
+        command.args(self.first).args(["-p", "--model", "claude-sonnet-4-5"]);
+        // The prompt is first, because options with several values would take it.
+        command.arg(self.prompt).args(args);
         command.current_dir(self.folder.join("work")).stdin(Stdio::null()).env_clear().envs([
             ("PATH", std::env::var("PATH").unwrap_or_default()),
             ("HOME", self.folder.join("home").to_string_lossy().into_owned()),
@@ -163,6 +170,85 @@ fn compacted_end(id: &str) -> String {
         parent = format!("\"{uuid}\"");
     }
     end
+}
+
+/// Measures the memory of a compaction beyond that of an ordinary turn, against the size of the conversation.
+fn measure_compaction(ours: &ChatProgram, report: &mut BenchReport) {
+    let id = "00000000-0000-4000-8000-000000000004";
+    let path = ours.folder.join("work").join(format!("{id}.jsonl"));
+    // About a million tokens.
+    let log = log(id, 4_000_000, &mut Random::new(4));
+    let peak_of = |prompt: &'static str| {
+        if fs::write(&path, &log).is_err() {
+            return f64::NAN;
+        }
+        let program =
+            ChatProgram { prompt, program: ours.program.clone(), folder: ours.folder.clone(), ..*ours };
+        program.peak(&["--resume", &path.to_string_lossy()])
+    };
+    let ratio = (peak_of("/compact") - peak_of("Hello")) * 1e6 / log.len() as f64;
+    report.at_most("chat: memory of a compaction, in conversations", ratio, 0.5, "×");
+}
+
+/// Measures the memory of ten sub-agents that run at the same time, beyond that of a turn with one command.
+fn measure_sub_agents(ours: &ChatProgram, report: &mut BenchReport) {
+    // All sub-agents have sent their first request before the first of them sends its second one.
+    let wait = || ScriptedReply::call("Bash", json!({"command": "sleep 0.5"}));
+    let args = ["--permission-mode", "bypassPermissions"];
+    let turn = |replies: Vec<ScriptedReply>| peak(ours.command(&ScriptedApi::start(replies), &args));
+    let input = json!({"description": "a task", "prompt": "Do it", "subagent_type": "general-purpose"});
+    let call = json!({"type": "tool_use", "name": "Agent", "input": input});
+    let mut replies = vec![ScriptedReply::blocks(vec![call; 10])];
+    replies.extend((0..10).map(|_| wait()));
+    replies.extend((0..11).map(|_| ScriptedReply::text("Done.")));
+    let added = turn(replies) - turn(vec![wait(), ScriptedReply::text("Done.")]);
+    report.at_most("chat: memory of ten sub-agents", added, 30.0, "MB");
+}
+
+/// Measures the time from the request of a program to interrupt a command to the end of the turn.
+fn measure_interrupt(ours: &ChatProgram, report: &mut BenchReport) {
+    let what = "chat: interrupt of a command";
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        match interrupt(ours) {
+            Ok(time) => best = best.min(time),
+            Err(error) => return report.fail(what, &error.to_string()),
+        }
+    }
+    report.at_most(what, best, 20.0, "ms");
+}
+
+/// Returns the milliseconds from an interrupt to the line with the result.
+fn interrupt(ours: &ChatProgram) -> std::io::Result<f64> {
+    let started = ours.folder.join("work/started");
+    let _ = fs::remove_file(&started);
+    let api =
+        ScriptedApi::start(vec![ScriptedReply::call("Bash", json!({"command": "touch started; sleep 60"}))]);
+    let mut command = ours.command(&api, &["--permission-mode", "bypassPermissions", "--verbose"]);
+    command.args(["--input-format", "stream-json", "--output-format", "stream-json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(std::io::Error::other("the process has no pipes"));
+    };
+    let prompt = json!({"type": "user", "message": {"role": "user", "content": "Go"}});
+    writeln!(input, "{prompt}")?;
+    let limit = Instant::now() + std::time::Duration::from_secs(20);
+    while !started.exists() {
+        if Instant::now() > limit {
+            child.kill()?;
+            return Err(std::io::Error::other("the command did not start"));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let request = json!({"type": "control_request", "request_id": "1", "request": {"subtype": "interrupt"}});
+    let start = Instant::now();
+    writeln!(input, "{request}")?;
+    let mut lines = std::io::BufReader::new(output).lines();
+    let ended = lines.any(|line| line.is_ok_and(|line| line.contains(r#""type":"result""#)));
+    let time = start.elapsed().as_secs_f64() * 1e3;
+    drop(input);
+    child.wait()?;
+    if ended { Ok(time) } else { Err(std::io::Error::other("the turn did not end")) }
 }
 
 struct NoObserver;
