@@ -188,6 +188,8 @@ impl BatchParser {
             }
         }
         self.batch.add_line(&self.text, start, line, valid.is_ok());
+        // As in the file, so that an entry of several lines contains their newlines.
+        self.text.push('\n');
     }
 
     /// Passes the remaining entries to `sink`.
@@ -260,6 +262,46 @@ mod tests {
             parse_line(&line, |entry, findings| out.push(parsed_entry(&entry, findings)));
         }
         out
+    }
+
+    #[test]
+    fn very_many_lines_without_content_share_entries() {
+        let last = "{\"type\":\"user\",\"uuid\":\"1\"}";
+        for (line, kind) in [
+            ("", Kind::Blank),
+            (" ", Kind::Blank),
+            ("x", Kind::Bad),
+            ("{}", Kind::Bad),
+            ("{\"a\":1}", Kind::Bad),
+            ("织", Kind::Bad),
+            ("\n7", Kind::Bad),
+            ("{", Kind::Bad),
+            ("{\"type\":\"system\"}", Kind::Bad),
+        ] {
+            let log = format!("{}\n{last}\n", vec![line; 5000].join("\n"));
+            let n_lines = log.lines().count() as u64;
+            let mut by_line = Vec::new();
+            let mut parser = BatchParser::default();
+            let mut sink = |entry: Entry, findings| by_line.push(parsed_entry(&entry, findings));
+            let mut lines = LineReader::new(log.as_bytes());
+            while let Some(line) = lines.next().unwrap() {
+                parser.push(&line, &mut sink);
+            }
+            parser.finish(&mut sink);
+            for entries in [parse_by_chunks(log.as_bytes()), by_line] {
+                assert!(entries.len() < 100, "{}", entries.len());
+                let written: Vec<u8> = entries
+                    .iter()
+                    .flat_map(|(bytes, ending, ..)| {
+                        bytes.iter().copied().chain((*ending == Ending::Newline).then_some(b'\n'))
+                    })
+                    .collect();
+                assert!(written == log.as_bytes(), "{line:?}");
+                let [.., run, (bytes, _, at, ..)] = &entries[..] else { panic!("{line:?}") };
+                assert_eq!((&bytes[..], at.line_no), (last.as_bytes(), n_lines), "{line:?}");
+                assert_eq!((run.3, run.4.len()), (kind, usize::from(kind == Kind::Bad)), "{line:?}");
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ use crate::timestamp::{self, Millis};
 ///
 /// Every accessor is a lens that reads the stored bytes on demand. It returns `None` when the line has no
 /// such field, or when the field has an unexpected type. A line that is not JSON is also an `Entry`: it has
-/// bytes and a position, and all its accessors return `None`.
+/// bytes and a position, and all its accessors return `None`. If very many such lines follow each other, one
+/// entry consists of several of them, with the newlines between them.
 ///
 /// Two entries are equal when their bytes are equal.
 #[derive(Clone)]
@@ -125,7 +126,13 @@ pub(crate) struct LineBatch {
     fields: Vec<FieldOffsets>,
     /// The findings about a line, with the position of its record.
     findings: Vec<(usize, Vec<Finding>)>,
+    /// The number of lines without content at the end of the lines so far.
+    n_empty: usize,
 }
+
+/// The number of consecutive lines without content that have entries of their own. Logs of Claude Code have
+/// fewer. The lines that follow share one entry, since a log may consist of nothing else.
+const MAX_EMPTY_LINES: usize = 64;
 
 impl LineBatch {
     /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
@@ -157,6 +164,24 @@ impl LineBatch {
             }
         }
         record.flags.0 |= if is_valid { 0 } else { LineFlags::INVALID };
+        self.n_empty = if is_valid && record.is_without_content() { self.n_empty + 1 } else { 0 };
+        if self.n_empty > MAX_EMPTY_LINES + 1
+            && let Some(last) = self.records.last_mut()
+            && last.merge(record)
+        {
+            self.fields.truncate(n_fields);
+            return;
+        }
+        if self.n_empty > MAX_EMPTY_LINES {
+            // The lines that follow will be merged into this one.
+            self.fields.truncate(n_fields);
+            findings.clear();
+            if record.kind != Kind::Blank {
+                (record.kind, record.index) = (Kind::Bad, None);
+                let message = "not an entry, like the lines that follow";
+                findings.push(Finding::new(Code::BrokenLine, line.at, message));
+            }
+        }
         self.add(record, findings);
     }
 
@@ -543,6 +568,27 @@ impl fmt::Debug for Entry {
 }
 
 impl LineRecord {
+    /// Returns whether a line is blank, not an object, or an object that is too short to matter: with neither
+    /// a message nor an id.
+    fn is_without_content(&self) -> bool {
+        const SHORT: u32 = "{\"type\":\"attachment\"}".len() as u32;
+        matches!(self.kind, Kind::Blank | Kind::Bad) || self.end - self.start <= SHORT
+    }
+
+    /// Extends the record by the next line, which is without content, too. Returns `false` if that line is
+    /// not next to it.
+    fn merge(&mut self, next: Self) -> bool {
+        // Lines are separated by their newline, abridged ones by nothing.
+        let is_adjacent = next.start.checked_sub(self.end).is_some_and(|gap| gap <= 1);
+        let is_broken = self.kind == Kind::Blank && next.kind != Kind::Blank;
+        if !is_adjacent || is_broken || self.flags.has(LineFlags::SHARES_LINE | LineFlags::INVALID) {
+            return false;
+        }
+        self.end = next.end;
+        self.flags.0 = (self.flags.0 & !LineFlags::NEWLINE) | (next.flags.0 & LineFlags::NEWLINE);
+        true
+    }
+
     /// Parses the line at `range` of `text`. Appends its index to `fields`, and anything unusual about its
     /// text to `findings`.
     fn parse(

@@ -1,9 +1,8 @@
 //! Counts the turns and failed calls of an ordinary log without building a [`Session`](crate::Session).
 //!
 //! A list of sessions needs two numbers of every log of a home. Building the session takes ten times as long
-//! as reading the log, and most logs are ordinary: every line continues an earlier one, all belong to one
-//! conversation, and uuids and call ids are unique. For these the numbers follow from the outlines of the
-//! lines. [`LogScan::finish`] returns `None` for every other log, which must be counted as a session.
+//! as reading the log, and most logs are ordinary: every line continues an earlier one, and uuids and call
+//! ids are unique. For these the numbers follow from the outlines of the lines. [`LogScan::finish`] returns `None` for every other log, which must be counted as a session.
 //!
 //! The scan decides only what it is certain about. It shares the definitions of input, turns and outcomes
 //! with the session.
@@ -29,14 +28,16 @@ pub struct LogScan {
     uuids: UuidIndex,
     /// The uuid of the last line.
     last_uuid: Vec<u8>,
-    /// The reply of the last line of one, by message id: whether it is of the model, and its number.
+    /// The replies by message id: the number, and whether the model wrote it.
     replies: FxHashMap<Box<[u8]>, (u32, bool)>,
-    last_reply: Option<(Box<[u8]>, u32)>,
+    /// The reply of the last line of one.
+    last_reply: Option<(Box<[u8]>, u32, bool)>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
     failed: Vec<Box<[u8]>>,
-    n_errors: u64,
+    /// The number of errors of lines, other than failed calls.
+    errors: Vec<(EntryIndex, u64)>,
     turn_indexes: FxHashMap<EntryIndex, u64>,
     /// The leaf that the last `last-prompt` line names.
     named_leaf: Option<Box<[u8]>>,
@@ -74,6 +75,8 @@ const HAS_NO_TYPED_TEXT: u8 = 4;
 const BELONGS_TO_NEXT_TURN: u8 = 8;
 const IS_BOUNDARY: u8 = 16;
 const IS_SIDECHAIN: u8 = 32;
+/// The line belongs to the conversation if its parent does.
+const FOLLOWS_PARENT: u8 = 64;
 
 /// The lines by uuid. Nearly all uuids have the standard length.
 #[derive(Default)]
@@ -169,7 +172,7 @@ impl LogScan {
             calls: CallIds::default(),
             results: CallIds::default(),
             failed: Vec::new(),
-            n_errors: 0,
+            errors: Vec::new(),
             turn_indexes: FxHashMap::default(),
             named_leaf: None,
             is_unusual: false,
@@ -226,11 +229,12 @@ impl LogScan {
     fn reply(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>, blocks: &BlockSummary) {
         let message = outline.message.as_ref();
         let content = message.and_then(|message| message.content);
+        let mut errors = 0;
         if outline.is_api_error || is_cut_off(message) || blocks.is_special || content.is_none() {
             let (entry, _) = Entry::parse(line.bytes);
             // The calls of an error message are not shown.
             self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error && blocks.has_call);
-            self.n_errors += (self.line_errors)(entry);
+            errors = (self.line_errors)(entry);
         }
         let model = message.and_then(|message| message.model);
         let is_model = model != Some(value::SYNTHETIC_MODEL.as_bytes());
@@ -239,6 +243,7 @@ impl LogScan {
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
             self.lines[idx].digest = content.map_or(0, content_digest);
+            self.add_errors(idx, errors);
         }
     }
 
@@ -246,12 +251,13 @@ impl LogScan {
     fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
         let next = self.lines.len() as u32;
         let Some(id) = id else { return next };
-        if let Some((_, reply)) = self.last_reply.as_ref().filter(|(last, _)| **last == *id) {
+        if let Some((_, reply, known)) = self.last_reply.as_ref().filter(|(last, ..)| **last == *id) {
+            self.is_unusual |= *known != is_model;
             return *reply;
         }
         let (reply, known) = *self.replies.entry(id.into()).or_insert((next, is_model));
         self.is_unusual |= known != is_model;
-        self.last_reply = Some((id.into(), reply));
+        self.last_reply = Some((id.into(), reply, is_model));
         reply
     }
 
@@ -327,6 +333,10 @@ impl LogScan {
             && entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str(value::COMPACT_BOUNDARY));
         let flags = flag(has_no_typed_text(entry), HAS_NO_TYPED_TEXT)
             | flag(belongs_to_next_turn(entry, input), BELONGS_TO_NEXT_TURN)
+            | flag(
+                entry.is_compact_summary() || entry.get(key::SOURCE_TOOL_USE_ID).is_some(),
+                FOLLOWS_PARENT,
+            )
             | flag(is_boundary, IS_BOUNDARY);
         let (uuid, parent) = (entry.uuid(), entry.parent_uuid());
         let mut links = LineLinks {
@@ -351,8 +361,15 @@ impl LogScan {
             }
             // Other input is never an error.
             if input.is_none_or(|input| input == InputKind::HookStop) {
-                self.n_errors += entries.pop().map_or(0, self.line_errors);
+                let errors = entries.pop().map_or(0, self.line_errors);
+                self.add_errors(idx, errors);
             }
+        }
+    }
+
+    fn add_errors(&mut self, idx: EntryIndex, errors: u64) {
+        if errors > 0 {
+            self.errors.push((idx, errors));
         }
     }
 
@@ -378,9 +395,8 @@ impl LogScan {
         let uuid = links.uuid.filter(|uuid| !uuid.is_empty());
         let same_side =
             before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
-        let is_second_root = links.parent.is_none() && before.is_some() && !is_boundary;
         let is_new = uuid.is_some_and(|uuid| self.uuids.insert(uuid, Some(idx)));
-        if !is_known || !same_side || is_second_root || !is_new {
+        if !is_known || !same_side || !is_new {
             self.is_unusual = true;
             return None;
         }
@@ -391,7 +407,7 @@ impl LogScan {
             | if has_parent { HAS_PARENT } else { 0 }
             | if links.is_sidechain { IS_SIDECHAIN } else { 0 };
         // A line with a missing parent continues the previous one.
-        let continues = named.or(before);
+        let continues = named.or(before.filter(|_| links.parent.is_some() || is_boundary));
         self.lines.push(ScannedLine { continues, reply: u32::MAX, digest: 0, kind, input, flags });
         Some(idx)
     }
@@ -404,27 +420,29 @@ impl LogScan {
         if self.lines.is_empty() {
             return Some(ScannedCounts::default());
         }
-        let mut failed = 0;
+        let members = self.conversation()?;
+        let mut errors: u64 =
+            self.errors.iter().filter(|(idx, _)| members[*idx]).map(|(_, errors)| errors).sum();
         if !self.failed.is_empty() {
             let pairs = self.call_pairs();
             for id in &self.failed {
                 // The first result decides. A result without a call is not shown.
                 match pairs.get(&**id)? {
-                    CallPair { n_calls: 0, .. } => {}
-                    CallPair { n_calls: 1, n_results: 1, .. } => failed += 1,
+                    CallPair { call: None, .. } => {}
+                    CallPair { n_calls: 1, n_results: 1, call: Some(call) } => {
+                        errors += u64::from(members[*call]);
+                    }
                     _ => return None,
                 }
             }
         }
-        self.is_one_conversation()?;
-        let all: Vec<EntryIndex> = self.lines.indices().collect();
-        let turns = split_turns(&self, &all).len() as u64;
-        let errors = if turns == 0 { 0 } else { self.n_errors + failed };
-        Some(ScannedCounts { turns, errors })
+        let members: Vec<EntryIndex> = members.indices().filter(|&idx| members[idx]).collect();
+        let turns = split_turns(&self, &members).len() as u64;
+        Some(ScannedCounts { turns, errors: if turns == 0 { 0 } else { errors } })
     }
 
-    /// Returns `None` unless all lines certainly belong to the active conversation.
-    fn is_one_conversation(&self) -> Option<()> {
+    /// Returns for each line whether it belongs to the active conversation. `None` if that is not certain.
+    fn conversation(&self) -> Option<IndexVec<EntryIndex, bool>> {
         let leaf = self.leaf()?;
         let mut members = IndexVec::filled(false, self.lines.len());
         let mut n_members = 0;
@@ -435,7 +453,7 @@ impl LogScan {
             at = self.lines[idx].continues;
         }
         if n_members == self.lines.len() {
-            return Some(());
+            return Some(members);
         }
         let mut pairs = None;
         let mut results = self.results.iter().peekable();
@@ -446,33 +464,38 @@ impl LogScan {
                 continue;
             }
             let line = &self.lines[idx];
-            let is_attached = match line.kind {
-                Kind::Assistant => {
-                    let replies = replies.get_or_insert_with(|| ReplyDigests::of(self, &members));
-                    replies.contains(line.reply)
+            let has_parent =
+                line.flags & HAS_PARENT != 0 && line.continues.is_some_and(|parent| members[parent]);
+            members[idx] = match (line.kind, line.input) {
+                (Kind::Assistant, _) => {
+                    replies.get_or_insert_with(|| ReplyDigests::of(self, &members)).contains(line.reply)?
                 }
-                Kind::User => {
+                (Kind::User, Some(InputKind::ToolResult)) => {
                     let pairs = pairs.get_or_insert_with(|| self.call_pairs());
-                    let mut own = std::iter::from_fn(|| results.next_if(|(_, line)| *line == idx));
-                    line.input == Some(InputKind::ToolResult)
-                        && own.any(|(id, _)| {
-                            pairs.get(id).is_some_and(|pair| {
-                                (pair.n_calls, pair.n_results) == (1, 1)
-                                    && pair.call.is_some_and(|call| members[call])
-                            })
-                        })
+                    let mut is_answer = false;
+                    while let Some((id, _)) = results.next_if(|(_, line)| *line == idx) {
+                        match pairs.get(id)? {
+                            CallPair { call: None, .. } => {}
+                            CallPair { n_calls: 1, n_results: 1, call: Some(call) } => {
+                                is_answer |= members[*call];
+                            }
+                            _ => return None,
+                        }
+                    }
+                    is_answer
                 }
-                _ => {
-                    line.flags & (HAS_PARENT | IS_BOUNDARY) == HAS_PARENT
-                        && line.continues.is_some_and(|parent| members[parent])
+                (Kind::User, _) if line.flags & FOLLOWS_PARENT != 0 => has_parent,
+                // Lines of local commands belong to the conversation only if it does not continue there.
+                (Kind::User, Some(input)) if input.is_command_line() || input.is_command_output() => {
+                    return None;
                 }
+                (Kind::User, Some(InputKind::Meta)) => return None,
+                (Kind::User, _) => false,
+                _ if line.flags & IS_BOUNDARY != 0 => return None,
+                _ => has_parent,
             };
-            if !is_attached {
-                return None;
-            }
-            members[idx] = true;
         }
-        Some(())
+        Some(members)
     }
 
     /// Returns the last line of the conversation, as a resume selects it. `None` if that is not certain.
@@ -508,8 +531,8 @@ impl LogScan {
     }
 }
 
-/// The replies in the conversation whose lines certainly have different contents: a line that repeats
-/// another one may belong to a copy of the conversation.
+/// The replies, and whether their lines certainly have different contents: a line that repeats another one
+/// may belong to a copy of the conversation.
 struct ReplyDigests {
     /// By reply: whether it has a line in the conversation, and whether two of its lines have one digest.
     replies: FxHashMap<u32, (bool, bool)>,
@@ -527,8 +550,13 @@ impl ReplyDigests {
         Self { replies }
     }
 
-    fn contains(&self, reply: u32) -> bool {
-        self.replies.get(&reply) == Some(&(true, false))
+    /// Returns whether the lines of a reply belong to the conversation. `None` if some may be copies.
+    fn contains(&self, reply: u32) -> Option<bool> {
+        match self.replies.get(&reply) {
+            Some((true, true)) => None,
+            Some((is_member, _)) => Some(*is_member),
+            None => None,
+        }
     }
 }
 

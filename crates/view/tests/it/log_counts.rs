@@ -62,7 +62,15 @@ u2 <- a1  user   "no, this"
 u3 <- a1  user   "rather that"
 "#,
     );
-    assert_eq!(branch, None);
+    assert_eq!(branch.map(|tally| tally.turns), Some(2));
+    let copied = counts(
+        r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 text "done"
+u1        user   "weave"
+"#,
+    );
+    assert_eq!(copied, None);
 }
 
 /// A step of a generated log: the body of a line, and how it is linked.
