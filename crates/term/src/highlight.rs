@@ -26,34 +26,64 @@ pub(crate) fn can_highlight(code: &str, language: &str, page: TermPage) -> bool 
 /// Returns the lines of code, highlighted by language name or file extension. Plain if that is unknown.
 pub(crate) fn highlight(code: &str, language: &str, page: TermPage) -> Vec<TermText> {
     let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
-    if !can_highlight(code, language, page) {
+    if !can_highlight(code, language, page) || code.lines().any(|line| line.len() > MAX_LINE_BYTES) {
         return plain();
     }
-    let set = syntaxes();
-    let token = language.split([',', ' ', '{']).next().unwrap_or_default();
-    let Some(syntax) = set.find_syntax_by_token(token) else { return plain() };
-    let mut state = ParseState::new(syntax);
-    let mut stack = ScopeStack::new();
-    let mut out = Vec::new();
-    for line in code.lines() {
-        if line.len() > MAX_LINE_BYTES {
-            return plain();
-        }
+    let mut highlighter = CodeHighlighter::new(language, page);
+    let lines = code.lines().map(|line| highlighter.line(line)).collect();
+    if highlighter.is_plain() { plain() } else { lines }
+}
+
+/// Highlights code that arrives line by line.
+pub(crate) struct CodeHighlighter {
+    page: TermPage,
+    /// The state of the parser; `None` for code that is not highlighted.
+    state: Option<(ParseState, ScopeStack)>,
+    bytes: usize,
+}
+
+impl CodeHighlighter {
+    /// Returns a highlighter for a language name or file extension.
+    pub(crate) fn new(language: &str, page: TermPage) -> Self {
+        let token = language.split([',', ' ', '{']).next().unwrap_or_default();
+        let is_named = page.color && !token.is_empty();
+        let syntax = is_named.then(|| syntaxes().find_syntax_by_token(token)).flatten();
+        let state = syntax.map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
+        Self { page, state, bytes: 0 }
+    }
+
+    /// Returns whether the lines from here on are not highlighted.
+    fn is_plain(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Renders the next line. After too much code, after a line that is too long, and after a syntax error,
+    /// the rest is plain.
+    pub(crate) fn line(&mut self, line: &str) -> TermText {
         let line = format!("{}\n", line.replace('\t', "    "));
-        let Ok(ops) = state.parse_line(&line, set) else { return plain() };
+        self.bytes += line.len();
+        if self.bytes > MAX_CODE_BYTES || line.len() > MAX_LINE_BYTES + 1 {
+            self.state = None;
+        }
+        self.paint(&line).unwrap_or_else(|| {
+            self.state = None;
+            line.trim_end_matches('\n').into()
+        })
+    }
+
+    fn paint(&mut self, line: &str) -> Option<TermText> {
+        let (state, stack) = self.state.as_mut()?;
+        let ops = state.parse_line(line, syntaxes()).ok()?;
         let mut painted = TermText::new();
         let mut from = 0;
         for (at, op) in ops {
-            painted.push(page.paint_style(style_of(&stack), line[from..at].trim_end_matches('\n')));
+            painted.push(self.page.paint_style(style_of(stack), line[from..at].trim_end_matches('\n')));
             from = at;
-            if stack.apply(&op).is_err() {
-                return plain();
-            }
+            stack.apply(&op).ok()?;
         }
-        painted.push(page.paint_style(style_of(&stack), line[from..].trim_end_matches('\n')));
-        out.push(painted);
+        painted.push(self.page.paint_style(style_of(stack), line[from..].trim_end_matches('\n')));
+        Some(painted)
     }
-    out
 }
 
 /// Returns the style of a scope, by prefix. Only a few kinds of code are coloured, to keep the page calm.

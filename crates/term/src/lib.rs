@@ -26,6 +26,7 @@ mod ansi;
 mod card;
 mod highlight;
 mod markdown;
+mod markdown_stream;
 mod outline;
 mod page;
 mod styled;
@@ -34,11 +35,13 @@ mod text;
 mod transcript;
 
 pub use ansi::without_colours;
+pub use markdown_stream::{MarkdownStream, render_tail};
 pub use outline::render_outline;
 pub use page::{TermPage, TextLabel, truncate};
 pub use table::{ColumnAlign, TableColumn, table};
 pub use text::TermText;
 pub use threadline_view::visible;
 pub use transcript::{
-    TranscriptRenderer, TranscriptStyle, render_items, render_running, render_transcript, render_turn_summary,
+    TranscriptRenderer, TranscriptStyle, render_call, render_hunks, render_items, render_running,
+    render_transcript, render_turn_summary,
 };

@@ -20,9 +20,19 @@ const MOST_MARGINS: usize = 40;
 
 /// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text.
 pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Vec<TermText> {
+    render_with(text, page, indent, true)
+}
+
+/// Renders Markdown whose end is not known yet, without highlighting of code, which can take long.
+pub(crate) fn render_unfinished(text: &str, page: TermPage) -> Vec<TermText> {
+    render_with(text, page, 0, false)
+}
+
+fn render_with(text: &str, page: TermPage, indent: usize, highlights: bool) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut setter = MarkdownFormatter::new(page, page.prose_width(indent));
+    setter.highlights = highlights;
     if text.len() > MOST_MARKDOWN {
         setter.push_text(&text);
         return setter.finish();
@@ -36,6 +46,8 @@ pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Vec<TermText>
 struct MarkdownFormatter {
     page: TermPage,
     width: usize,
+    /// Whether code is highlighted.
+    highlights: bool,
     lines: Vec<TermText>,
     /// The current paragraph.
     text: StyledText,
@@ -64,6 +76,7 @@ impl MarkdownFormatter {
         Self {
             page,
             width,
+            highlights: true,
             lines: Vec::new(),
             text: StyledText::default(),
             styles: vec![Style::new()],
@@ -287,9 +300,9 @@ impl MarkdownFormatter {
     fn code_block(&mut self) {
         let Some((language, code)) = self.code.take() else { return };
         let room = self.room().saturating_sub(2);
+        let language = if self.highlights { language } else { String::new() };
         for line in highlight(&code, &language, self.page) {
-            let line = if line.width() > room { truncate(&line.plain(), room).into() } else { line };
-            self.line(text!("  {line}"));
+            self.line(code_line(line, room));
         }
     }
 
@@ -336,6 +349,12 @@ impl MarkdownFormatter {
         self.flush();
         self.lines
     }
+}
+
+/// Returns an indented line of code, truncated to `room` columns.
+pub(crate) fn code_line(line: TermText, room: usize) -> TermText {
+    let line = if line.width() > room { truncate(&line.plain(), room).into() } else { line };
+    text!("  {line}").trim_end()
 }
 
 /// Returns whether a URL may become a clickable link.

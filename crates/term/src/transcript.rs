@@ -7,11 +7,12 @@ use std::fmt::Write;
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, BranchView, DetailLevel, Finding, ItemBody, Transcript, TranscriptHeader, TranscriptItem,
-    TurnView, UsageTotals, short_model, short_tool,
+    AgentView, BranchView, CallView, DetailLevel, Finding, Hunk, ItemBody, Transcript, TranscriptHeader,
+    TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
+use crate::card::diff_lines;
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::text::TermText;
 use crate::{markdown, text, visible};
@@ -111,6 +112,23 @@ pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptS
         writer.line(0, Some(TextLabel::Dim), truncate(&about, page.line_width(0)));
     }
     writer.out
+}
+
+/// Renders a finished call: one line about it, and at most `max_lines` of a card that a person wants to see at
+/// once, such as a diff or the output of a command.
+pub fn render_call(call: &CallView, page: TermPage, max_lines: usize) -> TermText {
+    let style = TranscriptStyle { level: DetailLevel::Tools, zone: TimeZone::UTC };
+    let mut writer = TermWriter::new(page, &style);
+    writer.call(call, 0);
+    writer.card_excerpt(call, max_lines);
+    writer.out
+}
+
+/// Renders changes of a file.
+pub fn render_hunks(hunks: &[Hunk], page: TermPage) -> Vec<TermText> {
+    let mut lines = Vec::new();
+    diff_lines(hunks, page, 0, &mut |line| lines.push(line));
+    lines
 }
 
 /// Renders the duration, tokens and cost of a finished turn. Empty if there are none.

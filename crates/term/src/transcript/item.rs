@@ -207,7 +207,7 @@ impl TermWriter<'_> {
         self.omitted_lines(lines.len().saturating_sub(limit), indent + 2);
     }
 
-    fn call(&mut self, call: &CallView, indent: usize) {
+    pub(super) fn call(&mut self, call: &CallView, indent: usize) {
         let failed = call.is_error();
         let mark = if failed { self.page.paint(TextLabel::Error, "✗") } else { "▸".into() };
         // A name, a few words of the subject and of the result fit into every line.
@@ -256,6 +256,32 @@ impl TermWriter<'_> {
         }
         for agent in &call.agents {
             self.agent(agent, indent + 2);
+        }
+    }
+
+    /// Renders the part of a card that a person wants to see without asking. The beginning and the end of a
+    /// long command's output are shown, and the beginning of everything else.
+    pub(super) fn card_excerpt(&mut self, call: &CallView, max_lines: usize) {
+        let is_shown = matches!(
+            call.card,
+            ToolCard::Diff { .. } | ToolCard::Command(_) | ToolCard::Todos(_) | ToolCard::Questions(_)
+        );
+        if !is_shown || call.outcome != ToolOutcome::Ok {
+            return;
+        }
+        let mut lines = Vec::new();
+        card_lines(call, self.page, 4, &mut |line| lines.push(line));
+        let more = lines.len().saturating_sub(max_lines);
+        let is_command = matches!(call.card, ToolCard::Command(_));
+        let head = if more > 1 && is_command { max_lines / 2 } else { max_lines };
+        let tail = if more > 1 { max_lines - head } else { 0 };
+        let head = if more > 1 { head } else { lines.len() };
+        for line in &lines[..head] {
+            self.line(4, None, line);
+        }
+        self.omitted_lines(lines.len() - head - tail, 4);
+        for line in &lines[lines.len() - tail..] {
+            self.line(4, None, line);
         }
     }
 
