@@ -125,6 +125,8 @@ pub struct Agent {
     pub(crate) is_resumed: bool,
     /// Changes of the model, whose lines are written with the next prompt.
     pub(crate) model_changes: Vec<ModelChange>,
+    /// The permission mode that was written last.
+    pub(crate) written_mode: Option<&'static str>,
     /// Whether the model was told that plan mode is on.
     pub(crate) has_reported_plan_mode: bool,
     /// Answers questions about calls that are not permitted by themselves.
@@ -308,6 +310,7 @@ impl Agent {
             start_runs: Vec::new(),
             is_resumed,
             model_changes: Vec::new(),
+            written_mode: None,
             has_reported_plan_mode: false,
             prompt: None,
             side_dir: folder.join("tool-results"),

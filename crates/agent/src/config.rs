@@ -125,6 +125,8 @@ pub struct AgentConfig {
     pub mcp: McpServers,
     /// The sandbox of shell commands; `None` for no sandbox.
     pub sandbox: Option<SandboxConfig>,
+    /// Whether a person types the prompts at a screen, which session lines show.
+    pub is_interactive: bool,
     /// The value of `entrypoint` in session lines.
     pub entrypoint: String,
     /// Where prompts come from, such as `sdk`.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use threadline_api::{Message, RawObject, Role};
+use threadline_api::{BlockKind, Message, RawObject, Role};
 
 /// The messages to send. They are normalised before each request.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,15 @@ impl Conversation {
         self.merge();
         for message in self.messages.iter_mut().filter(|message| message.role == Role::User) {
             message.content.sort_by_key(|block| kind(block) != "tool_result");
+        }
+    }
+
+    /// Removes thinking, which is signed for the model that thought, before another model is used.
+    pub(crate) fn remove_thinking(&mut self) {
+        for message in &mut self.messages {
+            message.content.retain(|block| {
+                !matches!(BlockKind::of(block), BlockKind::Thinking | BlockKind::RedactedThinking)
+            });
         }
     }
 

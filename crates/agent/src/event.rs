@@ -65,6 +65,13 @@ pub enum AgentEvent<'a> {
         /// The name of the tool.
         name: &'a str,
     },
+    /// A running command has written output.
+    ToolOutput {
+        /// The id of the call.
+        tool_use_id: &'a str,
+        /// The new output, at most a few kilobytes.
+        text: &'a str,
+    },
     /// A user message that the person did not write: the result of a tool, or a note of the client.
     User {
         /// The id of its line.

@@ -35,9 +35,17 @@ impl ModelChange {
 impl Agent {
     /// Uses another model from the next prompt on.
     pub fn set_model(&mut self, change: ModelChange) {
-        self.config.model.clone_from(&change.model);
-        self.rebuild_request();
+        if self.config.model != change.model {
+            self.config.model.clone_from(&change.model);
+            self.conversation.remove_thinking();
+            self.rebuild_request();
+        }
         self.model_changes.push(change);
+    }
+
+    /// Returns a new id, for a [`ModelChange`].
+    pub fn new_uuid(&self) -> String {
+        self.clock.new_uuid()
     }
 
     /// Sets the budget for thinking from the next request on; `None` for the default.

@@ -7,11 +7,12 @@ use threadline_api::{Message, RawObject, Usage};
 use threadline_entry::lens::{Backup, CompactBoundary, FileHistorySnapshot, FromJson, ReadResult};
 use threadline_entry::write::{LineContext, SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
-use threadline_session::{ClientVersion, FileText, Session, SessionFamily};
+use threadline_session::{ClientVersion, EntryIndex, FileText, ParentLink, Session, SessionFamily};
 use threadline_store::{is_plain_name, read_log};
 
 use crate::file_history::TrackedFile;
 use crate::log_outline::LogOutline;
+use crate::rewind::prompt_text;
 
 /// Why a session cannot be continued.
 #[derive(Debug, thiserror::Error)]
@@ -135,8 +136,46 @@ impl ResumedSession {
         }
         let path = outline.session.resume_path(version).ok_or_else(empty)?;
         let tip = outline.session.active_leaf().ok_or_else(empty)?;
+        Self::from_outline(log, id, &outline, &path, tip, version)
+    }
+
+    /// Reads a session as it was before one of its prompts. Also returns the text of the prompt.
+    pub(crate) fn read_before(
+        log: &Path,
+        version: &str,
+        prompt: &str,
+    ) -> Result<(Self, String), ResumeError> {
+        let version: ClientVersion =
+            version.parse().map_err(|_| ResumeError::Version { version: version.to_owned() })?;
+        let id = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
+        let empty = || ResumeError::Empty { path: log.to_owned() };
+        let outline = LogOutline::read(log, &id, version).map_err(unreadable)?;
+        let line = outline.session.find(prompt).ok_or_else(empty)?;
+        let (full, lines) = outline.read_full(log, &[line]).map_err(unreadable)?;
+        let text = lines.first().and_then(|line| prompt_text(&full.entries()[*line])).unwrap_or_default();
+        let session = match outline.session.parent(line) {
+            ParentLink::Entry(parent) => {
+                let path = outline.session.resume_path_to(parent, version).ok_or_else(empty)?;
+                Self::from_outline(log, id, &outline, &path, parent, version)?
+            }
+            _ => Self::without_messages(id, outline.last_time),
+        };
+        Ok((session, text))
+    }
+
+    /// Reads the lines of `path` in full. `tip` is the last line of the conversation.
+    fn from_outline(
+        log: &Path,
+        id: String,
+        outline: &LogOutline,
+        path: &[EntryIndex],
+        tip: EntryIndex,
+        version: ClientVersion,
+    ) -> Result<Self, ResumeError> {
+        let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
         let tip = &outline.session.entries()[tip];
-        let (session, path) = outline.read_full(log, &path).map_err(unreadable)?;
+        let (session, path) = outline.read_full(log, path).map_err(unreadable)?;
         let messages = session.replay_path(&path, version);
         let messages = messages.iter().filter_map(|message| {
             let mut json = String::new();

@@ -8,7 +8,8 @@ use threadline_api::RawObject;
 use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails,
     CustomTitleLine, FileHistorySnapshotLine, InformationLine, LastPromptLine, LineContext, LineHeader,
-    LocalCommandLine, ModeLine, PrLinkLine, QueueOperationLine, SyntheticLine, UserContent, UserLine,
+    LocalCommandLine, ModeLine, PermissionModeLine, PrLinkLine, QueueOperationLine, SyntheticLine,
+    TurnDurationLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
@@ -555,6 +556,43 @@ impl SessionWriter {
         }
         let line = ModeLine { mode, session_id: &self.session_id }.to_line();
         self.write(&[line])
+    }
+
+    /// Writes the permission mode of an interactive session.
+    pub(crate) fn permission_mode(&mut self, mode: &str) -> Result<(), WriteError> {
+        if !self.format.has_end_marks {
+            return Ok(());
+        }
+        let line = PermissionModeLine { mode, session_id: &self.session_id }.to_line();
+        self.write(&[line])
+    }
+
+    /// Writes how long a turn took.
+    pub(crate) fn turn_duration(
+        &mut self,
+        duration: Duration,
+        message_count: u64,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        if !self.format.has_attachments {
+            return Ok(());
+        }
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let line = TurnDurationLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
+            context: &self.context,
+            duration: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            message_count,
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        self.tip = Some(uuid);
+        Ok(())
+    }
+
+    /// Continues the conversation after another line.
+    pub(crate) fn set_tip(&mut self, tip: Option<String>) {
+        self.tip = tip;
     }
 
     /// Writes the last prompt, from which other clients continue.

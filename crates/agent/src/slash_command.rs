@@ -314,7 +314,7 @@ impl Agent {
             input,
             sub_agent: None,
         };
-        let scope = CallScope { prompt_id: "", cancel, report: &|_| {} };
+        let scope = CallScope { prompt_id: "", cancel, report: &|_| {}, output: &|_| {} };
         let Ok(input) = &call.input else { return Err("its input is not valid".to_owned()) };
         match self.run_call(&call, tool, input, &CallVerdict::default(), scope) {
             CallOutcome::Output(output) if !output.is_error => Ok(output),

@@ -584,6 +584,7 @@ impl Agent {
             start_runs: Vec::new(),
             is_resumed: false,
             model_changes: Vec::new(),
+            written_mode: None,
             has_reported_plan_mode: false,
             prompt: self.prompt.clone(),
             side_dir: self.side_dir.clone(),

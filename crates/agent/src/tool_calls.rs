@@ -11,7 +11,8 @@ use threadline_entry::Json;
 use threadline_entry::write::{Attachment, HookSource};
 use threadline_permission::{PermissionMode, Refusal};
 use threadline_tools::{
-    FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, unparsed_input, validate,
+    FileObserver, ResultContent, Tool, ToolContext, ToolInput, ToolOutput, ToolProgress, unparsed_input,
+    validate,
 };
 
 use crate::agent::{Agent, KnownTask, lock};
@@ -47,6 +48,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) prompt_id: &'a str,
     pub(crate) cancel: &'a CancelToken,
     pub(crate) report: &'a (dyn Fn(SubAgentReport) + Sync),
+    /// Receives the output of a running command.
+    pub(crate) output: &'a (dyn Fn(String) + Sync),
 }
 
 /// The results of a reply's calls.
@@ -177,9 +180,12 @@ impl Agent {
             events(AgentEvent::ToolStart { tool_use_id: &call.id, name: &call.name });
         }
         let is_sub_agent = |call: &PendingCall| call.name == self.agent_tool();
-        if group.len() == 1 && !group.iter().any(is_sub_agent) {
+        // Commands and sub-agents report while they run.
+        let reports = |call: &PendingCall| is_sub_agent(call) || call.name == "Bash";
+        if group.len() == 1 && !group.iter().any(reports) {
             for call in &group {
-                let done = self.finish_call(call, CallScope { prompt_id, cancel, report: &|_| {} });
+                let scope = CallScope { prompt_id, cancel, report: &|_| {}, output: &|_| {} };
+                let done = self.finish_call(call, scope);
                 self.write_result(call, done, prompt_id, events, results)?;
             }
             return Ok(());
@@ -191,7 +197,9 @@ impl Agent {
                 scope.spawn(move || {
                     // The receiver is gone if a result could not be written; there is nothing to report then.
                     let report = |report| drop(sender.send(CallMessage::SubAgent(report)));
-                    let outcome = self.finish_call(call, CallScope { prompt_id, cancel, report: &report });
+                    let output = |text| drop(sender.send(CallMessage::Output(i, text)));
+                    let scope = CallScope { prompt_id, cancel, report: &report, output: &output };
+                    let outcome = self.finish_call(call, scope);
                     drop(sender.send(CallMessage::Done(i, Box::new(outcome))));
                 });
             }
@@ -199,6 +207,10 @@ impl Agent {
             receiver.into_iter().try_for_each(|message| match message {
                 CallMessage::SubAgent((source, event)) => {
                     events(AgentEvent::SubAgent { source: &source, event: &event });
+                    Ok(())
+                }
+                CallMessage::Output(i, text) => {
+                    events(AgentEvent::ToolOutput { tool_use_id: &group[i].id, text: &text });
                     Ok(())
                 }
                 CallMessage::Done(i, outcome) => {
@@ -350,7 +362,9 @@ impl Agent {
             line: &call.line,
         };
         let is_hidden = |path: &Path| self.is_hidden(path);
-        let context = self.tool_context(cancel, &call.id, &observer, &is_hidden);
+        let progress = |ToolProgress::Output(text)| (scope.output)(text);
+        let context =
+            ToolContext { progress: &progress, ..self.tool_context(cancel, &call.id, &observer, &is_hidden) };
         let plan_tool = PlanTool::parse(&call.name);
         if let Some(output) = plan_tool.and_then(|tool| self.check_plan_call(tool)) {
             return CallOutcome::Output(output);
@@ -595,6 +609,7 @@ impl FinishedCall {
 /// A message of the thread of a call.
 enum CallMessage {
     SubAgent(SubAgentReport),
+    Output(usize, String),
     Done(usize, Box<FinishedCall>),
 }
 

@@ -70,6 +70,11 @@ impl Agent {
             Ok(end) => end,
             Err(error) => TurnEnd::Failed(error.to_string()),
         };
+        if end == TurnEnd::Completed
+            && let Err(error) = self.write_turn_duration(state.start.elapsed())
+        {
+            events(AgentEvent::Warning(&error.to_string()));
+        }
         if let Some(scope) = state.command_scope.take() {
             self.leave_command(scope);
         }

@@ -26,12 +26,12 @@ mod tests;
 
 pub use conversation::{
     AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails, ForkOrigin, HookProcess,
-    HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, UserContent,
-    UserLine,
+    HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, TurnDurationLine,
+    UserContent, UserLine,
 };
 pub use record::{
     AgentMetaFile, AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine,
-    ModeLine, PrLinkLine, QueueOperationLine, SummaryLine, TagLine,
+    ModeLine, PermissionModeLine, PrLinkLine, PromptHistoryLine, QueueOperationLine, SummaryLine, TagLine,
 };
 
 use crate::timestamp::Millis;

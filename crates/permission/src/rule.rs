@@ -30,6 +30,8 @@ pub struct RuleSource<'a> {
 /// A parsed rule.
 #[derive(Clone, Debug)]
 pub struct PermissionRule {
+    /// The rule as it was written.
+    text: String,
     tool: String,
     specifier: Specifier,
     /// Whether the rule is removed at the end of the turn.
@@ -81,7 +83,7 @@ impl PermissionRule {
     pub fn parse(text: &str, source: RuleSource<'_>) -> Option<Self> {
         let text = text.trim();
         let Some((tool, rest)) = text.split_once('(') else {
-            return is_tool_name(text).then(|| Self::new(text, Specifier::Any));
+            return is_tool_name(text).then(|| Self::new(text, text, Specifier::Any));
         };
         let specifier = rest.strip_suffix(')')?;
         let tool = if tool == "Task" { "Agent" } else { tool };
@@ -99,11 +101,17 @@ impl PermissionRule {
             _ if ["Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"].contains(&tool) => return None,
             text => Specifier::Text(text.to_owned()),
         };
-        Some(Self::new(tool, specifier))
+        Some(Self::new(text, tool, specifier))
     }
 
-    fn new(tool: &str, specifier: Specifier) -> Self {
-        Self { tool: tool.to_owned(), specifier, is_temporary: false }
+    fn new(text: &str, tool: &str, specifier: Specifier) -> Self {
+        Self { text: text.to_owned(), tool: tool.to_owned(), specifier, is_temporary: false }
+    }
+
+    /// Returns the rule as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns whether the rule is for every call of the tool. A rule for an MCP server (`mcp__server`,

@@ -91,6 +91,12 @@ impl Session {
         graph.path(leaf)
     }
 
+    /// Like [`resume_path`](Self::resume_path), for a conversation that ends with this line.
+    pub fn resume_path_to(&self, leaf: EntryIndex, version: ClientVersion) -> Option<Vec<EntryIndex>> {
+        let graph = path::ResumeGraph::new(self, VersionRules::of(version));
+        graph.path(graph.item_of(leaf)?)
+    }
+
     /// Returns the messages for the lines of a [`resume_path`](Self::resume_path).
     ///
     /// Of the other lines of the session, only [`last_model_line`](Self::last_model_line) has an influence.

@@ -105,6 +105,11 @@ impl TermText {
         out
     }
 
+    /// Returns the lines. Every line has its styles, because no renderer lets a style continue after a newline.
+    pub fn lines(&self) -> Vec<Self> {
+        self.text.lines().map(|line| Self { text: line.to_owned() }).collect()
+    }
+
     /// Removes white space from the end.
     #[must_use]
     pub fn trim_end(mut self) -> Self {

@@ -300,7 +300,7 @@ impl BackgroundTasks {
     }
 
     /// Ends a command: SIGTERM, and SIGKILL if it still runs after `grace`.
-    pub(crate) fn kill(&self, id: &str, grace: Duration) {
+    pub fn kill(&self, id: &str, grace: Duration) {
         if !grace.is_zero() {
             self.shared.signal(id, KillSignal::Terminate);
             self.shared.wait_while(Instant::now() + grace, |tasks| is_running(tasks, id));

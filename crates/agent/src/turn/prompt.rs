@@ -152,7 +152,13 @@ impl Agent {
         if takes_snapshot && format.snapshot_precedes_prompt {
             lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
         }
-        writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
+        if self.config.is_interactive {
+            drop(writer);
+            self.write_modes()?;
+            writer = lock(&self.writer);
+        } else {
+            writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
+        }
         if !self.copied_lines.is_empty() {
             writer.write(&std::mem::take(&mut self.copied_lines))?;
         }
@@ -210,7 +216,7 @@ impl Agent {
             // Claude Code leaves the mode out of everything that looks like a command.
             permission_mode: Some(mode).filter(|_| !prompt.get().starts_with("\"/") && !state.is_command),
             prompt_source: self.config.prompt_source.as_deref().filter(|_| !state.is_command),
-            origin,
+            origin: origin.or(Some("human").filter(|_| self.config.is_interactive && !state.is_command)),
             uuid: Some(&state.prompt_uuid),
             ..UserLineFields::default()
         };

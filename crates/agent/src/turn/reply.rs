@@ -111,12 +111,7 @@ impl Agent {
         let Some(model) = self.config.fallback_model.take() else { return false };
         self.request.model.clone_from(&model);
         self.config.model = model;
-        // Thinking is signed for the model that thought.
-        for message in &mut self.conversation.messages {
-            message.content.retain(|block| {
-                !matches!(BlockKind::of(block), BlockKind::Thinking | BlockKind::RedactedThinking)
-            });
-        }
+        self.conversation.remove_thinking();
         true
     }
 

@@ -96,6 +96,7 @@ impl Stage {
             hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             mcp: threadline_mcp::McpServers::default(),
             sandbox: None,
+            is_interactive: false,
             entrypoint: "test".to_owned(),
             prompt_source: None,
             platform: "linux".to_owned(),

@@ -8,6 +8,8 @@ mod harness;
 #[cfg(unix)]
 mod hooks;
 #[cfg(unix)]
+mod interactive;
+#[cfg(unix)]
 mod mcp;
 mod questions;
 mod resume;

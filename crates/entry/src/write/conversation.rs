@@ -582,6 +582,37 @@ impl LocalCommandLine<'_> {
     }
 }
 
+/// A `system` line after a turn: how long it took.
+#[derive(Clone, Debug)]
+pub struct TurnDurationLine<'a> {
+    /// Id, parent and time.
+    pub header: LineHeader<'a>,
+    /// The values that all lines have.
+    pub context: &'a LineContext<'a>,
+    /// The duration in milliseconds.
+    pub duration: u64,
+    /// The number of lines of the conversation so far.
+    pub message_count: u64,
+}
+
+impl TurnDurationLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(&self) -> String {
+        // In lines of type `system` the time is before the id.
+        let object = self
+            .header
+            .start(None, self.context)
+            .string("type", "system")
+            .string("subtype", "turn_duration")
+            .number("durationMs", self.duration)
+            .number("messageCount", self.message_count)
+            .string("timestamp", &timestamp(self.header.timestamp))
+            .string("uuid", self.header.uuid)
+            .bool("isMeta", false);
+        self.context.write(object).finish()
+    }
+}
+
 /// A `system` line that shows a text to the person.
 #[derive(Clone, Debug)]
 pub struct InformationLine<'a> {

@@ -140,6 +140,51 @@ impl ModeLine<'_> {
     }
 }
 
+/// A `permission-mode` line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PermissionModeLine<'a> {
+    /// The mode, such as `acceptEdits`.
+    pub mode: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl PermissionModeLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        record("permission-mode")
+            .string("permissionMode", self.mode)
+            .string("sessionId", self.session_id)
+            .finish()
+    }
+}
+
+/// A line of `history.jsonl`: a prompt that a person typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptHistoryLine<'a> {
+    /// The prompt as it was shown, with placeholders for long pastes.
+    pub display: &'a str,
+    /// The time.
+    pub timestamp: Millis,
+    /// The working folder.
+    pub project: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+}
+
+impl PromptHistoryLine<'_> {
+    /// Returns the line, without a newline.
+    pub fn to_line(self) -> String {
+        ObjectWriter::new()
+            .string("display", self.display)
+            .json("pastedContents", Json::parse("{}").unwrap_or(Json::NULL))
+            .number("timestamp", u64::try_from(self.timestamp).unwrap_or_default())
+            .string("project", self.project)
+            .string("sessionId", self.session_id)
+            .finish()
+    }
+}
+
 /// The file next to the log of a sub-agent that describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentMetaFile<'a> {

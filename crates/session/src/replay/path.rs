@@ -65,6 +65,11 @@ impl<'s> ResumeGraph<'s> {
         self.items[item].entry_idx
     }
 
+    /// Returns the item of a line.
+    pub(super) fn item_of(&self, entry_idx: EntryIndex) -> Option<usize> {
+        self.items.iter().position(|item| item.entry_idx == entry_idx)
+    }
+
     pub(super) fn timestamp(&self, item: usize) -> Option<Millis> {
         self.session.timestamp(self.items[item].entry_idx)
     }

@@ -105,6 +105,7 @@ impl ChatSetup {
             environment,
             mcp: McpServers::default(),
             sandbox: super::sandbox::sandbox(args, &settings, &paths)?,
+            is_interactive: false,
             entrypoint: ENTRYPOINT.to_owned(),
             prompt_source: Some("sdk".to_owned()),
             platform: std::env::consts::OS.to_owned(),
