@@ -2,7 +2,7 @@
 
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use threadline_agent::{Agent, AgentEvent, TurnSummary, image_block};
+use threadline_agent::{Agent, AgentEvent, ModelChange, TurnSummary, image_block};
 use threadline_cancel::CancelToken;
 use threadline_permission::PermissionMode;
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
@@ -145,7 +145,8 @@ fn another_model_gets_no_thinking_of_the_first() {
     let api = ScriptedApi::start(vec![ScriptedReply::blocks(thinking), ScriptedReply::text("two")]);
     let mut agent = interactive(&stage, &api);
     run(&mut agent, "first");
-    agent.set_model("claude-opus-4-8");
+    let (requested, uuid) = ("opus".to_owned(), agent.new_uuid());
+    agent.set_model(ModelChange { requested, model: "claude-opus-4-8".to_owned(), uuid });
     run(&mut agent, "second");
     let requests = api.requests();
     assert_eq!(requests[1].body["model"], "claude-opus-4-8");

@@ -8,7 +8,9 @@ mod mcp;
 mod output;
 mod permissions;
 mod sandbox;
+mod screen;
 mod settings;
+mod settings_file;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -48,11 +50,15 @@ pub(crate) enum InputFormat {
 
 /// Talk to the model in a session that Claude Code can read and continue
 ///
+/// On a terminal, opens a screen; /help lists its keys and commands. With -p, prints the answer and exits.
+///
 /// Needs an API key in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN. A Claude subscription cannot be used here;
 /// `claude --resume` continues the same sessions with one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  threadline chat
+  threadline --demo chat
   threadline chat -p \"What does this project do?\"
   threadline chat -p \"Fix the typo in README.md\" --permission-mode acceptEdits
   threadline chat -p \"Go on\" --continue
@@ -242,11 +248,12 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
         return Ok(CommandOutcome::Done);
     }
     // A program that writes messages to standard input needs no screen.
-    if !args.print && args.input_format != InputFormat::StreamJson {
-        return Err(CommandError::new("the interactive screen does not exist yet")
-            .hint("use -p to print the answer: threadline chat -p \"…\""));
-    }
-    match run_print(cx, args)? {
+    let ended = if args.print || args.input_format == InputFormat::StreamJson {
+        run_print(cx, args)?
+    } else {
+        screen::run(cx, args)?.map(|()| false)
+    };
+    match ended {
         Ok(is_error) => Ok(if is_error { CommandOutcome::Negative } else { CommandOutcome::Done }),
         Err(ChatFailure(message)) => {
             ui::write_stderr(&text!("{message}\n"));

@@ -1,24 +1,26 @@
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Command;
 
 use threadline_app::SessionSummary;
+use threadline_store::SessionFile;
 use threadline_view::{command_in, shell_word};
 
+use super::search;
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Resume a session in its folder
 ///
-/// Runs `claude --resume` in the working directory of the session. `--with threadline` sends one prompt to
-/// the session with `threadline chat -p --resume` and prints the answer; threadline has no interactive
-/// screen yet.
+/// Runs `claude --resume` in the working directory of the session, or with `--with threadline` the screen of
+/// `threadline chat --resume`. Without a session, one is chosen from a list on the terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
-    session: String,
+    session: Option<String>,
 
-    /// Prompt to send to the session; required by `--with threadline`
+    /// Prompt to send to the session; `--with threadline` prints the answer and exits
     prompt: Option<String>,
 
     /// Program to resume with [default: `resume_with` in config.toml, else claude]
@@ -35,12 +37,18 @@ pub(crate) struct ResumeArgs {
 enum ResumeProgram {
     /// Claude Code
     Claude,
-    /// `threadline chat -p`, which sends one prompt
+    /// `threadline chat`
     Threadline,
 }
 
 pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, CommandError> {
-    let file = cx.app.find(&args.session)?;
+    let file = match &args.session {
+        Some(session) => cx.app.find(session)?,
+        None => match picked_session(cx)? {
+            Some(file) => file,
+            None => return Ok(CommandOutcome::Negative),
+        },
+    };
     let program = match (args.with, cx.user.file.resume_with.as_deref()) {
         (Some(program), _) => program,
         (None, None | Some("claude")) => ResumeProgram::Claude,
@@ -71,11 +79,6 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }
-    if program == ResumeProgram::Threadline && args.prompt.is_none() {
-        return Err(CommandError::new("threadline has no interactive screen yet: a prompt is missing")
-            .hint("send one prompt: `threadline resume SESSION --with threadline 'PROMPT'`")
-            .hint("continue in Claude Code: `threadline resume SESSION --with claude`"));
-    }
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !Path::new(cwd).is_dir()) {
         return Err(CommandError::new(format!("the session's folder does not exist: {cwd}"))
             .hint("`threadline edit move SESSION --cwd DIR` moves the session to another folder")
@@ -100,6 +103,15 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
     Ok(if status.success() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
+/// Lets the person choose a session; `None` if none was chosen.
+fn picked_session(cx: &Context) -> Result<Option<SessionFile>, CommandError> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(CommandError::new("a session is missing, and there is no terminal to choose one")
+            .hint("`threadline list` shows the sessions"));
+    }
+    Ok(search::pick_session(&cx.app, None)?.map(SessionFile::at))
+}
+
 /// Returns whether Claude Code uses this home if it is started without further settings.
 fn is_default_home(cx: &Context, root: &Path) -> bool {
     match (env::get(env::CLAUDE_CONFIG_DIR), &cx.app.config().home_dir) {
@@ -114,6 +126,7 @@ impl ResumeProgram {
     fn arguments<'a>(self, id: &'a str, prompt: Option<&'a str>) -> Vec<&'a str> {
         let arguments = match self {
             Self::Claude => vec!["--resume", id],
+            Self::Threadline if prompt.is_none() => vec!["chat", "--resume", id],
             Self::Threadline => vec!["chat", "-p", "--resume", id],
         };
         arguments.into_iter().chain(prompt).collect()

@@ -1,8 +1,12 @@
 mod picker;
 mod report;
 
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use threadline_app::App;
 use threadline_search::{Query, QueryError};
 
 use crate::context::Context;
@@ -118,6 +122,11 @@ impl Sort {
             Self::Newest => Self::Relevance,
         }
     }
+}
+
+/// Lets the person choose a session on the whole screen, the newest first. Typing searches in them.
+pub(crate) fn pick_session(app: &Arc<App>, project: Option<&str>) -> io::Result<Option<PathBuf>> {
+    Ok(picker::pick_match(app, "", Sort::default(), project)?.map(|(path, ..)| path))
 }
 
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {

@@ -86,9 +86,14 @@ fn resume_prints_the_command_in_the_right_folder() {
         text(&printed),
         format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} threadline chat -p --resume {id} 'go on'\n")
     );
-    let no_prompt = run(none.path(), &with_threadline);
-    assert_eq!(no_prompt.status.code(), Some(2));
-    assert!(text(&no_prompt).contains("threadline has no interactive screen yet: a prompt is missing"));
+    let printed = run(none.path(), &[&with_threadline[..], &["--print"]].concat());
+    assert_eq!(
+        text(&printed),
+        format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} threadline chat --resume {id}\n")
+    );
+    let no_session = run(none.path(), &["--home", root, "resume"]);
+    assert_eq!(no_session.status.code(), Some(2));
+    assert!(text(&no_session).contains("a session is missing"), "{}", text(&no_session));
 }
 
 #[test]

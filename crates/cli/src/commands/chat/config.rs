@@ -34,6 +34,8 @@ pub(super) struct ChatSetup {
     pub(super) default_model: String,
     /// Where the key comes from, as the output names it.
     pub(super) api_key_source: &'static str,
+    /// The user's status-line command.
+    pub(super) status_line: Option<String>,
 }
 
 /// The model that is used if none is named.
@@ -112,11 +114,29 @@ impl ChatSetup {
             today: jiff::Zoned::now().date().to_string(),
             paths,
         };
-        Ok(Ok(Self { agent, client, mcp, default_model, api_key_source }))
+        let status_line = settings.status_line().and_then(status_line_command);
+        Ok(Ok(Self { agent, client, mcp, default_model, api_key_source, status_line }))
     }
-}
 
-impl ChatSetup {
+    /// Returns the settings of a chat at a screen, which continues the session in `resumed` if one is given.
+    pub(super) fn new_interactive(
+        cx: &Context,
+        args: &ChatArgs,
+        resumed: Option<&Path>,
+    ) -> Result<Result<Self, ChatFailure>, CommandError> {
+        let mut setup = match Self::new(cx, args)? {
+            Ok(setup) => setup,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some(log) = resumed {
+            setup.agent.start = SessionStart::Resume { log: log.to_owned() };
+        }
+        setup.agent.is_interactive = true;
+        setup.agent.has_file_history = true;
+        setup.agent.prompt_source = Some("typed".to_owned());
+        Ok(Ok(setup))
+    }
+
     /// Returns the facts that programs ask for.
     pub(super) fn facts(&self) -> SessionFacts {
         let commands = self.agent.commands.iter();
@@ -132,6 +152,12 @@ impl ChatSetup {
             now: || jiff::Timestamp::now().as_millisecond(),
         }
     }
+}
+
+/// Returns the command of a `statusLine` setting.
+fn status_line_command(setting: &serde_json::value::RawValue) -> Option<String> {
+    let setting = threadline_api::RawObject::parse(setting.get()).ok()?;
+    setting.get_str("command").filter(|command| !command.trim().is_empty())
 }
 
 /// Returns a client of the API and the model for another command than `chat`.
@@ -255,7 +281,8 @@ fn api_config(
         return Ok(Err(ChatFailure::new(
             "Error: no API key. Set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or an apiKeyHelper in settings.json.\n\
              A Claude subscription cannot be used here, and stored credentials of Claude Code are never read; \
-             `threadline resume --with claude` continues a session with Claude Code itself.",
+             `threadline resume --with claude` continues a session with Claude Code itself.\n\
+             To try it without a key: threadline --demo chat",
         )));
     };
     let mut api = ApiConfig::new(auth);

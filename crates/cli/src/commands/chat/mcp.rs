@@ -104,9 +104,9 @@ impl McpSetup {
         }
     }
 
-    /// Starts the servers. Those that cannot be used are reported.
-    pub(super) fn connect(
-        self,
+    /// Starts the servers.
+    pub(super) fn start(
+        &self,
         agent: &AgentConfig,
         program: Option<Arc<dyn McpProgram>>,
         cancel: &CancelToken,
@@ -115,9 +115,19 @@ impl McpSetup {
         options.connect_timeout = self.connect_timeout;
         options.call_timeout = self.call_timeout;
         options.http.proxy = proxy;
-        options.http.ca_certificates = self.ca_certificates;
+        options.http.ca_certificates = self.ca_certificates.clone();
         options.program = program;
-        let servers = McpServers::connect(self.servers, &options, cancel);
+        McpServers::connect(self.servers.clone(), &options, cancel)
+    }
+
+    /// Starts the servers. Those that cannot be used are reported.
+    pub(super) fn connect(
+        &self,
+        agent: &AgentConfig,
+        program: Option<Arc<dyn McpProgram>>,
+        cancel: &CancelToken,
+    ) -> McpServers {
+        let servers = self.start(agent, program, cancel);
         for status in servers.statuses() {
             if let Some(error) = &status.error {
                 report(&format!("cannot use the MCP server `{}`: {error}", status.name));

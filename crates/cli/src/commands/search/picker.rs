@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::Sort;
 
-pub(super) use self::screen::run;
+pub(super) use self::screen::{pick_match, run};
 
 /// The state of the picker.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use threadline_app::App;
 use threadline_search::Query;
 
 use crate::context::Context;
@@ -39,22 +40,29 @@ pub(crate) fn run(
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without a terminal, use `threadline search QUERY`"));
     }
-    let (hunt, news) = BackgroundSearch::start(Arc::clone(&cx.app), project.map(str::to_owned));
-    let picked = {
-        let mut screen = PickerScreen::open()?;
-        pick(cx, &mut screen, Picker::new(query, sort), hunt, &news)?
-    };
-    match picked {
+    match pick_match(&cx.app, query, sort, project)? {
         Some((path, anchor, query)) => open_match(cx, &path, anchor.as_deref(), &query),
         None => Ok(CommandOutcome::Negative),
     }
 }
 
+/// Lets the person choose a match, or a session without a query.
+pub(crate) fn pick_match(
+    app: &Arc<App>,
+    query: &str,
+    sort: Sort,
+    project: Option<&str>,
+) -> io::Result<Option<PickedMatch>> {
+    let (hunt, news) = BackgroundSearch::start(Arc::clone(app), project.map(str::to_owned));
+    let mut screen = PickerScreen::open()?;
+    pick(app, &mut screen, Picker::new(query, sort), hunt, &news)
+}
+
 /// A selected log, an anchor in it, and the query.
-type PickedMatch = (std::path::PathBuf, Option<String>, String);
+pub(crate) type PickedMatch = (std::path::PathBuf, Option<String>, String);
 
 fn pick(
-    cx: &Context,
+    app: &App,
     screen: &mut PickerScreen,
     mut picker: Picker,
     mut hunt: BackgroundSearch,
@@ -82,7 +90,7 @@ fn pick(
             PickerAction::Quit => return Ok(None),
             PickerAction::Open(path, anchor) => return Ok(Some((path, anchor, picker.input))),
             PickerAction::Copy(text) => copy_to_clipboard(&text)?,
-            PickerAction::LoadPreview => load_preview(cx, &mut picker),
+            PickerAction::LoadPreview => load_preview(app, &mut picker),
             PickerAction::Search => {
                 picker.start_search();
                 number = hunt.request(&picker.input, picker.sort);
@@ -97,7 +105,7 @@ fn pick(
             dirty = true;
             let bad = matches!(message, SearchMessage::Bad(_));
             if picker.receive(message, fresh) == PickerAction::LoadPreview {
-                load_preview(cx, &mut picker);
+                load_preview(app, &mut picker);
             }
             fresh &= bad;
         }
@@ -105,8 +113,8 @@ fn pick(
 }
 
 /// Loads the preview of the selected match.
-fn load_preview(cx: &Context, picker: &mut Picker) {
-    let mask = |text: &str| cx.app.redacted(text).into_owned();
+fn load_preview(app: &App, picker: &mut Picker) {
+    let mask = |text: &str| app.redacted(text).into_owned();
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
     let text_offset = picker.selected_match().map_or(0, |found| found.text_offset);
     let read = picker

@@ -1,0 +1,222 @@
+//! `threadline chat` on a terminal: the interactive screen, and the operations that it needs.
+
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
+use threadline_app::App;
+use threadline_app::restore::RestoreOptions;
+use threadline_cancel::CancelToken;
+use threadline_mcp::McpServers;
+use threadline_session::{FileHistory, HistoryPoint};
+use threadline_store::SessionFile;
+use threadline_tui::{ScreenConfig, ScreenEnd, ScreenHost, Theme, run_screen};
+use threadline_view::{DetailLevel, TranscriptFilter, markdown};
+
+use super::config::ChatSetup;
+use super::mcp::McpSetup;
+use super::settings_file::with_allow_rules;
+use super::{ChatArgs, ChatFailure};
+use crate::commands::search;
+use crate::context::Context;
+use crate::env;
+use crate::error::CommandError;
+
+/// How long the user's status-line command may take.
+const STATUS_LINE_TIME: Duration = Duration::from_secs(5);
+
+/// Runs the screen until the person leaves.
+pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<(), ChatFailure>, CommandError> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(CommandError::new("the interactive screen needs a terminal")
+            .hint("use -p to print the answer: threadline chat -p \"…\""));
+    }
+    let mut resumed = None;
+    loop {
+        let setup = match ChatSetup::new_interactive(cx, args, resumed.as_deref())? {
+            Ok(setup) => setup,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let is_first = resumed.is_none();
+        match run_screen(screen_config(cx, args, setup, is_first)?)? {
+            ScreenEnd::Left => return Ok(Ok(())),
+            ScreenEnd::Resume(log) => resumed = Some(log),
+        }
+    }
+}
+
+fn screen_config(
+    cx: &Context,
+    args: &ChatArgs,
+    setup: ChatSetup,
+    is_first: bool,
+) -> Result<ScreenConfig, CommandError> {
+    let page = cx.ui.page();
+    let paths = setup.agent.paths.clone();
+    let editor = env::get(env::VISUAL).or_else(|| env::get(env::EDITOR)).unwrap_or_else(|| "vi".to_owned());
+    let theme = cx.user.file.theme.map(|theme| theme.name().to_owned());
+    Ok(ScreenConfig {
+        client: Arc::new(setup.client),
+        prices: (*cx.app.prices()?).clone(),
+        color: page.color,
+        links: page.links,
+        theme: theme.and_then(|name| Theme::parse(&name)).unwrap_or_default(),
+        history: (!cx.is_demo).then(|| paths.claude_home.join("history.jsonl")),
+        prompt: args.prompt.clone().filter(|_| is_first),
+        editor,
+        has_vi_keys: false,
+        is_demo: cx.is_demo,
+        may_bypass: args.dangerously_skip_permissions,
+        has_bell: true,
+        notes: Vec::new(),
+        host: Arc::new(ChatHost {
+            app: Arc::clone(&cx.app),
+            mcp: setup.mcp,
+            status_line: setup.status_line,
+            cwd: paths.cwd,
+            claude_home: paths.claude_home,
+            user_home: paths.user_home,
+        }),
+        agent: setup.agent,
+    })
+}
+
+/// The operations of the screen.
+struct ChatHost {
+    app: Arc<App>,
+    mcp: McpSetup,
+    /// The user's status-line command.
+    status_line: Option<String>,
+    cwd: PathBuf,
+    claude_home: PathBuf,
+    user_home: Option<PathBuf>,
+}
+
+impl ScreenHost for ChatHost {
+    fn connect_mcp(&self, config: &AgentConfig, cancel: &CancelToken) -> McpServers {
+        self.mcp.start(config, None, cancel)
+    }
+
+    fn save_rules(&self, rules: &[String]) -> Result<(), String> {
+        let folder = self.cwd.join(".claude");
+        let file = folder.join("settings.local.json");
+        let old = match std::fs::read_to_string(&file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+        };
+        let new = with_allow_rules(old.as_deref(), rules)
+            .ok_or_else(|| format!("{} is not a JSON object", file.display()))?;
+        let written = std::fs::create_dir_all(&folder).and_then(|()| replace_file(&file, &new));
+        written.map_err(|error| format!("cannot write {}: {error}", file.display()))
+    }
+
+    fn restore_files(&self, log: &Path, prompt: &str) -> Result<String, String> {
+        let file = SessionFile::at(log);
+        let family = threadline_app::load_unpriced(&file)
+            .and_then(threadline_app::LoadedSession::complete)
+            .map_err(|error| error.to_string())?
+            .family;
+        let history = FileHistory::of(&family);
+        if history.is_empty() {
+            return Ok("No tool changed a file; there is nothing to restore.".to_owned());
+        }
+        let line = family.main.find(prompt).ok_or("the prompt is not in the log")?;
+        let plan = self
+            .app
+            .plan_restore(&file, &history, HistoryPoint::Prompt(line), &RestoreOptions::default())
+            .map_err(|error| error.to_string())?;
+        let command = ["threadline".to_owned(), "chat".to_owned(), "/rewind".to_owned()];
+        let receipt = plan.apply(&self.app, false, &command).map_err(|error| error.to_string())?;
+        Ok(match receipt {
+            Some(receipt) => format!("Restored {}. Undo: threadline op undo {}", receipt.summary, receipt.id),
+            None => "The files are as they were.".to_owned(),
+        })
+    }
+
+    fn export(&self, log: &Path, file: Option<&Path>) -> Result<PathBuf, String> {
+        let session = SessionFile::at(log);
+        let loaded = threadline_app::load_unpriced(&session).map_err(|error| error.to_string())?;
+        let mut transcript = loaded.transcript();
+        TranscriptFilter::up_to_level(DetailLevel::Tools).apply(&mut transcript);
+        let file = match file {
+            Some(file) => self.cwd.join(file),
+            None => self.cwd.join(format!("{}.md", session.id)),
+        };
+        if file.exists() {
+            return Err(format!("{} exists already", file.display()));
+        }
+        let text = markdown(&transcript, DetailLevel::Tools);
+        std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        Ok(file)
+    }
+
+    fn remember(&self, note: &str) -> Result<(PathBuf, Vec<MemoryFile>), String> {
+        let file = self.cwd.join("CLAUDE.md");
+        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+        let old = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        let gap = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+        replace_file(&file, &format!("{old}{gap}- {note}\n")).map_err(failed)?;
+        let memory = read_memory(&MemoryPaths {
+            claude_home: self.claude_home.clone(),
+            user_home: self.user_home.clone(),
+            cwd: self.cwd.clone(),
+        });
+        Ok((file, memory))
+    }
+
+    fn pick_session(&self) -> Option<PathBuf> {
+        search::pick_session(&self.app, self.cwd.to_str()).ok().flatten()
+    }
+
+    fn model_name(&self, name: &str) -> String {
+        super::config::with_suffix(name)
+    }
+
+    fn status_line(&self, facts: &str) -> Option<String> {
+        let mut child = Command::new("sh")
+            .args(["-c", self.status_line.as_deref()?])
+            .current_dir(&self.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        if let Some(mut input) = child.stdin.take() {
+            // A command that reads nothing is fine.
+            let _ = input.write_all(facts.as_bytes());
+        }
+        let mut output = child.stdout.take()?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = output.by_ref().take(4096).read_to_end(&mut text);
+            let _ = sender.send(text);
+        });
+        let text = receiver.recv_timeout(STATUS_LINE_TIME);
+        if text.is_err() {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+        let text = String::from_utf8_lossy(&text.ok()?).into_owned();
+        text.lines().next().map(str::to_owned)
+    }
+}
+
+/// Replaces a file at once, so that a crash leaves the old or the new text.
+fn replace_file(file: &Path, text: &str) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    if let Ok(old) = std::fs::metadata(file) {
+        new.as_file().set_permissions(old.permissions())?;
+    }
+    new.persist(file).map(drop).map_err(|error| error.error)
+}

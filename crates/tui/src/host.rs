@@ -1,0 +1,51 @@
+//! The operations that the screen needs from the program around it.
+
+use std::path::{Path, PathBuf};
+
+use threadline_agent::{AgentConfig, MemoryFile};
+use threadline_cancel::CancelToken;
+use threadline_mcp::McpServers;
+
+/// The program around the screen: settings, files, and other commands of it.
+pub trait ScreenHost: Send + Sync {
+    /// Starts the MCP servers of a session. Called once, on the agent's thread.
+    fn connect_mcp(&self, config: &AgentConfig, cancel: &CancelToken) -> McpServers;
+
+    /// Adds allow rules to the settings of this folder.
+    ///
+    /// # Errors
+    ///
+    /// The reason if they cannot be written.
+    fn save_rules(&self, rules: &[String]) -> Result<(), String>;
+
+    /// Restores the files of a session as they were at a prompt. Returns what was done, in one line.
+    ///
+    /// # Errors
+    ///
+    /// The reason if nothing can be restored.
+    fn restore_files(&self, log: &Path, prompt: &str) -> Result<String, String>;
+
+    /// Writes the conversation as Markdown to a file, by default one in the working folder. Returns the file.
+    ///
+    /// # Errors
+    ///
+    /// The reason if it cannot be written.
+    fn export(&self, log: &Path, file: Option<&Path>) -> Result<PathBuf, String>;
+
+    /// Adds a line to the memory file of the working folder. Returns the file and all memory files.
+    ///
+    /// # Errors
+    ///
+    /// The reason if it cannot be written.
+    fn remember(&self, note: &str) -> Result<(PathBuf, Vec<MemoryFile>), String>;
+
+    /// Lets the person choose a session, on the whole screen. `None` if none was chosen.
+    fn pick_session(&self) -> Option<PathBuf>;
+
+    /// Returns the full name of a model.
+    fn model_name(&self, name: &str) -> String;
+
+    /// Runs the user's status-line command with facts about the session as JSON on its standard input.
+    /// Returns the first line of its output; `None` if there is no such command.
+    fn status_line(&self, facts: &str) -> Option<String>;
+}

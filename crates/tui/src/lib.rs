@@ -1,0 +1,31 @@
+//! The interactive terminal of `threadline chat`.
+//!
+//! The conversation is printed once into the normal scrollback; below it, a few lines are drawn again: the
+//! end of the reply, running tools, the composer and a status line. [`run_screen`] starts three threads. One
+//! reads keys, one runs the [`Agent`](threadline_agent::Agent), and the caller's thread changes a model and
+//! draws it. Keys overtake messages of the agent in the queue between them, and text is rendered on the
+//! agent's thread, so that typing does not wait for output.
+
+#![allow(clippy::disallowed_methods, reason = "a front end reads the clock")]
+
+mod approval;
+mod command;
+mod composer;
+mod host;
+mod inline_screen;
+mod input;
+mod message;
+mod model;
+mod narrator;
+mod page;
+mod queue;
+mod recent;
+mod screen;
+mod terminal;
+mod theme;
+mod view;
+mod worker;
+
+pub use host::ScreenHost;
+pub use screen::{ScreenConfig, ScreenEnd, run_screen};
+pub use theme::Theme;

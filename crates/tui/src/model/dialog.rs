@@ -1,0 +1,209 @@
+//! Questions that replace the composer: approvals, and lists to choose from.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use threadline_agent::RewindPoint;
+
+use crate::approval::{Approval, Choice};
+use crate::composer::TextArea;
+use crate::message::BackgroundTask;
+
+/// A question about a call, and the answer so far.
+pub(crate) struct ApprovalState {
+    pub(crate) approval: Approval,
+    pub(crate) selected: usize,
+    /// The first line of the preview that is shown.
+    pub(crate) scroll: usize,
+    /// The reason for a refusal, while it is typed.
+    pub(crate) reason: Option<TextArea>,
+    /// The answers to the questions of the model so far.
+    pub(crate) answers: Vec<(String, String)>,
+}
+
+/// The answer to a question about a call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ApprovalAnswer {
+    /// There is none yet.
+    Pending,
+    Choose(Choice),
+    /// No, with a reason; without one, the turn ends.
+    Refuse(String),
+}
+
+impl ApprovalState {
+    pub(crate) fn new(approval: Approval) -> Self {
+        Self { approval, selected: 0, scroll: 0, reason: None, answers: Vec::new() }
+    }
+
+    /// The choices of the question that is asked now.
+    pub(crate) fn choices(&self) -> Vec<&Choice> {
+        let current = self.answers.len();
+        let is_current = |choice: &&Choice| match choice {
+            Choice::Option { question, .. } => *question == current,
+            _ => true,
+        };
+        self.approval.choices.iter().filter(is_current).collect()
+    }
+
+    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> ApprovalAnswer {
+        if let Some(reason) = &mut self.reason {
+            match key.code {
+                KeyCode::Enter => return ApprovalAnswer::Refuse(reason.text().to_owned()),
+                KeyCode::Esc => self.reason = None,
+                KeyCode::Backspace => reason.delete(reason.previous()..reason.cursor()),
+                KeyCode::Left => reason.move_to(reason.previous()),
+                KeyCode::Right => reason.move_to(reason.next()),
+                KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    reason.kill(0..reason.cursor());
+                }
+                KeyCode::Char(ch) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    reason.insert(&ch.to_string());
+                }
+                _ => {}
+            }
+            return ApprovalAnswer::Pending;
+        }
+        let choices: Vec<Choice> = self.choices().into_iter().cloned().collect();
+        let last = choices.len().saturating_sub(1);
+        let chosen = match key.code {
+            KeyCode::Esc => return ApprovalAnswer::Refuse(String::new()),
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                return ApprovalAnswer::Refuse(String::new());
+            }
+            KeyCode::Up | KeyCode::BackTab => {
+                self.selected = self.selected.checked_sub(1).unwrap_or(last);
+                None
+            }
+            KeyCode::Down | KeyCode::Tab => {
+                self.selected = if self.selected == last { 0 } else { self.selected + 1 };
+                None
+            }
+            KeyCode::PageUp => {
+                self.scroll = self.scroll.saturating_sub(10);
+                None
+            }
+            KeyCode::PageDown => {
+                self.scroll = (self.scroll + 10).min(self.approval.lines.len().saturating_sub(1));
+                None
+            }
+            KeyCode::Enter => choices.get(self.selected),
+            KeyCode::Char(ch @ '1'..='9') => choices.get(ch as usize - '1' as usize),
+            KeyCode::Char(ch) => choices.iter().find(|choice| choice.key() == Some(ch)),
+            _ => None,
+        };
+        match chosen {
+            None => ApprovalAnswer::Pending,
+            Some(Choice::No) => {
+                self.reason = Some(TextArea::default());
+                ApprovalAnswer::Pending
+            }
+            Some(choice) => ApprovalAnswer::Choose(choice.clone()),
+        }
+    }
+}
+
+/// What a rewind restores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RewindScope {
+    Both,
+    Conversation,
+    Files,
+}
+
+impl RewindScope {
+    pub(crate) const ALL: [(Self, &'static str); 3] = [
+        (Self::Both, "conversation and files"),
+        (Self::Conversation, "conversation only"),
+        (Self::Files, "files only"),
+    ];
+}
+
+/// A list to choose from.
+pub(crate) struct Dialog {
+    pub(crate) title: String,
+    pub(crate) items: Vec<String>,
+    pub(crate) selected: usize,
+    kind: DialogKind,
+}
+
+enum DialogKind {
+    RewindPoint(Vec<RewindPoint>),
+    RewindScope(String),
+    Tasks(Vec<BackgroundTask>),
+}
+
+/// The result of a key in a dialog.
+#[derive(Debug, PartialEq)]
+pub(crate) enum DialogAnswer {
+    Pending,
+    Close,
+    Rewind(String, RewindScope),
+    KillTask(String),
+}
+
+impl Dialog {
+    /// A list of prompts to return to; the newest is selected.
+    pub(crate) fn rewind(points: Vec<RewindPoint>) -> Self {
+        Self {
+            title: "Return to the state before a prompt".to_owned(),
+            items: points.iter().map(|point| point.label.clone()).collect(),
+            selected: points.len() - 1,
+            kind: DialogKind::RewindPoint(points),
+        }
+    }
+
+    /// A list of background commands to stop.
+    pub(crate) fn tasks(tasks: &[BackgroundTask]) -> Self {
+        Self {
+            title: "Background commands; Enter stops one".to_owned(),
+            items: tasks.iter().map(|task| format!("{}  {}", task.id, task.description)).collect(),
+            selected: 0,
+            kind: DialogKind::Tasks(tasks.to_vec()),
+        }
+    }
+
+    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> DialogAnswer {
+        let last = self.items.len().saturating_sub(1);
+        match key.code {
+            KeyCode::Esc | KeyCode::Char('q') => return DialogAnswer::Close,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                return DialogAnswer::Close;
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
+            KeyCode::PageUp => self.selected = self.selected.saturating_sub(10),
+            KeyCode::PageDown => self.selected = (self.selected + 10).min(last),
+            KeyCode::Home => self.selected = 0,
+            KeyCode::End => self.selected = last,
+            KeyCode::Char(ch @ '1'..='9') if matches!(self.kind, DialogKind::RewindScope(_)) => {
+                self.selected = (ch as usize - '1' as usize).min(last);
+                return self.choose();
+            }
+            KeyCode::Enter => return self.choose(),
+            _ => {}
+        }
+        DialogAnswer::Pending
+    }
+
+    fn choose(&mut self) -> DialogAnswer {
+        match &self.kind {
+            DialogKind::RewindPoint(points) => {
+                let Some(point) = points.get(self.selected) else { return DialogAnswer::Close };
+                let label = point.label.clone();
+                self.kind = DialogKind::RewindScope(point.uuid.clone());
+                self.title = format!("Restore the state before “{label}”");
+                self.items = RewindScope::ALL.iter().map(|(_, name)| (*name).to_owned()).collect();
+                self.selected = 0;
+                DialogAnswer::Pending
+            }
+            DialogKind::RewindScope(uuid) => {
+                let scope =
+                    RewindScope::ALL.get(self.selected).map_or(RewindScope::Both, |(scope, _)| *scope);
+                DialogAnswer::Rewind(uuid.clone(), scope)
+            }
+            DialogKind::Tasks(tasks) => match tasks.get(self.selected) {
+                Some(task) => DialogAnswer::KillTask(task.id.clone()),
+                None => DialogAnswer::Close,
+            },
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The events of the screen: keys first, then messages of the agent.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::message::AgentMessage;
+
+/// The number of pending messages at which the agent waits for the screen.
+const MAX_MESSAGES: usize = 1024;
+
+/// An event from outside of the agent.
+#[derive(Debug)]
+pub(crate) enum InputEvent {
+    /// A key, a paste, or a new size.
+    Terminal(crossterm::event::Event),
+    /// The process was continued after it had been stopped.
+    Continued,
+    /// The process should end.
+    Terminate,
+    /// The paths below the working folder.
+    Files(Vec<String>),
+    /// The output of the user's status-line command.
+    StatusLine(String),
+}
+
+/// An event of the screen.
+#[derive(Debug)]
+pub(crate) enum ScreenEvent {
+    Input(InputEvent),
+    Agent(AgentMessage),
+    /// Nothing happened until the deadline.
+    Deadline,
+}
+
+/// A queue in which keys overtake messages of the agent, so that typing does not wait for output.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+    has_room: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    input: VecDeque<InputEvent>,
+    agent: VecDeque<AgentMessage>,
+    /// Whether the screen is gone, so that nobody takes messages.
+    is_closed: bool,
+}
+
+impl EventQueue {
+    pub(crate) fn push_input(&self, event: InputEvent) {
+        self.lock().input.push_back(event);
+        self.changed.notify_one();
+    }
+
+    /// Adds a message. Waits while too many are pending.
+    pub(crate) fn push_agent(&self, message: AgentMessage) {
+        let is_full = |state: &mut QueueState| state.agent.len() >= MAX_MESSAGES && !state.is_closed;
+        let mut state =
+            self.has_room.wait_while(self.lock(), is_full).unwrap_or_else(PoisonError::into_inner);
+        if !state.is_closed {
+            state.agent.push_back(message);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes the next event. Waits for one until the deadline, or for ever without one.
+    pub(crate) fn next(&self, deadline: Option<Instant>) -> ScreenEvent {
+        let mut state = self.lock();
+        loop {
+            if let Some(event) = state.input.pop_front() {
+                return ScreenEvent::Input(event);
+            }
+            if let Some(message) = state.agent.pop_front() {
+                if state.agent.len() < MAX_MESSAGES / 2 {
+                    self.has_room.notify_all();
+                }
+                return ScreenEvent::Agent(message);
+            }
+            let Some(deadline) = deadline else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return ScreenEvent::Deadline;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Drops all further messages of the agent.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.has_room.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_overtakes_messages() {
+        let queue = EventQueue::default();
+        queue.push_agent(AgentMessage::TurnStart);
+        queue.push_input(InputEvent::Continued);
+        let events = [queue.next(None), queue.next(None), queue.next(Some(Instant::now()))];
+        assert!(matches!(
+            events,
+            [
+                ScreenEvent::Input(InputEvent::Continued),
+                ScreenEvent::Agent(AgentMessage::TurnStart),
+                ScreenEvent::Deadline
+            ]
+        ));
+    }
+
+    #[test]
+    fn a_full_queue_waits_for_the_screen() {
+        let queue = EventQueue::default();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                for _ in 0..4 * MAX_MESSAGES {
+                    queue.push_agent(AgentMessage::TurnStart);
+                }
+            });
+            for _ in 0..2 * MAX_MESSAGES {
+                assert!(matches!(queue.next(None), ScreenEvent::Agent(_)));
+                assert!(queue.lock().agent.len() <= MAX_MESSAGES);
+            }
+            // A screen that is gone does not keep the agent waiting.
+            queue.close();
+            sender.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,295 @@
+//! The thread of the agent: runs prompts, and waits for background work between them.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use serde_json::value::{RawValue, to_raw_value};
+use threadline_agent::{Agent, AgentConfig, ModelChange, SystemClock};
+use threadline_api::Client;
+use threadline_cancel::CancelToken;
+use threadline_term::{TermText, TextLabel};
+use threadline_usage::PriceBook;
+
+use crate::approval::ScreenPrompt;
+use crate::composer::EnteredPrompt;
+use crate::host::ScreenHost;
+use crate::message::{AgentMessage, SessionFacts, TurnOutcome};
+use crate::narrator::{Narrator, note_lines};
+use crate::page::SharedPage;
+use crate::queue::EventQueue;
+use crate::recent::recent_lines;
+
+/// A request to the agent.
+pub(crate) enum WorkerCommand {
+    Prompt(EnteredPrompt, CancelToken),
+    /// A shell command that the person typed.
+    Shell(String, CancelToken),
+    SetModel(String),
+    Rename(String),
+    ListRewindPoints,
+    Rewind {
+        uuid: String,
+        conversation: bool,
+        files: bool,
+    },
+    KillTask(String),
+    /// A line for the memory file.
+    Remember(String),
+    Finish,
+}
+
+/// Everything that the thread of the agent needs.
+pub(crate) struct WorkerSetup {
+    pub(crate) config: AgentConfig,
+    pub(crate) client: Arc<Client>,
+    pub(crate) prices: PriceBook,
+    pub(crate) host: Arc<dyn ScreenHost>,
+    pub(crate) queue: Arc<EventQueue>,
+    pub(crate) page: Arc<SharedPage>,
+}
+
+/// The thread of the agent.
+pub(crate) struct Worker {
+    commands: Sender<WorkerCommand>,
+    /// Cancels the wait for background work.
+    waiting: Arc<Mutex<Option<CancelToken>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(crate) fn start(setup: WorkerSetup) -> std::io::Result<Self> {
+        let (commands, receiver) = channel();
+        let waiting = Arc::new(Mutex::new(None));
+        let shared = Arc::clone(&waiting);
+        let thread = std::thread::Builder::new()
+            .name("agent".to_owned())
+            .spawn(move || AgentThread::run(setup, &receiver, &shared))?;
+        Ok(Self { commands, waiting, thread: Some(thread) })
+    }
+
+    pub(crate) fn send(&self, command: WorkerCommand) {
+        // A thread that has ended has reported that.
+        let _ = self.commands.send(command);
+        if let Some(waiting) = lock(&self.waiting).take() {
+            waiting.cancel();
+        }
+    }
+
+    /// Waits for the end of the thread.
+    pub(crate) fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct AgentThread<'a> {
+    agent: Agent,
+    narrator: Narrator,
+    host: Arc<dyn ScreenHost>,
+    page: Arc<SharedPage>,
+    waiting: &'a Mutex<Option<CancelToken>>,
+}
+
+impl<'a> AgentThread<'a> {
+    fn run(setup: WorkerSetup, commands: &Receiver<WorkerCommand>, waiting: &'a Mutex<Option<CancelToken>>) {
+        let queue = Arc::clone(&setup.queue);
+        match Self::open(setup, waiting) {
+            Ok(mut thread) => thread.serve(commands),
+            Err(error) => queue.push_agent(AgentMessage::OpenFailed(error)),
+        }
+        queue.push_agent(AgentMessage::Closed);
+    }
+
+    fn open(setup: WorkerSetup, waiting: &'a Mutex<Option<CancelToken>>) -> Result<Self, String> {
+        let WorkerSetup { mut config, client, prices, host, queue, page } = setup;
+        config.mcp = host.connect_mcp(&config, &CancelToken::new());
+        let cwd = config.paths.cwd.clone();
+        let resumed = match &config.start {
+            threadline_agent::SessionStart::Resume { log }
+            | threadline_agent::SessionStart::Fork { log, .. } => Some(log.clone()),
+            threadline_agent::SessionStart::New { .. } => None,
+        };
+        let mut agent =
+            Agent::start(config, client, prices, Arc::new(SystemClock)).map_err(|error| error.to_string())?;
+        agent.set_prompt(Arc::new(ScreenPrompt { queue: Arc::clone(&queue), page: Arc::clone(&page), cwd }));
+        let narrator = Narrator::new(queue, Arc::clone(&page));
+        if let Some(log) = resumed {
+            narrator.send(AgentMessage::Print(recent_lines(&log, page.get())));
+        }
+        let thread = Self { agent, narrator, host, page, waiting };
+        thread.narrator.send(AgentMessage::Opened(thread.facts()));
+        Ok(thread)
+    }
+
+    fn facts(&self) -> SessionFacts {
+        let config = self.agent.config();
+        let commands = config.commands.iter();
+        let mcp = config.mcp.statuses().iter().map(|server| match &server.error {
+            None => format!("{}  connected", server.name),
+            Some(error) => format!("{}  failed: {error}", server.name),
+        });
+        SessionFacts {
+            id: self.agent.session_id(),
+            log: self.agent.log(),
+            model: config.model.clone(),
+            commands: commands.map(|command| (command.name.clone(), command.description.clone())).collect(),
+            agents: self.agent.agent_names(),
+            mcp: mcp.collect(),
+            tools: self.agent.tool_names().len(),
+            memory: config.memory.iter().map(|file| file.path.clone()).collect::<Vec<PathBuf>>(),
+            context: self.agent.context_tokens(),
+        }
+    }
+
+    fn serve(&mut self, commands: &Receiver<WorkerCommand>) {
+        while let Some(command) = self.next(commands) {
+            match command {
+                WorkerCommand::Finish => break,
+                command => self.command(command),
+            }
+        }
+        let Self { agent, narrator, .. } = self;
+        if let Err(error) = agent.finish(&mut |event| narrator.event(&event)) {
+            self.note(TextLabel::Error, &format!("✗ {error}"));
+        }
+    }
+
+    /// Returns the next command. Turns of background work run until there is one.
+    fn next(&mut self, commands: &Receiver<WorkerCommand>) -> Option<WorkerCommand> {
+        loop {
+            if let Ok(command) = commands.try_recv() {
+                return Some(command);
+            }
+            if !self.agent.has_background_work() {
+                return commands.recv().ok();
+            }
+            let cancel = CancelToken::new();
+            *lock(self.waiting) = Some(cancel.clone());
+            // A command that came in between has not cancelled the wait.
+            if let Ok(command) = commands.try_recv() {
+                lock(self.waiting).take();
+                return Some(command);
+            }
+            let Self { agent, narrator, .. } = self;
+            agent.run_background(&cancel, &mut |event| narrator.event(&event));
+            lock(self.waiting).take();
+        }
+    }
+
+    fn command(&mut self, command: WorkerCommand) {
+        let Self { agent, narrator, .. } = self;
+        match command {
+            WorkerCommand::Prompt(prompt, cancel) => {
+                let content = content(&prompt);
+                agent.run(&content, &cancel, &mut |event| narrator.event(&event));
+                // Commands such as /clear change the session.
+                self.narrator.send(AgentMessage::Opened(self.facts()));
+            }
+            WorkerCommand::Shell(command, cancel) => self.shell(&command, &cancel),
+            WorkerCommand::SetModel(model) => {
+                let (requested, uuid) = (model.clone(), agent.new_uuid());
+                agent.set_model(ModelChange { requested, model, uuid });
+                self.narrator.send(AgentMessage::Opened(self.facts()));
+            }
+            WorkerCommand::Rename(title) => match agent.rename(&title) {
+                Ok(()) => self.note(TextLabel::Dim, &format!("The session is now called “{title}”.")),
+                Err(error) => self.note(TextLabel::Error, &format!("✗ {error}")),
+            },
+            WorkerCommand::ListRewindPoints => {
+                let points = agent.rewind_points().unwrap_or_default();
+                narrator.send(AgentMessage::RewindPoints(points));
+            }
+            WorkerCommand::Rewind { uuid, conversation, files } => self.rewind(&uuid, conversation, files),
+            WorkerCommand::KillTask(id) => agent.kill_task(&id),
+            WorkerCommand::Remember(note) => match self.host.remember(&note) {
+                Ok((file, memory)) => {
+                    self.agent.set_memory(memory);
+                    self.note(TextLabel::Dim, &format!("Added to {}.", file.display()));
+                }
+                Err(error) => self.note(TextLabel::Error, &format!("✗ {error}")),
+            },
+            WorkerCommand::Finish => {}
+        }
+    }
+
+    fn shell(&mut self, command: &str, cancel: &CancelToken) {
+        let Self { agent, narrator, .. } = self;
+        narrator.send(AgentMessage::TurnStart);
+        let id = "shell".to_owned();
+        let (name, subject) = ("Bash".to_owned(), command.to_owned());
+        narrator.send(AgentMessage::CallStart { id: id.clone(), name, subject });
+        let output = agent.run_shell_line(command, cancel, &mut |event| {
+            if let threadline_agent::AgentEvent::ToolOutput { text, .. } = event {
+                narrator.send(AgentMessage::CallOutput { id: "shell".to_owned(), text: text.to_owned() });
+            }
+        });
+        let lines = match output {
+            Ok(output) => shell_lines(&self.page, output.text(), output.is_error),
+            Err(error) => note_lines(&self.page, TextLabel::Error, &format!("✗ {error}")),
+        };
+        self.narrator.send(AgentMessage::CallEnd { id, lines });
+        self.narrator.send(AgentMessage::TurnEnd(TurnOutcome { cost_usd: -1.0, ..TurnOutcome::default() }));
+    }
+
+    fn rewind(&mut self, uuid: &str, conversation: bool, files: bool) {
+        if files {
+            match self.host.restore_files(&self.agent.log(), uuid) {
+                Ok(done) => self.note(TextLabel::Dim, &done),
+                Err(error) => self.note(TextLabel::Error, &format!("✗ The files were not restored: {error}")),
+            }
+        }
+        if conversation {
+            match self.agent.rewind(uuid) {
+                Ok(prompt) => {
+                    self.note(
+                        TextLabel::Warning,
+                        "╌╌ returned to an earlier prompt; the log keeps what followed",
+                    );
+                    self.narrator.send(AgentMessage::Opened(self.facts()));
+                    self.narrator.send(AgentMessage::Rewound { prompt });
+                }
+                Err(error) => self.note(TextLabel::Error, &format!("✗ {error}")),
+            }
+        }
+    }
+
+    fn note(&self, label: TextLabel, note: &str) {
+        self.narrator.send(AgentMessage::Print(note_lines(&self.page, label, note)));
+    }
+}
+
+/// Returns the output of a shell line, at most some of its lines.
+fn shell_lines(page: &SharedPage, output: &str, is_error: bool) -> Vec<TermText> {
+    const MAX_LINES: usize = 60;
+    let page = page.get();
+    let label = if is_error { TextLabel::Error } else { TextLabel::Dim };
+    let output = threadline_term::without_colours(output);
+    let mut lines: Vec<TermText> = page.wrap(output.trim_end(), 2);
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
+    let mut lines: Vec<TermText> =
+        lines.into_iter().map(|line| threadline_term::text!("  {}", page.paint(label, line))).collect();
+    if more > 0 {
+        lines.push(page.paint(TextLabel::Dim, format!("  … {more} more lines")));
+    }
+    lines
+}
+
+/// Returns the content of a prompt: a text, or blocks if there are images.
+fn content(prompt: &EnteredPrompt) -> Box<RawValue> {
+    let text = || to_raw_value(&prompt.text).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    if prompt.images.is_empty() {
+        return text();
+    }
+    let images = prompt.images.iter().filter_map(|path| threadline_agent::image_block(path).ok());
+    let mut blocks = vec![threadline_api::Message::text_block(&prompt.text)];
+    blocks.extend(images);
+    to_raw_value(&blocks).unwrap_or_else(|_| text())
+}
