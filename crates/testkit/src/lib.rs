@@ -78,6 +78,8 @@ mod samples;
 mod secret;
 mod shared;
 mod skip;
+#[cfg(unix)]
+pub mod terminal;
 mod token;
 
 pub use axe::axe_script;

@@ -88,12 +88,11 @@ impl Composer {
             self.edited();
             return ComposerAction::Used;
         }
-        let before = self.area.text().len();
         let action = self.editing_key(key, width);
-        if action == ComposerAction::Used && self.area.text().len() != before {
+        let is_recall = matches!(key.code, KeyCode::Up | KeyCode::Down | KeyCode::Char('p' | 'n'))
+            && self.history.is_recalling();
+        if action == ComposerAction::Used && !is_recall {
             self.edited();
-        } else if action == ComposerAction::Used && !self.history.is_recalling() {
-            self.update_completion();
         }
         action
     }
@@ -397,6 +396,26 @@ mod tests {
         composer.paste(&long);
         press(&mut composer, KeyCode::Backspace, KeyModifiers::NONE);
         assert_eq!(composer.area.text(), "");
+    }
+
+    #[test]
+    fn the_draft_comes_back_after_earlier_prompts() {
+        let mut history = PromptHistory::default();
+        for prompt in ["one", "/two"] {
+            history.add(prompt, 0, "s").unwrap();
+        }
+        let mut composer = Composer::new(history);
+        type_keys(&mut composer, "draft");
+        for (key, text) in
+            [(KeyCode::Up, "/two"), (KeyCode::Up, "one"), (KeyCode::Down, "/two"), (KeyCode::Down, "draft")]
+        {
+            press(&mut composer, key, KeyModifiers::NONE);
+            assert_eq!((composer.area.text(), &composer.completion), (text, &None));
+        }
+        press(&mut composer, KeyCode::Up, KeyModifiers::NONE);
+        type_keys(&mut composer, "x");
+        press(&mut composer, KeyCode::Down, KeyModifiers::NONE);
+        assert_eq!(composer.area.text(), "/twox");
     }
 
     #[test]

@@ -125,8 +125,6 @@ pub(crate) struct BackgroundTask {
 pub(crate) struct TurnOutcome {
     /// The cost of the process so far, in dollars.
     pub(crate) cost_usd: f64,
-    /// Whether the person interrupted it.
-    pub(crate) is_interrupted: bool,
     /// A sentence about the end, if it is not the usual one.
     pub(crate) problem: Option<String>,
 }

@@ -305,13 +305,6 @@ impl Model {
         if let Some(problem) = &outcome.problem {
             self.note(TextLabel::Warning, problem);
         }
-        if outcome.is_interrupted {
-            // The person wants to say something else first: queued prompts go back to the composer.
-            for prompt in std::mem::take(&mut self.queued).into_iter().rev() {
-                self.composer.put_back(&prompt.shown);
-            }
-            return Vec::new();
-        }
         self.run_queued()
     }
 

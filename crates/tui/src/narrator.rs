@@ -326,11 +326,7 @@ impl Narrator {
             TurnEnd::StoppedByHook { .. } => Some("Stopped by a hook.".to_owned()),
             _ => None,
         };
-        self.send(AgentMessage::TurnEnd(TurnOutcome {
-            cost_usd: summary.totals.cost_usd(),
-            is_interrupted: matches!(summary.end, TurnEnd::Interrupted { .. }),
-            problem,
-        }));
+        self.send(AgentMessage::TurnEnd(TurnOutcome { cost_usd: summary.totals.cost_usd(), problem }));
     }
 }
 

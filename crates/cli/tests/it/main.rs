@@ -25,6 +25,8 @@ mod repair;
 mod replay;
 mod restore;
 mod run;
+#[cfg(unix)]
+mod screen;
 mod search;
 mod serve;
 mod show;

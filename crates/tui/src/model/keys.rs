@@ -159,6 +159,10 @@ impl Model {
         if let Some(turn) = &mut self.turn {
             turn.is_cancelled = true;
         }
+        // The person wants to say something else first. Prompts that are entered from now on are sent.
+        for prompt in std::mem::take(&mut self.queued).into_iter().rev() {
+            self.composer.put_back(&prompt.shown);
+        }
         vec![Effect::Interrupt]
     }
 

@@ -16,7 +16,7 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     if let Some(reason) = &approval.reason {
         part.lines.push(dim(page, &format!("  {}", visible(reason))));
     }
-    let choices = state.choices();
+    let choices = choice_lines(state, page);
     let used = part.lines.len() + choices.len() + 3;
     let room = rows.saturating_sub(used).max(1);
     let lines = &approval.lines;
@@ -37,14 +37,27 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
         part.lines.push(dim(page, "  Enter sends it to the model; empty: stop. Esc goes back"));
         return part;
     }
-    for (i, choice) in choices.iter().enumerate() {
-        let key = choice.key().map(|key| format!(" ({key})")).unwrap_or_default();
-        let line = format!("{}. {}{key}", i + 1, visible(&choice.label()));
-        part.lines.push(choice_line(page, &line, i == state.selected));
-    }
+    part.lines.extend(choices);
     let more = if waiting > 1 { format!(" · {} more questions", waiting - 1) } else { String::new() };
     part.lines.push(dim(page, &format!("  Enter chooses · Esc stops the turn{more}")));
     part
+}
+
+/// Returns the choices of a question, each in full: a rule that is written must be seen.
+fn choice_lines(state: &ApprovalState, page: TermPage) -> Vec<TermText> {
+    let mut lines = Vec::new();
+    let choices = state.choices();
+    for (i, choice) in choices.iter().enumerate() {
+        // A key chooses the first of several similar choices.
+        let is_first = !choices[..i].iter().any(|other| other.key() == choice.key());
+        let key = choice.key().filter(|_| is_first).map(|key| format!(" ({key})")).unwrap_or_default();
+        let line = format!("{}. {}{key}", i + 1, visible(&choice.label()));
+        for (row, line) in page.wrap(&line, 5).into_iter().enumerate() {
+            let margin = if row == 0 { "" } else { "   " };
+            lines.push(choice_line(page, &text!("{margin}{line}"), i == state.selected, row == 0));
+        }
+    }
+    lines
 }
 
 /// Returns a list to choose from.
@@ -53,13 +66,17 @@ pub(super) fn dialog_part(dialog: &Dialog, page: TermPage, rows: usize) -> Frame
     let room = rows.saturating_sub(4).clamp(1, 12);
     let first = (dialog.selected + 1).saturating_sub(room);
     for (i, item) in dialog.items.iter().enumerate().skip(first).take(room) {
-        lines.push(choice_line(page, &visible(item), i == dialog.selected));
+        let item = truncate(&visible(item), page.width.unwrap_or(80).saturating_sub(2));
+        lines.push(choice_line(page, &item.into(), i == dialog.selected, true));
     }
     lines.push(dim(page, "  Enter chooses · Esc closes"));
     FramePart { lines, cursor: None }
 }
 
-fn choice_line(page: TermPage, text: &str, is_selected: bool) -> TermText {
-    let text = truncate(text, page.width.unwrap_or(80).saturating_sub(2));
-    if is_selected { page.paint(TextLabel::Prompt, text!("❯ {text}")) } else { text!("  {text}") }
+fn choice_line(page: TermPage, text: &TermText, is_selected: bool, is_first: bool) -> TermText {
+    match (is_selected, is_first) {
+        (true, true) => page.paint(TextLabel::Prompt, text!("❯ {text}")),
+        (true, false) => page.paint(TextLabel::Prompt, text!("  {text}")),
+        (false, _) => text!("  {text}"),
+    }
 }
