@@ -150,7 +150,7 @@ pub(crate) fn apply_suggestion(
     host: &dyn ScreenHost,
 ) -> Result<(), String> {
     match suggestion {
-        Suggestion::SetMode(mode) => permissions.update(|permissions| permissions.mode = *mode),
+        Suggestion::SetMode(mode) => permissions.set_mode(*mode),
         Suggestion::AddDirectory(folder) => permissions
             .update(|permissions| permissions.workspace.additional_dirs.push(PathBuf::from(folder))),
         Suggestion::AllowRules { rules, is_for_session } => {

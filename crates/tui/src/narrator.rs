@@ -127,7 +127,12 @@ impl Narrator {
             AgentEvent::Notification { text, .. } => self.print_note(TextLabel::Dim, text),
             AgentEvent::Warning(text) => self.print_note(TextLabel::Warning, text),
             AgentEvent::TurnEnd(summary) => self.turn_end(summary),
-            AgentEvent::Prompt { .. } | AgentEvent::CommandOutput { .. } | AgentEvent::Hook { .. } => {}
+            // The mode is part of the status line, and a refusal of the result that follows.
+            AgentEvent::PermissionMode(_)
+            | AgentEvent::Refused { .. }
+            | AgentEvent::Prompt { .. }
+            | AgentEvent::CommandOutput { .. }
+            | AgentEvent::Hook { .. } => {}
         }
     }
 

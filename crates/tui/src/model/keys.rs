@@ -173,7 +173,7 @@ impl Model {
             PermissionMode::Plan if self.may_bypass => PermissionMode::BypassPermissions,
             PermissionMode::Plan | PermissionMode::BypassPermissions => PermissionMode::Default,
         };
-        self.permissions.update(|permissions| permissions.mode = next);
+        self.permissions.set_mode(next);
     }
 
     fn approval_key(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -209,7 +209,7 @@ impl Model {
                 return vec![Effect::ApplySuggestion(suggestion)];
             }
             Choice::Approve(mode) => {
-                self.permissions.update(|permissions| permissions.mode = mode);
+                self.permissions.set_mode(mode);
                 state.approval.allow(None);
             }
             Choice::Option { label, .. } => {
