@@ -597,9 +597,6 @@ impl<'a> LineLinks<'a> {
     }
 }
 
-/// The reasons why a reply ended that are not errors.
-const PLAIN_STOPS: &[&str] = &["end_turn", "tool_use", "stop_sequence"];
-
 /// Returns a number that differs only if contents do. Calls begin with their id, so the start is enough.
 fn content_digest(content: &[u8]) -> u32 {
     const START: usize = 128;
@@ -610,7 +607,7 @@ fn content_digest(content: &[u8]) -> u32 {
 /// Returns whether a message may end for an error.
 fn is_cut_off(message: Option<&MessageOutline<'_>>) -> bool {
     let stop = message.and_then(|message| message.stop_reason);
-    stop.is_some_and(|stop| PLAIN_STOPS.iter().all(|plain| plain.as_bytes() != stop))
+    stop.is_some_and(|stop| value::PLAIN_STOP_REASONS.iter().all(|plain| plain.as_bytes() != stop))
 }
 
 /// Returns whether an attachment may be input or an error, or belong to the next turn.
