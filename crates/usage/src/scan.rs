@@ -273,12 +273,16 @@ impl UsageScan {
             cache.n_read += 1;
             if let Some((id, row)) = cache.plain_replies.read(&values) {
                 cache.n_plain += 1;
-                self.add_row(api_id_key(id), row);
+                let key = api_id_key(id);
+                let place = self.add_row(key, row);
+                if self.options.tools {
+                    self.add_tools(values.content(line.bytes), place, key);
+                }
                 return;
             }
             if let Some(top) = LineValues::from_layout(&values) {
                 let row = self.add_line(top.classify(), line);
-                if let Some(row) = row.filter(|_| !self.options.tools && !self.options.records) {
+                if let Some(row) = row.filter(|_| !self.options.records) {
                     self.cache.plain_replies.learn(&values, row);
                 }
                 return;

@@ -122,6 +122,13 @@ impl<'a, const N: usize> LayoutValues<'a, N> {
         Some(Json::from_valid(text))
     }
 
+    /// Returns the content of the message on `line`, from which these values were read.
+    pub(crate) fn content(&self, line: &'a [u8]) -> Option<Json<'a>> {
+        let start = self.before.len();
+        let content = line.get(start..skip_value(line, start))?;
+        simdutf8::basic::from_utf8(content).ok().map(Json::from_valid)
+    }
+
     /// Returns a number that identifies the values of `paths`, given as a bitmask.
     ///
     /// Lines read through the same `LineLayoutCache` with the same number have the same values there, or lack

@@ -74,9 +74,14 @@ impl TestLogs {
         ledger.finish()
     }
 
-    /// Scans the logs twice: with all options, and for the calls only.
-    fn read(&self) -> TwoScans {
-        TwoScans { all: self.calls(), few: self.calls_with(ScanOptions::default()) }
+    /// Scans the logs three times: with all options, for calls and tools, and for the calls only.
+    fn read(&self) -> LogScans {
+        let tools = ScanOptions { tools: true, ..ScanOptions::default() };
+        LogScans {
+            all: self.calls(),
+            tools: self.calls_with(tools),
+            few: self.calls_with(ScanOptions::default()),
+        }
     }
 
     fn groups(&self, by: GroupBy) -> CallGroups {
@@ -94,17 +99,19 @@ impl TestLogs {
     }
 }
 
-struct TwoScans {
+struct LogScans {
     all: ModelCalls,
+    tools: ModelCalls,
     few: ModelCalls,
 }
 
-impl TwoScans {
-    /// Returns the groups, after asserting that both scans agree; only the full scan has tools.
+impl LogScans {
+    /// Returns the groups, after asserting that the scans agree; the shortest one has no tools.
     fn groups(&self, by: GroupBy) -> CallGroups {
         let book = PriceBook::embedded();
         let of = |calls| CallGroups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);
         let groups = of(&self.all);
+        assert_eq!(of(&self.tools), groups, "{by:?}");
         if by != GroupBy::Tool {
             assert_eq!(of(&self.few), groups, "{by:?}");
         }

@@ -42,7 +42,11 @@ fn any_reply() -> impl Strategy<Value = String> {
             "null",
         ]),
         prop::sample::select(&["null", r#""end_turn""#, r#""tool_use""#][..]),
-        mostly(&["[]", r#"[{"type":"text","text":"},\"usage\":{\"a\":1}}"}]"#]),
+        mostly(&[
+            r#"[{"type":"tool_use","id":"t1","name":"Bash","input":{"name":"x"}}]"#,
+            "[]",
+            r#"[{"type":"text","text":"},\"usage\":{\"a\":1}}"},{"type":"tool_use","id":"t2","name":"Read"}]"#,
+        ]),
     );
     let usage = (
         prop::sample::select(&["0", "3", "1200", "5000000000", "1e2", "null", "-1"][..]),
@@ -82,8 +86,8 @@ proptest! {
         let log = |lines: &[String]| lines.join("\n") + "\n";
         let second = log(second).replace("\"s1\"", "\"s2\"").replace("msg_", "msg_2");
         let read = TestLogs::default().bytes("s1", log(first)).bytes("s2", second).read();
-        for by in [GroupBy::Day, GroupBy::Model, GroupBy::Branch, GroupBy::Session] {
-            // `groups` compares both scans.
+        for by in [GroupBy::Day, GroupBy::Model, GroupBy::Branch, GroupBy::Session, GroupBy::Tool] {
+            // `groups` compares the scans.
             read.groups(by);
         }
     }
