@@ -1,7 +1,7 @@
 //! Drives the client with the Agent SDK of Claude Code, and with MCP servers that others wrote.
 //!
-//! `AGENT_SDK_PYTHON` is a Python interpreter with the package `claude-agent-sdk`, which also installs the
-//! package `mcp` for the servers.
+//! `AGENT_SDK_PYTHON` is a Python interpreter with the packages `claude-agent-sdk`, which also installs the
+//! package `mcp` for the servers, and `agent-client-protocol`, whose client takes the place of an editor.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,7 +9,8 @@ use std::process::{Command, ExitCode};
 use serde_json::{Value, json};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
-const PYTHON: &str = include_str!("agent_sdk.py");
+const AGENT_SDK: &str = include_str!("agent_sdk.py");
+const ACP_CLIENT: &str = include_str!("acp_client.py");
 
 /// A check of the script, and the replies of the model in it.
 struct SdkCheck {
@@ -19,7 +20,9 @@ struct SdkCheck {
 
 pub(crate) fn run() -> ExitCode {
     let Some(python) = std::env::var_os("AGENT_SDK_PYTHON").map(PathBuf::from) else {
-        println!("AGENT_SDK_PYTHON is not set: a Python interpreter with claude-agent-sdk");
+        println!(
+            "AGENT_SDK_PYTHON is not set: a Python interpreter with claude-agent-sdk and agent-client-protocol"
+        );
         return ExitCode::from(2);
     };
     let Some(threadline) = crate::command::binary() else { return ExitCode::from(2) };
@@ -48,10 +51,13 @@ fn run_check(python: &Path, threadline: &Path, check: &SdkCheck) -> Result<(), S
     std::os::unix::fs::symlink(threadline, folder.join("claude")).map_err(text)?;
     #[cfg(not(unix))]
     std::fs::copy(threadline, folder.join("claude")).map_err(text)?;
+    let is_editor = check.name.starts_with("ACP ");
+    let script = if is_editor { ACP_CLIENT } else { AGENT_SDK };
+    let program = if is_editor { threadline.to_owned() } else { folder.join("claude") };
     let api = ScriptedApi::start(check.replies.clone());
     let output = Command::new(python)
-        .args(["-c", PYTHON, check.name])
-        .arg(folder.join("claude"))
+        .args(["-c", script, check.name])
+        .arg(program)
         .current_dir(folder.join("work"))
         .env("CLAUDE_CONFIG_DIR", folder.join("home"))
         .env("CLAUDE_CODE_TMPDIR", folder.join("tmp"))
@@ -105,5 +111,32 @@ fn checks() -> Vec<SdkCheck> {
         check("MCP server stdio", tool("stdio")),
         check("MCP server streamable-http", tool("streamable-http")),
         check("MCP server sse", tool("sse")),
+        check(
+            "ACP prompt",
+            vec![ScriptedReply::blocks(vec![
+                ScriptedReply::thinking("Hm."),
+                json!({"type": "text", "text": "Hello."}),
+            ])],
+        ),
+        check(
+            "ACP permission",
+            vec![
+                write(),
+                text("Done."),
+                call("Write", json!({"file_path": "b.txt", "content": "no"})),
+                text("Done."),
+            ],
+        ),
+        check(
+            "ACP modes and plan",
+            vec![
+                write(),
+                call("TaskCreate", json!({"subject": "First", "description": ""})),
+                call("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
+                text("Done."),
+            ],
+        ),
+        check("ACP cancel", vec![call("Bash", json!({"command": "touch began; sleep 60"})), text("After.")]),
+        check("ACP load, list, resume, fork", vec![text("One."), text("Two."), text("Three.")]),
     ]
 }

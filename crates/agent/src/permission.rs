@@ -9,7 +9,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 use threadline_permission::{
     Access, AskReason, Call, CallTarget, Decision, PermissionMode, Permissions, Refusal, RefusalBasis,
-    Suggestion, Workspace,
+    RuleEffect, RuleSource, Suggestion, Workspace,
 };
 use threadline_tools::{AskUserQuestion, Permit, Tool, ToolInput, ToolOutput, absolute_path, validate};
 
@@ -90,6 +90,28 @@ impl SharedPermissions {
             state.permissions.mode = state.mode_before_plan;
             state.permissions.mode
         })
+    }
+
+    /// Applies a change that a question suggested, for the rest of the session.
+    pub fn accept(&self, suggestion: &Suggestion) {
+        match suggestion {
+            // A mode that cannot be used changes nothing; the call itself was permitted.
+            Suggestion::SetMode(mode) => {
+                let _ = self.change_mode(*mode);
+            }
+            Suggestion::AddDirectory(folder) => self.update(|permissions| {
+                permissions.workspace.additional_dirs.push(folder.clone());
+            }),
+            Suggestion::AllowRules { rules, .. } => self.update(|permissions| {
+                let workspace = permissions.workspace.clone();
+                let source =
+                    RuleSource { base: &workspace.cwd, cwd: &workspace.cwd, home: workspace.home.as_deref() };
+                for (tool, content) in rules {
+                    let rule = content.as_ref().map_or(tool.clone(), |content| format!("{tool}({content})"));
+                    permissions.rules.add(&rule, RuleEffect::Allow, source);
+                }
+            }),
+        }
     }
 
     /// Reads the permissions.

@@ -1,5 +1,6 @@
 //! `threadline chat`: continues a conversation with the model, or starts one.
 
+mod acp;
 mod config;
 mod control;
 mod demo;
@@ -54,7 +55,7 @@ pub(crate) enum InputFormat {
 ///
 /// Needs an API key in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN. A Claude subscription cannot be used here;
 /// `claude --resume` continues the same sessions with one.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   threadline chat
@@ -119,6 +120,10 @@ pub(crate) struct ChatArgs {
         help_heading = "Input and output"
     )]
     pub(crate) input_format: InputFormat,
+
+    /// Serve an editor over the Agent Client Protocol on the standard streams
+    #[arg(long, conflicts_with_all = ["print", "prompt"], help_heading = "Input and output")]
+    pub(crate) acp: bool,
 
     /// Include the events of the API's stream in stream-json output
     #[arg(long, help_heading = "Input and output")]
@@ -245,6 +250,10 @@ impl ChatFailure {
 pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, CommandError> {
     if args.show_version {
         ui::write_stdout_line(&format!("{} (threadline)", args.session_format));
+        return Ok(CommandOutcome::Done);
+    }
+    if args.acp {
+        acp::run(cx, args)?;
         return Ok(CommandOutcome::Done);
     }
     // A program that writes messages to standard input needs no screen.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod acp;
 mod chat;
 mod check;
 mod compress;

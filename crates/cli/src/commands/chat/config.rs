@@ -49,8 +49,17 @@ const CREDENTIALS: &[&str] =
 
 impl ChatSetup {
     pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
+        Self::new_in(cx, args, &current_dir()?)
+    }
+
+    /// Reads the settings of a chat in a folder.
+    pub(super) fn new_in(
+        cx: &Context,
+        args: &ChatArgs,
+        cwd: &Path,
+    ) -> Result<Result<Self, ChatFailure>, CommandError> {
         let profile = profile(&args.session_format)?;
-        let mut paths = paths(cx, &args.add_dir)?;
+        let mut paths = paths(cx, &args.add_dir, cwd)?;
         let input = SettingsInput { settings: args.settings.clone(), sources: args.setting_sources.clone() };
         let settings = match super::settings::load(cx, &input, &paths.claude_home, &paths.cwd) {
             Ok(settings) => settings,
@@ -166,7 +175,7 @@ pub(in crate::commands) fn client_and_model(
     model: Option<&str>,
 ) -> Result<(Client, String), CommandError> {
     let failed = |ChatFailure(message): ChatFailure| CommandError::new(message);
-    let paths = paths(cx, &[])?;
+    let paths = paths(cx, &[], &current_dir()?)?;
     let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
     let settings = settings.map_err(failed)?;
     let (client, _) = client(cx, &settings)?.map_err(failed)?;
@@ -417,10 +426,12 @@ fn hooks(settings: &SettingsStack) -> Result<HookSettings, CommandError> {
     Ok(hooks)
 }
 
-fn paths(cx: &Context, add_dir: &[PathBuf]) -> Result<AgentPaths, CommandError> {
-    let cwd = std::env::current_dir()
-        .and_then(|dir| dir.canonicalize())
-        .map_err(|error| CommandError::new("cannot find the current folder").cause(error.to_string()))?;
+fn current_dir() -> Result<PathBuf, CommandError> {
+    let dir = std::env::current_dir().and_then(|dir| dir.canonicalize());
+    dir.map_err(|error| CommandError::new("cannot find the current folder").cause(error.to_string()))
+}
+
+fn paths(cx: &Context, add_dir: &[PathBuf], cwd: &Path) -> Result<AgentPaths, CommandError> {
     let homes = &cx.app.config().homes;
     let claude_home = homes.first().cloned().ok_or_else(|| CommandError::new("no home of Claude Code"))?;
     let additional_dirs: Result<Vec<PathBuf>, CommandError> = add_dir
@@ -434,7 +445,7 @@ fn paths(cx: &Context, add_dir: &[PathBuf]) -> Result<AgentPaths, CommandError> 
         .collect();
     let temp = env::get(env::CLAUDE_CODE_TMPDIR).map_or_else(std::env::temp_dir, PathBuf::from);
     Ok(AgentPaths {
-        cwd,
+        cwd: cwd.to_owned(),
         additional_dirs: additional_dirs?,
         claude_home,
         user_home: cx.app.config().home_dir.clone(),

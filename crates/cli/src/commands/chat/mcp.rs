@@ -97,7 +97,8 @@ impl McpSetup {
         self.add(local);
     }
 
-    fn add(&mut self, servers: Vec<McpServerConfig>) {
+    /// Adds servers, which replace others of the same name.
+    pub(super) fn add(&mut self, servers: Vec<McpServerConfig>) {
         for server in servers {
             self.servers.retain(|other| other.name != server.name);
             self.servers.push(server);
