@@ -126,6 +126,8 @@ struct Shared {
 struct Script {
     replies: std::vec::IntoIter<ScriptedReply>,
     requests: Vec<ReceivedRequest>,
+    /// Why requests were refused.
+    problems: Vec<String>,
     count: usize,
 }
 
@@ -138,7 +140,8 @@ impl ScriptedApi {
     pub fn start(replies: Vec<ScriptedReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("the address of the server");
-        let script = Script { replies: replies.into_iter(), requests: Vec::new(), count: 0 };
+        let script =
+            Script { replies: replies.into_iter(), requests: Vec::new(), problems: Vec::new(), count: 0 };
         let shared = Arc::new(Shared {
             script: Mutex::new(script),
             received: Condvar::new(),
@@ -165,6 +168,11 @@ impl ScriptedApi {
     /// The requests so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.script).requests.clone()
+    }
+
+    /// Why requests were refused that the real API would refuse too.
+    pub fn problems(&self) -> Vec<String> {
+        lock(&self.shared.script).problems.clone()
     }
 
     /// Waits until this number of requests was received.
@@ -231,6 +239,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared, request: ReceivedRequest) -> 
         script.requests.push(request);
         shared.received.notify_all();
         if let Err(problem) = check(&body) {
+            script.problems.push(problem.clone());
             drop(script);
             return send_error(stream, 400, "invalid_request_error", &problem, 0, &[]);
         }

@@ -1,5 +1,6 @@
 //! Faults: broken streams, interrupted processes, random errors. The session must resume every time.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,22 +13,30 @@ use threadline_testkit::api::{ScriptedApi, ScriptedReply, events, sse};
 use crate::harness::{SESSION, Stage};
 
 /// Checks that the log can be resumed: the strict API accepts the conversation with another prompt.
-fn assert_resumes(stage: &Stage, what: &str) {
-    match ResumedSession::read(&stage.log(), "2.1.197") {
-        Ok(_) => {}
-        // A log that ends before its first prompt has no conversation. A new prompt starts one.
-        Err(ResumeError::Empty { .. }) => std::fs::remove_file(stage.log()).unwrap(),
-        Err(ResumeError::Read { .. }) if !stage.log().exists() => {}
-        Err(error) => panic!("{what}: {error}"),
-    }
+pub(crate) fn assert_resumes(stage: &Stage, what: &str) {
+    remove_empty_log(stage, what);
     let (summary, api) = stage.run("go on", vec![ScriptedReply::text("went on")]);
     assert_eq!(summary.end, TurnEnd::Completed, "{what}: {} after {:?}", summary.text, api.requests().last());
     assert_sound(stage, what);
 }
 
+/// Removes a log that ends before its first prompt, and has no conversation. A new prompt starts one.
+pub(crate) fn remove_empty_log(stage: &Stage, what: &str) {
+    match ResumedSession::read(&stage.log(), "2.1.197") {
+        Ok(_) => {}
+        Err(ResumeError::Empty { .. }) => std::fs::remove_file(stage.log()).unwrap(),
+        Err(ResumeError::Read { .. }) if !stage.log().exists() => {}
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
 /// Checks that `threadline check` finds nothing wrong with the log, except for a line that was torn.
 fn assert_sound(stage: &Stage, what: &str) {
-    let log = std::fs::read(stage.log()).unwrap();
+    assert_sound_log(&stage.log(), what);
+}
+
+pub(crate) fn assert_sound_log(path: &Path, what: &str) {
+    let log = std::fs::read(path).unwrap();
     let mut session = Session::with_id(SESSION);
     let mut lines = LineReader::new(&*log);
     while let Some(line) = lines.next().unwrap() {
@@ -127,7 +136,7 @@ fn a_session_survives_random_faults() {
     }
 }
 
-fn random_reply(random: &mut Random) -> ScriptedReply {
+pub(crate) fn random_reply(random: &mut Random) -> ScriptedReply {
     let call = || vec![json!({"type": "tool_use", "name": "Bash", "input": {"command": "echo x"}})];
     match random.below(11) {
         0 => ScriptedReply::error(529, "overloaded_error", "Overloaded"),
@@ -268,10 +277,10 @@ fn a_fork_has_the_backups_of_its_source() {
 }
 
 /// A small generator of numbers.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

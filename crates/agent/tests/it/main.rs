@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod compaction;
+#[cfg(unix)]
+mod failing_parts;
 mod faults;
 mod harness;
 #[cfg(unix)]
