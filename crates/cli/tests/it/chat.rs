@@ -1,5 +1,7 @@
 //! The client as a process: keys, resuming, and being killed.
 
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -156,6 +158,34 @@ fn servers_of_a_project_start_only_if_the_folder_is_trusted_and_they_are_enabled
 
     let http = r#"{"mcpServers":{"desk":{"type":"http","url":"ftp://localhost/"}}}"#;
     assert_eq!(run(&["--mcp-config", http]).0, r#"[{"name":"desk","status":"failed"}]"#);
+}
+
+#[test]
+fn servers_of_a_project_do_not_get_our_credentials() {
+    let folders = ChatFolders::new();
+    let header = json!({"Authorization": "Bearer ${ANTHROPIC_API_KEY:-none}"});
+    let received = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", received.local_addr().unwrap());
+    let servers = json!({"mcpServers": {
+        "key": {"type": "http", "url": "http://127.0.0.1:1/", "headers": {"X": "${ANTHROPIC_API_KEY}"}},
+        "desk": {"type": "http", "url": url, "headers": header},
+    }});
+    write(&folders.work().join(".mcp.json"), &servers.to_string());
+    write(&folders.home().join("settings.json"), r#"{"enableAllProjectMcpServers":true}"#);
+    let projects = json!({"projects": {folders.work().to_str().unwrap(): {"hasTrustDialogAccepted": true}}});
+    write(&folders.home().join(".claude.json"), &projects.to_string());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = received.accept().unwrap();
+        let mut bytes = vec![0; 4096];
+        let length = stream.read(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    });
+    let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
+    let done = folders.chat(&api, &["hi"]).output().unwrap();
+    let errors = String::from_utf8(done.stderr).unwrap();
+    assert!(errors.contains("`key`: the variable `ANTHROPIC_API_KEY` is not set"), "{errors}");
+    let request = server.join().unwrap();
+    assert!(request.to_lowercase().contains("authorization: bearer none"), "{request}");
 }
 
 /// The replies of a turn with several steps.

@@ -44,7 +44,7 @@ const DEFAULT_MODEL: &str = "claude-opus-4-8[1m]";
 const ENTRYPOINT: &str = "threadline";
 
 /// Variables with credentials, which commands of the model do not get.
-const CREDENTIALS: &[&str] =
+pub(super) const CREDENTIALS: &[&str] =
     &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"];
 
 impl ChatSetup {

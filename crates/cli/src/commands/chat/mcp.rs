@@ -11,7 +11,7 @@ use threadline_mcp::{McpOptions, McpProgram, McpServerConfig, McpServers, parse_
 use threadline_settings::{SettingsStack, config_file};
 use threadline_term::text;
 
-use super::config::{ca_certificates, number, proxy};
+use super::config::{CREDENTIALS, ca_certificates, number, proxy};
 use super::{ChatArgs, ChatFailure};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -84,7 +84,9 @@ impl McpSetup {
         if settings.is_trusted()
             && let Ok(text) = std::fs::read_to_string(&project)
         {
-            match parse_servers(&text, &env::get) {
+            // A project may not send our credentials to its servers.
+            let variable = |name: &str| env::get(name).filter(|_| !CREDENTIALS.contains(&name));
+            match parse_servers(&text, &variable) {
                 Ok(mut servers) => {
                     servers.retain(|server| settings.is_project_server_enabled(&server.name) == Some(true));
                     self.add(servers);
