@@ -45,6 +45,8 @@ pub(crate) fn run() -> ExitCode {
     if let Some(binary) = command::binary() {
         hostile::measure_hostile(&target, &binary, "", &mut report);
         client_bench::measure_client(&target, &binary, &mut report);
+        #[cfg(unix)]
+        crate::tui_bench::measure_tui(&target, &binary, &mut report);
     }
     viewer::measure_viewer(&target, &home, false, &mut report);
     report.verdict()
@@ -79,6 +81,16 @@ pub(crate) fn chat() -> ExitCode {
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
     let mut report = BenchReport { missed: 0 };
     client_bench::measure_client(&target, &binary, &mut report);
+    report.verdict()
+}
+
+/// Runs only the benchmarks of the screen.
+#[cfg(unix)]
+pub(crate) fn tui() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut report = BenchReport { missed: 0 };
+    crate::tui_bench::measure_tui(&target, &binary, &mut report);
     report.verdict()
 }
 

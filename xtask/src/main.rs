@@ -1,8 +1,8 @@
 //! Development tasks of the repository.
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
-//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `viewer`,
-//!   `export` and `hostile` run one group.
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `tui`,
+//!   `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
 //! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.
@@ -26,6 +26,8 @@ mod sdk;
 mod server_process;
 mod tidy;
 mod trace;
+#[cfg(unix)]
+mod tui_bench;
 mod viewer;
 
 use std::process::ExitCode;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         ["bench"] => bench::run(),
         ["bench", "queries"] => bench::queries(),
         ["bench", "chat"] => bench::chat(),
+        #[cfg(unix)]
+        ["bench", "tui"] => bench::tui(),
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "export"] => bench::export(),
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | bench [queries | chat | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
+                "usage: cargo xtask agent-sdk | bench [queries | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
             );
             ExitCode::from(2)
         }

@@ -11,7 +11,6 @@ use threadline_cancel::CancelToken;
 use threadline_tools::{ResultContent, ToolOutput, validate};
 
 use crate::agent::{Agent, lock};
-use crate::error_text::filler;
 use crate::event::AgentEvent;
 use crate::hook::HookDecision;
 use crate::json::raw;
@@ -90,13 +89,11 @@ impl Agent {
         let (out, err) = if output.is_error { ("", text.as_str()) } else { (text.as_str(), "") };
         let input = format!("<bash-input>{command}</bash-input>");
         let printed = format!("<bash-stdout>{out}</bash-stdout><bash-stderr>{err}</bash-stderr>");
-        let caveat = UserLineFields { is_meta: true, ..UserLineFields::default() };
         let mut writer = lock(&self.writer);
-        writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
         writer.user(&raw(&input), UserLineFields::default(), &*self.clock)?;
         writer.user(&raw(&printed), UserLineFields::default(), &*self.clock)?;
         drop(writer);
-        let texts = [filler::COMMAND_CAVEAT, &input, &printed].map(Message::text_block);
+        let texts = [&*input, &*printed].map(Message::text_block);
         self.conversation.push(Role::User, texts.into());
         self.filler = Filler::None;
         Ok(output)

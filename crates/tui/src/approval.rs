@@ -25,6 +25,8 @@ const REFUSED: &str = "The user doesn't want to proceed with this tool use. The 
 /// A question about a call.
 #[derive(Debug)]
 pub(crate) struct Approval {
+    /// The id of the call.
+    pub(crate) id: String,
     /// One line about the call.
     pub(crate) title: String,
     /// The preview: exactly what will run or change.
@@ -196,6 +198,7 @@ impl PermissionPrompt for ScreenPrompt {
         }
         choices.push(Choice::No);
         self.queue.push_agent(AgentMessage::Ask(Box::new(Approval {
+            id: request.tool_use_id.to_owned(),
             title: preview.title,
             lines: preview.lines,
             reason: preview.reason,

@@ -14,8 +14,8 @@ pub(crate) use self::history::PromptHistory;
 pub(crate) use self::text_area::{TextArea, shown};
 use self::vi::ViKeys;
 
-/// A paste with more lines or characters is folded.
-const MAX_PASTE_LINES: usize = 3;
+/// A paste with more newlines or characters is folded.
+const MAX_PASTE_NEWLINES: usize = 2;
 const MAX_PASTE_CHARS: usize = 800;
 
 /// A prompt that was entered.
@@ -108,7 +108,7 @@ impl Composer {
             search.words.push_str(text.lines().next().unwrap_or_default());
         } else if is_image && !text.trim().contains('\n') && path.is_file() {
             self.attach(Paste::Image(path));
-        } else if text.lines().count() > MAX_PASTE_LINES || text.chars().count() > MAX_PASTE_CHARS {
+        } else if text.matches('\n').count() > MAX_PASTE_NEWLINES || text.chars().count() > MAX_PASTE_CHARS {
             self.attach(Paste::Text(text));
         } else {
             self.area.insert(&text);
@@ -125,7 +125,10 @@ impl Composer {
 
     fn placeholder(&self, i: usize) -> String {
         match &self.pastes[i] {
-            Paste::Text(text) => format!("[Pasted text #{} +{} lines]", i + 1, text.lines().count()),
+            Paste::Text(text) => match text.matches('\n').count() {
+                0 => format!("[Pasted text #{}]", i + 1),
+                lines => format!("[Pasted text #{} +{lines} lines]", i + 1),
+            },
             Paste::Image(_) => format!("[Image #{}]", i + 1),
         }
     }

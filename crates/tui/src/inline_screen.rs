@@ -57,6 +57,11 @@ impl<W: Write> InlineScreen<W> {
             }
             old => {
                 self.move_up(&mut text, self.cursor_row);
+                if old.is_none() {
+                    // Also forgets that the terminal has wrapped some of the lines, which it would join again
+                    // after the next resize.
+                    text.push_str(ERASE_BELOW);
+                }
                 for line in finished {
                     self.line(&mut text, line);
                     text.push_str("\r\n");
@@ -66,7 +71,7 @@ impl<W: Write> InlineScreen<W> {
                     self.line(&mut text, line);
                 }
                 let rows = finished.len() + frame.lines.len();
-                if old.is_none_or(|old| old.lines.len() > rows) {
+                if old.is_some_and(|old| old.lines.len() > rows) {
                     self.erase_below(&mut text, frame.lines.last());
                 }
                 self.cursor_row = frame.lines.len().saturating_sub(1);

@@ -77,7 +77,8 @@ fn activity_part(model: &Model, page: TermPage, room: usize, now: Instant) -> Ve
     let mut lines = Vec::new();
     let mut below = Vec::new();
     if let Some(turn) = &model.turn {
-        for call in &turn.calls {
+        let is_asked = |id: &str| model.approvals.iter().any(|state| state.approval.id == id);
+        for call in turn.calls.iter().filter(|call| !is_asked(&call.id)) {
             let agent = turn.agents.iter().find(|agent| agent.id == call.id);
             match agent {
                 Some(agent) => {

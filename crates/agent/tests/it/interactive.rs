@@ -109,7 +109,11 @@ fn a_shell_line_and_its_output_are_sent_with_the_next_prompt() {
     let position = |text: &str| texts.iter().position(|other| other.contains(text)).unwrap();
     assert!(position("<bash-input>touch made") < position("<bash-stdout>ok</bash-stdout>"), "{texts:?}");
     assert!(position("<bash-stdout>ok") < position("what was that?"), "{texts:?}");
-    assert_eq!(kinds(&stage)[..5], ["mode", "permission-mode", "user", "user", "user"]);
+    assert_eq!(
+        kinds(&stage)[..5],
+        ["mode", "permission-mode", "user", "user", "user"],
+        "input, output, prompt"
+    );
 }
 
 #[test]

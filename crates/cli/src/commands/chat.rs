@@ -238,6 +238,13 @@ pub(crate) struct ChatArgs {
     pub(crate) add_dir: Vec<std::path::PathBuf>,
 }
 
+impl ChatArgs {
+    /// Whether a screen is opened. A program that writes messages to standard input needs none.
+    fn is_interactive(&self) -> bool {
+        !self.print && self.input_format != InputFormat::StreamJson
+    }
+}
+
 /// An end of the command that Claude Code also has: a message on standard error and exit code 1.
 pub(crate) struct ChatFailure(String);
 
@@ -256,12 +263,8 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
         acp::run(cx, args)?;
         return Ok(CommandOutcome::Done);
     }
-    // A program that writes messages to standard input needs no screen.
-    let ended = if args.print || args.input_format == InputFormat::StreamJson {
-        run_print(cx, args)?
-    } else {
-        screen::run(cx, args)?.map(|()| false)
-    };
+    let ended =
+        if args.is_interactive() { screen::run(cx, args)?.map(|()| false) } else { run_print(cx, args)? };
     match ended {
         Ok(is_error) => Ok(if is_error { CommandOutcome::Negative } else { CommandOutcome::Done }),
         Err(ChatFailure(message)) => {

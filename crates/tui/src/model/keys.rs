@@ -202,6 +202,9 @@ impl Model {
 
     fn choose(&mut self, choice: Choice) -> Vec<Effect> {
         let Some(mut state) = self.approvals.pop_front() else { return Vec::new() };
+        // The time of a call begins with its permission.
+        let calls = self.turn.iter_mut().flat_map(|turn| &mut turn.calls);
+        calls.filter(|call| call.id == state.approval.id).for_each(|call| call.start = Instant::now());
         match choice {
             Choice::Yes => state.approval.allow(None),
             Choice::Always(suggestion) => {

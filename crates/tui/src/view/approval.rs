@@ -17,7 +17,7 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
         part.lines.push(dim(page, &format!("  {}", visible(reason))));
     }
     let choices = choice_lines(state, page);
-    let used = part.lines.len() + choices.len() + 3;
+    let used = part.lines.len() + choices.len() + 4;
     let room = rows.saturating_sub(used).max(1);
     let lines = &approval.lines;
     let first = state.scroll.min(lines.len().saturating_sub(room));
@@ -25,6 +25,9 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     let below = lines.len().saturating_sub(first + room);
     if below > 0 || first > 0 {
         part.lines.push(dim(page, &format!("  … {first} lines above, {below} below (PgUp, PgDn)")));
+    }
+    if rows > used && !lines.is_empty() {
+        part.lines.push(TermText::new());
     }
     if let Some(reason) = &state.reason {
         let label = "  Why not? ";

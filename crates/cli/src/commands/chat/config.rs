@@ -68,8 +68,9 @@ impl ChatSetup {
         let home = paths.user_home.clone();
         let further = super::permissions::additional_directories(&settings, &paths.cwd, home.as_deref());
         paths.additional_dirs.extend(further);
-        let permissions = super::permissions::permissions(args, &settings, &paths, cx.is_demo)?;
-        let (client, api_key_source) = match client(cx, &settings)? {
+        let permissions =
+            super::permissions::permissions(args, &settings, &paths, cx.is_demo && !args.is_interactive())?;
+        let (client, api_key_source) = match client(cx, args.is_interactive(), &settings)? {
             Ok(client) => client,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -178,7 +179,7 @@ pub(in crate::commands) fn client_and_model(
     let paths = paths(cx, &[], &current_dir()?)?;
     let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
     let settings = settings.map_err(failed)?;
-    let (client, _) = client(cx, &settings)?.map_err(failed)?;
+    let (client, _) = client(cx, false, &settings)?.map_err(failed)?;
     let model = model.map_or_else(|| default_model(&settings), with_suffix);
     let model = model.strip_suffix("[1m]").map_or_else(|| model.clone(), str::to_owned);
     Ok((client, model))
@@ -253,10 +254,11 @@ fn limits() -> Result<Limits, CommandError> {
 /// Returns the client of the API, and where its key comes from.
 fn client(
     cx: &Context,
+    is_interactive: bool,
     settings: &SettingsStack,
 ) -> Result<Result<(Client, &'static str), ChatFailure>, CommandError> {
     if cx.is_demo {
-        return Ok(Ok((super::demo::client(), "none")));
+        return Ok(Ok((super::demo::client(is_interactive), "none")));
     }
     let (api, source) = match api_config(settings)? {
         Ok(api) => api,

@@ -20,10 +20,9 @@ fn a_command_is_shown_before_it_runs() {
 
     > make it
 
-    ◦ Bash  touch made  0 s
-
     ? Run a command: Make a file
       touch made
+
     ❯ 1. Yes (y)
       2. Yes, and always allow Bash(touch made *) in .claude/settings.local.json
          (a)
