@@ -30,6 +30,7 @@ mod model_access;
 mod model_change;
 mod permission;
 mod plan_mode;
+mod progress;
 mod resume;
 mod rewind;
 mod session_format;

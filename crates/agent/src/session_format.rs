@@ -34,6 +34,8 @@ pub(crate) struct SessionFormat {
     pub(crate) has_agent_details: bool,
     /// Whether a session has a file with its to-do list.
     pub(crate) has_todo_file: bool,
+    /// Whether running commands, hooks and sub-agents at a screen are reported in the log.
+    pub(crate) has_progress: bool,
 }
 
 /// The format of 2.1.197.
@@ -53,6 +55,7 @@ const V2_1_197: SessionFormat = SessionFormat {
     has_error_details: true,
     has_agent_details: true,
     has_todo_file: false,
+    has_progress: false,
 };
 
 /// The format of 2.1.20.
@@ -72,6 +75,7 @@ const V2_1_20: SessionFormat = SessionFormat {
     has_error_details: false,
     has_agent_details: false,
     has_todo_file: true,
+    has_progress: true,
 };
 
 static ALL: [SessionFormat; 2] = [V2_1_197, V2_1_20];

@@ -93,6 +93,7 @@ impl Agent {
     }
 
     pub(crate) fn run_hooks(&self, call: &HookCall<'_>, cancel: &CancelToken) -> Vec<HookRun> {
+        self.write_hook_progress(call);
         call.run(&self.config.hooks, cancel)
     }
 

@@ -1,5 +1,6 @@
 //! Writes the lines of a session, in order. Nothing else of the client writes to the log.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use threadline_api::RawObject;
 use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails,
     CustomTitleLine, FileHistorySnapshotLine, InformationLine, LastPromptLine, LineContext, LineHeader,
-    LocalCommandLine, ModeLine, PermissionModeLine, PrLinkLine, QueueOperationLine, SyntheticLine,
-    TurnDurationLine, UserContent, UserLine,
+    LocalCommandLine, ModeLine, PermissionModeLine, PrLinkLine, ProgressData, ProgressLine,
+    QueueOperationLine, SyntheticLine, TurnDurationLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
@@ -48,6 +49,8 @@ pub struct SessionWriter {
     attribution_skill: Option<String>,
     /// The MCP server and its tool that was called last in this turn.
     attribution_mcp: Option<(String, String)>,
+    /// The last line of each running call: the call itself, or a report about it.
+    call_ends: HashMap<String, String>,
 }
 
 /// A line that was written.
@@ -158,6 +161,7 @@ impl SessionWriter {
             last_time,
             attribution_skill: None,
             attribution_mcp: None,
+            call_ends: HashMap::new(),
         }
     }
 
@@ -360,6 +364,44 @@ impl SessionWriter {
         self.write(&[line])?;
         self.tip = Some(uuid.clone());
         Ok((uuid, RawObject::parse(&message).unwrap_or_default()))
+    }
+
+    /// Starts the lines of a call below the line with the call.
+    pub(crate) fn start_call(&mut self, id: &str, line: &str) {
+        if self.format.has_progress {
+            self.call_ends.insert(id.to_owned(), line.to_owned());
+        }
+    }
+
+    /// Returns the line below which the result of a call is written, if there are reports about it.
+    pub(crate) fn end_call(&mut self, id: &str) -> Option<String> {
+        self.call_ends.remove(id)
+    }
+
+    /// Writes a report about a call, or about another thing at the end of the conversation.
+    pub(crate) fn progress(
+        &mut self,
+        call: &str,
+        report: &str,
+        data: ProgressData<'_>,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
+        let end = self.call_ends.get(call).or(self.tip.as_ref());
+        let line = ProgressLine {
+            header: LineHeader { uuid: &uuid, parent_uuid: end.map(String::as_str), timestamp },
+            context: &self.context,
+            data,
+            tool_use_id: report,
+            parent_tool_use_id: call,
+        };
+        let line = line.to_line();
+        self.write(&[line])?;
+        if let Some(end) = self.call_ends.get_mut(call) {
+            end.clone_from(&uuid);
+        }
+        self.tip = Some(uuid);
+        Ok(())
     }
 
     /// Writes an attachment at the end of the conversation.
@@ -574,15 +616,12 @@ impl SessionWriter {
         message_count: u64,
         clock: &dyn Clock,
     ) -> Result<(), WriteError> {
-        if !self.format.has_attachments {
-            return Ok(());
-        }
         let (uuid, timestamp) = (clock.new_uuid(), self.time(clock));
         let line = TurnDurationLine {
             header: LineHeader { uuid: &uuid, parent_uuid: self.tip.as_deref(), timestamp },
             context: &self.context,
             duration: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            message_count,
+            message_count: Some(message_count).filter(|_| self.format.has_end_marks),
         };
         let line = line.to_line();
         self.write(&[line])?;

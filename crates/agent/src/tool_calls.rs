@@ -24,6 +24,7 @@ use crate::event::{AgentEvent, Denial};
 use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::plan_mode::PlanTool;
+use crate::progress::CommandProgress;
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 use crate::skill_tool::SKILL;
@@ -177,6 +178,7 @@ impl Agent {
         results: &mut CallResults,
     ) -> Result<(), WriteError> {
         for call in &group {
+            lock(&self.writer).start_call(&call.id, &call.line);
             events(AgentEvent::ToolStart { tool_use_id: &call.id, name: &call.name });
         }
         let is_sub_agent = |call: &PendingCall| call.name == self.agent_tool();
@@ -204,14 +206,15 @@ impl Agent {
                 });
             }
             drop(sender);
+            let mut progress: Vec<_> = group.iter().map(|_| CommandProgress::new()).collect();
             receiver.into_iter().try_for_each(|message| match message {
                 CallMessage::SubAgent((source, event)) => {
                     events(AgentEvent::SubAgent { source: &source, event: &event });
-                    Ok(())
+                    self.write_agent_progress(&source, &event)
                 }
                 CallMessage::Output(i, text) => {
                     events(AgentEvent::ToolOutput { tool_use_id: &group[i].id, text: &text });
-                    Ok(())
+                    self.write_command_progress(&group[i].id, &mut progress[i], &text)
                 }
                 CallMessage::Done(i, outcome) => {
                     self.write_result(&group[i], *outcome, prompt_id, events, results)
@@ -485,6 +488,7 @@ impl Agent {
             }
         };
         let block = result_block(call, &output);
+        let parent = lock(&self.writer).end_call(&call.id).unwrap_or_else(|| call.line.clone());
         let message = RawObject::new().with("role", "user").with("content", [&block]);
         let fields = UserLineFields {
             prompt_id: Some(prompt_id),
@@ -492,7 +496,7 @@ impl Agent {
             tool_use_result: output.record.as_deref().filter(|_| self.role.is_none()),
             source_tool_assistant_uuid: Some(&call.line),
             tool_ends_turn: output.ends_turn,
-            parent: Some(&call.line),
+            parent: Some(&parent),
             ..UserLineFields::default()
         };
         let content = message.get("content").unwrap_or(RawValue::NULL);

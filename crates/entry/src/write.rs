@@ -20,6 +20,7 @@
 
 mod conversation;
 mod object;
+mod progress;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use conversation::{
     HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, TurnDurationLine,
     UserContent, UserLine,
 };
+pub use progress::{ProgressData, ProgressLine};
 pub use record::{
     AgentMetaFile, AgentNameLine, CustomTitleLine, FileBackup, FileHistorySnapshotLine, LastPromptLine,
     ModeLine, PermissionModeLine, PrLinkLine, PromptHistoryLine, QueueOperationLine, SummaryLine, TagLine,

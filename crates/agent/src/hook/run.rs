@@ -75,7 +75,7 @@ impl HookCall<'_> {
     }
 
     /// The event with its object, if the object is part of its name.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let has_object = !self.object.is_empty()
             && !matches!(self.event, HookEvent::SubagentStart | HookEvent::SubagentStop);
         if has_object {

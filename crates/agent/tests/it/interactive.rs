@@ -167,3 +167,38 @@ fn images_become_blocks() {
     assert_eq!(block["source"], json!({"type": "base64", "media_type": "image/png", "data": "iVBORw=="}));
     assert!(image_block(&stage.work().join("a.txt")).is_err());
 }
+
+#[test]
+fn the_format_of_2_1_20_reports_commands_hooks_and_sub_agents_in_the_chain() {
+    let stage = Stage::new();
+    let hook = json!({"type": "command", "command": "true"});
+    let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}).to_string();
+    let mut config = stage.config(stage.start());
+    config.profile = threadline_tools::Profile::find("2.1.20").unwrap();
+    config.is_interactive = true;
+    config.hooks.add(serde_json::from_str(&hooks).unwrap()).unwrap();
+    let task = json!({"description": "d", "prompt": "Look", "subagent_type": "general-purpose"});
+    let api = ScriptedApi::start(vec![
+        ScriptedReply::call("Bash", json!({"command": "for i in 1 2 3; do echo $i; sleep 0.6; done"})),
+        ScriptedReply::call("Task", task),
+        ScriptedReply::text("from the sub-agent"),
+        ScriptedReply::text("done"),
+        ScriptedReply::text("resumed"),
+    ]);
+    let mut agent = stage.agent(&api, config.clone()).unwrap();
+    run(&mut agent, "Go");
+    agent.finish(&mut |_| {}).unwrap();
+    let all = lines(&stage);
+    let reports: Vec<&Value> = all.iter().filter(|line| line["type"] == "progress").collect();
+    let kinds: Vec<&str> = reports.iter().map(|line| line["data"]["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["hook_progress", "bash_progress", "agent_progress"]);
+    assert_eq!(reports[1]["data"]["fullOutput"].as_str().unwrap().lines().next(), Some("1"));
+    // The result of the command continues the reports about it.
+    let result = all.iter().find(|line| line["message"]["content"][0]["type"] == "tool_result").unwrap();
+    assert_eq!(result["parentUuid"], reports[1]["uuid"]);
+    assert_eq!(reports[1]["parentUuid"], reports[0]["uuid"]);
+    config.start = threadline_agent::SessionStart::Resume { log: stage.log() };
+    run(&mut stage.agent(&api, config).unwrap(), "More");
+    let sent = api.requests().last().unwrap().body["messages"].to_string();
+    assert!(sent.contains("from the sub-agent") && sent.contains("More"), "{sent}");
+}

@@ -52,7 +52,7 @@ impl<'a> LineContext<'a> {
     }
 
     /// Adds the values at the end of a line, unless they are at its beginning.
-    fn write(&self, object: ObjectWriter) -> ObjectWriter {
+    pub(super) fn write(&self, object: ObjectWriter) -> ObjectWriter {
         if self.is_leading { object } else { self.write_values(object) }
     }
 
@@ -81,7 +81,7 @@ pub struct LineHeader<'a> {
 
 impl LineHeader<'_> {
     /// Starts a line with its parent.
-    fn start(&self, logical_parent: Option<&str>, context: &LineContext<'_>) -> ObjectWriter {
+    pub(super) fn start(&self, logical_parent: Option<&str>, context: &LineContext<'_>) -> ObjectWriter {
         let object = ObjectWriter::new()
             .nullable_string("parentUuid", self.parent_uuid)
             .optional_string("logicalParentUuid", logical_parent)
@@ -90,7 +90,7 @@ impl LineHeader<'_> {
         if context.is_leading { context.write_values(object) } else { object }
     }
 
-    fn write_id_and_time(&self, object: ObjectWriter) -> ObjectWriter {
+    pub(super) fn write_id_and_time(&self, object: ObjectWriter) -> ObjectWriter {
         object.string("uuid", self.uuid).string("timestamp", &timestamp(self.timestamp))
     }
 }
@@ -591,8 +591,8 @@ pub struct TurnDurationLine<'a> {
     pub context: &'a LineContext<'a>,
     /// The duration in milliseconds.
     pub duration: u64,
-    /// The number of lines of the conversation so far.
-    pub message_count: u64,
+    /// The number of lines of the conversation so far; older versions do not write it.
+    pub message_count: Option<u64>,
 }
 
 impl TurnDurationLine<'_> {
@@ -604,8 +604,12 @@ impl TurnDurationLine<'_> {
             .start(None, self.context)
             .string("type", "system")
             .string("subtype", "turn_duration")
-            .number("durationMs", self.duration)
-            .number("messageCount", self.message_count)
+            .number("durationMs", self.duration);
+        let object = match self.message_count {
+            Some(count) => object.number("messageCount", count),
+            None => object,
+        };
+        let object = object
             .string("timestamp", &timestamp(self.header.timestamp))
             .string("uuid", self.header.uuid)
             .bool("isMeta", false);
