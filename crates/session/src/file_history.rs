@@ -120,6 +120,7 @@ impl FileHistory {
                     main.entries().indices().rev().find(not_later).unwrap_or(EntryIndex::FIRST)
                 }),
             };
+            let path = absolute(root.as_deref(), &path, None);
             files
                 .entry(path)
                 .or_default()

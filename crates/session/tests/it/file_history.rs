@@ -214,3 +214,18 @@ fn paths_of_other_systems_are_unchanged() {
     end: D:\loom\src\a = 00@v1 (before: line 2)
     ");
 }
+
+#[test]
+fn an_edit_with_a_relative_path_is_of_the_same_file() {
+    assert_snapshot!(files(r#"
+        snapshot u1
+        u1        user   "one"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"a"}
+        snapshot u1 update {"a":{"backupFileName":"00@v1","version":1}}
+        r1 <- a1  result t1 "ok" {"filePath":"a","oldString":"x","newString":"y","originalFile":"x\n"}
+        "#), @r#"
+    turn 1: /home/ada/loom/a = 00@v1 or "x\n"
+    end: /home/ada/loom/a = "y\n" (before: line 5)
+    turn 1 changed /home/ada/loom/a, 1 edits
+    "#);
+}
