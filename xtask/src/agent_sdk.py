@@ -185,6 +185,18 @@ async def check_set_permission_mode():
     assert open("a.txt").read() == "hello"
 
 
+async def check_rewind_files():
+    values = options(
+        permission_mode="acceptEdits", enable_file_checkpointing=True, extra_args={"replay-user-messages": None}
+    )
+    async with ClaudeSDKClient(values) as client:
+        messages = await turn(client, "Write")
+        assert os.path.exists("a.txt")
+        prompt = next(m.uuid for m in messages if isinstance(m, UserMessage) and m.content == "Write")
+        await client.rewind_files(prompt)
+    assert not os.path.exists("a.txt")
+
+
 async def check_agents():
     agents = {"reviewer": AgentDefinition(description="Reviews", prompt="You review")}
     messages = await ask("Hi", agents=agents)

@@ -104,6 +104,7 @@ fn checks() -> Vec<SdkCheck> {
         check("structured output", vec![call("StructuredOutput", structured)]),
         check("set_model", vec![text("One."), text("Two.")]),
         check("set_permission_mode", vec![text("One."), write(), text("Two.")]),
+        check("rewind_files", vec![write(), text("Done.")]),
         check("agents", vec![text("One.")]),
         check("status of servers and context", vec![text("One.")]),
         check("list_sessions", vec![text("One.")]),

@@ -8,6 +8,7 @@ mod key_helper;
 mod mcp;
 mod output;
 mod permissions;
+mod rewind;
 mod sandbox;
 mod screen;
 mod settings;
@@ -282,7 +283,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         Ok(setup) => setup,
         Err(failure) => return Ok(Err(failure)),
     };
-    let mut prompts = match prompts(args, &setup)? {
+    let mut prompts = match prompts(cx, args, &setup)? {
         Ok(prompts) => prompts,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -294,7 +295,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
     };
     let mut program = None;
     if let Prompts::Stream(stream) = &prompts {
-        stream.start(&agent.session_id());
+        stream.start(&agent.session_id(), &agent.log());
         if args.permission_prompt_tool.is_some() {
             agent.set_prompt(stream.prompt());
         }
@@ -354,10 +355,14 @@ impl Prompts {
     }
 }
 
-fn prompts(args: &ChatArgs, setup: &config::ChatSetup) -> Result<Result<Prompts, ChatFailure>, CommandError> {
+fn prompts(
+    cx: &Context,
+    args: &ChatArgs,
+    setup: &config::ChatSetup,
+) -> Result<Result<Prompts, ChatFailure>, CommandError> {
     if args.input_format == InputFormat::StreamJson {
         let permissions = setup.agent.permissions.clone();
-        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions, setup.facts()))));
+        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions, setup.facts(cx)))));
     }
     let piped = read_stdin()?;
     let prompt = match (&args.prompt, piped) {

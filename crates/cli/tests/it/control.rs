@@ -170,12 +170,44 @@ fn kinds_of_sub_agents_come_with_the_first_request_and_others_are_refused_by_nam
     let answer = program.request(&json!({"subtype": "initialize", "hooks": null, "agents": agents}));
     let listed = answer["response"]["agents"].as_array().unwrap();
     assert!(listed.contains(&json!({"name": "reviewer", "description": "Reviews"})), "{listed:?}");
-    let refused = program.request(&json!({"subtype": "rewind_files", "user_message_id": "x"}));
-    assert_eq!(refused["error"], "`rewind_files` is not supported");
+    let refused = program.request(&json!({"subtype": "stop_task", "task_id": "x"}));
+    assert_eq!(refused["error"], "`stop_task` is not supported");
     program.prompt("Go");
     program.result();
     let lines = program.finish();
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
     assert!(init["agents"].as_array().unwrap().contains(&json!("reviewer")));
     assert!(api.requests()[0].body["tools"].to_string().contains("reviewer"));
+}
+
+#[test]
+fn files_are_rewound_to_a_prompt() {
+    let folders = ChatFolders::new();
+    let write =
+        |content: &str| ScriptedReply::call("Write", json!({"file_path": "a.txt", "content": content}));
+    let done = || ScriptedReply::text("Done");
+    let api = ScriptedApi::start(vec![write("one\n"), done(), write("two\n"), done()]);
+    let args = ["--permission-mode", "acceptEdits", "--replay-user-messages"];
+    let mut program = Program::start(&folders, &api, &args);
+    let mut prompts = Vec::new();
+    for prompt in ["First", "Second"] {
+        program.prompt(prompt);
+        let replayed = program.wait(|line| line["message"]["content"] == prompt);
+        prompts.push(replayed["uuid"].clone());
+        program.result();
+    }
+    let file = folders.work().join("a.txt");
+    let mut rewind = |id: &Value, is_dry_run: bool| {
+        let request = json!({"subtype": "rewind_files", "user_message_id": id, "dry_run": is_dry_run});
+        let answer = program.request(&request);
+        (answer["response"].clone(), answer["error"].clone(), std::fs::read_to_string(&file).ok())
+    };
+    let (dry, error, content) = rewind(&prompts[1], true);
+    assert_eq!(error, Value::Null);
+    assert_eq!(dry, json!({"canRewind": true, "filesChanged": [folders.work().join("a.txt")]}));
+    assert_eq!(content.as_deref(), Some("two\n"));
+    assert_eq!(rewind(&prompts[1], false).2.as_deref(), Some("one\n"));
+    assert_eq!(rewind(&prompts[0], false).2, None);
+    assert_eq!(rewind(&json!("x"), false).1, "No file checkpoint found for this message.");
+    program.finish();
 }

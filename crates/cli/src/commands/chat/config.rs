@@ -10,6 +10,7 @@ use threadline_agent::{
     read_memory,
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
+use threadline_app::App;
 use threadline_mcp::McpServers;
 use threadline_permission::PermissionMode;
 use threadline_settings::{SettingsInput, SettingsStack};
@@ -148,7 +149,7 @@ impl ChatSetup {
     }
 
     /// Returns the facts that programs ask for.
-    pub(super) fn facts(&self) -> SessionFacts {
+    pub(super) fn facts(&self, cx: &Context) -> SessionFacts {
         let commands = self.agent.commands.iter();
         let agents = AgentDefinition::all(&self.agent.agents);
         let agents = agents.iter();
@@ -159,6 +160,7 @@ impl ChatSetup {
             model_name: with_suffix,
             may_bypass: self.agent.permissions.mode() == PermissionMode::BypassPermissions,
             api_key_source: self.api_key_source,
+            app: App::new(cx.app.config().clone()),
             now: || jiff::Timestamp::now().as_millisecond(),
         }
     }

@@ -7,6 +7,7 @@ mod answer;
 
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,6 +38,7 @@ pub(super) struct ControlStream {
 struct ControlState {
     permissions: SharedPermissions,
     session_id: Mutex<String>,
+    log: Mutex<PathBuf>,
     /// The turn that runs.
     turn: Mutex<Option<CancelToken>>,
     /// Calls that wait for an answer, by the id of their request.
@@ -65,6 +67,7 @@ impl ControlStream {
         let shared = Arc::new(ControlState {
             permissions,
             session_id: Mutex::default(),
+            log: Mutex::default(),
             turn: Mutex::default(),
             pending: Mutex::default(),
             is_ended: Mutex::new(false),
@@ -90,8 +93,9 @@ impl ControlStream {
     }
 
     /// Starts to read.
-    pub(super) fn start(&self, session_id: &str) {
+    pub(super) fn start(&self, session_id: &str, log: &Path) {
         session_id.clone_into(&mut lock(&self.shared.session_id));
+        log.clone_into(&mut lock(&self.shared.log));
         let _ = self.start.send(());
     }
 
@@ -229,7 +233,7 @@ impl ControlState {
                     }
                 }
                 Some("addDirectories") => {
-                    let folders: Vec<std::path::PathBuf> = list(update, "directories");
+                    let folders: Vec<PathBuf> = list(update, "directories");
                     self.permissions
                         .update(|permissions| permissions.workspace.additional_dirs.extend(folders));
                 }

@@ -2,11 +2,13 @@
 
 use threadline_agent::{Agent, AgentDefinition, ContextUsage, ModelChange};
 use threadline_api::RawObject;
+use threadline_app::App;
 use threadline_entry::write::timestamp;
 use threadline_mcp::McpServers;
 use threadline_permission::PermissionMode;
 
 use super::{ControlState, lock};
+use crate::commands::chat::rewind::rewind;
 use crate::error::CommandError;
 use crate::ui;
 
@@ -24,6 +26,8 @@ pub(in crate::commands::chat) struct SessionFacts {
     pub(in crate::commands::chat) may_bypass: bool,
     /// Where the key of the API comes from.
     pub(in crate::commands::chat) api_key_source: &'static str,
+    /// Restores files.
+    pub(in crate::commands::chat) app: App,
     /// The milliseconds since 1970.
     pub(in crate::commands::chat) now: fn() -> i64,
 }
@@ -40,8 +44,7 @@ pub(super) enum SessionChange {
 type Answer = Result<Option<RawObject>, String>;
 
 /// Requests of the SDKs that are not supported.
-const REFUSED: &[&str] =
-    &["rewind_files", "mcp_reconnect", "mcp_toggle", "mcp_set_servers", "stop_task", "get_settings"];
+const REFUSED: &[&str] = &["mcp_reconnect", "mcp_toggle", "mcp_set_servers", "stop_task", "get_settings"];
 
 impl ControlState {
     /// Answers a request.
@@ -70,6 +73,7 @@ impl ControlState {
             }
             "mcp_status" => Ok(Some(mcp_status(&lock(&self.servers)))),
             "mcp_message" => self.pass_on(&request),
+            "rewind_files" => self.rewind_files(&request),
             "get_context_usage" => Ok(Some(context_usage(&lock(&self.window)))),
             refused if REFUSED.contains(&refused) => Err(format!("`{refused}` is not supported")),
             other => Err(format!("Unsupported control request subtype: {other}")),
@@ -180,6 +184,18 @@ impl ControlState {
             sink(message)?;
         }
         Ok(None)
+    }
+
+    /// Restores files as they were at a prompt.
+    fn rewind_files(&self, request: &RawObject) -> Answer {
+        if lock(&self.turn).is_some() {
+            return Err("Files cannot be restored while a turn runs.".to_owned());
+        }
+        let prompt = request.get_str("user_message_id").unwrap_or_default();
+        let is_dry_run = request.get("dry_run").is_some_and(|value| value.get() == "true");
+        let changed = rewind(&self.facts.app, &lock(&self.log), &prompt, is_dry_run)?;
+        let answer = RawObject::new().with("canRewind", true);
+        Ok(Some(if is_dry_run { answer.with("filesChanged", changed) } else { answer }))
     }
 
     /// Applies the changes that were requested since the last prompt.
