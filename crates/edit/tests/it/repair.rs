@@ -341,6 +341,21 @@ fn a_sound_session_is_unchanged() {
 }
 
 #[test]
+fn comments_are_left() {
+    let session = Session::from_bytes(b"\n\n//\n");
+    assert!(Repair::new(&session, &options(new()).seed).draft().is_untouched());
+}
+
+#[test]
+fn very_many_unreadable_lines_are_removed() {
+    let mut bytes = b"x\n{}\n\n".repeat(500);
+    bytes.extend(log(TALK));
+    let result = repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes());
+    assert_eq!(sent(&Session::from_bytes(&result)), sent(&Session::from_bytes(&log(TALK))));
+    assert!(!result.split(|byte| *byte == b'\n').any(|line| line == b"x"));
+}
+
+#[test]
 fn repair_is_idempotent() {
     for fault in planted().into_iter().filter(|fault| fault.code != Code::HugeLine) {
         let once = repaired(&fault.log, PlanTarget::InPlace, |plan| plan.to_bytes());
