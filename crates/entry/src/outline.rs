@@ -145,6 +145,11 @@ impl<'a> LineOutline<'a> {
 }
 
 impl<'a> MessageOutline<'a> {
+    /// Returns whether the reply may have ended for an error.
+    pub fn may_be_cut_off(&self) -> bool {
+        !matches!(self.stop_reason, None | Some(b"end_turn" | b"tool_use" | b"stop_sequence"))
+    }
+
     /// Reads the message at `start` and returns its end.
     fn read(
         &mut self,

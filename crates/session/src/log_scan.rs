@@ -230,7 +230,11 @@ impl LogScan {
         let message = outline.message.as_ref();
         let content = message.and_then(|message| message.content);
         let mut errors = 0;
-        if outline.is_api_error || is_cut_off(message) || blocks.is_special || content.is_none() {
+        if outline.is_api_error
+            || message.is_some_and(MessageOutline::may_be_cut_off)
+            || blocks.is_special
+            || content.is_none()
+        {
             let (entry, _) = Entry::parse(line.bytes);
             // The calls of an error message are not shown.
             self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error && blocks.has_call);
@@ -283,7 +287,11 @@ impl LogScan {
             let is_plain = match nested.kind {
                 Some(Kind::User) if blocks.n_results > 0 => !blocks.has_failed,
                 Some(Kind::User) => is_plain_text(content),
-                Some(Kind::Assistant) => !is_cut_off(message) && !nested.is_api_error && !blocks.is_special,
+                Some(Kind::Assistant) => {
+                    !message.is_some_and(MessageOutline::may_be_cut_off)
+                        && !nested.is_api_error
+                        && !blocks.is_special
+                }
                 _ => false,
             };
             self.is_unusual |= !is_plain;
@@ -602,12 +610,6 @@ fn content_digest(content: &[u8]) -> u32 {
     const START: usize = 128;
     let start = &content[..content.len().min(START)];
     FxBuildHasher.hash_one((content.len(), start)) as u32
-}
-
-/// Returns whether a message may end for an error.
-fn is_cut_off(message: Option<&MessageOutline<'_>>) -> bool {
-    let stop = message.and_then(|message| message.stop_reason);
-    stop.is_some_and(|stop| value::PLAIN_STOP_REASONS.iter().all(|plain| plain.as_bytes() != stop))
 }
 
 /// Returns whether an attachment may be input or an error, or belong to the next turn.
