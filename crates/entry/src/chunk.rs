@@ -179,6 +179,10 @@ impl BatchParser {
             self.flush(sink);
         }
         let start = self.text.len();
+        // Without this, the newline would double the buffer of a long line.
+        if line.bytes.len() > Self::MAX_BYTES {
+            self.text.reserve_exact(line.bytes.len() + 1);
+        }
         let valid = std::str::from_utf8(line.bytes);
         match valid {
             Ok(valid) => self.text.push_str(valid),
@@ -347,16 +351,21 @@ mod tests {
     #[test]
     fn lines_longer_than_a_chunk_are_complete() {
         let long = format!("{{\"type\":\"user\",\"x\":\"{}\"}}\n", "x".repeat(3 * CHUNK_SIZE));
-        let bytes =
-            [&*long, "{\"type\":\"user\"}\n", &long, &"{\"type\":\"mode\"}\n".repeat(CHUNK_SIZE / 8), "{}{"]
-                .concat();
+        let bytes = [
+            &*long,
+            "{\"type\":\"user\"}\n",
+            &long,
+            &"{\"type\":\"mode\",\"mode\":\"plan\"}\n".repeat(CHUNK_SIZE / 8),
+            "{}{",
+        ]
+        .concat();
         let (ours, theirs) = (parse_by_chunks(bytes.as_bytes()), parse_by_lines(bytes.as_bytes()));
         assert!(ours == theirs);
     }
 
     #[test]
     fn a_batch_parser_shares_the_text_of_short_lines() {
-        let bytes = "{\"type\":\"x\"}\n".repeat(1000);
+        let bytes = "{\"type\":\"x\",\"sessionId\":\"s\"}\n".repeat(1000);
         let (mut parser, mut texts) = (BatchParser::default(), Vec::new());
         let mut lines = LineReader::new(bytes.as_bytes());
         let mut sink = |entry: Entry, _: Vec<Finding>| texts.push(Arc::as_ptr(&entry.shared_text().0));
