@@ -5,6 +5,7 @@
 //!   `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
+//! - `cargo xtask record` records a session on the screen of `--demo chat` for the README.
 //! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.
 //! - `cargo xtask tidy` prints statistics about the code.
 
@@ -22,6 +23,8 @@ mod hostile;
 mod peer;
 mod query_bench;
 mod receivers;
+#[cfg(unix)]
+mod recording;
 mod sdk;
 mod server_process;
 mod tidy;
@@ -50,11 +53,13 @@ fn main() -> ExitCode {
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
+        #[cfg(unix)]
+        ["record"] => recording::run(),
         ["sdk"] => sdk::run(),
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | bench [queries | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | sdk | tidy"
+                "usage: cargo xtask agent-sdk | bench [queries | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | record | sdk | tidy"
             );
             ExitCode::from(2)
         }

@@ -147,6 +147,11 @@ impl TestTerminal {
         text_of(self.shared.lock().parser.screen())
     }
 
+    /// Looks at the screen.
+    pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.shared.lock().parser.screen())
+    }
+
     /// The position of the cursor: row and column from 0.
     pub fn cursor(&self) -> (u16, u16) {
         self.shared.lock().parser.screen().cursor_position()

@@ -73,8 +73,11 @@ pub(crate) fn start_signals(queue: &Arc<EventQueue>) -> io::Result<()> {
         let queue = Arc::clone(queue);
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
-                let is_continued = signal == SIGCONT;
-                queue.push_input(if is_continued { InputEvent::Continued } else { InputEvent::Terminate });
+                queue.push_input(match signal {
+                    SIGCONT => InputEvent::Continued,
+                    SIGINT => InputEvent::Interrupt,
+                    _ => InputEvent::Terminate,
+                });
             }
         })?;
     }

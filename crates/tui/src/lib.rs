@@ -18,6 +18,7 @@ mod message;
 mod model;
 mod narrator;
 mod page;
+mod plain_screen;
 mod queue;
 mod recent;
 mod screen;

@@ -14,6 +14,10 @@ const MAX_MESSAGES: usize = 1024;
 pub(crate) enum InputEvent {
     /// A key, a paste, or a new size.
     Terminal(crossterm::event::Event),
+    /// A line, on a screen for screen readers.
+    Line(String),
+    /// Ctrl-C outside of raw mode, or a signal.
+    Interrupt,
     /// The process was continued after it had been stopped.
     Continued,
     /// The process should end.

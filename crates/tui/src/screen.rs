@@ -21,6 +21,7 @@ use crate::input::{InputGate, start_input, start_signals};
 use crate::message::AgentMessage;
 use crate::model::{Effect, Model, RewindScope};
 use crate::page::SharedPage;
+use crate::plain_screen::{PlainScreen, start_lines};
 use crate::queue::{EventQueue, InputEvent, ScreenEvent};
 use crate::terminal::{RawTerminal, suspend};
 use crate::theme::Theme;
@@ -58,6 +59,8 @@ pub struct ScreenConfig {
     pub editor: String,
     /// Whether the composer has vi keys.
     pub has_vi_keys: bool,
+    /// Whether lines are only appended, for screen readers.
+    pub is_plain: bool,
     /// Whether the model is a script.
     pub is_demo: bool,
     /// Whether the mode that permits everything is offered.
@@ -84,13 +87,17 @@ pub enum ScreenEnd {
 /// If the terminal cannot be used.
 pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
     let (width, rows) = crossterm::terminal::size()?;
-    let terminal = RawTerminal::enter()?;
+    let terminal = if config.is_plain { None } else { Some(RawTerminal::enter()?) };
     let page = Arc::new(SharedPage::new(usize::from(width), config.color, config.links));
     let queue = Arc::new(EventQueue::default());
     let gate = Arc::new(InputGate::default());
     start_signals(&queue)?;
-    start_input(&queue, &gate)?;
-    gate.open();
+    if config.is_plain {
+        start_lines(&queue)?;
+    } else {
+        start_input(&queue, &gate)?;
+        gate.open();
+    }
     let cwd = config.agent.paths.cwd.clone();
     let history = PromptHistory::read(config.history, &cwd);
     let mut model =
@@ -118,6 +125,7 @@ pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
     let worker = Worker::start(setup)?;
     let mut screen = Screen {
         inline: InlineScreen::new(io::stdout(), usize::from(width)),
+        plain: config.is_plain.then(|| PlainScreen::new(io::stdout())),
         terminal,
         page,
         queue,
@@ -158,7 +166,10 @@ fn banner(page: &SharedPage, config: &AgentConfig, is_demo: bool) -> Vec<TermTex
 
 struct Screen {
     inline: InlineScreen<io::Stdout>,
-    terminal: RawTerminal,
+    /// The screen for screen readers, which is used instead.
+    plain: Option<PlainScreen<io::Stdout>>,
+    /// The terminal in raw mode.
+    terminal: Option<RawTerminal>,
     page: Arc<SharedPage>,
     queue: Arc<EventQueue>,
     gate: Arc<InputGate>,
@@ -209,6 +220,10 @@ impl Screen {
 
     fn draw(&mut self, now: Instant) -> io::Result<()> {
         let finished = std::mem::take(&mut self.model.finished);
+        if let Some(plain) = &mut self.plain {
+            let drawn = plain.draw(&finished, &self.model);
+            return if self.end.is_some() { Ok(()) } else { drawn };
+        }
         self.inline.set_theme(self.model.theme);
         let frame = if self.end.is_some() { Frame::default() } else { frame(&self.model, now) };
         match self.inline.draw(&finished, frame) {
@@ -242,8 +257,16 @@ impl Screen {
                     self.gate.open();
                 }
             }
+            InputEvent::Line(line) => {
+                let effects = self.model.handle_line(&line, now);
+                self.perform(effects);
+            }
+            InputEvent::Interrupt if self.plain.is_some() && self.model.turn.is_some() => self.interrupt(),
+            InputEvent::Interrupt => self.leave(ScreenEnd::Left),
             InputEvent::Continued => {
-                self.terminal.reset()?;
+                if let Some(terminal) = &self.terminal {
+                    terminal.reset()?;
+                }
                 self.inline.restart();
             }
             InputEvent::Terminate => self.leave(ScreenEnd::Left),
@@ -381,9 +404,16 @@ impl Screen {
     }
 
     fn suspend(&mut self) {
+        let _ = self.lend(suspend);
+    }
+
+    /// Runs something that uses the terminal itself.
+    fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let Some(terminal) = &self.terminal else { return Ok(work()) };
         let _ = self.inline.clear_frame();
-        let _ = self.terminal.lend(suspend);
+        let result = terminal.lend(work);
         self.inline.restart();
+        result
     }
 
     fn redraw(&mut self) {
@@ -424,13 +454,11 @@ impl Screen {
         let mut file =
             tempfile::Builder::new().prefix("threadline-").suffix(&suffix).tempfile().map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
-        let _ = self.inline.clear_frame();
         let mut words = self.editor.split_whitespace();
         let program = words.next().unwrap_or("vi").to_owned();
         let mut command = Command::new(&program);
         command.args(words).arg(file.path());
-        let status = self.terminal.lend(|| command.status()).map_err(failed)?;
-        self.inline.restart();
+        let status = self.lend(|| command.status()).map_err(failed)?;
         match status {
             Ok(status) if status.success() => fs_err::read_to_string(file.path()).map_err(failed),
             Ok(_) => Err(format!("{program} failed; nothing was changed")),
@@ -439,10 +467,8 @@ impl Screen {
     }
 
     fn pick_session(&mut self) {
-        let _ = self.inline.clear_frame();
         let host = Arc::clone(&self.host);
-        let picked = self.terminal.lend(|| host.pick_session());
-        self.inline.restart();
+        let picked = self.lend(|| host.pick_session());
         if let Ok(Some(log)) = picked {
             self.leave(ScreenEnd::Resume(log));
         }
@@ -470,7 +496,9 @@ impl Screen {
     fn close(&mut self) {
         self.queue.close();
         self.gate.close();
-        let _ = self.inline.clear_frame();
+        if self.plain.is_none() {
+            let _ = self.inline.clear_frame();
+        }
         let was_used = !self.is_new || self.model.context > 0;
         let is_left = matches!(self.end, Some((ScreenEnd::Left, _)));
         if is_left && was_used && !self.model.is_demo && !self.model.facts.id.is_empty() {

@@ -206,6 +206,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TOOLS", num_args = 1.., help_heading = "Tools")]
     pub(crate) tools: Vec<String>,
 
+    /// Only append lines and read prompts as lines, for screen readers
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) screen_reader: bool,
+
     /// Treat prompts that begin with a slash like other prompts
     #[arg(long, help_heading = "Settings")]
     pub(crate) disable_slash_commands: bool,

@@ -56,6 +56,31 @@ impl Model {
         effects
     }
 
+    /// Handles a line that was typed on a screen for screen readers: a prompt, or the answer to a question.
+    pub(crate) fn handle_line(&mut self, line: &str, now: Instant) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.selected = line.trim().parse::<usize>().unwrap_or(0).saturating_sub(1);
+            return self.handle_key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), now);
+        }
+        if let Some(state) = self.approvals.front_mut() {
+            if state.reason.is_some() {
+                let reason = line.to_owned();
+                return self.answer(ApprovalAnswer::Refuse(reason));
+            }
+            let key = line.trim().chars().next().map_or(KeyCode::Esc, KeyCode::Char);
+            let effects = self.approval_key(KeyEvent::new(key, KeyModifiers::NONE));
+            if self.approvals.front().is_some_and(|state| state.reason.is_some()) {
+                self.note(TextLabel::Dim, "Type a reason for the model; an empty line stops the turn.");
+            }
+            return effects;
+        }
+        if line.trim().is_empty() {
+            return Vec::new();
+        }
+        let prompt = EnteredPrompt { shown: line.to_owned(), text: line.to_owned(), images: Vec::new() };
+        self.entered(prompt, now)
+    }
+
     pub(crate) fn handle_paste(&mut self, text: &str) -> Vec<Effect> {
         if let Some(reason) = self.approvals.front_mut().and_then(|state| state.reason.as_mut()) {
             reason.insert(&text.replace(['\n', '\r'], " "));
@@ -178,7 +203,12 @@ impl Model {
 
     fn approval_key(&mut self, key: KeyEvent) -> Vec<Effect> {
         let Some(state) = self.approvals.front_mut() else { return Vec::new() };
-        match state.handle_key(key) {
+        let answer = state.handle_key(key);
+        self.answer(answer)
+    }
+
+    fn answer(&mut self, answer: ApprovalAnswer) -> Vec<Effect> {
+        match answer {
             ApprovalAnswer::Pending => Vec::new(),
             ApprovalAnswer::Refuse(reason) => {
                 if let Some(state) = self.approvals.pop_front() {

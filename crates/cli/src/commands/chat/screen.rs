@@ -68,6 +68,7 @@ fn screen_config(
         prompt: args.prompt.clone().filter(|_| is_first),
         editor,
         has_vi_keys: false,
+        is_plain: args.screen_reader,
         is_demo: cx.is_demo,
         may_bypass: args.dangerously_skip_permissions,
         has_bell: true,

@@ -109,3 +109,22 @@ fn a_demonstration_needs_nothing() {
     let screen = terminal.wait_for("Set ANTHROPIC_API_KEY to talk to a real model.");
     assert!(!screen.contains(MODEL), "{screen}");
 }
+
+#[test]
+fn a_screen_for_screen_readers_only_appends_lines() {
+    let call = ScriptedReply::call("Bash", json!({"command": "touch made"}));
+    let stage = Stage::new(vec![call, ScriptedReply::text("It is made.")]);
+    let mut terminal = stage.start(&["--screen-reader"], (24, 80));
+    terminal.wait_for("Prompt:");
+    assert!(!terminal.is_raw());
+    terminal.send("make it\n");
+    let screen = terminal.wait_for("Type a number:");
+    assert!(screen.contains("Question: Run a command") && screen.contains("1. Yes"), "{screen}");
+    terminal.send("1\n");
+    terminal.wait_for("It is made.");
+    assert!(stage.work("made").exists());
+    let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    assert!(!bytes.contains("\u{1b}[?") && !bytes.contains("\u{1b}[K"), "{bytes:?}");
+    terminal.send("\u{4}");
+    assert_eq!(terminal.wait_exit().code(), Some(0));
+}
