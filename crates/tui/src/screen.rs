@@ -154,7 +154,9 @@ pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
 /// The lines at the start.
 fn banner(page: &SharedPage, config: &AgentConfig, is_demo: bool) -> Vec<TermText> {
     let page = page.get();
-    let folder = config.paths.cwd.display().to_string();
+    let cwd = &config.paths.cwd;
+    let below_home = config.paths.user_home.as_deref().and_then(|home| cwd.strip_prefix(home).ok());
+    let folder = below_home.map_or_else(|| cwd.display().to_string(), |rest| format!("~/{}", rest.display()));
     let mut lines =
         vec![page.paint(TextLabel::Strong, "threadline") + page.paint(TextLabel::Dim, format!("  {folder}"))];
     if is_demo {

@@ -263,6 +263,64 @@ fn wait_idle_any(terminal: &TestTerminal, text: &str) -> String {
 }
 
 #[test]
+fn another_session_is_chosen_and_continued() {
+    let stage = Stage::new(vec![ScriptedReply::text("First answer."), ScriptedReply::text("Second answer.")]);
+    let mut terminal = stage.open(&[]);
+    ask(&mut terminal, "about the alpha particle", "First answer.");
+    leave(&mut terminal);
+    let mut terminal = stage.open(&[]);
+    terminal.send("/resume\r");
+    terminal.wait_for("Enter open");
+    terminal.wait_for("about the alpha particle");
+    terminal.send(ENTER);
+    let screen = terminal.wait_for("the end of the session so far");
+    assert!(!screen.contains("Enter open") && screen.contains("First answer."), "{screen}");
+    terminal.wait_for(MODEL);
+    ask(&mut terminal, "and now", "Second answer.");
+    assert_eq!(stage.api.requests()[1].body["messages"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn things_to_do_are_listed_below_the_conversation() {
+    let task = |name: &str| serde_json::json!({"type": "tool_use", "name": "TaskCreate", "input": {"subject": name, "description": "d"}});
+    let update = serde_json::json!({"type": "tool_use", "name": "TaskUpdate",
+        "input": {"taskId": "1", "status": "in_progress"}});
+    let replies = vec![
+        ScriptedReply::blocks(vec![task("Read the code"), task("Write tests")]),
+        ScriptedReply::blocks(vec![update]),
+        ScriptedReply::text("Started."),
+    ];
+    let stage = Stage::new(replies);
+    let mut terminal = stage.open(&[]);
+    let screen = ask(&mut terminal, "begin", "Started.");
+    assert!(screen.contains("▣ #1 Read the code\n☐ #2 Write tests\n\n>"), "{screen}");
+    assert!(!screen.contains("TaskCreate"), "{screen}");
+}
+
+#[test]
+fn a_plan_is_approved_and_questions_are_answered() {
+    let plan = ScriptedReply::call("ExitPlanMode", serde_json::json!({"plan": "# The plan\n\n- first"}));
+    let question = ScriptedReply::call(
+        "AskUserQuestion",
+        serde_json::json!({"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false,
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]}]}),
+    );
+    let stage = Stage::new(vec![plan, question, ScriptedReply::text("Blue it is.")]);
+    let mut terminal = stage.open(&["--permission-mode", "plan"]);
+    terminal.wait_for("plan mode");
+    terminal.send("plan it\r");
+    let screen = terminal.wait_for("Yes, and accept edits");
+    assert!(screen.contains("# The plan") && screen.contains("• first"), "{screen}");
+    terminal.send("1");
+    let screen = terminal.wait_for("Which colour?");
+    assert!(screen.contains("2. Blue – cold"), "{screen}");
+    terminal.send("2");
+    let screen = wait_idle(&terminal, "Blue it is.");
+    assert!(screen.contains("accept edits · "), "{screen}");
+    assert!(stage.last_request().contains("Blue"), "{}", stage.last_request());
+}
+
+#[test]
 fn a_rewind_restores_conversation_and_files() {
     let edit = |old: &str, new: &str| {
         ScriptedReply::call(

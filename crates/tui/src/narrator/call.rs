@@ -76,9 +76,14 @@ impl OpenCalls {
         };
         let log = format!("{}\n{}\n", call.line(), result.to_line());
         let Some(view) = call_view(&log, &id) else { return EndedCall { lines: Vec::new(), todos: None } };
-        let mut lines = vec![TermText::new()];
-        lines.extend(render_call(&view, page, MAX_CARD_LINES).lines());
-        EndedCall { lines, todos: self.update_todos(&view) }
+        let todos = self.update_todos(&view);
+        // The list of things to do is shown below the conversation.
+        let mut lines = Vec::new();
+        if todos.is_none() {
+            lines.push(TermText::new());
+            lines.extend(render_call(&view, page, MAX_CARD_LINES).lines());
+        }
+        EndedCall { lines, todos }
     }
 
     /// Updates the list of things to do from a card. Returns the list if it changed.
