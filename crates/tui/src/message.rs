@@ -13,8 +13,8 @@ use crate::approval::Approval;
 pub(crate) enum AgentMessage {
     /// The session was opened.
     Opened(SessionFacts),
-    /// The session cannot be opened, for this reason.
-    OpenFailed(String),
+    /// The session cannot be opened or continued, for this reason.
+    Failed(String),
     /// Finished lines for the scrollback.
     Print(Vec<TermText>),
     /// A turn begins.

@@ -39,6 +39,8 @@ pub(crate) enum Effect {
     /// Cancels the turn.
     Interrupt,
     Leave,
+    /// Leaves, because the session cannot be continued.
+    Fail,
     Suspend,
     /// Opens the draft in an editor.
     EditDraft,
@@ -205,9 +207,9 @@ impl Model {
     pub(crate) fn receive(&mut self, message: AgentMessage, now: Instant) -> Vec<Effect> {
         match message {
             AgentMessage::Opened(facts) => return self.opened(facts),
-            AgentMessage::OpenFailed(error) => {
+            AgentMessage::Failed(error) => {
                 self.note(TextLabel::Error, &format!("✗ {error}"));
-                return vec![Effect::Leave];
+                return vec![Effect::Fail];
             }
             AgentMessage::Print(lines) => self.finished.extend(lines),
             AgentMessage::TurnStart => drop(self.turn.get_or_insert_with(|| RunningTurn::new(now))),

@@ -76,6 +76,8 @@ pub struct ScreenConfig {
 pub enum ScreenEnd {
     /// The person left.
     Left,
+    /// The session could not be opened or continued. The reason was printed.
+    Failed,
     /// The person wants to continue the session in this log.
     Resume(PathBuf),
 }
@@ -196,14 +198,16 @@ impl Screen {
         let (mut is_changed, mut is_urgent) = (true, true);
         loop {
             let now = Instant::now();
-            if is_changed && (is_urgent || now.duration_since(last_frame) >= FRAME_TIME) {
+            let is_over = self
+                .end
+                .as_ref()
+                .is_some_and(|(_, since)| self.is_closed || now.duration_since(*since) > LONGEST_END);
+            if is_changed && (is_urgent || is_over || now.duration_since(last_frame) >= FRAME_TIME) {
                 self.draw(now)?;
                 (is_changed, is_urgent) = (false, false);
                 last_frame = now;
             }
-            if let Some((end, since)) = &self.end
-                && (self.is_closed || now.duration_since(*since) > LONGEST_END)
-            {
+            if let Some((end, _)) = self.end.as_ref().filter(|_| is_over) {
                 return Ok(end.clone());
             }
             let change = if is_changed { Some(last_frame + FRAME_TIME) } else { self.model.next_change(now) };
@@ -340,6 +344,7 @@ impl Screen {
             }
             Effect::Interrupt => self.interrupt(),
             Effect::Leave => self.leave(ScreenEnd::Left),
+            Effect::Fail => self.leave(ScreenEnd::Failed),
             Effect::Suspend => self.suspend(),
             Effect::EditDraft => self.edit_draft(),
             Effect::EditApproval => self.edit_approval(),
@@ -383,7 +388,7 @@ impl Screen {
         match &self.turn {
             Some(turn) => turn.cancel(),
             // A turn of background work ends with the wait for it.
-            None => self.worker.send(WorkerCommand::ListRewindPoints),
+            None => self.worker.send(WorkerCommand::Wake),
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) enum WorkerCommand {
         files: bool,
     },
     KillTask(String),
+    /// Nothing: only ends the wait for background work, and a turn of it.
+    Wake,
     /// A line for the memory file.
     Remember(String),
     Finish,
@@ -100,9 +102,18 @@ struct AgentThread<'a> {
 impl<'a> AgentThread<'a> {
     fn run(setup: WorkerSetup, commands: &Receiver<WorkerCommand>, waiting: &'a Mutex<Option<CancelToken>>) {
         let queue = Arc::clone(&setup.queue);
-        match Self::open(setup, waiting) {
-            Ok(mut thread) => thread.serve(commands),
-            Err(error) => queue.push_agent(AgentMessage::OpenFailed(error)),
+        // The screen must not wait for a thread that has panicked. The session is complete up to the last
+        // line, and resumes.
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            Self::open(setup, waiting).map(|mut thread| thread.serve(commands))
+        }));
+        let error = match ended {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error),
+            Err(_) => Some("internal error; the session can be resumed".to_owned()),
+        };
+        if let Some(error) = error {
+            queue.push_agent(AgentMessage::Failed(error));
         }
         queue.push_agent(AgentMessage::Closed);
     }
@@ -215,7 +226,7 @@ impl<'a> AgentThread<'a> {
                 }
                 Err(error) => self.note(TextLabel::Error, &format!("✗ {error}")),
             },
-            WorkerCommand::Finish => {}
+            WorkerCommand::Wake | WorkerCommand::Finish => {}
         }
     }
 

@@ -268,8 +268,7 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
         acp::run(cx, args)?;
         return Ok(CommandOutcome::Done);
     }
-    let ended =
-        if args.is_interactive() { screen::run(cx, args)?.map(|()| false) } else { run_print(cx, args)? };
+    let ended = if args.is_interactive() { screen::run(cx, args)? } else { run_print(cx, args)? };
     match ended {
         Ok(is_error) => Ok(if is_error { CommandOutcome::Negative } else { CommandOutcome::Done }),
         Err(ChatFailure(message)) => {

@@ -41,7 +41,15 @@ impl PromptHistory {
         if let Some(folder) = file.parent() {
             fs_err::create_dir_all(folder)?;
         }
-        let mut file = fs_err::OpenOptions::new().create(true).append(true).open(file)?;
+        let mut options = fs_err::OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        {
+            // Prompts are private.
+            use fs_err::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut file = options.open(file)?;
         file.write_all(format!("{}\n", line.to_line()).as_bytes())
     }
 

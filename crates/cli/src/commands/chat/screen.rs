@@ -29,7 +29,8 @@ use crate::error::CommandError;
 const STATUS_LINE_TIME: Duration = Duration::from_secs(5);
 
 /// Runs the screen until the person leaves.
-pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<(), ChatFailure>, CommandError> {
+/// Returns whether the session failed.
+pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandError::new("the interactive screen needs a terminal")
             .hint("use -p to print the answer: threadline chat -p \"…\""));
@@ -42,7 +43,8 @@ pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<(), ChatFa
         };
         let is_first = resumed.is_none();
         match run_screen(screen_config(cx, args, setup, is_first)?)? {
-            ScreenEnd::Left => return Ok(Ok(())),
+            ScreenEnd::Left => return Ok(Ok(false)),
+            ScreenEnd::Failed => return Ok(Ok(true)),
             ScreenEnd::Resume(log) => resumed = Some(log),
         }
     }

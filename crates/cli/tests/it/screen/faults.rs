@@ -128,3 +128,14 @@ fn a_screen_for_screen_readers_only_appends_lines() {
     terminal.send("\u{4}");
     assert_eq!(terminal.wait_exit().code(), Some(0));
 }
+
+#[test]
+fn a_session_that_cannot_be_opened_is_a_failure() {
+    let stage = Stage::new(Vec::new());
+    stage.write("empty.jsonl", "");
+    let log = stage.path("empty.jsonl");
+    let mut terminal = stage.start(&["--resume", log.to_str().unwrap()], (24, 80));
+    terminal.wait_for("contains no conversation");
+    assert_eq!(terminal.wait_exit().code(), Some(1));
+    assert!(!terminal.is_raw());
+}
