@@ -78,6 +78,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Shift-Tab", "next permission mode"),
     ("Up, Down", "move, or recall earlier prompts"),
     ("Ctrl-R", "search earlier prompts"),
+    ("Ctrl-O", "show the whole session in a pager"),
     ("Ctrl-G", "edit the prompt in $EDITOR"),
     ("Ctrl-T", "show or hide the list of things to do"),
     ("Ctrl-Z", "suspend"),

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use threadline_agent::{AgentConfig, MemoryFile};
+use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
+use threadline_entry::key;
 use threadline_mcp::McpServers;
+
+use crate::model::Model;
 
 /// The program around the screen: settings, files, and other commands of it.
 pub trait ScreenHost: Send + Sync {
@@ -42,10 +46,28 @@ pub trait ScreenHost: Send + Sync {
     /// Lets the person choose a session, on the whole screen. `None` if none was chosen.
     fn pick_session(&self) -> Option<PathBuf>;
 
+    /// Shows the whole session in a pager, with thinking and results in full.
+    fn show_session(&self, log: &Path);
+
     /// Returns the full name of a model.
     fn model_name(&self, name: &str) -> String;
 
     /// Runs the user's status-line command with facts about the session as JSON on its standard input.
     /// Returns the first line of its output; `None` if there is no such command.
     fn status_line(&self, facts: &str) -> Option<String>;
+}
+
+/// Returns facts about the session as JSON, as Claude Code gives them to the status-line command.
+pub(crate) fn status_facts(model: &Model, cwd: &Path) -> String {
+    let facts = &model.facts;
+    RawObject::new()
+        .with("hook_event_name", "Status")
+        .with(key::SESSION_ID_SNAKE, &facts.id)
+        .with("transcript_path", &facts.log)
+        .with("cwd", cwd)
+        .with("model", RawObject::new().with("id", &facts.model).with("display_name", &facts.model))
+        .with("workspace", RawObject::new().with("current_dir", cwd).with("project_dir", cwd))
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with("cost", RawObject::new().with("total_cost_usd", model.cost_usd))
+        .to_json()
 }

@@ -11,6 +11,7 @@
 mod approval;
 mod command;
 mod composer;
+mod config;
 mod host;
 mod inline_screen;
 mod input;
@@ -27,6 +28,7 @@ mod theme;
 mod view;
 mod worker;
 
+pub use config::{ScreenConfig, ScreenEnd};
 pub use host::ScreenHost;
-pub use screen::{ScreenConfig, ScreenEnd, run_screen};
+pub use screen::run_screen;
 pub use theme::Theme;

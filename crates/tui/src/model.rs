@@ -55,6 +55,8 @@ pub(crate) enum Effect {
     ListRewindPoints,
     Rewind(String, RewindScope),
     PickSession,
+    /// Shows the whole session in a pager.
+    ShowSession,
     KillTask(String),
     /// Reads the files of the working folder.
     ListFiles,

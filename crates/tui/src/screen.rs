@@ -1,21 +1,20 @@
 //! The loop of the screen: takes events, changes the model, draws.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyEventKind};
 use threadline_agent::AgentConfig;
-use threadline_api::Client;
 use threadline_cancel::CancelToken;
 use threadline_term::{TermText, TextLabel, text};
-use threadline_usage::PriceBook;
 
 use crate::approval::apply_suggestion;
 use crate::composer::{EnteredPrompt, PromptHistory};
-use crate::host::ScreenHost;
+use crate::config::{ScreenConfig, ScreenEnd};
+use crate::host::{ScreenHost, status_facts};
 use crate::inline_screen::{Frame, InlineScreen};
 use crate::input::{InputGate, start_input, start_signals};
 use crate::message::AgentMessage;
@@ -24,7 +23,6 @@ use crate::page::SharedPage;
 use crate::plain_screen::{PlainScreen, start_lines};
 use crate::queue::{EventQueue, InputEvent, ScreenEvent};
 use crate::terminal::{RawTerminal, suspend};
-use crate::theme::Theme;
 use crate::view::frame;
 use crate::worker::{Worker, WorkerCommand, WorkerSetup};
 
@@ -34,53 +32,6 @@ const FRAME_TIME: Duration = Duration::from_millis(16);
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// A turn that took longer than this ends with a signal.
 const LONG_TURN: Duration = Duration::from_secs(10);
-
-/// The settings of a screen.
-pub struct ScreenConfig {
-    /// The session.
-    pub agent: AgentConfig,
-    /// The client of the API.
-    pub client: Arc<Client>,
-    /// The prices.
-    pub prices: PriceBook,
-    /// The program around the screen.
-    pub host: Arc<dyn ScreenHost>,
-    /// Whether to use colours.
-    pub color: bool,
-    /// Whether the terminal supports hyperlinks.
-    pub links: bool,
-    /// The colours.
-    pub theme: Theme,
-    /// The file with earlier prompts; `None` to remember them for this process only.
-    pub history: Option<PathBuf>,
-    /// A prompt that is sent at once.
-    pub prompt: Option<String>,
-    /// The editor.
-    pub editor: String,
-    /// Whether the composer has vi keys.
-    pub has_vi_keys: bool,
-    /// Whether lines are only appended, for screen readers.
-    pub is_plain: bool,
-    /// Whether the model is a script.
-    pub is_demo: bool,
-    /// Whether the mode that permits everything is offered.
-    pub may_bypass: bool,
-    /// Whether a long turn and a question ring the bell.
-    pub has_bell: bool,
-    /// Texts that are shown at the start.
-    pub notes: Vec<String>,
-}
-
-/// Why the screen was left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScreenEnd {
-    /// The person left.
-    Left,
-    /// The session could not be opened or continued. The reason was printed.
-    Failed,
-    /// The person wants to continue the session in this log.
-    Resume(PathBuf),
-}
 
 /// Runs the screen until the person leaves.
 ///
@@ -372,6 +323,10 @@ impl Screen {
             }),
             Effect::PickSession => self.pick_session(),
             Effect::KillTask(id) => self.worker.send(WorkerCommand::KillTask(id)),
+            Effect::ShowSession => {
+                let (host, log) = (Arc::clone(&self.host), self.model.facts.log.clone());
+                let _ = self.lend(|| host.show_session(&log));
+            }
             Effect::ListFiles => self.list_files(),
             Effect::Redraw => self.redraw(),
         }
@@ -519,22 +474,6 @@ impl Screen {
             self.worker.join();
         }
     }
-}
-
-/// Returns facts about the session as JSON, as Claude Code gives them to the status-line command.
-fn status_facts(model: &Model, cwd: &Path) -> String {
-    use threadline_api::RawObject;
-    let facts = &model.facts;
-    RawObject::new()
-        .with("hook_event_name", "Status")
-        .with(threadline_entry::key::SESSION_ID_SNAKE, &facts.id)
-        .with("transcript_path", &facts.log)
-        .with("cwd", cwd)
-        .with("model", RawObject::new().with("id", &facts.model).with("display_name", &facts.model))
-        .with("workspace", RawObject::new().with("current_dir", cwd).with("project_dir", cwd))
-        .with("version", env!("CARGO_PKG_VERSION"))
-        .with("cost", RawObject::new().with("total_cost_usd", model.cost_usd))
-        .to_json()
 }
 
 fn now_millis() -> i64 {

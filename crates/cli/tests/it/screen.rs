@@ -281,6 +281,23 @@ fn another_session_is_chosen_and_continued() {
 }
 
 #[test]
+fn the_whole_session_is_shown_in_a_pager() {
+    let thinking = ScriptedReply::thinking(&format!("A long thought. {}", "And on. ".repeat(40)));
+    let blocks = vec![thinking, serde_json::json!({"type": "text", "text": "An answer."})];
+    let stage = Stage::new(vec![ScriptedReply::blocks(blocks)]);
+    let mut terminal = stage.open(&[]);
+    terminal.send("\u{f}");
+    terminal.wait_for("There is no session to show yet.");
+    ask(&mut terminal, "think", "An answer.");
+    terminal.send("\u{f}");
+    terminal.wait_for("~ thinking");
+    terminal.send("q");
+    terminal.wait_for(MODEL);
+    terminal.send("typed again");
+    terminal.wait_for("> typed again");
+}
+
+#[test]
 fn things_to_do_are_listed_below_the_conversation() {
     let task = |name: &str| serde_json::json!({"type": "tool_use", "name": "TaskCreate", "input": {"subject": name, "description": "d"}});
     let update = serde_json::json!({"type": "tool_use", "name": "TaskUpdate",

@@ -129,6 +129,11 @@ impl Model {
             }
             KeyCode::Char('z') if control => vec![Effect::Suspend],
             KeyCode::Char('l') if control => vec![Effect::Redraw],
+            KeyCode::Char('o') if control && (self.is_demo || self.context == 0) => {
+                self.notify("There is no session to show yet.", now);
+                Vec::new()
+            }
+            KeyCode::Char('o') if control => vec![Effect::ShowSession],
             KeyCode::Char('g') if control && is_free => vec![Effect::EditDraft],
             KeyCode::Char('t') if control && self.composer.area.is_empty() => {
                 self.shows_todos = !self.shows_todos;

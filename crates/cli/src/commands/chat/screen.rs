@@ -179,6 +179,14 @@ impl ScreenHost for ChatHost {
         search::pick_session(&self.app, self.cwd.to_str()).ok().flatten()
     }
 
+    fn show_session(&self, log: &Path) {
+        let Ok(program) = std::env::current_exe() else { return };
+        let mut command = Command::new(program);
+        // The pager stays open, also if the session fits on the screen.
+        command.arg("show").arg(log).args(["--level", "full"]).env(env::THREADLINE_PAGER, "less -RX");
+        let _ = command.status();
+    }
+
     fn model_name(&self, name: &str) -> String {
         super::config::with_suffix(name)
     }
