@@ -53,6 +53,3 @@ values! {
     /// The type of a block with a tool call.
     TOOL_USE = "tool_use",
 }
-
-/// The reasons why a reply ended that are not errors.
-pub const PLAIN_STOP_REASONS: &[&str] = &["end_turn", TOOL_USE, "stop_sequence"];
