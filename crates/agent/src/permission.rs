@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
@@ -179,6 +180,9 @@ impl From<HookAnswer> for PermissionAnswer {
     }
 }
 
+/// How long a person is asked before the hooks are told.
+const NOTIFICATION_DELAY: Duration = Duration::from_secs(6);
+
 /// Tools whose calls change the file that they name.
 const EDITS: &[&str] = &["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
@@ -266,6 +270,30 @@ impl Agent {
 
     /// Asks about a call. The hooks of the question run at the same time, and the first answer counts.
     fn ask(
+        &self,
+        prompt: &dyn PermissionPrompt,
+        request: &PermissionRequest<'_>,
+        call: &PendingCall,
+        cancel: &CancelToken,
+    ) -> PermissionAnswer {
+        if !self.config.is_interactive || !self.config.hooks.has(HookEvent::Notification) {
+            return self.ask_with_hooks(prompt, request, call, cancel);
+        }
+        let waiting = cancel.child();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if !waiting.wait(NOTIFICATION_DELAY) {
+                    self.notify("permission_prompt", "Claude needs your permission", &waiting);
+                }
+            });
+            let answer = self.ask_with_hooks(prompt, request, call, cancel);
+            waiting.cancel();
+            answer
+        })
+    }
+
+    /// Asks about a call while its hooks run.
+    fn ask_with_hooks(
         &self,
         prompt: &dyn PermissionPrompt,
         request: &PermissionRequest<'_>,

@@ -311,6 +311,17 @@ impl Agent {
         Ok(())
     }
 
+    /// Runs the hooks for a person who should look at the session.
+    pub(crate) fn notify(&self, kind: &str, message: &str, cancel: &CancelToken) {
+        let call = self.hook_call(HookEvent::Notification, kind);
+        self.run_hooks(&call.with("message", message).with("notification_type", kind), cancel);
+    }
+
+    /// Runs the hooks for a person who has not answered for a while.
+    pub fn notify_idle(&self) {
+        self.notify("idle_prompt", "Claude is waiting for your input", &CancelToken::new());
+    }
+
     /// Runs the hooks of the end of the session.
     pub(crate) fn end_hooks(&self, reason: &str, events: &mut dyn FnMut(AgentEvent<'_>)) {
         let call = self.hook_call(HookEvent::SessionEnd, reason).with("reason", reason);

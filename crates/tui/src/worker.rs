@@ -1,9 +1,10 @@
 //! The thread of the agent: runs prompts, and waits for background work between them.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_agent::{Agent, AgentConfig, ModelChange, SystemClock};
@@ -20,6 +21,9 @@ use crate::narrator::{Narrator, note_lines};
 use crate::page::SharedPage;
 use crate::queue::EventQueue;
 use crate::recent::recent_lines;
+
+/// How long a person does not answer before the hooks are told.
+const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// A request to the agent.
 pub(crate) enum WorkerCommand {
@@ -179,7 +183,14 @@ impl<'a> AgentThread<'a> {
                 return Some(command);
             }
             if !self.agent.has_background_work() {
-                return commands.recv().ok();
+                return match commands.recv_timeout(IDLE_TIME) {
+                    Ok(command) => Some(command),
+                    Err(RecvTimeoutError::Disconnected) => None,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.agent.notify_idle();
+                        commands.recv().ok()
+                    }
+                };
             }
             let cancel = CancelToken::new();
             *lock(self.waiting) = Some(cancel.clone());

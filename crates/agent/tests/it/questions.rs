@@ -232,6 +232,23 @@ fn a_hook_answers_before_the_person() {
 }
 
 #[test]
+fn hooks_are_told_that_a_person_is_waited_for() {
+    let stage = Stage::new();
+    let hook = json!({"type": "command", "command": "cat > told"});
+    let json = json!({ "Notification": [{"matcher": "idle_prompt", "hooks": [hook]}] }).to_string();
+    let mut config = config(&stage, PermissionMode::Default);
+    config.is_interactive = true;
+    config.hooks.add(serde_json::from_str(&json).unwrap()).unwrap();
+    stage.agent(&ScriptedApi::start(Vec::new()), config).unwrap().notify_idle();
+    let told: Value = serde_json::from_slice(&std::fs::read(stage.work().join("told")).unwrap()).unwrap();
+    assert_eq!(
+        (&told["hook_event_name"], &told["notification_type"]),
+        (&json!("Notification"), &json!("idle_prompt"))
+    );
+    assert_eq!(told["message"], "Claude is waiting for your input");
+}
+
+#[test]
 fn the_person_answers_if_the_hook_does_not() {
     let stage = Stage::new();
     let touch =
