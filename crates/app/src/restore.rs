@@ -16,6 +16,7 @@ pub use point::RestorePoint;
 use crate::config::App;
 use crate::edit::EditError;
 use crate::error::AppError;
+use crate::load::load_unpriced;
 use crate::operations::NewReceipt;
 
 /// Why files could not be restored.
@@ -30,6 +31,9 @@ pub enum RestoreError {
         /// The number of turns.
         count: usize,
     },
+    /// The session has no prompt with this id.
+    #[error("the prompt is not in the log")]
+    NoPrompt,
     /// No file of the session matches the requested names.
     #[error("the session knows of no such file")]
     NoSuchFile,
@@ -101,6 +105,24 @@ impl App {
             return Err(RestoreError::NoSuchFile);
         }
         Ok(RestorePlan { session: session.clone(), root, files, to_folder: to.is_some() })
+    }
+
+    /// Plans to restore the files of a session in progress as they were at the prompt with an id. Returns
+    /// `None` if no tool has changed a file.
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError::NoPrompt`], and those of [`App::plan_restore`].
+    pub fn plan_rewind(&self, log: &Path, prompt: &str) -> Result<Option<RestorePlan>, RestoreError> {
+        let session = SessionFile::at(log);
+        let family = load_unpriced(&session)?.complete()?.family;
+        let line = family.main.find(prompt).ok_or(RestoreError::NoPrompt)?;
+        let history = FileHistory::of(&family);
+        if history.is_empty() {
+            return Ok(None);
+        }
+        let point = HistoryPoint::Prompt(line);
+        self.plan_restore(&session, &history, point, &RestoreOptions::default()).map(Some)
     }
 
     /// The folder that the files belong to: the one that the person named, or the session's own if it can be

@@ -3,12 +3,7 @@
 use std::path::Path;
 
 use threadline_app::App;
-use threadline_app::restore::{FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint};
-use threadline_session::FileHistory;
-use threadline_store::SessionFile;
-
-/// The answer if no prompt has the id.
-const NO_CHECKPOINT: &str = "No file checkpoint found for this message.";
+use threadline_app::restore::{FileRestore, RestoreAction, RestoreError, RestorePlan};
 
 /// Restores the files of a session as they were at the prompt with an id. Returns the files that differ; with
 /// `is_dry_run`, nothing is written.
@@ -16,18 +11,12 @@ const NO_CHECKPOINT: &str = "No file checkpoint found for this message.";
 /// # Errors
 /// Returns the reason why they cannot be restored. Then no file was written.
 pub(super) fn rewind(app: &App, log: &Path, prompt: &str, is_dry_run: bool) -> Result<Vec<String>, String> {
-    let file = SessionFile::at(log.to_owned());
-    let loaded = threadline_app::load_unpriced(&file).and_then(|loaded| loaded.complete());
-    let family = loaded.map_err(|error| error.to_string())?.family;
-    let entry = family.main.entries().iter().find(|entry| entry.uuid().as_deref() == Some(prompt));
-    let line = entry.ok_or(NO_CHECKPOINT)?.at().line_no;
-    let (point, _) = RestorePoint::Line(line).resolve(&family).map_err(|error| error.to_string())?;
-    let history = FileHistory::of(&family);
-    if history.is_empty() {
-        return Ok(Vec::new());
-    }
-    let options = RestoreOptions { to: None, names: Vec::new() };
-    let plan = app.plan_restore(&file, &history, point, &options).map_err(|error| error.to_string())?;
+    let plan = app.plan_rewind(log, prompt).map_err(|error| match error {
+        // The words of Claude Code.
+        RestoreError::NoPrompt => "No file checkpoint found for this message.".to_owned(),
+        error => error.to_string(),
+    })?;
+    let Some(plan) = plan else { return Ok(Vec::new()) };
     if let Some(file) = plan.files.iter().find(|file| file.action == RestoreAction::Cannot) {
         return Err(format!("The content of {} at this message is not known.", file.path));
     }

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
-use threadline_app::restore::RestoreOptions;
 use threadline_cancel::CancelToken;
 use threadline_mcp::McpServers;
-use threadline_session::{FileHistory, HistoryPoint};
 use threadline_store::SessionFile;
 use threadline_tui::{ScreenConfig, ScreenEnd, ScreenHost, Theme, run_screen};
 use threadline_view::{DetailLevel, TranscriptFilter, markdown};
@@ -118,20 +116,10 @@ impl ScreenHost for ChatHost {
     }
 
     fn restore_files(&self, log: &Path, prompt: &str) -> Result<String, String> {
-        let file = SessionFile::at(log);
-        let family = threadline_app::load_unpriced(&file)
-            .and_then(threadline_app::LoadedSession::complete)
-            .map_err(|error| error.to_string())?
-            .family;
-        let history = FileHistory::of(&family);
-        if history.is_empty() {
+        let plan = self.app.plan_rewind(log, prompt).map_err(|error| error.to_string())?;
+        let Some(plan) = plan else {
             return Ok("No tool changed a file; there is nothing to restore.".to_owned());
-        }
-        let line = family.main.find(prompt).ok_or("the prompt is not in the log")?;
-        let plan = self
-            .app
-            .plan_restore(&file, &history, HistoryPoint::Prompt(line), &RestoreOptions::default())
-            .map_err(|error| error.to_string())?;
+        };
         let command = ["threadline".to_owned(), "chat".to_owned(), "/rewind".to_owned()];
         let receipt = plan.apply(&self.app, false, &command).map_err(|error| error.to_string())?;
         Ok(match receipt {
