@@ -95,6 +95,11 @@ impl EventQueue {
         }
     }
 
+    /// Takes the next key or signal, if there is one already.
+    pub(crate) fn try_input(&self) -> Option<InputEvent> {
+        self.lock().input.pop_front()
+    }
+
     /// Drops all further messages of the agent.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;

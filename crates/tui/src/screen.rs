@@ -28,6 +28,8 @@ use crate::worker::{Worker, WorkerCommand, WorkerSetup};
 
 /// The shortest time between two frames, except after a key.
 const FRAME_TIME: Duration = Duration::from_millis(16);
+/// The number of finished lines that are written at once. A terminal needs a few milliseconds for them.
+const MAX_LINES: usize = 100;
 /// How long the end of a session may take.
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// A turn that took longer than this ends with a signal.
@@ -158,6 +160,14 @@ impl Screen {
                 (is_changed, is_urgent) = (false, false);
                 last_frame = now;
             }
+            if !self.model.finished.is_empty() && !is_changed {
+                // A long output is written in parts, with keys in between. The agent waits meanwhile.
+                if let Some(event) = self.queue.try_input() {
+                    self.input(event)?;
+                }
+                (is_changed, is_urgent) = (true, true);
+                continue;
+            }
             if let Some((end, _)) = self.end.as_ref().filter(|_| is_over) {
                 return Ok(end.clone());
             }
@@ -176,7 +186,10 @@ impl Screen {
     }
 
     fn draw(&mut self, now: Instant) -> io::Result<()> {
-        let finished = std::mem::take(&mut self.model.finished);
+        let mut finished = std::mem::take(&mut self.model.finished);
+        if self.end.is_none() && finished.len() > MAX_LINES {
+            self.model.finished = finished.split_off(MAX_LINES);
+        }
         if let Some(plain) = &mut self.plain {
             let drawn = plain.draw(&finished, &self.model);
             return if self.end.is_some() { Ok(()) } else { drawn };
