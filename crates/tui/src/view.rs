@@ -305,3 +305,110 @@ fn facts(model: &Model) -> Vec<String> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use threadline_agent::SharedPermissions;
+    use threadline_permission::{Permissions, RuleSet, Workspace};
+
+    use super::*;
+    use crate::composer::PromptHistory;
+    use crate::message::{AgentMessage, SessionFacts, SubAgentProgress, TodoLine};
+    use crate::page::SharedPage;
+
+    fn model(rows: usize, width: usize) -> Model {
+        let permissions = Permissions {
+            mode: PermissionMode::Default,
+            rules: RuleSet::default(),
+            workspace: Workspace::default(),
+        };
+        let page = Arc::new(SharedPage::new(width, false, false));
+        let mut model = Model::new(page, rows, SharedPermissions::new(permissions), PromptHistory::default());
+        let facts = SessionFacts { model: "claude-sonnet-4-5".to_owned(), ..SessionFacts::default() };
+        model.receive(AgentMessage::Opened(facts), Instant::now());
+        model
+    }
+
+    fn shown(model: &Model, now: Instant) -> String {
+        let frame = frame(model, now);
+        assert!(frame.lines.len() <= model.rows, "{frame:?}");
+        let width = model.page.get().width.unwrap();
+        assert!(frame.lines.iter().all(|line| line.width() < width), "{frame:?}");
+        frame.lines.iter().map(|line| line.plain().into_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_turn_shows_its_calls_sub_agents_and_time() {
+        let now = Instant::now();
+        let mut model = model(24, 60);
+        model.start_turn(now);
+        let start = |id: &str, name: &str, subject: &str| AgentMessage::CallStart {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            subject: subject.to_owned(),
+        };
+        model.receive(start("a", "Agent", ""), now);
+        model.receive(start("b", "Bash", "make test"), now);
+        model.receive(AgentMessage::CallOutput { id: "b".to_owned(), text: "one\ntwo\n".to_owned() }, now);
+        let progress = SubAgentProgress {
+            id: "a".to_owned(),
+            kind: "Explore".to_owned(),
+            description: "find it".to_owned(),
+            activity: "Grep sleep".to_owned(),
+            calls: 3,
+            tokens: 12_345,
+            is_finished: false,
+        };
+        model.receive(AgentMessage::SubAgent(progress), now);
+        let todo = TodoLine { text: "#1 Weave".to_owned(), status: TodoStatus::InProgress };
+        model.receive(AgentMessage::Todos(vec![todo]), now);
+        insta::assert_snapshot!(shown(&model, now + Duration::from_secs(75)), @"
+
+        ◦ Explore  find it  3 calls · 12k tokens · 1 min 15 s
+            Grep sleep
+        ◦ Bash  make test  1 min 15 s
+            one
+            two
+        · Running tools… 1 min 15 s · Esc interrupts
+        ▣ #1 Weave
+
+        > type to queue the next prompt
+        sonnet-4-5
+        ");
+    }
+
+    #[test]
+    fn a_retry_counts_down() {
+        let now = Instant::now();
+        let mut model = model(24, 80);
+        model.start_turn(now);
+        let phase = Phase::Retrying {
+            attempt: 2,
+            max_retries: 10,
+            delay: Duration::from_secs(8),
+            reason: "rate limit (429)".to_owned(),
+        };
+        model.receive(AgentMessage::Phase(phase), now);
+        let text = shown(&model, now + Duration::from_secs(3));
+        assert!(text.contains("Retrying in 5 s: rate limit (429); attempt 2 of 10…"), "{text}");
+        assert_eq!(model.next_change(now), Some(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn small_terminals_show_the_end_of_everything() {
+        let now = Instant::now();
+        for (rows, width) in [(3, 10), (5, 20), (8, 30)] {
+            let mut model = model(rows, width);
+            model.start_turn(now);
+            let text = "A long reply of several words.\n\nAnd a second paragraph that goes on.";
+            model.receive(AgentMessage::Text(text.to_owned()), now);
+            model.composer.area.insert("a prompt that is longer than the terminal is wide 错误错误");
+            let text = shown(&model, now);
+            assert!(text.contains("误\nsonnet"), "{text}");
+        }
+        assert_eq!(model(24, 80).next_change(now), None, "an idle screen does not change");
+    }
+}
