@@ -64,6 +64,7 @@ pub(crate) struct SessionFacts {
     /// Lines for `/agents`, `/mcp` and `/status`.
     pub(crate) agents: Vec<String>,
     pub(crate) mcp: Vec<String>,
+    pub(crate) sandbox: String,
     pub(crate) tools: usize,
     pub(crate) memory: Vec<PathBuf>,
     /// The tokens of the conversation so far.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, AgentConfig, ModelChange, SystemClock};
+use threadline_agent::{Agent, AgentConfig, ModelChange, SandboxConfig, SystemClock};
 use threadline_api::Client;
 use threadline_cancel::CancelToken;
 use threadline_term::{TermText, TextLabel};
@@ -157,6 +157,11 @@ impl<'a> AgentThread<'a> {
             commands: commands.map(|command| (command.name.clone(), command.description.clone())).collect(),
             agents: self.agent.agent_names(),
             mcp: mcp.collect(),
+            sandbox: match &config.sandbox {
+                None => "off: commands run without restrictions (--sandbox)".to_owned(),
+                Some(SandboxConfig { missing: None, .. }) => "on".to_owned(),
+                Some(SandboxConfig { missing: Some(missing), .. }) => format!("on; {missing}"),
+            },
             tools: self.agent.tool_names().len(),
             memory: config.memory.iter().map(|file| file.path.clone()).collect::<Vec<PathBuf>>(),
             context: self.agent.context_tokens(),

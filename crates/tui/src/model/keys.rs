@@ -389,6 +389,7 @@ impl Model {
             ("Log", facts.log.display().to_string()),
             ("Model", facts.model.clone()),
             ("Mode", mode.to_owned()),
+            ("Sandbox", facts.sandbox.clone()),
             ("Tools", facts.tools.to_string()),
             ("MCP servers", facts.mcp.len().to_string()),
             ("Memory files", facts.memory.len().to_string()),
