@@ -69,6 +69,8 @@ impl LineFlags {
     const UNUSUAL_KEYS: u8 = 8;
     /// The bytes of the line are not UTF-8.
     const INVALID: u8 = 16;
+    /// The entry is the first of lines without content that share it.
+    const RUN: u8 = 32;
 
     fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -126,7 +128,9 @@ pub(crate) struct LineBatch {
     fields: Vec<FieldOffsets>,
     /// The findings about a line, with the position of its record.
     findings: Vec<(usize, Vec<Finding>)>,
-    /// The number of lines without content at the end of the lines so far.
+    /// The number of blank lines since the last other line.
+    n_blank: usize,
+    /// The number of other lines without content since the last line with content.
     n_empty: usize,
 }
 
@@ -156,33 +160,42 @@ impl LineBatch {
         }
         let mut record =
             LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings);
-        if record.kind == Kind::Bad && is_valid {
+        let is_short_in_run = self.n_empty > MAX_EMPTY_LINES && record.is_short();
+        if record.kind == Kind::Bad && is_valid && !is_short_in_run {
             let pieces = split_concatenated(&text.as_bytes()[range]);
             if pieces.len() > 1 {
+                self.n_blank = 0;
+                self.n_empty = if record.is_short() { self.n_empty + 1 } else { 0 };
                 self.fields.truncate(n_fields);
                 return self.add_pieces(text, start, &pieces, line.ending, line.at);
             }
         }
         record.flags.0 |= if is_valid { 0 } else { LineFlags::INVALID };
-        self.n_empty = if is_valid && record.is_without_content() { self.n_empty + 1 } else { 0 };
-        if self.n_empty > MAX_EMPTY_LINES + 1
-            && let Some(last) = self.records.last_mut()
-            && last.merge(record)
-        {
+        if self.is_in_run(&record, is_valid) {
             self.fields.truncate(n_fields);
-            return;
-        }
-        if self.n_empty > MAX_EMPTY_LINES {
-            // The lines that follow will be merged into this one.
-            self.fields.truncate(n_fields);
+            if self.records.last_mut().is_some_and(|last| last.merge(record)) {
+                return;
+            }
             findings.clear();
             if record.kind != Kind::Blank {
                 (record.kind, record.index) = (Kind::Bad, None);
                 let message = "not an entry, like the lines that follow";
                 findings.push(Finding::new(Code::BrokenLine, line.at, message));
             }
+            record.flags.0 |= LineFlags::RUN;
         }
         self.add(record, findings);
+    }
+
+    /// Counts lines without content, and returns whether this one shares its entry with others.
+    fn is_in_run(&mut self, record: &LineRecord, is_valid: bool) -> bool {
+        if record.kind == Kind::Blank {
+            self.n_blank += 1;
+            return self.n_blank > MAX_EMPTY_LINES || self.n_empty > MAX_EMPTY_LINES;
+        }
+        self.n_blank = 0;
+        self.n_empty = if is_valid && record.is_without_content() { self.n_empty + 1 } else { 0 };
+        self.n_empty > MAX_EMPTY_LINES
     }
 
     /// Parses the entries of one line, which begins at offset `start` of `text`.
@@ -571,8 +584,11 @@ impl LineRecord {
     /// Returns whether a line is blank, not an object, or an object that is too short to matter: with neither
     /// a message nor an id.
     fn is_without_content(&self) -> bool {
-        const SHORT: u32 = "{\"type\":\"attachment\"}".len() as u32;
-        matches!(self.kind, Kind::Blank | Kind::Bad) || self.end - self.start <= SHORT
+        matches!(self.kind, Kind::Blank | Kind::Bad) || self.is_short()
+    }
+
+    fn is_short(&self) -> bool {
+        self.end - self.start <= "{\"type\":\"attachment\"}".len() as u32
     }
 
     /// Extends the record by the next line, which is without content, too. Returns `false` if that line is
@@ -581,7 +597,7 @@ impl LineRecord {
         // Lines are separated by their newline, abridged ones by nothing.
         let is_adjacent = next.start.checked_sub(self.end).is_some_and(|gap| gap <= 1);
         let is_broken = self.kind == Kind::Blank && next.kind != Kind::Blank;
-        if !is_adjacent || is_broken || self.flags.has(LineFlags::SHARES_LINE | LineFlags::INVALID) {
+        if !is_adjacent || is_broken || !self.flags.has(LineFlags::RUN) {
             return false;
         }
         self.end = next.end;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use threadline_edit::{EditPlan, PlanTarget, REPAIRED_CODES, Repair};
-use threadline_entry::{Code, Finding, Severity};
+use threadline_entry::{Code, Finding, Kind, Severity};
 use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
@@ -344,6 +344,13 @@ fn a_sound_session_is_unchanged() {
 fn comments_are_left() {
     let session = Session::from_bytes(b"\n\n//\n");
     assert!(Repair::new(&session, &options(new()).seed).draft().is_untouched());
+}
+
+#[test]
+fn objects_after_very_many_blank_lines_stay_readable() {
+    let bytes = ["\n".repeat(70).as_bytes(), b"{}t\n"].concat();
+    let result = repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes());
+    assert!(Session::from_bytes(&result).entries().iter().all(|entry| entry.kind() != Kind::Bad));
 }
 
 #[test]
