@@ -39,6 +39,22 @@ struct Emulator {
     /// The number of writes so far, and the time of the last one.
     writes: usize,
     last_write: Instant,
+    /// The beginning of the line of the cursor that is expected, and when it was first there.
+    expected: Option<String>,
+    expected_at: Option<Instant>,
+}
+
+impl Emulator {
+    /// Notes the time if the line of the cursor begins with the expected text.
+    fn check_expected(&mut self) {
+        let Some(expected) = &self.expected else { return };
+        let screen = self.parser.screen();
+        let (row, columns) = (screen.cursor_position().0, screen.size().1);
+        if screen.contents_between(row, 0, row, columns).starts_with(expected.as_str()) {
+            self.expected = None;
+            self.expected_at = Some(Instant::now());
+        }
+    }
 }
 
 impl TestTerminal {
@@ -73,6 +89,8 @@ impl TestTerminal {
                 keeps_bytes: true,
                 writes: 0,
                 last_write: Instant::now(),
+                expected: None,
+                expected_at: None,
             }),
             changed: Condvar::new(),
         });
@@ -89,6 +107,7 @@ impl TestTerminal {
                 }
                 state.writes += 1;
                 state.last_write = Instant::now();
+                state.check_expected();
                 reader.changed.notify_all();
             }
         });
@@ -102,6 +121,28 @@ impl TestTerminal {
     /// If the terminal is gone.
     pub fn send(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("a terminal");
+    }
+
+    /// Types keys. Returns the time until the line of the cursor begins with a text, as the emulator sees it.
+    ///
+    /// # Panics
+    ///
+    /// If it does not within a minute.
+    pub fn time_keys(&mut self, keys: &str, expected: &str) -> Duration {
+        {
+            let mut state = self.shared.lock();
+            (state.expected, state.expected_at) = (Some(expected.to_owned()), None);
+        }
+        let start = Instant::now();
+        self.send(keys);
+        let state = self.shared.lock();
+        let is_missing = |state: &mut Emulator| state.expected_at.is_none();
+        let waited = self.shared.changed.wait_timeout_while(state, LONGEST_WAIT, is_missing);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let at = state
+            .expected_at
+            .unwrap_or_else(|| panic!("no {expected:?} on this screen:\n{}", text_of(state.parser.screen())));
+        at.saturating_duration_since(start)
     }
 
     /// Pastes text, as a terminal with bracketed paste does.
