@@ -18,8 +18,8 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Reads a file that is inside `root`, also after links are resolved: a repository must not send private files
-/// of the user to the model.
+/// Reads a file that is inside `root`, also after links are resolved: a repository must not send private
+/// files of the user to the model.
 pub(crate) fn read_text_inside(path: &Path, root: &Path) -> Option<String> {
     let (real, root) = (path.canonicalize().ok()?, root.canonicalize().ok()?);
     if real.starts_with(root) { read_text(&real) } else { None }

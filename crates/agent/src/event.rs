@@ -158,7 +158,7 @@ pub enum AgentEvent<'a> {
         /// The text.
         text: &'a str,
     },
-    /// A rule or the mode refused a call, although somebody can be asked.
+    /// A rule or the mode refused a call, although a person or a program could be asked.
     Refused {
         /// The tool.
         tool: &'a str,

@@ -74,8 +74,8 @@ impl Agent {
         self.config.memory = memory;
     }
 
-    /// Runs a shell command that the person typed, and adds it with its output to the conversation. Deny rules
-    /// apply. Returns the output.
+    /// Runs a shell command that the person typed, and adds it with its output to the conversation. Deny
+    /// rules apply. Returns the output.
     pub fn run_shell_line(
         &mut self,
         command: &str,

@@ -46,8 +46,8 @@ impl Agent {
         Ok(points.collect())
     }
 
-    /// Returns to the state before a prompt: the next prompt continues the line before it. Returns the text of
-    /// the prompt.
+    /// Returns to the state before a prompt: the next prompt continues the line before it. Returns the text
+    /// of the prompt.
     pub fn rewind(&mut self, uuid: &str) -> Result<String, ResumeError> {
         let log = self.log();
         let (session, prompt) = ResumedSession::read_before(&log, self.config.profile.version, uuid)?;

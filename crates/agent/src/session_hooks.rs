@@ -311,13 +311,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Runs the hooks for a person who should look at the session.
+    /// Runs the hooks that call a person to the session.
     pub(crate) fn notify(&self, kind: &str, message: &str, cancel: &CancelToken) {
         let call = self.hook_call(HookEvent::Notification, kind);
         self.run_hooks(&call.with("message", message).with("notification_type", kind), cancel);
     }
 
-    /// Runs the hooks for a person who has not answered for a while.
+    /// Runs the hooks that call a person back after a while without an answer.
     pub fn notify_idle(&self) {
         self.notify("idle_prompt", "Claude is waiting for your input", &CancelToken::new());
     }

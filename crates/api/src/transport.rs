@@ -93,7 +93,8 @@ impl HttpTransport {
     }
 }
 
-/// Returns the settings of encrypted connections. Certificates in PEM format are trusted besides the usual ones.
+/// Returns the settings of encrypted connections. Certificates in PEM format are trusted besides the usual
+/// ones.
 pub fn tls_config(ca_certificates: Option<&[u8]>) -> Result<TlsConfig, ConfigError> {
     let mut tls = TlsConfig::builder();
     if let Some(pem) = ca_certificates {

@@ -102,8 +102,8 @@ impl App {
         }
     }
 
-    /// Returns a filter of the operations that `id` can name: those in the homes, and one elsewhere if this is
-    /// its whole id. So the commands that other output suggests need no `--home`.
+    /// Returns a filter of the operations that `id` can name: those in the homes, and one elsewhere if this
+    /// is its whole id. So the commands that other output suggests need no `--home`.
     fn named_operations(&self, id: &str) -> impl Fn(&Receipt) -> bool {
         let is_in_homes = self.operation_scope();
         move |receipt: &Receipt| receipt.id == id || is_in_homes(receipt)

@@ -1,8 +1,9 @@
-//! MCP servers of the client: programs that offer tools, resources and prompts over the Model Context Protocol.
+//! MCP servers of the client: programs that offer tools, resources and prompts over the Model Context
+//! Protocol.
 //!
-//! [`McpServers::connect`] starts the servers of a session at the same time: as processes, over HTTP, or inside
-//! of the program that drives the session. Each tool of a server is a [`McpTool`]. The connections run on one
-//! thread of this crate; all functions here block.
+//! [`McpServers::connect`] starts the servers of a session at the same time: as processes, over HTTP, or
+//! inside of the program that drives the session. Each tool of a server is a [`McpTool`]. The connections
+//! run on one thread of this crate; all functions here block.
 //!
 //! A server that cannot be started, dies or does not answer costs only its own calls.
 

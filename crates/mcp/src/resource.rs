@@ -75,8 +75,8 @@ impl McpServers {
         ]
     }
 
-    /// Returns the text of a resource that a prompt mentions as `server:uri`; `None` if no server has this name
-    /// or the resource cannot be read.
+    /// Returns the text of a resource that a prompt mentions as `server:uri`; `None` if no server has this
+    /// name or the resource cannot be read.
     #[must_use]
     pub fn mentioned_resource(&self, mention: &str, context: &ToolContext<'_>) -> Option<String> {
         let (server, uri) = mention.split_once(':').filter(|(_, uri)| !uri.is_empty())?;

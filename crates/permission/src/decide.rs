@@ -54,7 +54,7 @@ pub enum CallTarget<'a> {
     Url(&'a str),
     /// A text that rules name, such as the type of an agent or the name of a skill.
     Text(&'a str),
-    /// The person, who is asked in every mode that asks: the call is a question to them.
+    /// The person: the call is a question, which is asked in every mode that asks.
     Person,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A list of sessions needs two numbers of every log of a home. Building the session takes ten times as long
 //! as reading the log, and most logs are ordinary: every line continues an earlier one, and uuids and call
-//! ids are unique. For these the numbers follow from the outlines of the lines. [`LogScan::finish`] returns `None` for every other log, which must be counted as a session.
+//! ids are unique. For these the numbers follow from the outlines of the lines. [`LogScan::finish`] returns
+//! `None` for every other log, which must be counted as a session.
 //!
 //! The scan decides only what it is certain about. It shares the definitions of input, turns and outcomes
 //! with the session.

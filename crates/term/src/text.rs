@@ -105,7 +105,8 @@ impl TermText {
         out
     }
 
-    /// Returns the lines. Every line has its styles, because no renderer lets a style continue after a newline.
+    /// Returns the lines. Every line has its styles, because no renderer lets a style continue after a
+    /// newline.
     pub fn lines(&self) -> Vec<Self> {
         self.text.lines().map(|line| Self { text: line.to_owned() }).collect()
     }

@@ -114,8 +114,8 @@ pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptS
     writer.out
 }
 
-/// Renders a finished call: one line about it, and at most `max_lines` of a card that a person wants to see at
-/// once, such as a diff or the output of a command.
+/// Renders a finished call: one line about it, and at most `max_lines` of a card that a person wants to see
+/// at once, such as a diff or the output of a command.
 pub fn render_call(call: &CallView, page: TermPage, max_lines: usize) -> TermText {
     let style = TranscriptStyle { level: DetailLevel::Tools, zone: TimeZone::UTC };
     let mut writer = TermWriter::new(page, &style);

@@ -118,8 +118,8 @@ impl ToolSet {
         }
     }
 
-    /// Adds a tool that is not part of a profile: structured output, sub-agents, MCP tools. It replaces one of
-    /// the same name.
+    /// Adds a tool that is not part of a profile: structured output, sub-agents, MCP tools. It replaces one
+    /// of the same name.
     pub fn push(&mut self, tool: Box<dyn Tool>) {
         self.disabled.remove(tool.name());
         self.tools.retain(|other| other.name() != tool.name());

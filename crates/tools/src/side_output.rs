@@ -50,8 +50,8 @@ fn limit_blocks(blocks: &[Box<RawValue>], context: &ToolContext<'_>, max: usize)
 }
 
 impl ToolOutput {
-    /// Returns a successful result with a text. A long text is saved to the side files, and the model gets its
-    /// beginning.
+    /// Returns a successful result with a text. A long text is saved to the side files, and the model gets
+    /// its beginning.
     #[must_use]
     pub fn long_text(text: String, record: &impl Serialize, context: &ToolContext<'_>) -> Self {
         Self::success(limit_text(text, context, context.limits.blocks_chars), record)

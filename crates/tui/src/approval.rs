@@ -125,7 +125,7 @@ impl Approval {
     }
 
     fn send(self, answer: PermissionAnswer) {
-        // The turn may have been cancelled, and then nobody waits.
+        // The turn may have been cancelled, and then there is no receiver.
         let _ = self.answer.send(answer);
     }
 

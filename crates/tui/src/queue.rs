@@ -49,7 +49,7 @@ pub(crate) struct EventQueue {
 struct QueueState {
     input: VecDeque<InputEvent>,
     agent: VecDeque<AgentMessage>,
-    /// Whether the screen is gone, so that nobody takes messages.
+    /// Whether the screen is gone, so that messages have no receiver.
     is_closed: bool,
 }
 

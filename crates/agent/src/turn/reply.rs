@@ -27,8 +27,8 @@ pub(super) struct PreparedBlock {
 }
 
 impl Agent {
-    /// Moves the conversation into the request, with the memory files before it. They are not part of the log,
-    /// and sent anew with each request.
+    /// Moves the conversation into the request, with the memory files before it. They are not part of the
+    /// log, and sent anew with each request.
     pub(crate) fn fill_request(&mut self) {
         self.request.messages = std::mem::take(&mut self.conversation.messages);
         if let (Some(first), Some(memory)) = (self.request.messages.first_mut(), &self.memory)

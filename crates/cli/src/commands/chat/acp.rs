@@ -1,8 +1,8 @@
 //! The Agent Client Protocol on the standard streams, so that editors can use the client.
 //!
 //! This thread reads messages and answers at once. Each session runs on a thread of its own, which owns its
-//! agent. The messages are written with [`RawObject`]: the crate of the protocol would change the order of all
-//! other JSON in the binary (`preserve_order` of `serde_json`).
+//! agent. The messages are written with [`RawObject`]: the crate of the protocol would change the order of
+//! all other JSON in the binary (`preserve_order` of `serde_json`).
 
 mod connection;
 mod permission;

@@ -179,7 +179,7 @@ impl ControlState {
     /// Passes a message of a server inside of the program on.
     fn pass_on(&self, request: &RawObject) -> Answer {
         let server = request.get_str("server_name").unwrap_or_default();
-        // As in Claude Code, a message that nobody expects is no error.
+        // As in Claude Code, an unexpected message is no error.
         if let (Some(sink), Some(message)) = (lock(&self.sinks).get(&server), request.get("message")) {
             sink(message)?;
         }
