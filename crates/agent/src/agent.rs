@@ -435,7 +435,7 @@ impl Agent {
         if self.is_resumed && !matches!(self.config.start, SessionStart::Fork { .. }) {
             writer.mode("normal")?;
         }
-        Ok(())
+        writer.summary()
     }
 
     pub(crate) fn side_dir(&self) -> &Path {

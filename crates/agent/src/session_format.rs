@@ -34,6 +34,8 @@ pub(crate) struct SessionFormat {
     pub(crate) has_agent_details: bool,
     /// Whether a session has a file with its to-do list.
     pub(crate) has_todo_file: bool,
+    /// Whether titles are `summary` lines at the end of the log.
+    pub(crate) has_summary_titles: bool,
     /// Whether running commands, hooks and sub-agents at a screen are reported in the log.
     pub(crate) has_progress: bool,
 }
@@ -55,6 +57,7 @@ const V2_1_197: SessionFormat = SessionFormat {
     has_error_details: true,
     has_agent_details: true,
     has_todo_file: false,
+    has_summary_titles: false,
     has_progress: false,
 };
 
@@ -75,6 +78,7 @@ const V2_1_20: SessionFormat = SessionFormat {
     has_error_details: false,
     has_agent_details: false,
     has_todo_file: true,
+    has_summary_titles: true,
     has_progress: true,
 };
 

@@ -10,7 +10,7 @@ use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails,
     CustomTitleLine, FileHistorySnapshotLine, InformationLine, LastPromptLine, LineContext, LineHeader,
     LocalCommandLine, ModeLine, PermissionModeLine, PrLinkLine, ProgressData, ProgressLine,
-    QueueOperationLine, SyntheticLine, TurnDurationLine, UserContent, UserLine,
+    QueueOperationLine, SummaryLine, SyntheticLine, TurnDurationLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
@@ -51,6 +51,8 @@ pub struct SessionWriter {
     attribution_mcp: Option<(String, String)>,
     /// The last line of each running call: the call itself, or a report about it.
     call_ends: HashMap<String, String>,
+    /// The title that is written at the end of the log.
+    summary_title: Option<String>,
 }
 
 /// A line that was written.
@@ -162,6 +164,7 @@ impl SessionWriter {
             attribution_skill: None,
             attribution_mcp: None,
             call_ends: HashMap::new(),
+            summary_title: None,
         }
     }
 
@@ -577,18 +580,35 @@ impl SessionWriter {
 
     /// Writes a title.
     pub(crate) fn custom_title(&mut self, title: &str) -> Result<(), WriteError> {
+        if self.format.has_summary_titles {
+            self.summary_title = Some(title.to_owned());
+            return self.summary();
+        }
         let line = CustomTitleLine { title, session_id: &self.session_id }.to_line();
         self.write(&[line])
     }
 
     /// Writes the title and the name that were given at the start.
     pub(crate) fn title(&mut self, title: &str) -> Result<(), WriteError> {
+        if self.format.has_summary_titles {
+            self.summary_title = Some(title.to_owned());
+            return Ok(());
+        }
         let session_id = &self.session_id;
         let lines = [
             CustomTitleLine { title, session_id }.to_line(),
             AgentNameLine { name: title, session_id }.to_line(),
         ];
         self.write(&lines)
+    }
+
+    /// Writes the title as a `summary` line at the end of the conversation, in formats that have it there.
+    pub(crate) fn summary(&mut self) -> Result<(), WriteError> {
+        let (Some(summary), Some(leaf_uuid)) = (&self.summary_title, &self.tip) else { return Ok(()) };
+        let line = SummaryLine { summary, leaf_uuid }.to_line();
+        self.write(&[line])?;
+        self.summary_title = None;
+        Ok(())
     }
 
     /// Writes the mode of a resumed session.

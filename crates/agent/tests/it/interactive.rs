@@ -187,8 +187,12 @@ fn the_format_of_2_1_20_reports_commands_hooks_and_sub_agents_in_the_chain() {
     ]);
     let mut agent = stage.agent(&api, config.clone()).unwrap();
     run(&mut agent, "Go");
+    agent.rename("A title").unwrap();
     agent.finish(&mut |_| {}).unwrap();
     let all = lines(&stage);
+    let last = all.last().unwrap();
+    assert_eq!((&last["type"], &last["summary"]), (&json!("summary"), &json!("A title")));
+    assert_eq!(last["leafUuid"], all[all.len() - 2]["uuid"]);
     let reports: Vec<&Value> = all.iter().filter(|line| line["type"] == "progress").collect();
     let kinds: Vec<&str> = reports.iter().map(|line| line["data"]["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["hook_progress", "bash_progress", "agent_progress"]);
