@@ -33,7 +33,7 @@ impl LegacyServer {
         let (sender, receiver) = channel();
         let (client, closed, incoming) = (Arc::clone(&self.client), self.closed.clone(), incoming.clone());
         let _guard = cancel.on_cancel({
-            let sender: Sender<Result<String, String>> = sender.clone();
+            let sender: Sender<Result<Uri, String>> = sender.clone();
             let closed = closed.clone();
             move || {
                 closed.cancel();
@@ -48,12 +48,11 @@ impl LegacyServer {
             }
         });
         let address = wait(&receiver)?;
-        let address = resolve(self.client.url(), &address)?;
         Ok(endpoint.insert(address).clone())
     }
 }
 
-fn wait(endpoint: &Receiver<Result<String, String>>) -> Result<String, String> {
+fn wait(endpoint: &Receiver<Result<Uri, String>>) -> Result<Uri, String> {
     endpoint.recv().unwrap_or_else(|_| Err("the stream of the server has ended".to_owned()))
 }
 
@@ -61,7 +60,7 @@ fn wait(endpoint: &Receiver<Result<String, String>>) -> Result<String, String> {
 fn read_stream(
     client: &HttpClient,
     incoming: &Incoming,
-    endpoint: &Sender<Result<String, String>>,
+    endpoint: &Sender<Result<Uri, String>>,
     closed: &CancelToken,
 ) -> String {
     let ended = || "the stream of the server has ended".to_owned();
@@ -71,7 +70,7 @@ fn read_stream(
 fn read_events(
     client: &HttpClient,
     incoming: &Incoming,
-    endpoint: &Sender<Result<String, String>>,
+    endpoint: &Sender<Result<Uri, String>>,
     closed: &CancelToken,
 ) -> Result<(), String> {
     let request = HttpRequest {
@@ -89,7 +88,8 @@ fn read_events(
     response.events(&mut |event| {
         match event.name.as_str() {
             "endpoint" => {
-                let _ = endpoint.send(Ok(event.data));
+                // An address that cannot be used ends the stream, and its reason is the answer.
+                let _ = endpoint.send(Ok(resolve(client.url(), &event.data)?));
             }
             "" | "message" => incoming.push(&event.data)?,
             _ => {}
