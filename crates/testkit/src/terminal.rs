@@ -57,6 +57,22 @@ impl Emulator {
     }
 }
 
+/// The start and the end of a synchronized update.
+const BEGIN_UPDATE: &[u8] = b"\x1b[?2026h";
+const END_UPDATE: &[u8] = b"\x1b[?2026l";
+
+/// Returns the length of the output without an update that is not complete, or that may begin at its end.
+fn complete_updates(output: &[u8]) -> usize {
+    let last = |sequence: &[u8]| output.windows(sequence.len()).rposition(|window| window == sequence);
+    match (last(BEGIN_UPDATE), last(END_UPDATE)) {
+        (Some(begin), end) if end.is_none_or(|end| end < begin) => begin,
+        _ => {
+            let starts = (1..BEGIN_UPDATE.len()).rev();
+            output.len() - starts.into_iter().find(|n| output.ends_with(&BEGIN_UPDATE[..*n])).unwrap_or(0)
+        }
+    }
+}
+
 impl TestTerminal {
     /// Starts a program in a session of its own, with this terminal as its controlling terminal and no other
     /// environment than `envs`.
@@ -99,9 +115,14 @@ impl TestTerminal {
         let reader = Arc::clone(&shared);
         std::thread::spawn(move || {
             let mut buffer = [0; 1 << 16];
+            let mut pending = Vec::new();
             while let Ok(count @ 1..) = output.read(&mut buffer) {
                 let mut state = reader.lock();
-                state.parser.process(&buffer[..count]);
+                pending.extend(&buffer[..count]);
+                // As in a terminal, an update is shown when it is complete.
+                let complete = complete_updates(&pending);
+                state.parser.process(&pending[..complete]);
+                pending.drain(..complete);
                 if state.keeps_bytes {
                     state.bytes.extend(&buffer[..count]);
                 }
@@ -296,4 +317,19 @@ fn text_of(screen: &vt100::Screen) -> String {
     let columns = screen.size().1;
     let rows: Vec<String> = screen.rows(0, columns).map(|row| row.trim_end().to_owned()).collect();
     rows.join("\n").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complete_updates;
+
+    #[test]
+    fn an_update_is_shown_as_a_whole() {
+        let complete = |output: &str| complete_updates(output.as_bytes());
+        assert_eq!(complete("text"), 4);
+        assert_eq!(complete("a\x1b[?2026hframe"), 1);
+        assert_eq!(complete("a\x1b[?2026hframe\x1b[?2026lb"), 23);
+        assert_eq!(complete("a\x1b[?2026hframe\x1b[?2026l\x1b[?2026hnext"), 22);
+        assert_eq!(complete("a\x1b[?20"), 1);
+    }
 }
