@@ -129,6 +129,7 @@ impl Agent {
         match outcome {
             Ok(CallOutcome::Output(output)) => output,
             Ok(CallOutcome::Denied(reason) | CallOutcome::Invalid(reason)) => failed(&reason),
+            Ok(CallOutcome::Refused(refusal)) => failed(&refusal.message),
             _ => failed("The command was interrupted."),
         }
     }

@@ -14,11 +14,11 @@ use crate::json::raw;
 use crate::session_writer::WriteError;
 use crate::tool_calls::CallOutcome;
 
-/// What the model is told in plan mode.
+/// The reminder for the model in plan mode.
 const REMINDER: &str = "Plan mode is on. Read and search as much as you need, but do not edit files or run \
     commands that change something. Work out a plan and present it.";
 
-/// What the model is told after plan mode.
+/// The reminder for the model after plan mode.
 const EXIT_REMINDER: &str = "Plan mode is off. You may edit files and run commands again.";
 
 /// The result of EnterPlanMode: the part that the record has too, and our own advice.

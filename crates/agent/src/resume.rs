@@ -1,5 +1,6 @@
 //! Reads a session so that it can be continued.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -194,7 +195,8 @@ impl ResumedSession {
             dropped_tokens: dropped_tokens(&outline.session),
             last_usage: last_usage(&session),
             open_calls: open_calls(&outline.session, tip),
-            slug: LineContext::of(tip).slug.map(|slug| slug.into_owned()),
+            // The name of the plan becomes the name of a file.
+            slug: LineContext::of(tip).slug.map(Cow::into_owned).filter(|slug| is_plain_name(slug)),
             tracked: tracked_files(&session),
             last_prompt: session.last_value(Kind::LastPrompt, key::LAST_PROMPT).map(|text| text.into_owned()),
             seen_files: seen_files(session),

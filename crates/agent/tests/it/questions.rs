@@ -258,3 +258,32 @@ fn the_person_answers_if_the_hook_does_not() {
     assert!(stage.work().join("one").exists());
     assert!(attachments(&stage).is_empty());
 }
+
+#[test]
+fn the_name_of_a_plan_in_a_log_is_no_path() {
+    let stage = Stage::new();
+    let deny = || vec![PermissionAnswer::Deny("Not yet".to_owned())];
+    let exit =
+        || vec![ScriptedReply::call("ExitPlanMode", json!({"plan": "p"})), ScriptedReply::text("Done.")];
+    play(&stage, config(&stage, PermissionMode::Plan), exit(), deny());
+    let text = std::fs::read_to_string(stage.log()).unwrap();
+    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(text.contains("\"slug\":\""), "{line}");
+    let hostile: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            if line.get("slug").is_some() {
+                line["slug"] = json!("../../../outside");
+            }
+            line.to_string()
+        })
+        .collect();
+    std::fs::write(stage.log(), hostile.join("\n") + "\n").unwrap();
+    let mut resumed = config(&stage, PermissionMode::Plan);
+    resumed.start = threadline_agent::SessionStart::Resume { log: stage.log() };
+    let played = play(&stage, resumed, exit(), vec![allow()]);
+    let saved = played.result(1);
+    let saved = saved.split("saved to: ").nth(1).unwrap().lines().next().unwrap();
+    assert!(!saved.contains("outside") && saved.contains("/plans/"), "{saved}");
+}

@@ -101,7 +101,7 @@ impl ApprovalState {
     }
 }
 
-/// What a rewind restores.
+/// The parts of a session that a rewind restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewindScope {
     Both,

@@ -1,5 +1,6 @@
 //! `threadline chat` on a terminal: the interactive screen, and the operations that it needs.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -77,6 +78,7 @@ fn screen_config(
             app: Arc::clone(&cx.app),
             mcp: setup.mcp,
             status_line: setup.status_line,
+            environment: setup.agent.environment.clone(),
             cwd: paths.cwd,
             claude_home: paths.claude_home,
             user_home: paths.user_home,
@@ -91,6 +93,8 @@ struct ChatHost {
     mcp: McpSetup,
     /// The user's status-line command.
     status_line: Option<String>,
+    /// The environment of that command, without our credentials.
+    environment: Vec<(OsString, OsString)>,
     cwd: PathBuf,
     claude_home: PathBuf,
     user_home: Option<PathBuf>,
@@ -137,11 +141,8 @@ impl ScreenHost for ChatHost {
             Some(file) => self.cwd.join(file),
             None => self.cwd.join(format!("{}.md", session.id)),
         };
-        if file.exists() {
-            return Err(format!("{} exists already", file.display()));
-        }
         let text = markdown(&transcript, DetailLevel::Tools);
-        std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        create_file(&file, &text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         Ok(file)
     }
 
@@ -183,6 +184,8 @@ impl ScreenHost for ChatHost {
         let mut child = Command::new("sh")
             .args(["-c", self.status_line.as_deref()?])
             .current_dir(&self.cwd)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -207,6 +210,13 @@ impl ScreenHost for ChatHost {
         let text = String::from_utf8_lossy(&text.ok()?).into_owned();
         text.lines().next().map(str::to_owned)
     }
+}
+
+/// Creates a file that only its owner may read. An existing file is an error, and stays.
+fn create_file(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+    new.write_all(text.as_bytes())?;
+    new.persist_noclobber(file).map(drop).map_err(|error| error.error)
 }
 
 /// Replaces a file at once, so that a crash leaves the old or the new text.

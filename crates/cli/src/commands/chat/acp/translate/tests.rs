@@ -12,7 +12,7 @@ fn values(updates: &[RawObject]) -> Value {
 }
 
 fn translator() -> Translator {
-    Translator::new(PathBuf::from("/work"))
+    Translator::new(PathBuf::from("/home/ada"))
 }
 
 fn assistant(translator: &mut Translator, content: Value, request_id: Option<&str>) -> Value {
@@ -76,7 +76,7 @@ fn calls_have_a_title_a_kind_and_locations() {
     };
     let row =
         |title: &str, kind: &str, locations: Value| (json!(title), json!(kind), locations, json!("pending"));
-    let read = row("Read a.txt", "read", json!([{"path": "/work/a.txt", "line": 7}]));
+    let read = row("Read a.txt", "read", json!([{"path": "/home/ada/a.txt", "line": 7}]));
     assert_eq!(described("Read", json!({"file_path": "a.txt", "offset": 7})), read);
     assert_eq!(described("Bash", json!({"command": "ls\nrm"})), row("ls", "execute", Value::Null));
     let grep = row("Grep x", "search", json!([{"path": "/src"}]));
@@ -162,8 +162,8 @@ fn prompts_are_texts_or_blocks() {
     };
     let text = |text: &str| json!({"type": "text", "text": text});
     assert_eq!(translated(json!([text("/compact")])).unwrap(), "/compact");
-    let link = json!({"type": "resource_link", "name": "a", "uri": "file:///work/a.txt"});
-    assert_eq!(translated(json!([text("See "), link])).unwrap(), "See @/work/a.txt");
+    let link = json!({"type": "resource_link", "name": "a", "uri": "file:///home/ada/a.txt"});
+    assert_eq!(translated(json!([text("See "), link])).unwrap(), "See @/home/ada/a.txt");
     let resource = json!({"type": "resource", "resource": {"uri": "file:///b", "text": "B"}});
     assert_eq!(translated(json!([resource])).unwrap(), "<context ref=\"file:///b\">\nB\n</context>");
     let image = json!({"type": "image", "mimeType": "image/png", "data": "QQ=="});
