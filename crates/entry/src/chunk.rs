@@ -269,6 +269,19 @@ mod tests {
     }
 
     #[test]
+    fn very_many_objects_without_content_on_one_line_share_entries() {
+        let user = "{\"type\":\"user\",\"uuid\":\"1\"}";
+        let log = format!("{}{user}{}{user}\n", "{}".repeat(5000), "{\"a\":1} ".repeat(5000));
+        for entries in [parse_by_chunks(log.as_bytes()), parse_by_chunks(format!("{log}{log}").as_bytes())] {
+            let written: Vec<u8> = entries.iter().flat_map(|(bytes, ..)| bytes).copied().collect();
+            assert!(log.replace('\n', "").repeat(written.len() / (log.len() - 1)).as_bytes() == written);
+            assert!(entries.len() < 300, "{}", entries.len());
+            let users = entries.iter().filter(|(bytes, ..)| bytes == user.as_bytes()).count();
+            assert_eq!(users, 2 * (written.len() / (log.len() - 1)));
+        }
+    }
+
+    #[test]
     fn very_many_lines_without_content_share_entries() {
         let last = "{\"type\":\"user\",\"uuid\":\"1\"}";
         for (line, kind) in [
@@ -281,6 +294,7 @@ mod tests {
             ("\n7", Kind::Bad),
             ("{", Kind::Bad),
             ("{}{}", Kind::Bad),
+            ("{}{\"cut off in the middle", Kind::Bad),
             ("\n{}", Kind::Bad),
             ("{\"type\":\"system\"}", Kind::Bad),
         ] {

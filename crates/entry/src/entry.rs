@@ -138,6 +138,9 @@ pub(crate) struct LineBatch {
 /// fewer. The lines that follow share one entry, since a log may consist of nothing else.
 const MAX_EMPTY_LINES: usize = 64;
 
+/// The maximum length of an object that cannot matter: it has neither a message nor an id.
+const MAX_SHORT_LENGTH: usize = "{\"type\":\"attachment\"}".len();
+
 impl LineBatch {
     /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
     const MAX_LINES: usize = 512;
@@ -163,9 +166,12 @@ impl LineBatch {
         let is_short_in_run = self.n_empty > MAX_EMPTY_LINES && record.is_short();
         if record.kind == Kind::Bad && is_valid && !is_short_in_run {
             let pieces = split_concatenated(&text.as_bytes()[range]);
-            if pieces.len() > 1 {
+            let has_content = pieces.iter().any(|piece| {
+                piece.len() > MAX_SHORT_LENGTH && is_object(&text[start + piece.start..start + piece.end])
+            });
+            if pieces.len() > 1 && (has_content || self.n_empty < MAX_EMPTY_LINES) {
                 self.n_blank = 0;
-                self.n_empty = if record.is_short() { self.n_empty + 1 } else { 0 };
+                self.n_empty = if has_content { 0 } else { self.n_empty + 1 };
                 self.fields.truncate(n_fields);
                 return self.add_pieces(text, start, &pieces, line.ending, line.at);
             }
@@ -215,8 +221,10 @@ impl LineBatch {
             let mut record = LineRecord::parse(text, range, ending, at, &mut self.fields, &mut findings);
             record.flags.0 |= LineFlags::SHARES_LINE;
             if i == 0 {
+                let or_more = if pieces.len() > MAX_EMPTY_LINES { " or more" } else { "" };
+                let n_values = pieces.len();
                 let message =
-                    format!("{} values on one line; Claude Code reads only the first", pieces.len());
+                    format!("{n_values}{or_more} values on one line; Claude Code reads only the first");
                 findings.insert(0, Finding::new(Code::BrokenLine, at, message));
             } else {
                 record.flags.0 |= LineFlags::FOLLOWS_ON_LINE;
@@ -275,7 +283,7 @@ fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     if u32::try_from(text.len()).is_err() {
         return pieces;
     }
-    let mut start = 0;
+    let (mut start, mut n_short) = (0, 0);
     loop {
         let rest = &text[start..];
         let mut walker = JsonValidator::new(rest);
@@ -288,12 +296,26 @@ fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
             return pieces;
         }
         let end = start + json::skip_white(rest.as_bytes(), walker.pos());
-        pieces.push(start..end);
+        let piece = start..end;
+        let is_short = piece.len() <= MAX_SHORT_LENGTH;
+        match pieces.last_mut() {
+            // A line may consist of very many objects without content.
+            Some(last) if is_short && n_short >= MAX_EMPTY_LINES => last.end = end,
+            _ => pieces.push(piece),
+        }
+        n_short = if is_short { n_short + 1 } else { 0 };
         if end == text.len() {
             return pieces;
         }
         start = end;
     }
+}
+
+/// Returns whether a text is one object.
+fn is_object(text: &str) -> bool {
+    let mut walker = JsonValidator::new(text);
+    walker.object(|walker, _| walker.value()).is_ok()
+        && json::skip_white(text.as_bytes(), walker.pos()) == text.len()
 }
 
 /// Returns the offset of a complete record, such as a title, at the end of a torn line.
@@ -588,7 +610,7 @@ impl LineRecord {
     }
 
     fn is_short(&self) -> bool {
-        self.end - self.start <= "{\"type\":\"attachment\"}".len() as u32
+        self.end - self.start <= MAX_SHORT_LENGTH as u32
     }
 
     /// Extends the record by the next line, which is without content, too. Returns `false` if that line is
