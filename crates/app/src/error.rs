@@ -45,6 +45,14 @@ pub enum AppError {
     /// The configuration has no folder for state.
     #[error("no folder for threadline's state: the home folder is unknown")]
     NoStateDir,
+    /// A source of sessions cannot be read.
+    #[error("{message}")]
+    Source {
+        /// The message.
+        message: String,
+        /// Suggestions for the user.
+        hints: Vec<String>,
+    },
     /// Reading or writing failed; the message contains the path.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -77,6 +85,7 @@ impl AppError {
             Self::NoSession { .. } => vec!["It was deleted or moved, or the id is wrong.".to_owned()],
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
+            Self::Source { hints, .. } => hints.clone(),
             _ => Vec::new(),
         }
     }

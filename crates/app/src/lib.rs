@@ -54,6 +54,7 @@ mod prices;
 mod redaction;
 pub mod restore;
 pub mod search;
+mod source;
 pub mod sync;
 pub mod time;
 mod usage;
@@ -74,6 +75,7 @@ pub use operations::OperationError;
 pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};
+pub use source::{SessionSource, SourceSelection};
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
 pub use usage::{

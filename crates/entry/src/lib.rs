@@ -27,6 +27,7 @@ pub mod key;
 mod kind;
 pub mod lens;
 mod lines;
+mod metadata;
 mod outline;
 mod project;
 mod text;
@@ -47,6 +48,7 @@ pub use json::{
 };
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
+pub use metadata::metadata_line;
 pub use outline::{BlockOutline, LineOutline, MessageOutline};
 pub use project::project_directory;
 pub use text::{LineString, StringRole, visit_strings};

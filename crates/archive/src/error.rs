@@ -1,0 +1,78 @@
+//! Errors of the archive, with hints.
+
+use std::io;
+
+/// An error of the archive. [`ArchiveError::hints`] returns suggestions for the user.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The text is not the address of an archive.
+    #[error("`{text}` is not the address of an archive: {reason}")]
+    Location {
+        /// The text.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The storage did not do what was asked.
+    #[error("the archive cannot {action} {object}: {source}")]
+    Storage {
+        /// The action, as a verb.
+        action: &'static str,
+        /// The object.
+        object: String,
+        /// The reason.
+        source: object_store::Error,
+    },
+    /// An object of the archive is damaged.
+    #[error("{object} is damaged: {reason}")]
+    Damaged {
+        /// The object.
+        object: String,
+        /// The reason.
+        reason: String,
+    },
+    /// Another process wrote the archive again and again.
+    #[error("other processes keep writing this archive")]
+    Busy,
+    /// The archive contains no session with this name.
+    #[error("the archive has no session `{name}`")]
+    NoSession {
+        /// The name.
+        name: String,
+    },
+    /// The name matches several sessions of the archive.
+    #[error("`{name}` matches {count} sessions of the archive")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The number of sessions.
+        count: usize,
+    },
+    /// A file would be replaced that differs from the archived one.
+    #[error("{path} exists and differs from the archived copy; nothing was written")]
+    Differs {
+        /// The path of the file.
+        path: String,
+    },
+    /// Reading or writing a local file failed; the message contains the path.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ArchiveError {
+    /// Returns suggestions for the user, best first.
+    pub fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Location { .. } => "use file:DIRECTORY",
+            Self::Storage { .. } => "run the command again: it continues where it stopped",
+            Self::Damaged { .. } => "`threadline archive verify` lists everything that is damaged",
+            Self::Busy => "run the command again when they have finished",
+            Self::NoSession { .. } => "`threadline archive status` lists the archived sessions",
+            Self::Ambiguous { .. } => "give more characters of the id",
+            Self::Differs { .. } => "move the file away, or use --force to replace it",
+            _ => return Vec::new(),
+        };
+        vec![hint.to_owned()]
+    }
+}

@@ -1,0 +1,33 @@
+//! Copies of sessions that survive the clean-up of Claude Code.
+//!
+//! An [`Archive`] consists of objects that are never changed: segments, which contain pieces of files, and
+//! manifests, which say which pieces make up each file of a home. [`Archive::push`] copies what is new,
+//! [`Archive::fetch`] writes archived sessions into a local folder that every reading operation can use as a
+//! home, and [`Archive::restore`] puts a session back in its place. [`Archive::verify`] reads everything and
+//! compares it with its digests.
+
+#![warn(missing_docs)]
+mod archive;
+mod digest;
+mod error;
+mod level;
+mod manifest;
+mod objects;
+mod push;
+mod read;
+mod restore;
+mod segment;
+mod status;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use archive::{Archive, ArchiveLocation};
+pub use error::ArchiveError;
+pub use level::PrivacyLevel;
+pub use manifest::Origin;
+pub use push::{PushOptions, PushReport};
+pub use read::OriginFilter;
+pub use restore::{ArchivedSession, RestoreReport, RestoreTarget};
+pub use status::{HomeStatus, LocalSession};
+pub use verify::{GarbageReport, VerifyReport};

@@ -1,0 +1,145 @@
+//! The objects of an archive: immutable, named by their content or by a serial number.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use tokio::runtime::Runtime;
+
+use crate::error::ArchiveError;
+
+/// A flat folder of objects. The methods block.
+pub(crate) struct Objects {
+    store: Arc<dyn ObjectStore>,
+    runtime: Runtime,
+    #[cfg(test)]
+    pub(crate) faults: Faults,
+}
+
+/// Makes writing fail, for tests.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// The number of the operation that fails, with all that follow; 0 for none. Odd operations fail before
+    /// they take effect, even ones after that.
+    pub(crate) from: std::sync::atomic::AtomicU64,
+    pub(crate) done: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(test)]
+impl Faults {
+    /// Runs an operation that writes, unless it fails.
+    fn run<T>(&self, write: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let number = self.done.fetch_add(1, SeqCst) + 1;
+        let from = self.from.load(SeqCst);
+        let failed = || std::io::Error::other("injected fault").into();
+        match from == 0 || number < from {
+            true => write(),
+            false if number.is_multiple_of(2) && number == from => write().and_then(|_| Err(failed())),
+            false => Err(failed()),
+        }
+    }
+}
+
+/// An object in a listing.
+pub(crate) struct ObjectInfo {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    /// When it was written, in seconds since 1970.
+    pub(crate) written: i64,
+}
+
+impl Objects {
+    /// Opens a local folder, and creates it if `create` is set.
+    pub(crate) fn in_folder(folder: &Path, create: bool) -> Result<Self, ArchiveError> {
+        if create {
+            std::fs::create_dir_all(folder)?;
+        }
+        let location = |error: object_store::Error| ArchiveError::Location {
+            text: format!("file:{}", folder.display()),
+            reason: error.to_string(),
+        };
+        // Tests interrupt no machine.
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(location)?.with_fsync(!cfg!(test));
+        Self::new(Arc::new(store))
+    }
+
+    pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Result<Self, ArchiveError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        Ok(Self {
+            store,
+            runtime,
+            #[cfg(test)]
+            faults: Faults::default(),
+        })
+    }
+
+    /// Returns the content of an object; `None` if it does not exist.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let read = async { self.store.get(&ObjectPath::from(name)).await?.bytes().await };
+        match self.runtime.block_on(read) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(source) => Err(storage("read", name, source)),
+        }
+    }
+
+    /// Creates an object. Returns `false` if one of this name exists, which is not changed.
+    pub(crate) fn create(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
+        #[cfg(test)]
+        return self.faults.run(|| self.create_object(name, bytes));
+        #[cfg(not(test))]
+        self.create_object(name, bytes)
+    }
+
+    fn create_object(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
+        let options = PutOptions::from(PutMode::Create);
+        let path = ObjectPath::from(name);
+        let put = self.store.put_opts(&path, PutPayload::from(bytes), options);
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(source) => Err(storage("write", name, source)),
+        }
+    }
+
+    /// Deletes an object, if it exists.
+    pub(crate) fn delete(&self, name: &str) -> Result<(), ArchiveError> {
+        #[cfg(test)]
+        return self.faults.run(|| self.delete_object(name));
+        #[cfg(not(test))]
+        self.delete_object(name)
+    }
+
+    fn delete_object(&self, name: &str) -> Result<(), ArchiveError> {
+        match self.runtime.block_on(self.store.delete(&ObjectPath::from(name))) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(source) => Err(storage("delete", name, source)),
+        }
+    }
+
+    /// Returns the objects whose names begin with `prefix` and a slash, sorted by name.
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ArchiveError> {
+        let path = ObjectPath::from(prefix);
+        let listed: Result<Vec<_>, _> = self.runtime.block_on(self.store.list(Some(&path)).try_collect());
+        let mut objects: Vec<_> = listed
+            .map_err(|source| storage("list", prefix, source))?
+            .into_iter()
+            .map(|object| ObjectInfo {
+                name: object.location.to_string(),
+                size: object.size,
+                written: object.last_modified.timestamp(),
+            })
+            .collect();
+        objects.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(objects)
+    }
+}
+
+fn storage(action: &'static str, name: &str, source: object_store::Error) -> ArchiveError {
+    ArchiveError::Storage { action, object: name.to_owned(), source }
+}

@@ -1,0 +1,278 @@
+//! Reads files from the archive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use threadline_app::{AppError, SessionSource, SourceSelection};
+use threadline_store::read_regular;
+
+use crate::archive::Archive;
+use crate::digest::{digest, hex_digits};
+use crate::error::ArchiveError;
+use crate::manifest::{FileVersion, Manifest, Origin, manifest_folders, read_manifest};
+use crate::segment::{Segment, segment_object};
+
+/// Which homes of an archive to read. Texts are matched as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct OriginFilter {
+    /// The name or the id of the machine.
+    pub machine: Option<String>,
+    /// The name of the user.
+    pub user: Option<String>,
+}
+
+impl SessionSource for Archive {
+    fn fetch(
+        &self,
+        selection: &SourceSelection,
+        cache: &Path,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<PathBuf>, AppError> {
+        self.fetch_homes(selection, cache, progress)
+            .map_err(|error| AppError::Source { message: error.to_string(), hints: error.hints() })
+    }
+}
+
+impl OriginFilter {
+    pub(crate) fn accepts(&self, origin: &Origin) -> bool {
+        let machine = self.machine.as_ref();
+        machine.is_none_or(|name| *name == origin.machine || *name == origin.machine_id)
+            && self.user.as_ref().is_none_or(|name| *name == origin.user)
+    }
+}
+
+impl Archive {
+    /// Reads the newest manifests of the selected homes.
+    pub(crate) fn manifests(&self, filter: &OriginFilter) -> Result<Vec<Manifest>, ArchiveError> {
+        let mut manifests = Vec::new();
+        for folder in manifest_folders(self.objects())? {
+            let read = read_manifest(self.objects(), &folder)?;
+            manifests.extend(read.map(|read| read.manifest).filter(|read| filter.accepts(&read.origin)));
+        }
+        manifests.sort_by(|a, b| a.origin.cmp(&b.origin));
+        Ok(manifests)
+    }
+
+    /// Reads a segment and checks its content.
+    pub(crate) fn segment(&self, digest: &str) -> Result<Segment, ArchiveError> {
+        let missing = || ArchiveError::Damaged {
+            object: format!("segment {digest}"),
+            reason: "it is missing".to_owned(),
+        };
+        let bytes = self.objects().get(&segment_object(digest))?.ok_or_else(missing)?;
+        Segment::open(digest, &bytes)
+    }
+
+    /// Reads versions of files and compares them with their digests. Returns those that differ or cannot be
+    /// read.
+    pub(crate) fn damaged_versions(&self, versions: &[(&str, &FileVersion)]) -> Vec<String> {
+        // Files that begin in one segment are checked together, so that few segments are read twice.
+        let mut groups: BTreeMap<&str, Vec<(&str, &FileVersion)>> = BTreeMap::new();
+        for (name, version) in versions {
+            let first = version.pieces.first().map_or("", |piece| &piece.segment);
+            groups.entry(first).or_default().push((name, version));
+        }
+        let check = |group: &Vec<(&str, &FileVersion)>| {
+            let mut last: Option<(String, Segment)> = None;
+            let check = |(name, version): &(&str, &FileVersion)| {
+                let result = self.check_version(name, version, &mut last);
+                result.err().map(|error| format!("{name}: {error}"))
+            };
+            group.iter().filter_map(check).collect::<Vec<_>>()
+        };
+        groups.par_iter().flat_map_iter(|(_, group)| check(group)).collect()
+    }
+
+    /// Compares a version with its digest. `last` is the segment that was read last.
+    fn check_version(
+        &self,
+        name: &str,
+        version: &FileVersion,
+        last: &mut Option<(String, Segment)>,
+    ) -> Result<(), ArchiveError> {
+        let mut hash = Sha256::new();
+        for piece in &version.pieces {
+            if last.as_ref().is_none_or(|(digest, _)| *digest != piece.segment) {
+                *last = Some((piece.segment.clone(), self.segment(&piece.segment)?));
+            }
+            let bytes = last.as_ref().and_then(|(_, segment)| segment.bytes(piece.at, piece.length));
+            hash.update(bytes.ok_or_else(|| wrong_content(name))?);
+        }
+        match hex_digits(hash) == version.digest {
+            true => Ok(()),
+            false => Err(wrong_content(name)),
+        }
+    }
+
+    /// Copies the selected sessions into local folders, one per home, and returns these. Only files that are
+    /// not there yet are read from the archive. If all sessions are selected, other files in the folders are
+    /// deleted.
+    fn fetch_homes(
+        &self,
+        selection: &SourceSelection,
+        cache: &Path,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<PathBuf>, ArchiveError> {
+        let SourceSelection { machine, user, session } = selection;
+        let filter = OriginFilter { machine: machine.clone(), user: user.clone() };
+        let cache = cache.join(&digest(self.location().to_string().as_bytes())[..16]);
+        fs::create_dir_all(&cache)?;
+        // Another process may fetch at the same time.
+        let lock = File::create(cache.join("lock"))?;
+        lock.lock()?;
+        let mut homes = Vec::new();
+        for manifest in self.manifests(&filter)? {
+            let home = cache.join(manifest.origin.folder());
+            self.fetch_home(&manifest, session.as_deref(), &home, progress)?;
+            homes.push(home);
+        }
+        Ok(homes)
+    }
+
+    fn fetch_home(
+        &self,
+        manifest: &Manifest,
+        session: Option<&str>,
+        home: &Path,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), ArchiveError> {
+        let is_wanted = |name: &str| {
+            let Some(session) = session else { return true };
+            threadline_store::session_of_file(name).is_some_and(|id| id.starts_with(session))
+        };
+        let mut missing: Vec<(&str, &FileVersion)> = Vec::new();
+        for (name, file) in manifest.files.iter().filter(|(name, _)| is_wanted(name)) {
+            if !is_fetched(&home.join(name), &file.current) {
+                missing.push((name, &file.current));
+            }
+        }
+        if session.is_none() {
+            delete_others(home, &manifest.files.keys().map(|name| home.join(name)).collect())?;
+        }
+        self.write_files(&missing, home, progress)
+    }
+
+    /// Writes files below a folder. Each appears when it is complete.
+    pub(crate) fn write_files(
+        &self,
+        files: &[(&str, &FileVersion)],
+        folder: &Path,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), ArchiveError> {
+        // The pieces by segment, so that each segment is read once.
+        let mut segments: BTreeMap<&str, Vec<(PathBuf, u64, u64, u64)>> = BTreeMap::new();
+        for (name, version) in files {
+            let path = partial(&folder.join(name));
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            private(&path)?.set_len(version.size)?;
+            let mut offset = 0;
+            for piece in &version.pieces {
+                let pieces = segments.entry(&piece.segment).or_default();
+                pieces.push((path.clone(), offset, piece.at, piece.length));
+                offset += piece.length;
+            }
+        }
+        let write = |(digest, pieces): (&&str, &Vec<(PathBuf, u64, u64, u64)>)| {
+            let segment = self.segment(digest)?;
+            for (path, offset, at, length) in pieces {
+                let bytes = segment.bytes(*at, *length).ok_or_else(|| wrong_content(digest))?;
+                let mut file = File::options().write(true).open(path)?;
+                file.seek(SeekFrom::Start(*offset))?;
+                file.write_all(bytes)?;
+                progress(*length);
+            }
+            Ok::<(), ArchiveError>(())
+        };
+        segments.par_iter().try_for_each(write)?;
+        files.par_iter().try_for_each(|(name, version)| {
+            let path = folder.join(name);
+            let part = partial(&path);
+            if file_digest(&part)? != version.digest {
+                return Err(wrong_content(name));
+            }
+            File::options().write(true).open(&part)?.set_modified(modified(version))?;
+            Ok(fs::rename(&part, &path)?)
+        })
+    }
+}
+
+fn wrong_content(name: &str) -> ArchiveError {
+    ArchiveError::Damaged { object: name.to_owned(), reason: "its content has another digest".to_owned() }
+}
+
+/// Returns the path of a file that is being written.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
+}
+
+/// Creates a file that only the user can read.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn modified(version: &FileVersion) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(version.modified).unwrap_or(0))
+}
+
+/// Returns whether a file is the fetched copy of this version. Whoever changes a file in the cache on purpose
+/// reads what they wrote.
+fn is_fetched(path: &Path, version: &FileVersion) -> bool {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    let same_time = metadata.modified().is_ok_and(|time| time == modified(version));
+    metadata.is_file() && metadata.len() == version.size && same_time
+}
+
+pub(crate) fn file_digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
+    Ok(hex_digits(hash))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Deletes the files below a folder that are not in `kept`.
+fn delete_others(folder: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            delete_others(&path, kept)?;
+        } else if !kept.contains(&path) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a local file has the content of a version.
+pub(crate) fn has_content(path: &Path, version: &FileVersion) -> io::Result<bool> {
+    Ok(digest(&read_regular(path)?) == version.digest)
+}

@@ -1,0 +1,160 @@
+//! Puts archived sessions back in their place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use threadline_store::{Home, encode_project, session_of_file};
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::level::PrivacyLevel;
+use crate::manifest::{FileVersion, Manifest, Origin};
+use crate::read::{OriginFilter, has_content};
+
+/// An archived session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivedSession {
+    /// The id.
+    pub id: String,
+    /// The home it comes from.
+    pub origin: Origin,
+    /// The name of the project folder.
+    pub folder: String,
+    /// The number of files and their size in bytes.
+    pub files: usize,
+    /// The size of the files in bytes.
+    pub size: u64,
+    /// When its log was modified, in milliseconds since 1970.
+    pub modified: i64,
+    /// How much of it was copied.
+    pub level: PrivacyLevel,
+}
+
+/// Where to restore a session.
+#[derive(Clone, Debug)]
+pub struct RestoreTarget {
+    /// The home.
+    pub home: Home,
+    /// The directory of the project; that of the archived session if `None`.
+    pub project: Option<PathBuf>,
+    /// Replace files that differ.
+    pub force: bool,
+}
+
+/// The files of a restored session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// The session.
+    pub session: ArchivedSession,
+    /// The files that were written.
+    pub written: Vec<PathBuf>,
+    /// The files that had this content already.
+    pub present: Vec<PathBuf>,
+}
+
+impl Archive {
+    /// Returns the archived sessions of the selected homes, last modified first. A session of several
+    /// machines is listed once for each.
+    ///
+    /// # Errors
+    ///
+    /// If a manifest cannot be read.
+    pub fn sessions(&self, filter: &OriginFilter) -> Result<Vec<ArchivedSession>, ArchiveError> {
+        let mut sessions: Vec<_> = self.manifests(filter)?.iter().flat_map(sessions_of).collect();
+        sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
+        Ok(sessions)
+    }
+
+    /// Restores a session, given by its id or the beginning of it. Of several machines, the last modified
+    /// copy is restored.
+    ///
+    /// # Errors
+    ///
+    /// If the archive has no such session or is damaged, or if a file exists that differs. Then nothing is
+    /// written.
+    pub fn restore(
+        &self,
+        name: &str,
+        filter: &OriginFilter,
+        target: &RestoreTarget,
+    ) -> Result<RestoreReport, ArchiveError> {
+        let manifests = self.manifests(filter)?;
+        let (manifest, session) = find(&manifests, name)?;
+        let folder = match &target.project {
+            Some(project) => encode_project(&project.to_string_lossy()),
+            None => session.folder.clone(),
+        };
+        let root = target.home.root();
+        let mut files: Vec<(String, &FileVersion)> = Vec::new();
+        let (mut written, mut present) = (Vec::new(), Vec::new());
+        for name in manifest.files_of(&session.id) {
+            let version = &manifest.files[name].current;
+            let target_name = match name.strip_prefix(&format!("projects/{}/", session.folder)) {
+                Some(rest) => format!("projects/{folder}/{rest}"),
+                None => name.to_owned(),
+            };
+            let path = root.join(&target_name);
+            let exists = path.symlink_metadata().is_ok();
+            if exists && path.is_file() && has_content(&path, version)? {
+                present.push(path);
+                continue;
+            }
+            if exists && !target.force {
+                return Err(ArchiveError::Differs { path: path.display().to_string() });
+            }
+            written.push(path);
+            files.push((target_name, version));
+        }
+        let files: Vec<(&str, &FileVersion)> =
+            files.iter().map(|(name, version)| (&**name, *version)).collect();
+        self.write_files(&files, root, &|_| ())?;
+        Ok(RestoreReport { session, written, present })
+    }
+}
+
+/// Finds the session whose id is `name` or begins with it.
+pub(crate) fn find<'m>(
+    manifests: &'m [Manifest],
+    name: &str,
+) -> Result<(&'m Manifest, ArchivedSession), ArchiveError> {
+    let all = manifests
+        .iter()
+        .flat_map(|manifest| sessions_of(manifest).into_iter().map(move |own| (manifest, own)));
+    let mut found: Vec<_> = all.filter(|(_, session)| session.id.starts_with(name)).collect();
+    if found.iter().any(|(_, session)| session.id == name) {
+        found.retain(|(_, session)| session.id == name);
+    }
+    let ids: BTreeSet<&str> = found.iter().map(|(_, session)| &*session.id).collect();
+    if ids.len() > 1 {
+        return Err(ArchiveError::Ambiguous { name: name.to_owned(), count: ids.len() });
+    }
+    let last = found.into_iter().max_by_key(|(_, session)| (session.level, session.modified));
+    last.ok_or_else(|| ArchiveError::NoSession { name: name.to_owned() })
+}
+
+/// Returns the sessions of a manifest whose log is archived.
+fn sessions_of(manifest: &Manifest) -> Vec<ArchivedSession> {
+    let mut sizes: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for (name, file) in &manifest.files {
+        if let Some(id) = session_of_file(name) {
+            let (files, size) = sizes.entry(id.to_string()).or_default();
+            *files += 1;
+            *size += file.current.size;
+        }
+    }
+    let log = |(name, file): (&String, &crate::manifest::ArchivedFile)| {
+        let (folder, log) = name.strip_prefix("projects/")?.split_once('/')?;
+        let id = log.strip_suffix(".jsonl").filter(|id| !id.contains('/') && !id.starts_with("agent-"))?;
+        let (files, size) = sizes.get(id).copied()?;
+        Some(ArchivedSession {
+            id: id.to_owned(),
+            origin: manifest.origin.clone(),
+            folder: folder.to_owned(),
+            files,
+            size,
+            modified: file.current.modified,
+            level: file.current.level,
+        })
+    };
+    manifest.files.iter().filter_map(log).collect()
+}

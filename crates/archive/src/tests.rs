@@ -1,0 +1,402 @@
+//! Tests of the whole archive, on local folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use threadline_app::{SessionSource, SourceSelection};
+use threadline_secret::Rules;
+use threadline_store::{Home, Store};
+
+use crate::manifest::MANIFESTS;
+use crate::objects::Objects;
+use crate::segment::{SEGMENTS, segment_object};
+use crate::{
+    Archive, ArchiveError, ArchiveLocation, Origin, OriginFilter, PrivacyLevel, PushOptions, PushReport,
+    RestoreTarget,
+};
+
+/// A home and an archive in a temporary folder.
+struct Setup {
+    dir: TempDir,
+    rules: Rules,
+    level: PrivacyLevel,
+}
+
+const SESSION: &str = "0b5b3a5e-0000-4000-8000-000000000001";
+const LOG: &str = "projects/-p/0b5b3a5e-0000-4000-8000-000000000001.jsonl";
+const AGENT: &str = "projects/-p/0b5b3a5e-0000-4000-8000-000000000001/subagents/agent-a1.jsonl";
+const OUTPUT: &str = "projects/-p/0b5b3a5e-0000-4000-8000-000000000001/tool-results/t.txt";
+const BACKUP: &str = "file-history/0b5b3a5e-0000-4000-8000-000000000001/c0ffee@v1";
+const OTHER: &str = "projects/-q/0b5b3a5e-0000-4000-8000-000000000002.jsonl";
+
+impl Setup {
+    fn new() -> Self {
+        let setup =
+            Self { dir: tempfile::tempdir().unwrap(), rules: Rules::new(), level: PrivacyLevel::Full };
+        for (name, lines) in
+            [(LOG, 40), (AGENT, 10), (OUTPUT, 3), (BACKUP, 5), (OTHER, 20), ("history.jsonl", 2)]
+        {
+            setup.write(name, &text(name, lines));
+        }
+        setup
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        let path = self.home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn location(&self) -> ArchiveLocation {
+        ArchiveLocation::Folder(self.dir.path().join("archive"))
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::create(&self.location()).unwrap()
+    }
+
+    fn push(&self) -> PushReport {
+        self.push_to(&self.archive(), "laptop").unwrap()
+    }
+
+    fn push_to(&self, archive: &Archive, machine: &str) -> Result<PushReport, ArchiveError> {
+        let store = Store::open([self.home()]);
+        let options = PushOptions { level: self.level, rules: &self.rules, now: far_future() };
+        archive.push(&store, &store.homes()[0], &origin(machine), &options, &|_| ())
+    }
+
+    fn fetch(&self) -> Vec<PathBuf> {
+        let cache = self.dir.path().join("cache");
+        self.archive().fetch(&SourceSelection::default(), &cache, &|_| ()).unwrap()
+    }
+}
+
+/// Returns a time at which every file is settled and every object is old.
+fn far_future() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1 << 33)
+}
+
+fn origin(machine: &str) -> Origin {
+    let text = str::to_owned;
+    Origin {
+        machine_id: format!("id-{machine}"),
+        machine: text(machine),
+        user: text("ada"),
+        home: text("/h"),
+    }
+}
+
+fn text(name: &str, lines: usize) -> String {
+    (0..lines).map(|line| format!("{{\"type\":\"user\",\"line\":{line},\"of\":\"{name}\"}}\n")).collect()
+}
+
+/// Returns the files below a folder with their contents, sorted.
+fn files_below(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    fn add(folder: &Path, root: &Path, files: &mut Vec<(String, Vec<u8>)>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => add(&path, root, files),
+                false => {
+                    let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                    files.push((name, fs::read(&path).unwrap()));
+                }
+            }
+        }
+    }
+    let mut files = Vec::new();
+    add(folder, folder, &mut files);
+    files.sort();
+    files
+}
+
+#[test]
+fn a_home_comes_back_byte_for_byte() {
+    let setup = Setup::new();
+    let report = setup.push();
+    assert_eq!((report.new_files, report.unread.len()), (6, 0));
+    let homes = setup.fetch();
+    assert_eq!(files_below(&homes[0]), files_below(&setup.home()));
+}
+
+#[test]
+fn the_corpus_comes_back_byte_for_byte() {
+    let setup = Setup { dir: tempfile::tempdir().unwrap(), rules: Rules::new(), level: PrivacyLevel::Full };
+    let logs = threadline_testkit::shared_logs();
+    for (i, log) in logs.iter().enumerate() {
+        let target = setup.home().join(format!("projects/-p{}/{i}.jsonl", i % 7));
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(log, target).unwrap();
+    }
+    assert_eq!(setup.push().new_files, logs.len());
+    let report = setup.push();
+    assert_eq!((report.unchanged_files, report.copied_bytes), (logs.len(), 0));
+    if let [home] = &setup.fetch()[..] {
+        assert!(files_below(home) == files_below(&setup.home()));
+    }
+}
+
+#[test]
+fn only_new_bytes_are_copied() {
+    let setup = Setup::new();
+    setup.push();
+    let before = setup.push();
+    assert_eq!((before.unchanged_files, before.copied_bytes, before.stored_bytes), (6, 0, 0));
+    let grown = text(LOG, 41);
+    setup.write(LOG, &grown);
+    // Half a line at the end.
+    setup.write(OTHER, &format!("{}{{\"type\":\"us", text(OTHER, 20)));
+    let report = setup.push();
+    assert_eq!((report.grown_files, report.rewritten_files, report.unchanged_files), (2, 0, 4));
+    let n_new = grown.len() - text(LOG, 40).len() + "{\"type\":\"us".len();
+    assert_eq!(report.copied_bytes, n_new as u64);
+    assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()));
+}
+
+#[test]
+fn a_rewritten_file_keeps_its_earlier_version() {
+    let setup = Setup::new();
+    setup.push();
+    for content in ["{\"edited\":true}\n".to_owned(), text("other", 60)] {
+        setup.write(LOG, &content);
+        assert_eq!(setup.push().rewritten_files, 1);
+    }
+    let archive = setup.archive();
+    let manifests = archive.manifests(&OriginFilter::default()).unwrap();
+    let file = &manifests[0].files[LOG];
+    assert_eq!((file.current.version, file.older.len()), (2, 2));
+    assert_eq!(archive.verify(&|| ()).unwrap().damaged, [""; 0]);
+    assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()));
+}
+
+#[test]
+fn deleted_sessions_stay_in_the_archive_and_come_back() {
+    let setup = Setup::new();
+    setup.push();
+    let before = files_below(&setup.home());
+    fs::remove_dir_all(setup.home().join("projects/-p")).unwrap();
+    fs::remove_dir_all(setup.home().join("file-history")).unwrap();
+    setup.push();
+    let target = RestoreTarget { home: Home::new(setup.home()), project: None, force: false };
+    let report = setup.archive().restore(&SESSION[..36], &OriginFilter::default(), &target).unwrap();
+    assert_eq!((report.written.len(), report.present.len()), (4, 0));
+    assert_eq!(files_below(&setup.home()), before);
+    // A second time, nothing is left to do.
+    let report = setup.archive().restore(SESSION, &OriginFilter::default(), &target).unwrap();
+    assert_eq!((report.written.len(), report.present.len()), (0, 4));
+}
+
+#[test]
+fn a_file_that_differs_is_not_replaced_unless_asked() {
+    let setup = Setup::new();
+    setup.push();
+    setup.write(LOG, "mine\n");
+    fs::remove_file(setup.home().join(BACKUP)).unwrap();
+    let before = files_below(&setup.home());
+    let mut target = RestoreTarget { home: Home::new(setup.home()), project: None, force: false };
+    let restore = |target: &RestoreTarget| setup.archive().restore(SESSION, &OriginFilter::default(), target);
+    assert!(matches!(restore(&target), Err(ArchiveError::Differs { .. })));
+    assert_eq!(files_below(&setup.home()), before);
+    target.force = true;
+    assert_eq!(restore(&target).unwrap().written.len(), 2);
+    assert_eq!(fs::read_to_string(setup.home().join(LOG)).unwrap(), text(LOG, 40));
+}
+
+#[test]
+fn a_session_can_be_restored_into_another_project() {
+    let setup = Setup::new();
+    setup.push();
+    let home = setup.dir.path().join("elsewhere");
+    let target =
+        RestoreTarget { home: Home::new(&home), project: Some("/work/new.app".into()), force: false };
+    setup.archive().restore(SESSION, &OriginFilter::default(), &target).unwrap();
+    let names: Vec<_> = files_below(&home).into_iter().map(|(name, _)| name).collect();
+    assert!(names.contains(&format!("projects/-work-new-app/{SESSION}.jsonl")), "{names:?}");
+    assert_eq!(names.len(), 4);
+}
+
+#[test]
+fn interrupted_pushes_end_like_an_uninterrupted_one() {
+    for from in 1..=100 {
+        let setup = Setup::new();
+        if from % 3 == 0 {
+            setup.push();
+            setup.write(LOG, &text(LOG, 90));
+            setup.write(OTHER, &text("changed", 9));
+        }
+        let mut archive = setup.archive();
+        archive.objects_mut().faults.from.store(from % 9 + 1, SeqCst);
+        let _ = setup.push_to(&archive, "laptop");
+        let report = setup.push();
+        assert!(report.unread.is_empty());
+        assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()), "fault {from}");
+        assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0], "fault {from}");
+        assert_eq!(setup.push().copied_bytes, 0);
+    }
+}
+
+#[test]
+fn two_pushers_at_once_lose_nothing() {
+    for _ in 0..10 {
+        let setup = Setup::new();
+        std::thread::scope(|scope| {
+            for machine in ["laptop", "laptop", "desktop"] {
+                let setup = &setup;
+                scope.spawn(move || setup.push_to(&setup.archive(), machine).unwrap());
+            }
+        });
+        let homes = setup.fetch();
+        assert_eq!(homes.len(), 2);
+        for home in homes {
+            assert_eq!(files_below(&home), files_below(&setup.home()));
+        }
+        assert_eq!(setup.push().copied_bytes, 0);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    let setup = Setup::new();
+    setup.push();
+    for prefix in [SEGMENTS, MANIFESTS] {
+        let object =
+            Objects::in_folder(&setup.dir.path().join("archive"), false).unwrap().list(prefix).unwrap();
+        let path = setup.dir.path().join("archive").join(&object[0].name);
+        let bytes = fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(bytes.len() / 20 + 1) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            fs::write(&path, damaged).unwrap();
+            let report = setup.archive().verify(&|| ()).unwrap();
+            assert!(!report.damaged.is_empty(), "{prefix} byte {at}");
+        }
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0]);
+    }
+}
+
+#[test]
+fn a_removed_session_is_gone_and_stays_away() {
+    let setup = Setup::new();
+    setup.push();
+    setup.push_to(&setup.archive(), "desktop").unwrap();
+    assert_eq!(setup.archive().remove(&SESSION[..36]).unwrap(), SESSION);
+    assert!(matches!(setup.archive().remove(SESSION), Err(ArchiveError::NoSession { .. })));
+    assert_eq!(setup.push().copied_bytes, 0);
+    for home in setup.fetch() {
+        let names: Vec<_> = files_below(&home).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["history.jsonl", OTHER]);
+    }
+    let archive = setup.archive();
+    for object in archive.objects().list(SEGMENTS).unwrap() {
+        let digest = object.name.rsplit('/').next().unwrap().strip_suffix(".zst").unwrap();
+        let segment = archive.segment(digest).unwrap();
+        assert!(segment.table.pieces.iter().all(|piece| !piece.file.contains(SESSION)));
+    }
+    assert_eq!(archive.verify(&|| ()).unwrap().damaged, [""; 0]);
+}
+
+#[test]
+fn small_segments_are_joined_and_unused_ones_deleted() {
+    let setup = Setup::new();
+    for lines in 1..40 {
+        setup.write(LOG, &text(LOG, lines));
+        setup.push();
+    }
+    let archive = setup.archive();
+    let n_before = archive.objects().list(SEGMENTS).unwrap().len();
+    let report = archive.collect_garbage(far_future()).unwrap();
+    assert!(report.joined > 30 && report.deleted >= report.joined, "{report:?}");
+    assert!(archive.objects().list(SEGMENTS).unwrap().len() < n_before / 4);
+    assert_eq!(archive.verify(&|| ()).unwrap().damaged, [""; 0]);
+    assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()));
+    setup.write(LOG, &text(LOG, 50));
+    assert_eq!(setup.push().grown_files, 1);
+    assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()));
+}
+
+#[test]
+fn young_segments_are_never_deleted() {
+    let setup = Setup::new();
+    let archive = setup.archive();
+    archive.objects().create(&segment_object(&"a".repeat(64)), vec![1]).unwrap();
+    assert_eq!(archive.collect_garbage(UNIX_EPOCH).unwrap().deleted, 0);
+}
+
+#[test]
+fn redacted_copies_contain_no_secret_of_any_file_of_the_session() {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let mut setup = Setup::new();
+    setup.level = PrivacyLevel::Redacted;
+    let line = format!(
+        "{{\"type\":\"user\",\"uuid\":\"1\",\"message\":{{\"role\":\"user\",\"content\":\"use {token}\"}}}}\n"
+    );
+    setup.write(LOG, &line);
+    // Without its prefix, the text is not recognised by itself.
+    setup.write(OUTPUT, &format!("the token is {token} and nothing else"));
+    setup.push();
+    for (name, content) in files_below(&setup.fetch()[0]) {
+        assert!(!String::from_utf8_lossy(&content).contains(&token), "{name}");
+    }
+    setup.write(LOG, &format!("{line}{line}"));
+    let report = setup.push();
+    assert_eq!((report.grown_files, report.rewritten_files), (1, 0));
+    let session = &setup.archive().sessions(&OriginFilter::default()).unwrap()[0];
+    assert_eq!(session.level, PrivacyLevel::Redacted);
+}
+
+#[test]
+fn a_name_that_leaves_the_home_is_refused() {
+    let setup = Setup::new();
+    setup.push();
+    let archive = setup.archive();
+    let folder = origin("laptop").folder();
+    let mut read = crate::manifest::read_manifest(archive.objects(), &folder).unwrap().unwrap();
+    let file = read.manifest.files[LOG].clone();
+    read.manifest.files.insert("projects/../../outside.jsonl".to_owned(), file);
+    assert!(read.write(archive.objects()).unwrap());
+    let cache = setup.dir.path().join("cache");
+    let fetched = archive.fetch(&SourceSelection::default(), &cache, &|_| ());
+    assert!(fetched.unwrap_err().to_string().contains("is not the name of a file of a session"));
+    assert!(!setup.dir.path().join("outside.jsonl").exists());
+}
+
+#[test]
+fn machines_and_users_can_be_selected() {
+    let setup = Setup::new();
+    setup.push();
+    setup.push_to(&setup.archive(), "desktop").unwrap();
+    let of = |machine: &str| {
+        let filter = OriginFilter { machine: Some(machine.to_owned()), user: Some("ada".to_owned()) };
+        setup.archive().sessions(&filter).unwrap().len()
+    };
+    assert_eq!([of("laptop"), of("id-desktop"), of("phone")], [2, 2, 0]);
+}
+
+#[test]
+fn the_status_says_which_sessions_would_be_lost() {
+    let setup = Setup::new();
+    setup.push();
+    let third = "0b5b3a5e-0000-4000-8000-000000000003";
+    let gone = "0b5b3a5e-0000-4000-8000-000000000004";
+    setup.write(&format!("projects/-p/{third}.jsonl"), &text("third", 2));
+    setup.write(OUTPUT, "longer output");
+    setup.write("history.jsonl", &format!("{{\"display\":\"hi\",\"sessionId\":\"{gone}\"}}\n"));
+    fs::remove_file(setup.home().join(OTHER)).unwrap();
+    let store = Store::open([setup.home()]);
+    let status = setup.archive().status(&store, &store.homes()[0], &origin("laptop")).unwrap();
+    let ids =
+        |sessions: &[crate::LocalSession]| sessions.iter().map(|own| own.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&status.missing), [third]);
+    assert_eq!(ids(&status.changed), [SESSION]);
+    assert!(status.archived.is_empty());
+    assert_eq!(status.archive_only, ["0b5b3a5e-0000-4000-8000-000000000002"]);
+    assert_eq!(status.prompts_only, [(gone.to_owned(), 1)]);
+}

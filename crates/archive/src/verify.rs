@@ -1,0 +1,225 @@
+//! Checks an archive, deletes what it no longer needs, and removes sessions from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rayon::prelude::*;
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::manifest::{FilePiece, Manifest, SerialManifest, manifest_folders, read_manifest};
+use crate::read::OriginFilter;
+use crate::restore::find;
+use crate::segment::{NewSegment, SEGMENTS, SegmentWriter, segment_digest, segment_object};
+
+/// The result of [`Archive::verify`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// The number of segments and of files that were checked.
+    pub segments: usize,
+    /// The number of files that were checked.
+    pub files: usize,
+    /// The number of uncompressed bytes.
+    pub bytes: u64,
+    /// Everything that is damaged, sorted.
+    pub damaged: Vec<String>,
+}
+
+/// The result of [`Archive::collect_garbage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GarbageReport {
+    /// The number of segments that no manifest uses and that were deleted.
+    pub deleted: usize,
+    /// Their size in bytes.
+    pub deleted_bytes: u64,
+    /// The number of small segments that were joined into larger ones.
+    pub joined: usize,
+}
+
+/// Segments are written before the manifest that uses them. One that is younger may be in use soon.
+const UNUSED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Segments of fewer compressed bytes are joined.
+const SMALL_SEGMENT: u64 = 256 << 10;
+
+/// Small segments are joined if a home has more than this many.
+const MAX_SMALL_SEGMENTS: usize = 16;
+
+impl Archive {
+    /// Reads every segment, and compares the content of every archived file with its digest.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be listed. Damage is reported.
+    pub fn verify(&self, progress: &(dyn Fn() + Sync)) -> Result<VerifyReport, ArchiveError> {
+        let mut damaged = Vec::new();
+        let mut manifests = Vec::new();
+        for folder in manifest_folders(self.objects())? {
+            match read_manifest(self.objects(), &folder) {
+                Ok(read) => manifests.extend(read.map(|read| read.manifest)),
+                Err(error) => damaged.push(error.to_string()),
+            }
+        }
+        let stored = self.objects().list(SEGMENTS)?;
+        let digests: BTreeSet<&str> =
+            stored.iter().filter_map(|object| segment_digest(&object.name)).collect();
+        for object in stored.iter().filter(|object| segment_digest(&object.name).is_none()) {
+            damaged.push(format!("{} is not a segment", object.name));
+        }
+        let used: BTreeSet<&str> = manifests.iter().flat_map(Manifest::segments).collect();
+        let all: Vec<&str> = digests.union(&used).copied().collect();
+        let check = |digest: &&str| {
+            let read = self.segment(digest);
+            progress();
+            read.map(|segment| segment.table.pieces.iter().map(|piece| piece.length).sum::<u64>())
+        };
+        let mut bytes = 0;
+        for checked in all.par_iter().map(check).collect::<Vec<_>>() {
+            match checked {
+                Ok(size) => bytes += size,
+                Err(error) => damaged.push(error.to_string()),
+            }
+        }
+        let versions: Vec<_> = manifests.iter().flat_map(Manifest::versions).collect();
+        damaged.extend(self.damaged_versions(&versions));
+        damaged.sort();
+        damaged.dedup();
+        Ok(VerifyReport { segments: all.len(), files: versions.len(), bytes, damaged })
+    }
+
+    /// Deletes segments that no manifest has used for a day, and joins small segments.
+    ///
+    /// # Errors
+    ///
+    /// If the archive cannot be read or written. Nothing that is in use is deleted.
+    pub fn collect_garbage(&self, now: SystemTime) -> Result<GarbageReport, ArchiveError> {
+        let mut report = GarbageReport::default();
+        let sizes: BTreeMap<String, u64> = self
+            .objects()
+            .list(SEGMENTS)?
+            .iter()
+            .filter_map(|object| Some((segment_digest(&object.name)?.to_owned(), object.size)))
+            .collect();
+        for folder in manifest_folders(self.objects())? {
+            let Some(mut read) = read_manifest(self.objects(), &folder)? else { continue };
+            let is_small = |digest: &&str| sizes.get(*digest).is_some_and(|size| *size < SMALL_SEGMENT);
+            let small: BTreeSet<String> =
+                read.manifest.segments().into_iter().filter(is_small).map(str::to_owned).collect();
+            if small.len() > MAX_SMALL_SEGMENTS {
+                report.joined += small.len();
+                self.rewrite(&mut read, &small)?;
+            }
+        }
+        let used: BTreeSet<String> = self
+            .manifests(&OriginFilter::default())?
+            .iter()
+            .flat_map(|manifest| manifest.segments().into_iter().map(str::to_owned))
+            .collect();
+        let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(UNUSED_FOR).as_secs();
+        for object in self.objects().list(SEGMENTS)? {
+            let is_used = segment_digest(&object.name).is_none_or(|digest| used.contains(digest));
+            let is_old = u64::try_from(object.written).unwrap_or(0) < limit;
+            if !is_used && is_old {
+                self.objects().delete(&object.name)?;
+                report.deleted += 1;
+                report.deleted_bytes += object.size;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Erases a session from the archive: from the manifests of all machines, and from the segments. It is
+    /// not copied again. Returns its id.
+    ///
+    /// # Errors
+    ///
+    /// If the archive has no such session, or cannot be written. Then the next call continues.
+    pub fn remove(&self, name: &str) -> Result<String, ArchiveError> {
+        let manifests = self.manifests(&OriginFilter::default())?;
+        let (_, session) = find(&manifests, name)?;
+        for folder in manifest_folders(self.objects())? {
+            let Some(mut read) = read_manifest(self.objects(), &folder)? else { continue };
+            let names: Vec<String> =
+                read.manifest.files_of(&session.id).into_iter().map(str::to_owned).collect();
+            let mut segments = BTreeSet::new();
+            for name in names {
+                if let Some(file) = read.manifest.files.remove(&name) {
+                    let versions = std::iter::once(file.current).chain(file.older);
+                    segments.extend(versions.flat_map(|version| version.pieces).map(|piece| piece.segment));
+                }
+            }
+            read.manifest.removed.insert(session.id.clone());
+            self.rewrite(&mut read, &segments)?;
+            for digest in &segments {
+                self.objects().delete(&segment_object(digest))?;
+            }
+        }
+        Ok(session.id)
+    }
+
+    /// Copies what a manifest uses of these segments into new ones, and writes the manifest.
+    fn rewrite(&self, read: &mut SerialManifest, segments: &BTreeSet<String>) -> Result<(), ArchiveError> {
+        let manifest = &mut read.manifest;
+        let origin = manifest.origin.clone();
+        let mut writer = SegmentWriter::new(&origin)?;
+        let mut finished: Vec<(String, Vec<crate::segment::SegmentPiece>)> = Vec::new();
+        let store = |writer: SegmentWriter, finished: &mut Vec<_>| -> Result<(), ArchiveError> {
+            if let Some(NewSegment { digest, bytes, pieces }) = writer.finish()? {
+                self.objects().create(&segment_object(&digest), bytes)?;
+                finished.push((digest, pieces));
+            }
+            Ok(())
+        };
+        for digest in segments {
+            let segment = self.segment(digest)?;
+            for (name, version) in manifest.versions() {
+                let mut offset = 0;
+                for piece in &version.pieces {
+                    if piece.segment == *digest {
+                        let bytes = segment.bytes(piece.at, piece.length).unwrap_or_default();
+                        if writer.room() < piece.length {
+                            store(
+                                std::mem::replace(&mut writer, SegmentWriter::new(&origin)?),
+                                &mut finished,
+                            )?;
+                        }
+                        writer.append(name, version.version, offset, version.level, bytes)?;
+                    }
+                    offset += piece.length;
+                }
+            }
+        }
+        store(writer, &mut finished)?;
+        let mut places: BTreeMap<(String, u32, u64), FilePiece> = BTreeMap::new();
+        for (digest, pieces) in finished {
+            for piece in pieces {
+                let place = FilePiece { segment: digest.clone(), at: piece.at, length: piece.length };
+                places.insert((piece.file, piece.version, piece.offset), place);
+            }
+        }
+        for (name, file) in &mut manifest.files {
+            for version in std::iter::once(&mut file.current).chain(&mut file.older) {
+                let mut pieces = Vec::new();
+                let mut offset = 0;
+                let mut covered = 0;
+                for piece in &version.pieces {
+                    if !segments.contains(&piece.segment) {
+                        pieces.push(piece.clone());
+                    } else if offset >= covered
+                        // Pieces that follow each other were joined.
+                        && let Some(new) = places.get(&(name.clone(), version.version, offset))
+                    {
+                        covered = offset + new.length;
+                        pieces.push(new.clone());
+                    }
+                    offset += piece.length;
+                }
+                version.pieces = pieces;
+            }
+        }
+        match read.write(self.objects())? {
+            true => Ok(()),
+            false => Err(ArchiveError::Busy),
+        }
+    }
+}
