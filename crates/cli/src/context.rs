@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etcetera::BaseStrategy;
-use threadline_app::{App, AppConfig, AppError, DisplayRedaction};
+use threadline_app::{App, AppConfig, AppError, DisplayRedaction, SessionSource, SourceSelection};
+use threadline_archive::{Archive, ArchiveLocation};
 use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
@@ -29,6 +30,9 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, conflicts_with = "home")]
     demo: bool,
 
+    #[command(flatten)]
+    source: SourceArgs,
+
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -52,6 +56,34 @@ pub(crate) struct GlobalArgs {
     quiet: bool,
 }
 
+/// Which archive to read instead of the homes.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct SourceArgs {
+    /// Read the sessions of an archive: file:DIRECTORY
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "demo")]
+    pub(crate) from: Option<String>,
+
+    /// Only archived sessions of this machine
+    #[arg(long, global = true, value_name = "NAME", requires = "from")]
+    pub(crate) machine: Option<String>,
+
+    /// Only archived sessions of this user
+    #[arg(long, global = true, value_name = "NAME", requires = "from")]
+    pub(crate) user: Option<String>,
+}
+
+/// How a command uses the archive given with `--from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceUse<'a> {
+    /// It reads sessions: all, or those whose ids begin with a text.
+    Sessions(Option<&'a str>),
+    /// It opens the archive itself.
+    Archive,
+    /// It cannot use an archive.
+    None,
+}
+
 /// The application and the streams, for every command.
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
@@ -59,6 +91,8 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     /// Whether the built-in samples are used.
     pub(crate) is_demo: bool,
+    /// The archive given with `--from`.
+    pub(crate) source: SourceArgs,
     /// The configuration file.
     pub(crate) user: UserConfig,
     /// The settings that apply, with their sources.
@@ -67,7 +101,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// Resolves flags and environment.
-    pub(crate) fn new(args: &GlobalArgs) -> Result<Self, CommandError> {
+    pub(crate) fn new(args: &GlobalArgs, source_use: SourceUse<'_>) -> Result<Self, CommandError> {
         let user = UserConfig::read()?;
         let file = &user.file;
         let (homes, homes_source) = match args.demo {
@@ -86,19 +120,25 @@ impl Context {
         let redaction = rules.map(|rules| Arc::new(DisplayRedaction::new(rules)));
         let own_prices = base.map(|base| base.config_dir().join("threadline/prices.json"));
         let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
+        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
+        let cache_dir = base.map(|base| base.cache_dir().join("threadline"));
+        let homes = match fetch(&args.source, source_use, cache_dir.as_deref(), &ui)? {
+            Some(fetched) => fetched,
+            None => homes,
+        };
         let config = AppConfig {
             homes,
             state_dir: base
                 .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
-            cache_dir: base.map(|base| base.cache_dir().join("threadline")),
+            cache_dir,
             prices_file: file.prices.clone().or(own_prices.filter(|file| file.is_file())),
             redaction,
             current_dir: std::env::current_dir().ok(),
             home_dir: etcetera::home_dir().ok(),
         };
-        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
         let app = Arc::new(App::new(config));
-        Ok(Self { app, ui, json: args.json, is_demo: args.demo, user, settings })
+        let source = args.source.clone();
+        Ok(Self { app, ui, json: args.json, is_demo: args.demo, source, user, settings })
     }
 
     /// Returns the same application, with everything masked that should not be shared.
@@ -109,6 +149,15 @@ impl Context {
     pub(crate) fn for_sharing(&self) -> Result<App, CommandError> {
         let redaction = DisplayRedaction::for_sharing(redaction_rules(&self.user.file)?);
         Ok(self.app.with_redaction(Some(Arc::new(redaction))))
+    }
+
+    /// Returns the rules of redaction with those of the configuration file.
+    ///
+    /// # Errors
+    ///
+    /// If a file with rules cannot be read.
+    pub(crate) fn redaction_rules(&self) -> Result<Rules, CommandError> {
+        redaction_rules(&self.user.file)
     }
 
     /// Returns the colours of pages.
@@ -146,6 +195,32 @@ impl Context {
         }
         if unread.is_empty() { outcome } else { CommandOutcome::Partial }
     }
+}
+
+/// Copies the sessions of the archive given with `--from` into the cache, and returns the folders to use as
+/// homes; `None` if there is no archive to read.
+fn fetch(
+    source: &SourceArgs,
+    source_use: SourceUse<'_>,
+    cache_dir: Option<&Path>,
+    ui: &Ui,
+) -> Result<Option<Vec<PathBuf>>, CommandError> {
+    let Some(from) = &source.from else { return Ok(None) };
+    let session = match source_use {
+        SourceUse::Sessions(session) => session.map(str::to_owned),
+        SourceUse::Archive => return Ok(None),
+        SourceUse::None => {
+            return Err(CommandError::new("this command cannot read an archive")
+                .hint("restore the session first: `threadline archive restore SESSION`"));
+        }
+    };
+    let cache_dir =
+        cache_dir.ok_or_else(|| CommandError::new("there is no folder for caches").hint("set HOME"))?;
+    let archive = Archive::open(&from.parse::<ArchiveLocation>()?)?;
+    let selection = SourceSelection { machine: source.machine.clone(), user: source.user.clone(), session };
+    let progress = ui.byte_progress("fetched");
+    let homes = archive.fetch(&selection, &cache_dir.join("archive"), &|size| progress.add(size))?;
+    Ok(Some(homes))
 }
 
 /// Returns the rules of redaction with those of the configuration file.

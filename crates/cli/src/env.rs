@@ -20,6 +20,14 @@ pub(crate) const EDITOR: &str = "EDITOR";
 /// The output width, if the size of the terminal is unavailable.
 pub(crate) const COLUMNS: &str = "COLUMNS";
 
+/// The name of the user, on different systems.
+pub(crate) const USER: &str = "USER";
+pub(crate) const LOGNAME: &str = "LOGNAME";
+pub(crate) const USERNAME: &str = "USERNAME";
+/// The name of the machine on Windows.
+#[cfg(not(unix))]
+pub(crate) const COMPUTERNAME: &str = "COMPUTERNAME";
+
 /// The user id in traces.
 pub(crate) const LANGFUSE_USER_ID: &str = "LANGFUSE_USER_ID";
 /// The environment name in traces.

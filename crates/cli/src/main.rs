@@ -8,6 +8,7 @@ mod context;
 mod demo;
 mod env;
 mod error;
+mod machine;
 mod sandbox_exec;
 mod ui;
 mod version;
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
     if matches!(cli.command, commands::Command::Serve(_)) {
         commands::serve::set_malloc_threshold();
     }
-    let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
+    let outcome =
+        Context::new(&cli.global, cli.command.source_use()).and_then(|mut cx| cli.command.run(&mut cx));
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
@@ -81,7 +83,8 @@ fn is_hook() -> bool {
 fn run_hook() -> ExitCode {
     let run = || match Cli::try_parse() {
         Ok(cli) => {
-            let outcome = Context::new(&cli.global).and_then(|mut cx| cli.command.run(&mut cx));
+            let outcome = Context::new(&cli.global, cli.command.source_use())
+                .and_then(|mut cx| cli.command.run(&mut cx));
             outcome.map_err(|error| error.to_string())
         }
         Err(error) => Err(error.to_string()),

@@ -115,6 +115,43 @@ impl Ui {
         let done = std::sync::atomic::AtomicUsize::new(0);
         ProgressLine { label: what, total, shown, done, started: Instant::now() }
     }
+
+    /// Starts a progress line that counts bytes, which is shown on a terminal only.
+    pub(crate) fn byte_progress(&self, label: &'static str) -> ByteProgress {
+        let now = Instant::now();
+        let shown = !self.quiet && io::stderr().is_terminal();
+        ByteProgress { label, shown, state: std::sync::Mutex::new((0, now)), started: now }
+    }
+}
+
+/// The progress of copying bytes. The line is erased when dropped.
+pub(crate) struct ByteProgress {
+    label: &'static str,
+    shown: bool,
+    state: std::sync::Mutex<(u64, Instant)>,
+    started: Instant,
+}
+
+impl ByteProgress {
+    /// Counts more bytes as done.
+    pub(crate) fn add(&self, size: u64) {
+        const INTERVAL: Duration = Duration::from_millis(100);
+        let Ok(mut state) = self.state.lock() else { return };
+        state.0 += size;
+        if self.shown && self.started.elapsed() > PROGRESS_DELAY && state.1.elapsed() > INTERVAL {
+            state.1 = Instant::now();
+            let size = threadline_view::humanize::bytes(state.0);
+            let _ = write!(io::stderr().lock(), "\r{} {size}\u{1b}[K", self.label);
+        }
+    }
+}
+
+impl Drop for ByteProgress {
+    fn drop(&mut self) {
+        if self.shown && self.started.elapsed() > PROGRESS_DELAY {
+            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
+        }
+    }
 }
 
 /// Writes to stderr. A failure cannot be reported anywhere, and is ignored.

@@ -9,6 +9,7 @@
 //! Files of a folder that the user has not trusted may restrict the client, but not extend what it does:
 //! see [`SettingsFile::may_extend`].
 
+mod hook_command;
 mod load;
 mod settings;
 mod stack;
@@ -17,7 +18,8 @@ mod trust;
 #[cfg(test)]
 mod tests;
 
-pub use load::{SettingsError, SettingsInput, SettingsPaths};
+pub use hook_command::{HookCommand, HookInstallError, SettingsChange};
+pub use load::{SettingsError, SettingsInput, SettingsPaths, user_settings};
 pub use settings::{PermissionSettings, SandboxNetwork, SandboxSettings, Settings};
 pub use stack::{IgnoredSetting, SettingsFile, SettingsSource, SettingsStack, SourcedRule};
 pub use trust::{TrustedFolders, config_file};

@@ -174,6 +174,11 @@ fn managed_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a settings file. `None` if it does not exist or is empty.
+/// Returns the user's own settings in a folder such as `~/.claude`; the defaults if they cannot be read.
+pub fn user_settings(claude_home: &Path) -> Settings {
+    read_settings(&claude_home.join("settings.json")).ok().flatten().unwrap_or_default()
+}
+
 fn read_settings(path: &Path) -> io::Result<Option<Settings>> {
     let size = match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.len(),

@@ -1,5 +1,6 @@
 //! Our public JSON, documented in `docs/json.md`. Incompatible changes increment [`SCHEMA`].
 
+mod archive;
 mod card;
 mod inventory;
 mod operation;
@@ -12,6 +13,10 @@ use serde::Serialize;
 use threadline_entry::{Finding, Millis};
 use threadline_session::{ClientVersion, ReplayMessage};
 
+pub use archive::{
+    ArchiveGarbageObject, ArchiveHomeObject, ArchivePushObject, ArchiveRemovedObject, ArchiveRestoreObject,
+    ArchiveSessionObject, ArchiveVerifyObject,
+};
 pub use card::{CardObject, HitObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};

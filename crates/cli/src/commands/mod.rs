@@ -1,11 +1,13 @@
 //! The commands, one file each: arguments, help and implementation.
 
+mod archive;
 mod chat;
 mod check;
 mod completions;
 mod config;
 mod edit;
 mod export;
+mod hook_settings;
 mod inspect;
 mod list;
 mod op;
@@ -18,8 +20,11 @@ mod show;
 mod trace;
 mod usage;
 
-use crate::context::Context;
+use crate::context::{Context, SourceUse};
 use crate::error::{CommandError, CommandOutcome};
+
+/// The length of the id of a session.
+const UUID_LENGTH: usize = 36;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -42,12 +47,37 @@ pub(crate) enum Command {
     Op(op::OpCommand),
     #[command(subcommand)]
     Trace(trace::TraceCommand),
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
 }
 
 impl Command {
+    /// Returns how the command uses an archive.
+    pub(crate) fn source_use(&self) -> SourceUse<'_> {
+        // Names other than ids can be titles, so that all sessions are needed.
+        let one =
+            |name: &str| name.len() == UUID_LENGTH && name.bytes().filter(|byte| *byte == b'-').count() == 4;
+        match self {
+            Self::Show(args) if one(args.session()) => SourceUse::Sessions(Some(args.session())),
+            Self::List(_)
+            | Self::Show(_)
+            | Self::Serve(_)
+            | Self::Search(_)
+            | Self::Inspect(_)
+            | Self::Check(_)
+            | Self::Replay(_)
+            | Self::Export(_)
+            | Self::Usage(_)
+            | Self::Config(_)
+            | Self::Trace(trace::TraceCommand::Push(_)) => SourceUse::Sessions(None),
+            Self::Archive(_) => SourceUse::Archive,
+            _ => SourceUse::None,
+        }
+    }
+
     pub(crate) fn run(self, cx: &mut Context) -> Result<CommandOutcome, CommandError> {
         match self {
             Self::List(args) => list::run(cx, &args),
@@ -65,6 +95,7 @@ impl Command {
             Self::Edit(command) => edit::run(cx, &command),
             Self::Op(command) => op::run(cx, &command),
             Self::Trace(command) => trace::run(cx, &command),
+            Self::Archive(command) => archive::run(cx, &command),
             Self::Config(args) => config::run(cx, &args),
             Self::Completions(args) => completions::run(cx, &args),
             Self::Man(args) => completions::man(cx, &args),

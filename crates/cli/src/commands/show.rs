@@ -72,6 +72,13 @@ pub(crate) struct ShowArgs {
     follow: bool,
 }
 
+impl ShowArgs {
+    /// Returns the name of the session, without the item to show.
+    pub(crate) fn session(&self) -> &str {
+        self.session.split('#').next().unwrap_or_default()
+    }
+}
+
 /// How much of a session to show.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum LevelChoice {

@@ -60,6 +60,9 @@ const PROTOCOLS: &[(&str, bool, &str)] = &[
 
 /// Files outside of `view::wire` that serialise JSON, and why it is not our public output.
 const OTHER_JSON: &[(&str, &str)] = &[
+    ("archive/src/level.rs", "a level in the objects of an archive"),
+    ("archive/src/manifest.rs", "the manifests of an archive"),
+    ("archive/src/segment.rs", "the table of a segment of an archive"),
     ("cli/src/commands/export/all.rs", "the manifest in an export folder, which only the next export reads"),
     ("cli/src/ui.rs", "prints any value of view::wire"),
     ("store/src/op/operation.rs", "receipts on disk"),

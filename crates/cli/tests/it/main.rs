@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod acp;
+mod archive;
 mod chat;
 mod check;
 mod compress;

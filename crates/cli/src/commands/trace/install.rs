@@ -1,14 +1,10 @@
 //! `trace install` and `trace uninstall`: the hook in Claude Code's settings.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-use similar::TextDiff;
-use threadline_trace::{SettingsChange, install, uninstall};
+use threadline_settings::HookCommand;
 use threadline_view::shell_word;
-use threadline_view::wire::InstallObject;
 
 use super::config::{ContentName, PresetName, ProtocolName, TraceVariables, key_file};
+use crate::commands::hook_settings::{self, HookSettingsArgs, program_word};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -18,13 +14,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// to settings: they are read from the environment, or from a private file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstallArgs {
-    /// Settings file to change
-    #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: SettingsScope,
-
-    /// Write the change
-    #[arg(long)]
-    apply: bool,
+    #[command(flatten)]
+    settings: HookSettingsArgs,
 
     /// Kind of receiver [default: from the environment when the hook runs]
     #[arg(long, value_name = "KIND")]
@@ -48,31 +39,12 @@ pub(crate) struct InstallArgs {
 /// Shows the change; --apply writes it. The rest of the file stays byte-identical.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UninstallArgs {
-    /// Settings file to change
-    #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: SettingsScope,
-
-    /// Write the change
-    #[arg(long)]
-    apply: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum SettingsScope {
-    /// Your settings for all projects: settings.json in Claude Code's folder
-    User,
-    /// Shared settings of the project: .claude/settings.json
-    Project,
-    /// Your settings for this project: .claude/settings.local.json
-    Local,
+    #[command(flatten)]
+    settings: HookSettingsArgs,
 }
 
 pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, CommandError> {
-    let path = settings_path(cx, args.scope)?;
-    let before = read(&path)?;
-    let change =
-        install(before.as_deref(), &hook_command(args)?).map_err(|error| settings_error(&path, &error))?;
-    let outcome = show_or_apply(cx, &path, before.as_deref(), &change, args.apply)?;
+    let outcome = hook_settings::install(cx, &args.settings, HookCommand::TRACE, &hook_command(args)?)?;
     let target = super::config::ReceiverArgs {
         preset: args.preset,
         endpoint: args.endpoint.clone(),
@@ -88,57 +60,12 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, Co
 }
 
 pub(crate) fn run_uninstall(cx: &Context, args: &UninstallArgs) -> Result<CommandOutcome, CommandError> {
-    let path = settings_path(cx, args.scope)?;
-    let before = read(&path)?;
-    let change = match &before {
-        Some(text) => uninstall(text).map_err(|error| settings_error(&path, &error))?,
-        None => SettingsChange::None,
-    };
-    show_or_apply(cx, &path, before.as_deref(), &change, args.apply)
-}
-
-/// Shows a change, and applies it if `apply` is set.
-fn show_or_apply(
-    cx: &Context,
-    path: &Path,
-    before: Option<&str>,
-    change: &SettingsChange,
-    apply: bool,
-) -> Result<CommandOutcome, CommandError> {
-    let after = match change {
-        SettingsChange::Write(after) => Some(&**after),
-        SettingsChange::None => before,
-        SettingsChange::Remove => None,
-    };
-    let changed = *change != SettingsChange::None;
-    let mut answer = cx.ui.output();
-    if cx.json {
-        answer.json(&InstallObject { path, changed, applied: changed && apply, settings: after })?;
-    } else if changed {
-        writeln!(answer, "{}", path.display())?;
-        let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
-        answer.patch(cx.ui.page(), &difference.unified_diff().context_radius(2).to_string())?;
-    } else {
-        writeln!(answer, "{}: no changes", path.display())?;
-    }
-    answer.finish()?;
-    if changed && apply {
-        match after {
-            Some(after) => replace_file(path, after)?,
-            None => std::fs::remove_file(path)?,
-        }
-    } else if changed {
-        cx.ui.note("dry run: nothing written; add --apply to write");
-    }
-    Ok(CommandOutcome::Done)
+    hook_settings::uninstall(cx, &args.settings, HookCommand::TRACE)
 }
 
 /// Returns the command line of the hook, without keys.
 fn hook_command(args: &InstallArgs) -> Result<String, CommandError> {
-    let program = std::env::current_exe()?;
-    let program =
-        program.to_str().ok_or_else(|| CommandError::new("the path of this program is not valid UTF-8"))?;
-    let mut words = vec![shell_word(program).into_owned(), "trace".to_owned(), "hook".to_owned()];
+    let mut words = vec![program_word()?, "trace".to_owned(), "hook".to_owned()];
     let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map(|value| value.get_name().to_owned())
     };
@@ -162,46 +89,4 @@ fn hook_command(args: &InstallArgs) -> Result<String, CommandError> {
         words.extend(["--content".to_owned(), content]);
     }
     Ok(words.join(" "))
-}
-
-fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandError> {
-    Ok(match scope {
-        SettingsScope::User => {
-            let home = cx
-                .store()
-                .homes()
-                .first()
-                .ok_or_else(|| CommandError::new("no Claude Code home found").hint("use --home DIR"))?;
-            home.root().join("settings.json")
-        }
-        SettingsScope::Project => std::env::current_dir()?.join(".claude/settings.json"),
-        SettingsScope::Local => std::env::current_dir()?.join(".claude/settings.local.json"),
-    })
-}
-
-fn read(path: &Path) -> Result<Option<String>, CommandError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),
-    }
-}
-
-fn settings_error(path: &Path, error: &threadline_trace::InstallError) -> CommandError {
-    CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
-}
-
-/// Replaces a file atomically, following links and keeping its permissions.
-fn replace_file(path: &Path, text: &str) -> Result<(), CommandError> {
-    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = real.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".settings").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    if let Ok(metadata) = std::fs::metadata(&real) {
-        file.as_file().set_permissions(metadata.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(&real).map_err(|error| error.error)?;
-    Ok(())
 }

@@ -1,0 +1,69 @@
+//! `archive`: copies of sessions that survive the clean-up of Claude Code.
+
+mod install;
+mod maintain;
+mod push;
+mod restore;
+mod status;
+
+use threadline_archive::{Archive, ArchiveError, ArchiveLocation};
+
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+
+/// Keep copies of sessions, and bring them back
+///
+/// Claude Code deletes sessions after 30 days. An archive keeps every byte of them: logs, sub-agents, stored
+/// tool output, backups of edited files, and the history of prompts. Reading commands show archived sessions
+/// with --from.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ArchiveCommand {
+    Push(push::PushArgs),
+    Status(status::StatusArgs),
+    Restore(restore::RestoreArgs),
+    Verify(maintain::VerifyArgs),
+    Gc(maintain::GcArgs),
+    Remove(maintain::RemoveArgs),
+    Install(install::InstallArgs),
+    Uninstall(install::UninstallArgs),
+}
+
+pub(crate) fn run(cx: &Context, command: &ArchiveCommand) -> Result<CommandOutcome, CommandError> {
+    match command {
+        ArchiveCommand::Push(args) => push::run(cx, args),
+        ArchiveCommand::Status(args) => status::run(cx, args),
+        ArchiveCommand::Restore(args) => restore::run(cx, args),
+        ArchiveCommand::Verify(args) => maintain::run_verify(cx, args),
+        ArchiveCommand::Gc(args) => maintain::run_gc(cx, args),
+        ArchiveCommand::Remove(args) => maintain::run_remove(cx, args),
+        ArchiveCommand::Install(args) => install::run(cx, args),
+        ArchiveCommand::Uninstall(args) => install::run_uninstall(cx, args),
+    }
+}
+
+/// Returns the address of an archive; the default is a folder in the state folder.
+fn location(cx: &Context, given: Option<&str>) -> Result<ArchiveLocation, CommandError> {
+    match given {
+        Some(text) => Ok(text.parse()?),
+        None => Ok(ArchiveLocation::Folder(cx.app.state_dir()?.join("archive"))),
+    }
+}
+
+/// Opens the archive given with `--from`, or the default one.
+fn open(cx: &Context) -> Result<Archive, CommandError> {
+    let location = location(cx, cx.source.from.as_deref())?;
+    if let ArchiveLocation::Folder(folder) = &location
+        && !folder.is_dir()
+    {
+        return Err(CommandError::new(format!("there is no archive at {}", folder.display()))
+            .hint("create it: `threadline archive push`"));
+    }
+    Ok(Archive::open(&location)?)
+}
+
+impl From<ArchiveError> for CommandError {
+    fn from(error: ArchiveError) -> Self {
+        let hints = error.hints();
+        hints.into_iter().fold(Self::new(error.to_string()), Self::hint)
+    }
+}

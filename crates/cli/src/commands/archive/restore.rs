@@ -1,0 +1,65 @@
+//! `archive restore`: puts a session back in its place.
+
+use std::path::PathBuf;
+
+use threadline_archive::{OriginFilter, PrivacyLevel, RestoreTarget};
+use threadline_term::visible;
+use threadline_view::humanize::plural;
+use threadline_view::wire::ArchiveRestoreObject;
+
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+
+/// Put an archived session back in its place, byte for byte
+///
+/// A file that exists and differs is never replaced, unless --force is given; then nothing is written at all.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreArgs {
+    /// Session id, or the beginning of it
+    #[arg(value_name = "SESSION")]
+    session: String,
+
+    /// Directory of another project to put it into
+    #[arg(long, value_name = "PROJECT")]
+    to: Option<PathBuf>,
+
+    /// Replace files that differ
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, CommandError> {
+    let archive = super::open(cx)?;
+    let home =
+        cx.store().homes().first().ok_or_else(|| CommandError::new("there is no home to restore to"))?;
+    let project = args.to.as_ref().map(std::path::absolute).transpose()?;
+    let target = RestoreTarget { home: home.clone(), project, force: args.force };
+    let filter = OriginFilter { machine: cx.source.machine.clone(), user: cx.source.user.clone() };
+    let report = archive.restore(&args.session, &filter, &target)?;
+    let level = report.session.level;
+    let mut answer = cx.ui.output();
+    if cx.json {
+        answer.json(&ArchiveRestoreObject {
+            session: &report.session.id,
+            machine: &report.session.origin.machine,
+            level: level.name(),
+            written: &report.written,
+            present: &report.present,
+        })?;
+    } else if report.written.is_empty() {
+        writeln!(answer, "{}: every file is in its place already", visible(&report.session.id))?;
+    } else {
+        for path in &report.written {
+            writeln!(answer, "{}", visible(&path.to_string_lossy()))?;
+        }
+        let files = plural(report.written.len() as u64, "file");
+        writeln!(answer, "{}: {files} restored", visible(&report.session.id))?;
+    }
+    answer.finish()?;
+    match level {
+        PrivacyLevel::Full => {}
+        PrivacyLevel::Redacted => cx.ui.warn("the archived copy is redacted: secrets in it were replaced"),
+        PrivacyLevel::Metadata => cx.ui.warn("the archived copy has no texts: it cannot be resumed"),
+    }
+    Ok(CommandOutcome::Done)
+}

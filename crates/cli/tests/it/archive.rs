@@ -1,0 +1,208 @@
+//! `archive`, and reading commands with `--from`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use threadline_testkit::{TestHome, session_uuid};
+
+use crate::run::{RunOutput, command};
+
+/// A home, and folders for the archive, the state and the cache.
+struct ArchiveFixture {
+    home: TestHome,
+    dir: tempfile::TempDir,
+}
+
+const SLOW: &str = r#"
+u1        user   "why is the loom slow?" branch=main
+a1 <- u1  reply  m1 text "Let me look." usage={"input_tokens":10,"output_tokens":20}
+c1 <- a1  reply  m2 tool t1 Bash {"command":"ls"}
+r1 <- c1  result t1 "a.txt"
+title "Slow loom"
+"#;
+
+impl ArchiveFixture {
+    fn new() -> Self {
+        let fixture = Self { home: TestHome::new(), dir: tempfile::tempdir().unwrap() };
+        fixture.home.session("slow", SLOW);
+        fixture.home.agent("slow", "a1b2c3", "u1 user \"look around\"", None);
+        fixture.home.session("warp", "u1 user \"count the warp\"\na1 <- u1 reply m9 text \"Done.\"");
+        fixture
+    }
+
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = command([&["--home", self.home.root().to_str().unwrap()], args].concat());
+        for (name, folder) in [("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache")] {
+            command.env(name, self.dir.path().join(folder));
+        }
+        command.env("USER", "ada");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> RunOutput {
+        RunOutput::of(&mut self.command(args))
+    }
+
+    fn url(&self) -> String {
+        format!("file:{}", self.dir.path().join("state/threadline/archive").display())
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.home.root().join(format!("projects/-home-ada-loom/{}.jsonl", session_uuid(name)))
+    }
+}
+
+/// Deletes a session as Claude Code does.
+fn delete(log: &Path) {
+    fs::remove_file(log).unwrap();
+    let _ = fs::remove_dir_all(log.with_extension(""));
+}
+
+#[test]
+fn a_deleted_session_is_found_and_comes_back() {
+    let fixture = ArchiveFixture::new();
+    let log = fixture.log("slow");
+    let before = fs::read(&log).unwrap();
+    let push = fixture.run(&["archive", "push", "--json"]).json();
+    assert_eq!((&push["new_files"], &push["rewritten_files"]), (&json!(3), &json!(0)));
+    delete(&log);
+    let status = fixture.run(&["archive", "status", "--json"]).json();
+    let states: Vec<_> =
+        status["sessions"].as_array().unwrap().iter().map(|session| session["state"].clone()).collect();
+    // The other session was written a moment ago, so its times do not prove that it is unchanged.
+    assert!(states == ["archived", "archive_only"] || states == ["changed", "archive_only"], "{states:?}");
+    let found = fixture.run(&["search", "why is the loom", "--from", &fixture.url()]);
+    assert!(found.out.contains("Slow loom"), "{found}");
+    let restored = fixture.run(&["archive", "restore", &session_uuid("slow")[..8]]);
+    assert_eq!(restored.code, 0, "{restored}");
+    assert_eq!(fs::read(&log).unwrap(), before);
+    assert!(log.with_extension("").join("subagents/agent-a1b2c3.jsonl").is_file());
+}
+
+#[test]
+fn archived_sessions_answer_like_local_ones() {
+    let fixture = ArchiveFixture::new();
+    fixture.run(&["archive", "push"]);
+    let url = fixture.url();
+    for query in [
+        &["list", "--json"][..],
+        &["usage", "--by", "session", "--json"],
+        &["search", "loom", "--json"],
+        &["inspect", "--json"],
+        &["show", "Slow loom", "--json"],
+        &["check", "--json"],
+        &["replay", "Slow loom", "--json"],
+    ] {
+        let local = fixture.run(query);
+        let archived = fixture.run(&[query, &["--from", &url]].concat());
+        let cache = fixture.dir.path().join("cache/threadline/archive");
+        let folder = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+        let home =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
+        let archived_out =
+            archived.out.replace(home.unwrap().to_str().unwrap(), fixture.home.root().to_str().unwrap());
+        assert_eq!(
+            (archived.code, without_times(&archived_out)),
+            (local.code, without_times(&local.out)),
+            "{query:?}"
+        );
+    }
+}
+
+/// Leaves out what depends on the time of the run.
+fn without_times(out: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in out.lines() {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(object) = value.as_object_mut() {
+            object.remove("modified_at");
+        }
+        lines.push(value.to_string());
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_same_session_of_two_machines_counts_once() {
+    let fixture = ArchiveFixture::new();
+    let once = fixture.run(&["usage", "--json"]).out;
+    for state in ["one", "two"] {
+        let state = fixture.dir.path().join(state);
+        let push = RunOutput::of(
+            fixture.command(&["archive", "push", "--to", &fixture.url()]).env("XDG_STATE_HOME", state),
+        );
+        assert_eq!(push.code, 0, "{push}");
+    }
+    assert_eq!(fixture.run(&["usage", "--json", "--from", &fixture.url()]).out, once);
+    assert_eq!(fixture.run(&["list", "--json", "--from", &fixture.url()]).json_lines().len(), 2);
+    let nobody = fixture.run(&["list", "--json", "--from", &fixture.url(), "--user", "bob"]);
+    assert_eq!(nobody.json_lines().len(), 0, "{nobody}");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let fixture = ArchiveFixture::new();
+    fixture.run(&["archive", "push"]);
+    assert_eq!(fixture.run(&["archive", "verify"]).code, 0);
+    let archive = fixture.dir.path().join("state/threadline/archive/segments");
+    let folder = fs::read_dir(archive).unwrap().next().unwrap().unwrap().path();
+    let segment = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let verify = fixture.run(&["archive", "verify"]);
+    assert_eq!(verify.code, 1);
+    assert!(verify.out.contains("is damaged"), "{verify}");
+    let list = fixture.run(&["list", "--from", &fixture.url()]);
+    assert_eq!(list.code, 2);
+    assert!(list.err.contains("threadline archive verify"), "{list}");
+}
+
+#[test]
+fn a_killed_push_continues() {
+    let fixture = ArchiveFixture::new();
+    let text = format!("u1 user \"{}\"", "many words ".repeat(50_000));
+    for i in 0..12 {
+        fixture.home.session(&format!("large{i}"), &text);
+    }
+    for part in 0..10 {
+        let mut child = fixture.command(&["archive", "push", "--quiet"]).spawn().unwrap();
+        // Kills at different points of a run.
+        std::thread::sleep(Duration::from_millis(part * 6));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let verify = fixture.run(&["archive", "verify"]);
+        // Before the first object is written there is no archive.
+        assert!(verify.code == 0 || verify.err.contains("there is no archive"), "{verify}");
+    }
+    assert_eq!(fixture.run(&["archive", "push"]).code, 0);
+    assert_eq!(fixture.run(&["archive", "verify"]).code, 0);
+    let again = fixture.run(&["archive", "push", "--json"]).json();
+    assert_eq!(again["copied_bytes"], 0);
+}
+
+#[test]
+fn commands_that_write_refuse_an_archive() {
+    let fixture = ArchiveFixture::new();
+    fixture.run(&["archive", "push"]);
+    let edit = fixture.run(&["edit", "title", "Slow loom", "New", "--from", &fixture.url()]);
+    assert_eq!(edit.code, 2);
+    assert!(edit.err.contains("archive restore"), "{edit}");
+    let wrong = fixture.run(&["list", "--from", "ftp://example.org/x"]);
+    assert!(wrong.err.contains("`ftp:` is not supported"), "{wrong}");
+}
+
+#[test]
+fn the_hook_is_added_and_removed_byte_for_byte() {
+    let fixture = ArchiveFixture::new();
+    let settings = fixture.home.file("settings.json", "{\n  \"model\": \"opus\"\n}\n");
+    let install = fixture.run(&["archive", "install", "--apply"]);
+    assert_eq!(install.code, 0, "{install}");
+    let text = fs::read_to_string(&settings).unwrap();
+    assert!(text.contains("archive push --quiet") && text.contains("SessionEnd"), "{text}");
+    fixture.run(&["archive", "uninstall", "--apply"]);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{\n  \"model\": \"opus\"\n}\n");
+}

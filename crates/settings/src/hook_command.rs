@@ -1,0 +1,426 @@
+//! Adds a hook of threadline to Claude Code's settings and removes it; every other byte of the file is preserved.
+
+use std::ops::Range;
+
+use threadline_entry::{Json, JsonKind};
+
+/// Why the settings were not changed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HookInstallError {
+    /// The file is not a JSON object.
+    #[error("the settings are not a JSON object")]
+    NotAnObject,
+    /// A value that should contain hooks has another type.
+    #[error("`{0}` in the settings has an unexpected type")]
+    UnexpectedType(String),
+}
+
+/// The change to make to the settings file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingsChange {
+    /// No change is needed.
+    None,
+    /// Write this text to the file.
+    Write(String),
+    /// Remove the file: it contains nothing but the hook.
+    Remove,
+}
+
+/// A command of threadline that Claude Code runs as a hook.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCommand {
+    /// The events to register.
+    pub events: &'static [&'static str],
+    /// The first two arguments of the command, which identify it.
+    pub arguments: [&'static str; 2],
+}
+
+impl HookCommand {
+    /// Sends turns as traces. `Stop` ends a turn, `SessionEnd` ends the last one.
+    pub const TRACE: Self = Self { events: &["Stop", "SessionEnd"], arguments: ["trace", "hook"] };
+    /// Copies sessions into an archive.
+    pub const ARCHIVE: Self = Self { events: &["SessionEnd"], arguments: ["archive", "push"] };
+
+    /// Returns the settings with the hook added. `command` is the command line for Claude Code to run;
+    /// `settings` is `None` if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are not valid.
+    pub fn install(&self, settings: Option<&str>, command: &str) -> Result<SettingsChange, HookInstallError> {
+        let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
+            let events: Vec<String> = self
+                .events
+                .iter()
+                .map(|event| format!("    \"{event}\": [\n      {}\n    ]", group(command)))
+                .collect();
+            let text = format!("{{\n  \"hooks\": {{\n{}\n  }}\n}}\n", events.join(",\n"));
+            return Ok(SettingsChange::Write(text));
+        };
+        let mut text = before.to_owned();
+        for event in self.events {
+            if let Some((at, added)) = self.insertion(&text, event, command)? {
+                text.insert_str(at, &added);
+            }
+        }
+        Ok(if text == before { SettingsChange::None } else { SettingsChange::Write(text) })
+    }
+
+    /// Returns the settings with the hook removed. All other bytes are preserved.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are not valid.
+    pub fn uninstall(&self, settings: &str) -> Result<SettingsChange, HookInstallError> {
+        let mut text = settings.to_owned();
+        while let Some(range) = self.next_removal(&text)? {
+            text.replace_range(range, "");
+        }
+        if text == settings {
+            return Ok(SettingsChange::None);
+        }
+        // The remainder of a file that `install` created.
+        Ok(if text == "{\n  \n}\n" { SettingsChange::Remove } else { SettingsChange::Write(text) })
+    }
+
+    /// Whether a command line runs this hook.
+    fn is_run_by(&self, command: &str) -> bool {
+        let (program, arguments) = first_word(command.trim_start());
+        let name = program.rsplit(['/', '\\']).next().unwrap_or(&program);
+        let mut arguments = arguments.split_whitespace();
+        let given = [arguments.next(), arguments.next()];
+        name.trim_end_matches(".exe") == "threadline" && given == self.arguments.map(Some)
+    }
+
+    /// Returns the offset and text to insert for an event; `None` if the hook is present already.
+    fn insertion(
+        &self,
+        settings: &str,
+        event: &str,
+        command: &str,
+    ) -> Result<Option<(usize, String)>, HookInstallError> {
+        let text = SettingsText(settings);
+        let root = text.root()?;
+        let Some(hooks) = root.get("hooks") else {
+            let value = |indent: &str, step: &str| {
+                format!(
+                    "{{\n{indent}{step}\"{event}\": [\n{indent}{step}{step}{}\n{indent}{step}]\n{indent}}}",
+                    group(command)
+                )
+            };
+            return Ok(Some(last_member(&text, root, "hooks", value)));
+        };
+        if !hooks.is_object() {
+            return Err(HookInstallError::UnexpectedType("hooks".to_owned()));
+        }
+        let Some(groups) = hooks.get(event) else {
+            let value = |indent: &str, step: &str| format!("[\n{indent}{step}{}\n{indent}]", group(command));
+            return Ok(Some(last_member(&text, hooks, event, value)));
+        };
+        if groups.kind() != JsonKind::Array {
+            return Err(HookInstallError::UnexpectedType(format!("hooks.{event}")));
+        }
+        if groups.items().any(|group| !self.commands(group).is_empty()) {
+            return Ok(None);
+        }
+        let entry = group(command);
+        Ok(Some(match groups.items().last() {
+            Some(last) => {
+                let range = text.range(last);
+                let gap = if text.is_on_own_line(range.start) {
+                    format!("\n{}", text.indent(range.start))
+                } else {
+                    " ".into()
+                };
+                (range.end, format!(",{gap}{entry}"))
+            }
+            None => (text.range(groups).start + 1, entry),
+        }))
+    }
+
+    /// Returns the hook commands in an entry that run this hook.
+    fn commands<'j>(&self, group: Json<'j>) -> Vec<Json<'j>> {
+        let hooks = group.get("hooks").into_iter().flat_map(Json::items);
+        hooks
+            .filter(|hook| {
+                hook.get("command").and_then(Json::as_str).is_some_and(|text| self.is_run_by(&text))
+            })
+            .collect()
+    }
+
+    /// Returns the next range to remove, including the comma and white space that were inserted with it.
+    fn next_removal(&self, settings: &str) -> Result<Option<Range<usize>>, HookInstallError> {
+        let text = SettingsText(settings);
+        let root = text.root()?;
+        let Some(hooks) = root.get("hooks").filter(|hooks| hooks.is_object()) else { return Ok(None) };
+        for (key, groups) in hooks.members() {
+            let items: Vec<Json<'_>> = groups.items().collect();
+            for (i, item) in items.iter().enumerate() {
+                let own = self.commands(*item);
+                let Some(command) = own.first() else { continue };
+                let commands: Vec<Json<'_>> = item.get("hooks").into_iter().flat_map(Json::items).collect();
+                if commands.len() > 1 {
+                    // The user moved our command into an entry with others.
+                    let at = commands.iter().position(|other| other == command).unwrap_or(0);
+                    return Ok(Some(with_comma(
+                        &commands.iter().map(|json| text.range(*json)).collect::<Vec<_>>(),
+                        at,
+                    )));
+                }
+                if items.len() > 1 {
+                    let ranges: Vec<_> = items.iter().map(|json| text.range(*json)).collect();
+                    return Ok(Some(with_comma(&ranges, i)));
+                }
+                let list = text.range(groups);
+                // Our entry directly after the bracket: the list existed and was empty.
+                if text.range(*item).start == list.start + 1 {
+                    return Ok(Some(text.range(*item)));
+                }
+                let members: Vec<_> = hooks
+                    .members()
+                    .map(|(key, value)| key_start(&text, key)..text.range(value).end)
+                    .collect();
+                if members.len() > 1 {
+                    let at = hooks
+                        .members()
+                        .position(|(other, _)| other.raw().as_ptr() == key.raw().as_ptr())
+                        .unwrap_or(0);
+                    return Ok(Some(with_comma(&members, at)));
+                }
+                let object = text.range(hooks);
+                // Our member directly after the brace: the object existed and was empty.
+                if members[0].start == object.start + 1 {
+                    return Ok(Some(members[0].clone()));
+                }
+                let tops: Vec<_> =
+                    root.members().map(|(key, value)| key_start(&text, key)..text.range(value).end).collect();
+                let at = root.members().position(|(key, _)| key.is("hooks")).unwrap_or(0);
+                return Ok(Some(if tops.len() > 1 { with_comma(&tops, at) } else { tops[0].clone() }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the hook entry for the list of an event.
+fn group(command: &str) -> String {
+    let command = serde_json::to_string(command).unwrap_or_default();
+    format!("{{ \"hooks\": [{{ \"type\": \"command\", \"command\": {command} }}] }}")
+}
+
+/// Splits off the first word of a command and removes its quotes.
+fn first_word(command: &str) -> (String, &str) {
+    let mut word = String::new();
+    let mut quote = None;
+    let mut chars = command.char_indices();
+    while let Some((at, ch)) = chars.next() {
+        match (ch, quote) {
+            (' ', None) => return (word, &command[at..]),
+            ('\'' | '"', None) => quote = Some(ch),
+            (ch, Some(open)) if ch == open => quote = None,
+            // The only escape that our own quoting produces. Other backslashes are part of a Windows path.
+            ('\\', None) if command[at..].starts_with("\\'") => word.extend(chars.next().map(|(_, ch)| ch)),
+            (ch, _) => word.push(ch),
+        }
+    }
+    (word, "")
+}
+
+/// A JSON text, to locate parsed values in.
+struct SettingsText<'a>(&'a str);
+
+impl<'a> SettingsText<'a> {
+    fn root(&self) -> Result<Json<'a>, HookInstallError> {
+        Json::parse(self.0).filter(|json| json.is_object()).ok_or(HookInstallError::NotAnObject)
+    }
+
+    /// Returns the byte range of a parsed value.
+    fn range(&self, json: Json<'_>) -> Range<usize> {
+        let start = json.raw().as_ptr() as usize - self.0.as_ptr() as usize;
+        start..start + json.raw().len()
+    }
+
+    /// Returns the leading white space of the line that contains `at`.
+    fn indent(&self, at: usize) -> &'a str {
+        let line = &self.0[self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
+        &line[..line.len() - line.trim_start().len()]
+    }
+
+    /// Whether only white space precedes `at` on its line.
+    fn is_on_own_line(&self, at: usize) -> bool {
+        self.0[..at].trim_end_matches([' ', '\t']).ends_with('\n')
+    }
+}
+
+/// Returns the offset and text to insert a new last member into an object.
+fn last_member(
+    text: &SettingsText<'_>,
+    object: Json<'_>,
+    key: &str,
+    value: impl Fn(&str, &str) -> String,
+) -> (usize, String) {
+    let range = text.range(object);
+    let outer = text.indent(range.start);
+    let last = object.members().last();
+    match last {
+        Some((_, last)) => {
+            let first = object.members().next().map_or(range.start, |(key, _)| key_start(text, key));
+            let end = text.range(last).end;
+            if text.is_on_own_line(first) {
+                let indent = text.indent(first);
+                let step = indent.strip_prefix(outer).filter(|step| !step.is_empty()).unwrap_or("  ");
+                (end, format!(",\n{indent}\"{key}\": {}", value(indent, step)))
+            } else {
+                (end, format!(", \"{key}\": {}", value(outer, "  ")))
+            }
+        }
+        None => (range.start + 1, format!("\"{key}\": {}", value(outer, "  "))),
+    }
+}
+
+/// Returns the offset of the quote that opens a member's key.
+fn key_start(text: &SettingsText<'_>, key: threadline_entry::JsonKey<'_>) -> usize {
+    (key.raw().as_ptr() as usize - text.0.as_ptr() as usize).saturating_sub(1)
+}
+
+/// Returns the range of item `at` including the comma that separates it from a neighbour.
+fn with_comma(ranges: &[Range<usize>], at: usize) -> Range<usize> {
+    let own = ranges[at].clone();
+    match at.checked_sub(1) {
+        Some(before) => ranges[before].end..own.end,
+        // The first item is removed together with the comma after it, up to the next item.
+        None => {
+            let next = ranges.get(1).map_or(own.end, |next| next.start);
+            own.start..next
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOOK: HookCommand = HookCommand::TRACE;
+    const COMMAND: &str = "/usr/bin/threadline trace hook";
+
+    fn installed(before: &str) -> String {
+        match HOOK.install(Some(before), COMMAND).unwrap() {
+            SettingsChange::Write(after) => after,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn uninstall_restores_the_original_bytes() {
+        for before in [
+            "{}",
+            "{}\n",
+            "{ }",
+            "{\n}\n",
+            "{\"model\":\"opus\"}",
+            "{\n  \"model\": \"opus\"\n}\n",
+            "{\n\t\"model\": \"opus\",\n\t\"env\": {\n\t\t\"A\": \"1\"\n\t}\n}",
+            "{\"hooks\":{}}",
+            "{\n  \"hooks\": {}\n}\n",
+            "{\n  \"hooks\": {\n  }\n}\n",
+            "{\"hooks\":{\"Stop\":[]},\"x\":1}",
+            "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n",
+            "{\n    \"hooks\": {\n        \"Stop\": [\n            {\n                \"matcher\": \"\",\n                \"hooks\": [\n                    { \"type\": \"command\", \"command\": \"other\" }\n                ]\n            }\n        ],\n        \"PreToolUse\": [ ]\n    },\n    \"permissions\": { \"allow\": [\"Bash(threadline trace hook)\"] }\n}\n",
+            "{\r\n  \"hooks\": {\r\n    \"SessionEnd\": [{\"hooks\":[{\"type\":\"command\",\"command\":\"a\"}]},{\"hooks\":[{\"type\":\"command\",\"command\":\"b\"}]}]\r\n  }\r\n}",
+            "{\"a\":\"\\u007d\",\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}]}]}}",
+        ] {
+            let after = installed(before);
+            let json = Json::parse(&after).unwrap_or_else(|| panic!("{after}"));
+            for event in HOOK.events {
+                let commands = json
+                    .get("hooks")
+                    .unwrap()
+                    .get(event)
+                    .unwrap()
+                    .items()
+                    .flat_map(|group| HOOK.commands(group));
+                assert_eq!(commands.count(), 1, "{after}");
+            }
+            // Every original byte is still there, in order.
+            let mut rest = after.bytes();
+            assert!(before.bytes().all(|byte| rest.any(|other| other == byte)), "{after}");
+            assert_eq!(HOOK.install(Some(&after), COMMAND).unwrap(), SettingsChange::None);
+            match HOOK.uninstall(&after).unwrap() {
+                SettingsChange::Write(again) => assert_eq!(again, before),
+                other => panic!("{before}: {other:?}\n{after}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_created_file_is_removed() {
+        let SettingsChange::Write(made) = HOOK.install(None, COMMAND).unwrap() else { panic!() };
+        insta::assert_snapshot!(made, @r#"
+{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "/usr/bin/threadline trace hook" }] }
+    ],
+    "SessionEnd": [
+      { "hooks": [{ "type": "command", "command": "/usr/bin/threadline trace hook" }] }
+    ]
+  }
+}
+"#);
+        assert_eq!(HOOK.uninstall(&made).unwrap(), SettingsChange::Remove);
+        assert_eq!(HOOK.uninstall("{\"hooks\":{}}").unwrap(), SettingsChange::None);
+    }
+
+    #[test]
+    fn later_changes_by_the_user_are_kept() {
+        let after = installed("{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": []}\n    ]\n  }\n}\n");
+        let changed = after.replace("\"SessionEnd\": [", "\"SessionEnd\": [\n      {\"hooks\": [1]},");
+        let SettingsChange::Write(back) = HOOK.uninstall(&changed).unwrap() else { panic!() };
+        assert!(!back.contains("threadline"), "{back}");
+        assert!(Json::parse(&back).is_some(), "{back}");
+        assert!(back.contains("{\"hooks\": [1]}"), "{back}");
+        let moved = "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"},{\"command\":\"threadline trace hook\"}]}]}}";
+        assert_eq!(
+            HOOK.uninstall(moved).unwrap(),
+            SettingsChange::Write("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}".to_owned())
+        );
+    }
+
+    #[test]
+    fn malformed_settings_are_rejected() {
+        assert_eq!(HOOK.install(Some("[]"), COMMAND), Err(HookInstallError::NotAnObject));
+        assert_eq!(HOOK.install(Some("{"), COMMAND), Err(HookInstallError::NotAnObject));
+        assert_eq!(
+            HOOK.install(Some("{\"hooks\":1}"), COMMAND),
+            Err(HookInstallError::UnexpectedType("hooks".into()))
+        );
+        assert_eq!(
+            HOOK.install(Some("{\"hooks\":{\"Stop\":{}}}"), COMMAND),
+            Err(HookInstallError::UnexpectedType("hooks.Stop".into()))
+        );
+        assert_eq!(HOOK.uninstall("{"), Err(HookInstallError::NotAnObject));
+    }
+
+    #[test]
+    fn our_command_is_recognised_by_its_program() {
+        for ours in [
+            "threadline trace hook",
+            "/a/b/threadline trace hook --preset otlp",
+            "\"C:\\x y\\threadline.exe\" trace hook",
+            r"C:\x\threadline.exe trace hook",
+            r"'/it'\''s here/threadline' trace hook",
+        ] {
+            assert!(HOOK.is_run_by(ours), "{ours}");
+        }
+        assert!(HookCommand::ARCHIVE.is_run_by("threadline archive push --quiet"));
+        for other in [
+            "threadline archive push",
+            "echo threadline trace hook",
+            "threadline list",
+            "my-threadline trace hook",
+        ] {
+            assert!(!HOOK.is_run_by(other), "{other}");
+        }
+    }
+}
