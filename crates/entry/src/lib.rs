@@ -18,6 +18,7 @@
 
 mod abridge;
 mod agent_kind;
+mod call_line;
 mod chunk;
 mod entry;
 mod finding;
@@ -39,6 +40,7 @@ pub mod write;
 
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
+pub use call_line::{CallBlock, CallLine};
 pub use chunk::{BatchParser, Chunk, ChunkReader};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};

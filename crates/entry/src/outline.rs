@@ -208,7 +208,7 @@ fn read_blocks<'a>(
 
 /// Reads a string without escapes, or `null`, and returns its end.
 #[inline(always)]
-fn read_text<'a>(line: &'a [u8], start: usize, into: &mut Option<&'a [u8]>) -> Option<usize> {
+pub(crate) fn read_text<'a>(line: &'a [u8], start: usize, into: &mut Option<&'a [u8]>) -> Option<usize> {
     match line.get(start)? {
         b'"' => {
             let end = find_special(line, start + 1).filter(|&end| line[end] == b'"')?;
@@ -225,7 +225,7 @@ fn read_text<'a>(line: &'a [u8], start: usize, into: &mut Option<&'a [u8]>) -> O
 
 /// Reads whether a value is `true`, and returns its end.
 #[inline(always)]
-fn read_flag(line: &[u8], start: usize, into: &mut bool) -> Option<usize> {
+pub(crate) fn read_flag(line: &[u8], start: usize, into: &mut bool) -> Option<usize> {
     *into = line.get(start) == Some(&b't');
     Some(skip_value(line, start))
 }

@@ -28,8 +28,10 @@
 
 #![warn(missing_docs)]
 
+mod activity;
 mod agent;
 mod check;
+mod command_group;
 mod compaction;
 mod file_edit;
 mod file_history;
@@ -49,7 +51,11 @@ mod tool_call;
 mod turn;
 mod uuid_table;
 
+pub use activity::{
+    ActivityPeriod, ActivityScan, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, MAX_PAUSE,
+};
 pub use agent::{Agent, EmbeddedAgents, SessionFamily, Spawn};
+pub use command_group::command_group;
 pub use compaction::Compaction;
 pub use file_edit::{FileEdit, FileText, LineHunk};
 pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, HistoryPoint, ModifiedFile};

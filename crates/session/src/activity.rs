@@ -1,0 +1,445 @@
+//! The activity of one log: its tool calls with their outcomes and durations, its prompts and compactions,
+//! and the time that the model worked or a person was waited for.
+//!
+//! An overview needs these of every log of a home, and building each [`Session`](crate::Session) would take
+//! far longer than reading the logs. [`ActivityScan`] reads the calls and times of a line with [`CallLine`],
+//! and parses only prompts, failed results, compactions and lines with unusual syntax.
+
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::{Block, FromJson, Progress};
+use threadline_entry::{
+    CallBlock, CallLine, Entry, Json, Kind, LineBlock, LogLine, Millis, decode, key, parse_line,
+    parse_timestamp, value, walk,
+};
+
+use crate::command_group::command_group;
+use crate::input::InputKind;
+use crate::tool_call::{ToolOutcome, result_outcome};
+
+/// A pause longer than this is idle time, whatever follows it: the machine slept, or a question was not
+/// answered.
+pub const MAX_PAUSE: Millis = 30 * 60 * 1000;
+
+/// Tools that ask a person, so that the time until their result is waiting time.
+const QUESTIONS: &[&str] = &["AskUserQuestion", "ExitPlanMode"];
+
+/// The activity of one log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogActivity {
+    /// The names that calls refer to by their index: tools, command groups and paths.
+    pub names: Vec<String>,
+    /// The tool calls, in the order of their lines. A call that the log repeats is included once.
+    pub calls: Vec<CallActivity>,
+    /// The prompts, slash commands and shell commands that a person typed.
+    pub prompts: Vec<LineMark>,
+    /// The boundaries of compactions.
+    pub compactions: Vec<LineMark>,
+    /// The periods between the first and the last line of the conversation, in order.
+    pub periods: Vec<ActivityPeriod>,
+    /// The time of the first line.
+    pub first_at: Option<Millis>,
+    /// How the conversation ends.
+    pub ending: LogEnding,
+}
+
+/// A tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallActivity {
+    /// A hash that identifies the call in all logs that contain it.
+    pub key: u64,
+    /// When its line was written.
+    pub at: Option<Millis>,
+    /// The number of its line, from 1.
+    pub line: u32,
+    /// The name of the tool.
+    pub tool: u32,
+    /// The group of a shell command, or the path of an edited file.
+    pub detail: Option<u32>,
+    /// The time until the line of its result, in milliseconds.
+    pub duration: Option<u32>,
+    /// The outcome.
+    pub outcome: ToolOutcome,
+}
+
+/// A line that counts as an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineMark {
+    /// A hash that identifies the line in all logs that contain it.
+    pub key: u64,
+    /// When it was written.
+    pub at: Option<Millis>,
+    /// Its number, from 1.
+    pub line: u32,
+}
+
+/// A period of a session in which the same happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActivityPeriod {
+    /// A hash that identifies the line at its start in all logs that contain it.
+    pub key: u64,
+    /// Its start.
+    pub start: Millis,
+    /// Its end.
+    pub end: Millis,
+    /// The use of the time.
+    pub state: ActivityState,
+}
+
+/// The use of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ActivityState {
+    /// The model or a tool worked.
+    Active,
+    /// The session waited for a person: for the next prompt, the answer to a question, or a refused call.
+    Waiting,
+    /// Nothing happened for longer than [`MAX_PAUSE`].
+    Idle,
+}
+
+/// How the conversation of a log ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogEnding {
+    /// The log contains no conversation.
+    #[default]
+    Empty,
+    /// With a prompt or a result, so that the model should reply.
+    Working,
+    /// With a reply, an error or an interruption, so that a person should continue.
+    Replied,
+    /// With a call of this tool that has no result yet.
+    Called(u32),
+    /// With a question of this tool that has no answer yet.
+    Asked(u32),
+}
+
+/// Scans the lines of one log.
+#[derive(Debug, Default)]
+pub struct ActivityScan {
+    out: LogActivity,
+    name_ids: FxHashMap<String, u32>,
+    /// The calls without a result, by a hash of their id.
+    open_calls: FxHashMap<u64, u32>,
+    keys: FxHashSet<u64>,
+    /// The last line of the conversation: a hash that identifies it, and its time.
+    last: Option<(u64, Millis)>,
+    n_lines: u32,
+    /// The offset at which the next line begins, unless one was skipped.
+    next_offset: u64,
+}
+
+impl ActivityScan {
+    /// Scans the next block of lines.
+    pub fn block(&mut self, block: &LineBlock<'_>) {
+        if block.at.byte_offset > self.next_offset {
+            // The reader skipped a line that is too long.
+            self.n_lines = self.n_lines.saturating_add(1);
+        }
+        self.next_offset = block.at.byte_offset + block.bytes.len() as u64;
+        for line in block.lines() {
+            self.n_lines = self.n_lines.saturating_add(1);
+            self.line(&line);
+        }
+    }
+
+    /// Returns the activity of the lines.
+    pub fn finish(self) -> LogActivity {
+        self.out
+    }
+
+    fn line(&mut self, line: &LogLine<'_>) {
+        let mut blocks: Vec<CallBlock<'_>> = Vec::new();
+        let read = CallLine::read(line.bytes, |block| {
+            if is_call(&block) || is_result(&block) {
+                blocks.push(block);
+            }
+        });
+        match read {
+            Some(read) => self.add(line, read, &blocks),
+            None => parse_line(line, |entry, _| self.add_entry(line, &entry)),
+        }
+    }
+
+    /// Adds a line that has unusual syntax.
+    fn add_entry(&mut self, line: &LogLine<'_>, entry: &Entry) {
+        let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
+        let inner = progress.and_then(|progress| progress.data()?.message());
+        let around = |key: &str| inner.map_or_else(|| entry.get(key), |inner| inner.get(key));
+        let message = around(key::MESSAGE).filter(|message| message.is_object());
+        let in_message = |key: &str| message.and_then(|message| message.get(key));
+        let texts = [
+            entry.get(key::UUID),
+            entry.get(key::TIMESTAMP),
+            in_message(key::ID),
+            around(key::REQUEST_ID),
+            entry.get(key::SUBTYPE),
+        ];
+        let texts = texts.map(|json| json.and_then(Json::as_str));
+        let [uuid, timestamp, message_id, request_id, subtype] = texts.each_ref().map(as_bytes);
+        let queued = InputKind::of_attachment(entry).map(|_| value::QUEUED_COMMAND.as_bytes());
+        let read = CallLine {
+            kind: Some(entry.kind()),
+            uuid,
+            timestamp,
+            is_sidechain: entry.is_sidechain(),
+            message_id,
+            request_id,
+            subtype,
+            body_type: queued,
+        };
+        let blocks = in_message(key::CONTENT).into_iter().flat_map(Json::items);
+        let blocks: Vec<Block<'_>> = blocks.filter_map(Block::from_json).collect();
+        let texts: Vec<[Option<Cow<'_, str>>; 3]> = blocks
+            .iter()
+            .map(|block| [block.kind(), block.id().or_else(|| block.tool_use_id()), block.name()])
+            .collect();
+        let facts = blocks.iter().zip(&texts).map(|(block, texts)| {
+            let [kind, id, name] = texts.each_ref().map(as_bytes);
+            let input = block.input().map(|input| input.raw().as_bytes());
+            CallBlock { kind, id, name, input, is_error: block.is_error().unwrap_or(false) }
+        });
+        let facts: Vec<CallBlock<'_>> = facts.filter(|block| is_call(block) || is_result(block)).collect();
+        self.add(line, read, &facts);
+    }
+
+    fn add(&mut self, line: &LogLine<'_>, read: CallLine<'_>, blocks: &[CallBlock<'_>]) {
+        let at = read.timestamp.and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
+        self.out.first_at = self.out.first_at.or(at);
+        let mark = LineMark { key: line_key(&read, line), at, line: self.n_lines };
+        match read.kind {
+            Some(Kind::Assistant | Kind::Progress) => {
+                let call = blocks
+                    .iter()
+                    .filter(|block| is_call(block))
+                    .filter_map(|block| self.add_call(&read, block, at));
+                let call = call.last();
+                blocks.iter().filter(|block| is_result(block)).for_each(|block| {
+                    self.add_result(line, block, at);
+                });
+                if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
+                    self.pass(&mark, ActivityState::Active);
+                    self.out.ending = match call {
+                        Some(tool) if self.is_question(tool) => LogEnding::Asked(tool),
+                        Some(tool) => LogEnding::Called(tool),
+                        None => LogEnding::Replied,
+                    };
+                }
+            }
+            Some(Kind::User) if blocks.iter().any(is_result) => {
+                let mut state = ActivityState::Active;
+                for block in blocks.iter().filter(|block| is_result(block)) {
+                    if self.add_result(line, block, at) {
+                        state = ActivityState::Waiting;
+                    }
+                }
+                if !read.is_sidechain {
+                    self.pass(&mark, state);
+                    self.out.ending = LogEnding::Working;
+                }
+            }
+            Some(Kind::User) if !read.is_sidechain => self.add_input(line, &mark),
+            Some(Kind::Attachment)
+                if read.body_type == Some(value::QUEUED_COMMAND.as_bytes()) && !read.is_sidechain =>
+            {
+                let is_prompt =
+                    |entry: &Entry| InputKind::of_attachment(entry) == Some(InputKind::QueuedPrompt);
+                if only_entry(line).as_ref().is_some_and(is_prompt) {
+                    self.out.prompts.extend(self.keys.insert(mark.key).then_some(mark));
+                }
+            }
+            Some(Kind::System) if read.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()) => {
+                self.out.compactions.extend(self.keys.insert(mark.key).then_some(mark));
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a user line without results.
+    fn add_input(&mut self, line: &LogLine<'_>, mark: &LineMark) {
+        let input = only_entry(line).map_or(InputKind::Meta, |entry| InputKind::of_user(&entry));
+        if input.is_typed() {
+            self.out.prompts.extend(self.keys.insert(mark.key).then_some(*mark));
+            self.pass(mark, ActivityState::Waiting);
+        } else {
+            self.pass(mark, ActivityState::Active);
+        }
+        let ends = input.is_command_output() || matches!(input, InputKind::Interrupt | InputKind::HookStop);
+        self.out.ending = if ends { LogEnding::Replied } else { LogEnding::Working };
+    }
+
+    /// Adds a call. Returns its tool.
+    fn add_call(&mut self, read: &CallLine<'_>, block: &CallBlock<'_>, at: Option<Millis>) -> Option<u32> {
+        let id = block.id.unwrap_or_default();
+        let name = std::str::from_utf8(block.name?).ok()?;
+        let key = call_key(read, id);
+        let tool = self.name(name);
+        if !self.keys.insert(key) {
+            return Some(tool);
+        }
+        let detail = self.detail(name, block.input);
+        let next = self.out.calls.len() as u32;
+        let outcome = ToolOutcome::Missing;
+        self.out.calls.push(CallActivity {
+            key,
+            at,
+            line: self.n_lines,
+            tool,
+            detail,
+            duration: None,
+            outcome,
+        });
+        self.open_calls.insert(hash(&[id]), next);
+        Some(tool)
+    }
+
+    /// Joins a result with its call. Returns whether a person was asked.
+    fn add_result(&mut self, line: &LogLine<'_>, block: &CallBlock<'_>, at: Option<Millis>) -> bool {
+        let id = block.id.unwrap_or_default();
+        let Some(place) = self.open_calls.remove(&hash(&[id])) else { return false };
+        // Results of successful calls need not be parsed.
+        let outcome = if block.is_error { outcome(line, id) } else { ToolOutcome::Ok };
+        let Some(call) = self.out.calls.get_mut(place as usize) else { return false };
+        call.outcome = outcome;
+        call.duration = at.zip(call.at).map(|(end, start)| (end - start).clamp(0, u32::MAX.into()) as u32);
+        let tool = call.tool;
+        outcome == ToolOutcome::Denied || self.is_question(tool)
+    }
+
+    /// Returns the command group or the edited file of a call.
+    fn detail(&mut self, tool: &str, input: Option<&[u8]>) -> Option<u32> {
+        let key = match tool {
+            "Bash" => "command",
+            "Edit" | "Write" | "MultiEdit" => "file_path",
+            "NotebookEdit" => "notebook_path",
+            _ => return None,
+        };
+        let text = input_text(input?, key)?;
+        if tool == "Bash" { Some(self.name(&command_group(&text))) } else { Some(self.name(&text)) }
+    }
+
+    fn is_question(&self, tool: u32) -> bool {
+        self.out.names.get(tool as usize).is_some_and(|name| QUESTIONS.contains(&&**name))
+    }
+
+    /// Adds the time since the last line of the conversation.
+    fn pass(&mut self, mark: &LineMark, state: ActivityState) {
+        let Some(at) = mark.at else { return };
+        let Some((key, start)) = self.last else {
+            self.last = Some((mark.key, at));
+            return;
+        };
+        // Lines that a log repeats are older than those before them.
+        if at <= start {
+            return;
+        }
+        self.last = Some((mark.key, at));
+        let state = if at - start > MAX_PAUSE { ActivityState::Idle } else { state };
+        match self.out.periods.last_mut() {
+            Some(period) if period.state == state && period.end == start => period.end = at,
+            _ => self.out.periods.push(ActivityPeriod { key, start, end: at, state }),
+        }
+    }
+
+    /// Returns the index of a name.
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.name_ids.get(name) {
+            return *id;
+        }
+        let id = self.out.names.len() as u32;
+        self.out.names.push(name.to_owned());
+        self.name_ids.insert(name.to_owned(), id);
+        id
+    }
+}
+
+fn is_call(block: &CallBlock<'_>) -> bool {
+    let calls = [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE];
+    block.kind.is_some_and(|kind| calls.iter().any(|call| kind == call.as_bytes()))
+}
+
+fn is_result(block: &CallBlock<'_>) -> bool {
+    let results = [value::TOOL_RESULT, value::MCP_TOOL_RESULT];
+    block.kind.is_some_and(|kind| results.iter().any(|result| kind == result.as_bytes()))
+}
+
+fn as_bytes<'t>(text: &'t Option<Cow<'_, str>>) -> Option<&'t [u8]> {
+    text.as_deref().map(str::as_bytes)
+}
+
+/// Returns the entry of a line that contains exactly one.
+fn only_entry(line: &LogLine<'_>) -> Option<Entry> {
+    let mut entries = Vec::new();
+    parse_line(line, |entry, _| entries.push(entry));
+    entries.pop().filter(|_| entries.is_empty())
+}
+
+/// Returns the outcome of a call from the line of its result.
+fn outcome(line: &LogLine<'_>, id: &[u8]) -> ToolOutcome {
+    let mut outcome = ToolOutcome::Error;
+    parse_line(line, |entry, _| {
+        let block = entry.message().and_then(|message| {
+            message.blocks().find(|block| block.tool_use_id().is_some_and(|own| own.as_bytes() == id))
+        });
+        if let Some(block) = block {
+            outcome = result_outcome(&entry, block);
+        }
+    });
+    outcome
+}
+
+/// Returns a member of the input of a call, if it is a string.
+fn input_text<'i>(input: &'i [u8], key: &str) -> Option<Cow<'i, str>> {
+    let mut found = None;
+    walk::visit_members(input, 0, |name, start| {
+        let end = walk::skip_value(input, start);
+        if name != key.as_bytes() {
+            return Some(end);
+        }
+        found = input.get(start..end);
+        None
+    });
+    let text = std::str::from_utf8(found?).ok()?;
+    Some(decode(text.strip_prefix('"')?.strip_suffix('"')?))
+}
+
+/// Returns the hash that identifies a call. Only ids of the API are unique.
+fn call_key(read: &CallLine<'_>, id: &[u8]) -> u64 {
+    match (read.message_id, read.request_id) {
+        (Some(message), _) if message.starts_with(b"msg_") => hash(&[b"call", message, id]),
+        (Some(message), Some(request)) => hash(&[b"request", message, request, id]),
+        (message, _) => hash(&[b"time", message.unwrap_or_default(), read.timestamp.unwrap_or_default(), id]),
+    }
+}
+
+/// Returns the hash that identifies a line.
+fn line_key(read: &CallLine<'_>, line: &LogLine<'_>) -> u64 {
+    match (read.uuid, read.timestamp) {
+        (Some(uuid), _) => hash(&[b"uuid", uuid]),
+        (None, Some(time)) => hash(&[b"line", time]),
+        (None, None) => hash(&[b"line", line.bytes]),
+    }
+}
+
+/// Returns a 64-bit hash of several texts and their boundaries. Two of a million differ with a probability of
+/// about 1 − 10⁻⁷.
+fn hash(parts: &[&[u8]]) -> u64 {
+    const FACTOR: u64 = 0xa076_1d64_78bd_642f;
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        (product as u64) ^ ((product >> 64) as u64)
+    };
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    for part in parts {
+        for chunk in part.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            state = fold(state ^ u64::from_le_bytes(word), FACTOR);
+        }
+        state = fold(state ^ part.len() as u64, 0xe703_7ed1_a0b4_28db);
+    }
+    state
+}
+
+#[cfg(test)]
+mod tests;
