@@ -235,7 +235,7 @@ impl LogVersion {
     }
 
     /// Returns whether the log has not changed for a while.
-    fn is_settled(&self, now: SystemTime) -> bool {
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(SETTLING).as_nanos();
         self.modified < limit && u128::try_from(self.changed).is_ok_and(|changed| changed < limit)
     }

@@ -10,6 +10,7 @@
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
 //! | follow a session while it is written | [`LiveSession`] |
 //! | search | [`App::search_scope`], [`search`] |
+//! | activity and cost over all sessions | [`App::overview_facts`], [`OverviewFacts::overview`] |
 //! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`], [`SessionCounter`] |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
@@ -49,6 +50,7 @@ mod live;
 mod live_log;
 mod load;
 mod operations;
+mod overview;
 mod page_layout;
 mod prices;
 mod redaction;
@@ -72,6 +74,9 @@ pub use load::{
     read_agents, read_session,
 };
 pub use operations::OperationError;
+pub use overview::{
+    OverviewFacts, OverviewOptions, OverviewRange, RecordFilter, RecordKind, RecordRow, RecordRows,
+};
 pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};

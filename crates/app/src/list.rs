@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
-use threadline_entry::project_directory;
+use threadline_entry::{Millis, project_directory};
 use threadline_store::{
     Listing, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
     read_session_preview,
@@ -315,7 +315,6 @@ fn card(
     now: SystemTime,
 ) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
-    let is_recent = |time: SystemTime| now.duration_since(time).map_or(true, |age| age < LIVE);
     let file = &session.file;
     let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     SessionCard {
@@ -334,7 +333,12 @@ fn card(
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
         agents: session.agents.len(),
-        live: is_recent(written) && is_recent(preview.last_active),
+        live: is_live(millis(written), millis(preview.last_active), millis(now)),
         figures,
     }
+}
+
+/// Returns whether a session is being written to, from the times of its last modification and message.
+pub(crate) fn is_live(written: Millis, last_active: Millis, now: Millis) -> bool {
+    [written, last_active].iter().all(|time| now.saturating_sub(*time) < LIVE.as_millis() as Millis)
 }

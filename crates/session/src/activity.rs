@@ -23,7 +23,7 @@ use crate::tool_call::{ToolOutcome, result_outcome};
 pub const MAX_PAUSE: Millis = 30 * 60 * 1000;
 
 /// Tools that ask a person, so that the time until their result is waiting time.
-const QUESTIONS: &[&str] = &["AskUserQuestion", "ExitPlanMode"];
+const QUESTIONS: &[&str] = &["AskUserQuestion", "ExitPlanMode", "exit_plan_mode"];
 
 /// The activity of one log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct CallActivity {
     pub duration: Option<u32>,
     /// The outcome.
     pub outcome: ToolOutcome,
+    /// Whether a progress line repeats the call, which the log of the sub-agent may contain, too.
+    pub is_progress: bool,
 }
 
 /// A line that counts as an event.
@@ -279,7 +281,6 @@ impl ActivityScan {
         }
         let detail = self.detail(name, block.input);
         let next = self.out.calls.len() as u32;
-        let outcome = ToolOutcome::Missing;
         self.out.calls.push(CallActivity {
             key,
             at,
@@ -287,7 +288,8 @@ impl ActivityScan {
             tool,
             detail,
             duration: None,
-            outcome,
+            outcome: ToolOutcome::Missing,
+            is_progress: read.kind == Some(Kind::Progress),
         });
         self.open_calls.insert(hash(&[id]), next);
         Some(tool)

@@ -31,6 +31,7 @@
 
 #![warn(missing_docs)]
 
+pub mod byte_codec;
 mod call_key;
 mod calls;
 mod days;

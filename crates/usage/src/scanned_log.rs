@@ -2,6 +2,7 @@
 
 use threadline_entry::Millis;
 
+use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use crate::call_key::CallKey;
 use crate::figures::TokenCounts;
 use crate::name_table::NameTable;
@@ -48,7 +49,7 @@ impl ScannedLog {
     /// Reads the bytes that [`ScannedLog::write`] wrote for the log with this source. Returns `None` if they
     /// are damaged.
     pub fn read(source: LogSource, bytes: &[u8]) -> Option<Self> {
-        let mut rest = Reader(bytes);
+        let mut rest = ByteReader(bytes);
         let [session, cwd] = [rest.optional_text()?, rest.optional_text()?];
         let has_first = rest.number()? != 0;
         let first_at = Some(rest.signed()?).filter(|_| has_first);
@@ -111,78 +112,9 @@ impl ScannedLog {
     }
 }
 
-/// Writes a number in groups of seven bits, the lowest first.
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// Writes a number whose sign is the lowest bit.
-fn put_signed(out: &mut Vec<u8>, number: i64) {
-    put_number(out, ((number << 1) ^ (number >> 63)) as u64);
-}
-
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_number(out, text.len() as u64);
-    out.extend(text.as_bytes());
-}
-
 fn origin(byte: u8) -> Option<LineOrigin> {
     let all = [LineOrigin::Main, LineOrigin::Sidechain, LineOrigin::Replay, LineOrigin::Progress];
     all.into_iter().find(|origin| *origin as u8 == byte)
-}
-
-/// The bytes that are not read yet.
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn small(&mut self) -> Option<u32> {
-        self.number()?.try_into().ok()
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        let number = self.number()?;
-        Some((number >> 1) as i64 ^ -((number & 1) as i64))
-    }
-
-    fn word(&mut self) -> Option<u32> {
-        let (word, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u32::from_le_bytes(*word))
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = usize::try_from(self.number()?).ok()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(std::str::from_utf8(text).ok()?.to_owned())
-    }
-
-    fn optional_text(&mut self) -> Option<Option<String>> {
-        let is_some = self.number()? != 0;
-        Some(Some(self.text()?).filter(|_| is_some))
-    }
 }
 
 #[cfg(test)]

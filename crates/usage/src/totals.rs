@@ -78,7 +78,7 @@ impl UsageTotals {
     }
 
     /// Returns the totals of a single call.
-    pub(crate) fn of(call: &ModelCall<'_>, book: &PriceBook) -> Self {
+    pub fn of(call: &ModelCall<'_>, book: &PriceBook) -> Self {
         Self::by_prices(call, book, book.prices(call.model))
     }
 

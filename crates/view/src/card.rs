@@ -227,7 +227,7 @@ pub(crate) fn asks_person(tool: &str) -> bool {
 }
 
 /// Returns whether a tool starts sub-agents.
-pub(crate) fn starts_agents(tool: &str) -> bool {
+pub fn starts_agents(tool: &str) -> bool {
     matches!(tool, "Task" | "Agent")
 }
 

@@ -46,6 +46,7 @@ mod line_note;
 mod markdown;
 mod name;
 mod outline;
+mod overview;
 mod page_part;
 mod program_output;
 mod selection;
@@ -60,7 +61,7 @@ mod usage_board;
 mod visible;
 pub mod wire;
 
-pub use card::{Choice, CommandCard, Question, Todo, ToolCard};
+pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
 pub use changes::{FileChange, changes, patch};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use error_count::count_errors;
@@ -72,6 +73,10 @@ pub use line_note::LineNotes;
 pub use markdown::{MarkdownRenderer, markdown, markdown_header, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline};
+pub use overview::{
+    BinSize, CalendarDay, CommandFigures, FigureChange, FileFigures, OpenSessionFigure, OpenState, Overview,
+    OverviewPeriod, PeriodFigures, ProjectFigures, SessionFigure, ToolFigures, UsageBin, percentile,
+};
 pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime};

@@ -4,6 +4,7 @@ mod archive;
 mod card;
 mod inventory;
 mod operation;
+mod overview;
 mod show;
 mod trace;
 mod usage;
@@ -20,6 +21,11 @@ pub use archive::{
 pub use card::{CardObject, HitObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
+pub use overview::{
+    BinObject, CalendarDayObject, CommandFiguresObject, FileFiguresObject, ModelUsageObject,
+    OpenSessionObject, OverviewObject, PeriodFiguresObject, PeriodObject, ProjectFiguresObject,
+    SessionFigureObject, ToolFiguresObject,
+};
 pub use show::{
     BodyObject, ShowObject, SpentObject, TimingObject, TokensObject, show, show_agent, show_branch,
     show_items, show_session, show_turns,

@@ -11,6 +11,7 @@ mod hook_settings;
 mod inspect;
 mod list;
 mod op;
+mod overview;
 mod replay;
 mod restore;
 mod resume;
@@ -28,6 +29,7 @@ const UUID_LENGTH: usize = 36;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Overview(overview::OverviewArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
     Serve(serve::ServeArgs),
@@ -80,6 +82,7 @@ impl Command {
 
     pub(crate) fn run(self, cx: &mut Context) -> Result<CommandOutcome, CommandError> {
         match self {
+            Self::Overview(args) => overview::run(cx, &args),
             Self::List(args) => list::run(cx, &args),
             Self::Show(args) => show::run(cx, &args),
             Self::Serve(args) => serve::run(cx, &args),

@@ -21,6 +21,7 @@ fn every_json_field_is_documented() {
     let mut fields = Vec::new();
     for command in [
         &["list"][..],
+        &["overview"],
         &["inspect", "last"],
         &["check", "--notes"],
         &["replay", "last"],

@@ -1,0 +1,122 @@
+//! The facts of all logs, merged: each call, prompt, compaction and period once.
+
+use threadline_entry::Millis;
+use threadline_session::{ActivityState, LogEnding, ToolOutcome};
+use threadline_usage::UsageTotals;
+
+/// The length of the periods in which model calls are added up. Days begin at a multiple of it in every time
+/// zone.
+pub(super) const QUARTER: Millis = 15 * 60 * 1000;
+
+/// The time of a fact without one.
+pub(super) const UNDATED: Millis = Millis::MIN;
+
+/// The facts of all sessions, for the figures of any period.
+#[derive(Clone, Debug, Default)]
+pub struct OverviewFacts {
+    /// Messages about logs that could not be read.
+    pub unread: Vec<String>,
+    /// Whether all facts came from the cache.
+    pub is_cached: bool,
+    /// The names that facts refer to by their index: projects, models, tools, command groups and paths.
+    pub(super) names: Vec<String>,
+    pub(super) sessions: Vec<SessionFact>,
+    pub(super) logs: Vec<LogFact>,
+    /// Sorted by time, as all that follow.
+    pub(super) usage: Vec<UsageFact>,
+    pub(super) calls: Vec<CallFact>,
+    pub(super) prompts: Vec<MarkFact>,
+    pub(super) compactions: Vec<MarkFact>,
+    pub(super) periods: Vec<PeriodFact>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SessionFact {
+    pub(super) id: String,
+    /// The title; `None` if the session is not in lists.
+    pub(super) title: Option<String>,
+    /// The directory of the project.
+    pub(super) project: u32,
+    /// The working directory at the start.
+    pub(super) cwd: Option<u32>,
+    /// The branch of the last line that names one.
+    pub(super) branch: Option<u32>,
+    pub(super) started: Option<Millis>,
+    pub(super) last_active: Millis,
+    /// When a log of the session was last modified.
+    pub(super) modified: Millis,
+    /// How its log ends; names are those of the facts.
+    pub(super) ending: LogEnding,
+}
+
+/// A log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogFact {
+    pub(super) session: u32,
+    /// The id of the sub-agent that the log belongs to.
+    pub(super) agent: Option<String>,
+}
+
+/// The model calls of a session with one model in a quarter of an hour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UsageFact {
+    /// The start of the quarter, or [`UNDATED`].
+    pub(super) at: Millis,
+    pub(super) session: u32,
+    pub(super) model: u32,
+    /// Whether a sub-agent made the calls.
+    pub(super) is_agent: bool,
+    pub(super) totals: UsageTotals,
+}
+
+/// A tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallFact {
+    pub(super) at: Millis,
+    pub(super) log: u32,
+    pub(super) line: u32,
+    pub(super) tool: u32,
+    /// The command group or path.
+    pub(super) detail: Option<u32>,
+    pub(super) duration: Option<u32>,
+    pub(super) outcome: ToolOutcome,
+}
+
+/// A prompt or a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MarkFact {
+    pub(super) at: Millis,
+    pub(super) log: u32,
+    pub(super) line: u32,
+}
+
+/// A period of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PeriodFact {
+    pub(super) start: Millis,
+    pub(super) end: Millis,
+    pub(super) session: u32,
+    pub(super) state: ActivityState,
+}
+
+impl OverviewFacts {
+    /// Whether there are no sessions.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    pub(super) fn name(&self, id: u32) -> &str {
+        self.names.get(id as usize).map_or("", |name| name)
+    }
+
+    /// Returns the session of a log.
+    pub(super) fn session_of(&self, log: u32) -> u32 {
+        self.logs.get(log as usize).map_or(u32::MAX, |log| log.session)
+    }
+
+    /// Returns the session with this index.
+    pub(super) fn session(&self, index: u32) -> Option<&SessionFact> {
+        self.sessions.get(index as usize)
+    }
+}

@@ -1,0 +1,505 @@
+//! The figures of the overview, computed from the facts.
+
+use std::collections::BTreeMap;
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::Millis;
+use threadline_session::{ActivityState, LogEnding, ToolOutcome};
+use threadline_usage::UsageTotals;
+use threadline_view::{
+    BinSize, CalendarDay, CommandFigures, FileFigures, OpenSessionFigure, OpenState, Overview,
+    OverviewPeriod, PeriodFigures, ProjectFigures, SessionFigure, ToolFigures, UsageBin, percentile,
+    starts_agents,
+};
+
+use super::facts::{OverviewFacts, SessionFact, UNDATED};
+use super::local_time::{LocalTime, date_of, day_number, since_text, start_of_day, until_text, zoned};
+use super::period::OverviewRange;
+use crate::config::App;
+use crate::list::is_live;
+use crate::time::TimeRange;
+
+/// The numbers of rows that an overview shows.
+const MAX_PROJECTS: usize = 8;
+const MAX_SESSIONS: usize = 8;
+const MAX_TOOLS: usize = 12;
+const MAX_COMMANDS: usize = 8;
+const MAX_FILES: usize = 10;
+const MAX_OPEN: usize = 8;
+
+/// The most bins. Times of logs may be far in the past or the future.
+const MAX_BINS: usize = 600;
+
+/// How long a finished reply, and a call or question without a result, counts as waiting for a person.
+const REPLY_WAITS: Millis = 60 * 60 * 1000;
+const CALL_WAITS: Millis = 24 * 60 * 60 * 1000;
+
+impl OverviewFacts {
+    /// Returns the figures of a period. `app` masks secrets in texts, if its configuration requires it.
+    pub fn overview(&self, range: &OverviewRange, now: &Zoned, app: &App) -> Overview {
+        let computation = Computation { facts: self, range, now, zone: now.time_zone(), app };
+        computation.overview()
+    }
+
+    /// Returns the figures of a period alone.
+    pub(super) fn period_figures(&self, range: &TimeRange) -> PeriodFigures {
+        let mut figures = PeriodFigures::default();
+        figures.sessions = self.listed_sessions(range).count() as u64;
+        let dated = |at: Millis| (at != UNDATED).then_some(at);
+        figures.prompts = self.prompts.iter().filter(|mark| range.contains(dated(mark.at))).count() as u64;
+        figures.compactions =
+            self.compactions.iter().filter(|mark| range.contains(dated(mark.at))).count() as u64;
+        for fact in self.usage.iter().filter(|fact| range.contains(dated(fact.at))) {
+            figures.usage += &fact.totals;
+        }
+        let agent_tools: Vec<bool> = self.names.iter().map(|name| starts_agents(name)).collect();
+        for call in self.calls.iter().filter(|call| range.contains(dated(call.at))) {
+            figures.calls += 1;
+            figures.failed += u64::from(call.outcome == ToolOutcome::Error);
+            figures.agents += u64::from(agent_tools[call.tool as usize]);
+        }
+        for period in &self.periods {
+            let length = overlap(range, period.start, period.end);
+            match period.state {
+                ActivityState::Active => figures.active += length,
+                ActivityState::Waiting => figures.waiting += length,
+                ActivityState::Idle => figures.idle += length,
+            }
+        }
+        figures
+    }
+
+    /// Returns the sessions of lists that were active in a period.
+    pub(super) fn listed_sessions(&self, range: &TimeRange) -> impl Iterator<Item = &SessionFact> {
+        self.sessions.iter().filter(move |session| session.title.is_some() && session.is_in(range))
+    }
+}
+
+impl SessionFact {
+    /// Whether the session was active in a period, as lists decide it.
+    pub(super) fn is_in(&self, range: &TimeRange) -> bool {
+        range.from.is_none_or(|from| self.last_active >= from)
+            && range.to.is_none_or(|to| self.started.unwrap_or(self.last_active) < to)
+    }
+}
+
+/// Returns the length of the part of a period that is in a range.
+fn overlap(range: &TimeRange, start: Millis, end: Millis) -> Millis {
+    let start = range.from.map_or(start, |from| start.max(from));
+    let end = range.to.map_or(end, |to| end.min(to));
+    end.saturating_sub(start).max(0)
+}
+
+/// The inputs of an overview.
+struct Computation<'a> {
+    facts: &'a OverviewFacts,
+    range: &'a OverviewRange,
+    now: &'a Zoned,
+    zone: &'a TimeZone,
+    app: &'a App,
+}
+
+/// The figures of a project, while they are added up.
+#[derive(Default)]
+struct SessionSums {
+    prompts: u64,
+    calls: u64,
+    usage: UsageTotals,
+    active: Millis,
+}
+
+/// The figures of a tool, while they are added up.
+#[derive(Default)]
+struct ToolSums {
+    calls: u64,
+    failed: u64,
+    durations: Vec<u32>,
+}
+
+impl Computation<'_> {
+    fn overview(&self) -> Overview {
+        let facts = self.facts;
+        let mut overview = Overview {
+            periods: OverviewRange::presets(self.now).iter().map(|range| self.period(range)).collect(),
+            selected: self.period(self.range),
+            unread: facts.unread.clone(),
+            ..Overview::default()
+        };
+        self.add_usage(&mut overview);
+        self.add_calendar(&mut overview);
+        self.add_calls(&mut overview);
+        self.add_sessions(&mut overview);
+        self.add_open(&mut overview);
+        overview
+    }
+
+    fn period(&self, range: &OverviewRange) -> OverviewPeriod {
+        OverviewPeriod {
+            name: range.name,
+            from: range.range.from,
+            to: range.range.to,
+            since: range.since.clone(),
+            until: range.until.clone(),
+            figures: self.facts.period_figures(&range.range),
+            previous: range.previous(self.now).map(|range| self.facts.period_figures(&range)),
+        }
+    }
+
+    fn contains(&self, at: Millis) -> bool {
+        self.range.range.contains((at != UNDATED).then_some(at))
+    }
+
+    fn shown(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.app.redact_string(&mut text);
+        text
+    }
+
+    /// Adds cost and tokens by model and over time.
+    fn add_usage(&self, overview: &mut Overview) {
+        let facts = self.facts;
+        let mut models: FxHashMap<u32, UsageTotals> = FxHashMap::default();
+        for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
+            *models.entry(fact.model).or_default() += &fact.totals;
+            if fact.is_agent {
+                overview.agent_usage += &fact.totals;
+            }
+            if fact.at == UNDATED {
+                overview.undated += &fact.totals;
+            }
+        }
+        let mut models: Vec<(u32, UsageTotals)> = models.into_iter().collect();
+        models.sort_by(|(a, x), (b, y)| {
+            let tokens = |totals: &UsageTotals| totals.tokens.total();
+            let by_name = facts.name(*a).cmp(facts.name(*b));
+            y.cost.cmp(&x.cost).then_with(|| tokens(y).cmp(&tokens(x))).then(by_name)
+        });
+        let places: FxHashMap<u32, usize> =
+            models.iter().enumerate().map(|(place, (model, _))| (*model, place)).collect();
+        let mut bins = self.bins();
+        let mut local = LocalTime::new(self.zone);
+        for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
+            let Some(hour) = local.hour_of(fact.at) else { continue };
+            let start = match bins.size {
+                BinSize::Hour => hour.day * 24 + hour.hour as i64,
+                size => day_number(size.first_day(date_of(hour.day))),
+            };
+            let place = bins.starts.partition_point(|known| *known <= start).saturating_sub(1);
+            let Some(bin) = bins.bins.get_mut(place) else { continue };
+            bin.totals += &fact.totals;
+            let model = places[&fact.model];
+            match bin.models.iter_mut().find(|(known, _)| *known == model) {
+                Some((_, totals)) => *totals += &fact.totals,
+                None => bin.models.push((model, fact.totals.clone())),
+            }
+        }
+        bins.bins.iter_mut().for_each(|bin| bin.models.sort_by_key(|(model, _)| *model));
+        overview.models =
+            models.into_iter().map(|(model, totals)| (facts.name(model).to_owned(), totals)).collect();
+        (overview.bin_size, overview.bins) = (bins.size, bins.bins);
+    }
+
+    /// Returns the empty bins of the period.
+    fn bins(&self) -> EmptyBins {
+        let facts = self.facts;
+        let now = self.now.timestamp().as_millisecond();
+        let first_fact = facts.usage.iter().map(|fact| fact.at).find(|at| *at != UNDATED);
+        let from = self.range.range.from.or(first_fact).unwrap_or(now);
+        let end = self.range.end(self.now);
+        // A period that is not over yet ends today.
+        let today_ends = start_of_day(self.now.date().tomorrow().unwrap_or(self.now.date()), self.zone);
+        let end = end.min(today_ends.max(from + 1));
+        let (Some(first), Some(last)) = (zoned(from, self.zone), zoned(end - 1, self.zone)) else {
+            return EmptyBins::default();
+        };
+        let days = day_number(last.date()) - day_number(first.date()) + 1;
+        let size = BinSize::for_days(days);
+        let mut bins = EmptyBins { size, ..EmptyBins::default() };
+        let limits = (from, end);
+        if size == BinSize::Hour {
+            self.add_hours(&mut bins, limits);
+            return bins;
+        }
+        let mut day = size.first_day(last.date());
+        let mut after = next_bin(size, day);
+        while bins.bins.len() < MAX_BINS {
+            let (start, end) = (start_of_day(day, self.zone), start_of_day(after, self.zone));
+            let label = match size {
+                BinSize::Week => {
+                    let week = day.iso_week_date();
+                    format!("{:04}-W{:02}", week.year(), week.week())
+                }
+                BinSize::Month => day.strftime("%Y-%m").to_string(),
+                _ => day.to_string(),
+            };
+            bins.push(day_number(day), self.bin(label, (start, end), limits));
+            let Some(before) = day.yesterday().ok().filter(|_| start > from) else { break };
+            (day, after) = (size.first_day(before), day);
+        }
+        bins.reverse();
+        bins
+    }
+
+    fn add_hours(&self, bins: &mut EmptyBins, limits: (Millis, Millis)) {
+        const HOUR: Millis = 60 * 60 * 1000;
+        let mut local = LocalTime::new(self.zone);
+        let (from, end) = limits;
+        let is_one_day = end - from <= 25 * HOUR;
+        // Hours begin at a multiple of a quarter of an hour in every zone.
+        let mut at = from;
+        while at < end && bins.bins.len() < MAX_BINS {
+            let Some(hour) = local.hour_of(at) else { break };
+            let start = at;
+            while at < end && local.hour_of(at) == Some(hour) {
+                at += super::facts::QUARTER;
+            }
+            let day = if is_one_day { String::new() } else { format!("{} ", date_of(hour.day)) };
+            let label = format!("{day}{:02}:00", hour.hour);
+            bins.push(hour.day * 24 + hour.hour as i64, self.bin(label, (start, at), limits));
+        }
+    }
+
+    /// Returns an empty bin, limited to the period.
+    fn bin(&self, label: String, (start, end): (Millis, Millis), (from, to): (Millis, Millis)) -> UsageBin {
+        UsageBin {
+            label,
+            since: since_text(start.max(from), self.zone),
+            until: until_text(end.min(to), self.zone),
+            totals: UsageTotals::default(),
+            models: Vec::new(),
+        }
+    }
+
+    /// Adds the calendar and the prompts by hour.
+    fn add_calendar(&self, overview: &mut Overview) {
+        let last = zoned(self.range.end(self.now) - 1, self.zone);
+        let last = last.map_or(self.now.date(), |last| last.date()).min(self.now.date());
+        let year = jiff::Span::new().weeks(52);
+        let first = BinSize::Week.first_day(last.checked_sub(year).unwrap_or(last));
+        let first_number = day_number(first);
+        let days = (day_number(last) - first_number + 1).clamp(1, 400);
+        overview.calendar = (0..days)
+            .map(|day| CalendarDay { day: date_of(first_number + day), prompts: 0, cost: Default::default() })
+            .collect();
+        let place = |day: i64| usize::try_from(day - first_number).ok();
+        let mut local = LocalTime::new(self.zone);
+        for mark in &self.facts.prompts {
+            let Some(hour) = local.hour_of(mark.at) else { continue };
+            if self.contains(mark.at) {
+                overview.hours[hour.weekday()][hour.hour] += 1;
+            }
+            if let Some(day) = place(hour.day).and_then(|place| overview.calendar.get_mut(place)) {
+                day.prompts += 1;
+            }
+        }
+        for fact in &self.facts.usage {
+            let Some(hour) = local.hour_of(fact.at) else { continue };
+            if let Some(day) = place(hour.day).and_then(|place| overview.calendar.get_mut(place)) {
+                day.cost += fact.totals.cost;
+            }
+        }
+    }
+
+    /// Adds tools, commands and files.
+    fn add_calls(&self, overview: &mut Overview) {
+        let facts = self.facts;
+        let mut tools: FxHashMap<u32, ToolSums> = FxHashMap::default();
+        let mut commands: FxHashMap<u32, CommandFigures> = FxHashMap::default();
+        let mut files: FxHashMap<u32, (u64, FxHashSet<u32>)> = FxHashMap::default();
+        let bash = facts.names.iter().position(|name| name == "Bash").map(|bash| bash as u32);
+        for call in facts.calls.iter().filter(|call| self.contains(call.at)) {
+            let is_failed = u64::from(call.outcome == ToolOutcome::Error);
+            let tool = tools.entry(call.tool).or_default();
+            tool.calls += 1;
+            tool.failed += is_failed;
+            tool.durations.extend(call.duration);
+            let Some(detail) = call.detail else { continue };
+            if Some(call.tool) == bash {
+                let command = commands.entry(detail).or_default();
+                command.runs += 1;
+                command.failed += is_failed;
+            } else if call.outcome == ToolOutcome::Ok {
+                let (edits, sessions) = files.entry(detail).or_default();
+                *edits += 1;
+                sessions.insert(facts.session_of(call.log));
+            }
+        }
+        overview.n_tools = tools.len();
+        overview.tools = tools
+            .into_iter()
+            .map(|(tool, mut sums)| ToolFigures {
+                tool: facts.name(tool).to_owned(),
+                calls: sums.calls,
+                failed: sums.failed,
+                median: percentile(&mut sums.durations, 50),
+                p95: percentile(&mut sums.durations, 95),
+            })
+            .collect();
+        overview.tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
+        overview.tools.truncate(MAX_TOOLS);
+        let failing = commands.into_iter().filter(|(_, command)| command.failed > 0);
+        overview.commands = failing
+            .map(|(id, figures)| CommandFigures { command: self.shown(facts.name(id)), ..figures })
+            .collect();
+        overview.n_commands = overview.commands.len();
+        overview.commands.sort_by(|a, b| {
+            (b.failed.cmp(&a.failed)).then(b.runs.cmp(&a.runs)).then_with(|| a.command.cmp(&b.command))
+        });
+        overview.commands.truncate(MAX_COMMANDS);
+        overview.n_files = files.len();
+        let mut files: Vec<(u32, u64, u64)> =
+            files.into_iter().map(|(path, (edits, sessions))| (path, edits, sessions.len() as u64)).collect();
+        files.sort_by(|a, b| {
+            b.1.cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| facts.name(a.0).cmp(facts.name(b.0)))
+        });
+        let shown = files.into_iter().take(MAX_FILES);
+        overview.files = shown
+            .map(|(path, edits, sessions)| FileFigures {
+                path: self.shown(facts.name(path)),
+                edits,
+                sessions,
+            })
+            .collect();
+    }
+
+    /// Adds projects and top sessions.
+    fn add_sessions(&self, overview: &mut Overview) {
+        let facts = self.facts;
+        let mut sums: FxHashMap<u32, SessionSums> = FxHashMap::default();
+        for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
+            sums.entry(fact.session).or_default().usage += &fact.totals;
+        }
+        for mark in facts.prompts.iter().filter(|mark| self.contains(mark.at)) {
+            sums.entry(facts.session_of(mark.log)).or_default().prompts += 1;
+        }
+        for call in facts.calls.iter().filter(|call| self.contains(call.at)) {
+            sums.entry(facts.session_of(call.log)).or_default().calls += 1;
+        }
+        for period in facts.periods.iter().filter(|period| period.state == ActivityState::Active) {
+            let length = overlap(&self.range.range, period.start, period.end);
+            if length > 0 {
+                sums.entry(period.session).or_default().active += length;
+            }
+        }
+        let mut projects: BTreeMap<u32, ProjectFigures> = BTreeMap::new();
+        for session in facts.listed_sessions(&self.range.range) {
+            projects.entry(session.project).or_default().sessions += 1;
+        }
+        for (session, sums) in &sums {
+            let Some(session) = facts.session(*session) else { continue };
+            let project = projects.entry(session.project).or_default();
+            project.prompts += sums.prompts;
+            project.usage += &sums.usage;
+            project.active += sums.active;
+        }
+        overview.n_projects = projects.len();
+        overview.projects = projects
+            .into_iter()
+            .map(|(project, figures)| ProjectFigures { project: facts.name(project).to_owned(), ..figures })
+            .collect();
+        overview.projects.sort_by(|a, b| {
+            let by_cost = b.usage.cost.cmp(&a.usage.cost);
+            by_cost.then(b.sessions.cmp(&a.sessions)).then_with(|| a.project.cmp(&b.project))
+        });
+        overview.projects.truncate(MAX_PROJECTS);
+        let mut top: Vec<(u32, SessionSums)> = sums.into_iter().collect();
+        top.sort_by(|(a, x), (b, y)| {
+            let by_cost = y.usage.cost.cmp(&x.usage.cost);
+            by_cost.then(y.calls.cmp(&x.calls)).then(y.prompts.cmp(&x.prompts)).then(a.cmp(b))
+        });
+        let shown = top.into_iter().take(MAX_SESSIONS);
+        overview.sessions = shown
+            .filter_map(|(index, sums)| {
+                let session = facts.session(index)?;
+                Some(SessionFigure {
+                    id: session.id.clone(),
+                    title: self.title(session),
+                    project: facts.name(session.project).to_owned(),
+                    prompts: sums.prompts,
+                    calls: sums.calls,
+                    usage: sums.usage,
+                    active: sums.active,
+                })
+            })
+            .collect();
+    }
+
+    fn title(&self, session: &SessionFact) -> String {
+        self.shown(session.title.as_deref().unwrap_or(&session.id))
+    }
+
+    /// Adds the sessions that are live or wait for a person.
+    fn add_open(&self, overview: &mut Overview) {
+        let now = self.now.timestamp().as_millisecond();
+        let tool = |id: u32| self.facts.name(id).to_owned();
+        let mut sessions: Vec<&SessionFact> =
+            self.facts.sessions.iter().filter(|session| session.title.is_some()).collect();
+        sessions.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| a.id.cmp(&b.id)));
+        for session in sessions {
+            let age = now.saturating_sub(session.last_active);
+            if age > CALL_WAITS {
+                break;
+            }
+            let is_live = is_live(session.modified, session.last_active, now);
+            let state = match session.ending {
+                LogEnding::Empty | LogEnding::Working => OpenState::Working,
+                LogEnding::Called(id) => OpenState::Calling(tool(id)),
+                LogEnding::Asked(id) => OpenState::Asking(tool(id)),
+                LogEnding::Replied => OpenState::Replied,
+            };
+            let waits = match state {
+                OpenState::Working => false,
+                OpenState::Asking(_) => true,
+                OpenState::Calling(_) => !is_live,
+                OpenState::Replied => age <= REPLY_WAITS,
+            };
+            let open = OpenSessionFigure {
+                id: session.id.clone(),
+                title: self.title(session),
+                project: self.facts.name(session.project).to_owned(),
+                last_active: session.last_active,
+                state,
+            };
+            if is_live && overview.live.len() < MAX_OPEN {
+                overview.live.push(open.clone());
+            }
+            if waits && overview.waiting.len() < MAX_OPEN {
+                overview.waiting.push(open);
+            }
+        }
+    }
+}
+
+/// Bins without content.
+#[derive(Default)]
+struct EmptyBins {
+    size: BinSize,
+    /// The number of the first hour or day of each bin, ascending.
+    starts: Vec<i64>,
+    bins: Vec<UsageBin>,
+}
+
+impl EmptyBins {
+    fn push(&mut self, start: i64, bin: UsageBin) {
+        self.starts.push(start);
+        self.bins.push(bin);
+    }
+
+    fn reverse(&mut self) {
+        self.starts.reverse();
+        self.bins.reverse();
+    }
+}
+
+/// Returns the first day of the next bin.
+fn next_bin(size: BinSize, day: Date) -> Date {
+    let span = match size {
+        BinSize::Week => jiff::Span::new().weeks(1),
+        BinSize::Month => jiff::Span::new().months(1),
+        _ => jiff::Span::new().days(1),
+    };
+    day.checked_add(span).unwrap_or(day)
+}

@@ -1,0 +1,242 @@
+//! Merges the activity of all logs. A call, prompt, compaction or period that several logs contain, since a
+//! session was resumed or forked, is included once, with the log that began first.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::{Millis, project_directory};
+use threadline_session::{CallActivity, LineMark, LogActivity, LogEnding};
+use threadline_store::SessionLogs;
+use threadline_usage::{CallLedger, PriceBook, UsageTotals};
+
+use super::SessionTitle;
+use super::facts::{
+    CallFact, LogFact, MarkFact, OverviewFacts, PeriodFact, QUARTER, SessionFact, UNDATED, UsageFact,
+};
+use crate::time::millis;
+
+/// The activity of a log, with its index among the logs of all sessions.
+pub(super) struct MergedLog {
+    pub(super) index: usize,
+    pub(super) activity: LogActivity,
+}
+
+pub(super) fn merge(
+    sessions: &[SessionLogs],
+    titles: &[Option<SessionTitle>],
+    mut logs: Vec<MergedLog>,
+    ledger: CallLedger,
+    prices: &PriceBook,
+) -> OverviewFacts {
+    let mut merger = Merger::default();
+    merger.add_sessions(sessions, titles);
+    let agent = |log: &MergedLog| merger.facts.logs[log.index].agent.is_some();
+    logs.sort_by_cached_key(|log| (agent(log), log.activity.first_at.unwrap_or(Millis::MAX), log.index));
+    for log in &logs {
+        merger.add_log(log);
+    }
+    // The log of a sub-agent records a call better than the progress lines of its session.
+    for log in &logs {
+        merger.add_calls(log, true);
+    }
+    drop(logs);
+    merger.add_usage(ledger, prices);
+    let mut facts = merger.facts;
+    facts.calls.sort_by_key(|call| (call.at, call.log, call.line));
+    facts.prompts.sort_by_key(|mark| (mark.at, mark.log, mark.line));
+    facts.compactions.sort_by_key(|mark| (mark.at, mark.log, mark.line));
+    facts.periods.sort_by_key(|period| (period.start, period.end, period.session));
+    facts
+}
+
+#[derive(Default)]
+struct Merger {
+    facts: OverviewFacts,
+    name_ids: FxHashMap<String, u32>,
+    session_ids: FxHashMap<String, u32>,
+    /// The calls, prompts and compactions that are included.
+    keys: FxHashSet<u64>,
+    /// The periods by the line that they start with.
+    periods: FxHashMap<u64, usize>,
+}
+
+impl Merger {
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.name_ids.get(name) {
+            return *id;
+        }
+        let id = self.facts.names.len() as u32;
+        self.facts.names.push(name.to_owned());
+        self.name_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// Adds the sessions and their logs, in the order of [`SessionLogs::logs`].
+    fn add_sessions(&mut self, sessions: &[SessionLogs], titles: &[Option<SessionTitle>]) {
+        for (session, title) in sessions.iter().zip(titles) {
+            let index = self.add_session(session, title.as_ref());
+            for log in session.logs() {
+                let agent = log.agent().map(|agent| agent.id);
+                self.facts.logs.push(LogFact { session: index, agent });
+            }
+        }
+    }
+
+    /// Adds a session. Of several files with one id, the one last active is kept, as in lists.
+    fn add_session(&mut self, session: &SessionLogs, title: Option<&SessionTitle>) -> u32 {
+        let file = &session.file;
+        let cwd = title.and_then(|title| title.cwd.as_deref());
+        let project = cwd.or(file.folder.as_deref()).map(project_directory).unwrap_or_default();
+        let fact = SessionFact {
+            id: file.id.to_string(),
+            title: title.and_then(|title| title.title.clone()),
+            project: self.name(project),
+            cwd: cwd.map(|cwd| self.name(cwd)),
+            branch: title.and_then(|title| title.branch.as_deref()).map(|branch| self.name(branch)),
+            started: title.and_then(|title| title.started),
+            last_active: title.map_or(0, |title| title.last_active),
+            modified: session.logs().map(|log| millis(log.modified)).max().unwrap_or(0),
+            ending: LogEnding::Empty,
+        };
+        match self.session_ids.entry(fact.id.clone()) {
+            Entry::Vacant(free) => {
+                let index = self.facts.sessions.len() as u32;
+                free.insert(index);
+                self.facts.sessions.push(fact);
+                index
+            }
+            Entry::Occupied(known) => {
+                let kept = &mut self.facts.sessions[*known.get() as usize];
+                let rank = |fact: &SessionFact| (fact.title.is_some(), fact.last_active, fact.modified);
+                if rank(&fact) > rank(kept) {
+                    *kept = fact;
+                }
+                *known.get()
+            }
+        }
+    }
+
+    fn add_log(&mut self, log: &MergedLog) {
+        let index = log.index as u32;
+        let LogFact { session, agent } = self.facts.logs[log.index].clone();
+        self.add_calls(log, false);
+        let mut marks = |marks: &[LineMark]| -> Vec<MarkFact> {
+            let new = marks.iter().filter(|mark| self.keys.insert(mark.key));
+            let fact =
+                |mark: &LineMark| MarkFact { at: mark.at.unwrap_or(UNDATED), log: index, line: mark.line };
+            new.map(fact).collect()
+        };
+        let (prompts, compactions) = (marks(&log.activity.prompts), marks(&log.activity.compactions));
+        self.facts.prompts.extend(prompts);
+        self.facts.compactions.extend(compactions);
+        for period in &log.activity.periods {
+            match self.periods.entry(period.key) {
+                // A copy may end earlier or later than the original.
+                Entry::Occupied(known) => {
+                    let known = &mut self.facts.periods[*known.get()];
+                    known.end = known.end.max(period.end);
+                }
+                Entry::Vacant(free) => {
+                    free.insert(self.facts.periods.len());
+                    let (start, end, state) = (period.start, period.end, period.state);
+                    self.facts.periods.push(PeriodFact { start, end, session, state });
+                }
+            }
+        }
+        if agent.is_none() {
+            let ending = match log.activity.ending {
+                LogEnding::Called(tool) => LogEnding::Called(self.copied_name(log, tool)),
+                LogEnding::Asked(tool) => LogEnding::Asked(self.copied_name(log, tool)),
+                ending => ending,
+            };
+            self.facts.sessions[session as usize].ending = ending;
+        }
+    }
+
+    /// Adds the calls that are not included yet: those of progress lines, or all others.
+    fn add_calls(&mut self, log: &MergedLog, of_progress: bool) {
+        let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
+        let calls = log.activity.calls.iter().filter(|call| call.is_progress == of_progress);
+        let calls: Vec<&CallActivity> = calls.filter(|call| self.keys.insert(call.key)).collect();
+        for call in calls {
+            let mut id = |name: u32| *ids.entry(name).or_insert_with(|| self.copied_name(log, name));
+            let (tool, detail) = (id(call.tool), call.detail.map(&mut id));
+            self.facts.calls.push(CallFact {
+                at: call.at.unwrap_or(UNDATED),
+                log: log.index as u32,
+                line: call.line,
+                tool,
+                detail,
+                duration: call.duration,
+                outcome: call.outcome,
+            });
+        }
+    }
+
+    /// Returns the index of a name of a log.
+    fn copied_name(&mut self, log: &MergedLog, name: u32) -> u32 {
+        self.name(log.activity.names.get(name as usize).map_or("", |name| name))
+    }
+
+    /// Adds up the model calls by session, model and quarter of an hour.
+    fn add_usage(&mut self, ledger: CallLedger, prices: &PriceBook) {
+        let calls = ledger.finish();
+        let mut rows: FxHashMap<(Millis, u32, u32, bool), UsageTotals> = FxHashMap::default();
+        // Calls of a session follow each other, and most use one model.
+        let mut last_session: Option<(&str, u32)> = None;
+        let mut last_model: Option<(&str, u32)> = None;
+        for call in calls.iter() {
+            let session = match last_session {
+                Some((id, session)) if id == call.session => session,
+                _ => {
+                    let session = match self.session_ids.get(call.session) {
+                        Some(session) => *session,
+                        None => self.add_unlisted(call.session, call.project),
+                    };
+                    // The project of a session with calls is that of its calls.
+                    self.facts.sessions[session as usize].project = self.name(call.project);
+                    session
+                }
+            };
+            let model = match last_model {
+                Some((name, model)) if name == call.model => model,
+                _ => self.name(call.model),
+            };
+            (last_session, last_model) = (Some((call.session, session)), Some((call.model, model)));
+            let at = call.at.map_or(UNDATED, |at| at.div_euclid(QUARTER) * QUARTER);
+            let row = rows.entry((at, session, model, call.agent.is_some())).or_default();
+            *row += &UsageTotals::of(&call, prices);
+        }
+        let mut usage: Vec<UsageFact> = rows
+            .into_iter()
+            .map(|((at, session, model, is_agent), totals)| UsageFact {
+                at,
+                session,
+                model,
+                is_agent,
+                totals,
+            })
+            .collect();
+        usage.sort_by_key(|fact| (fact.at, fact.session, fact.model, fact.is_agent));
+        self.facts.usage = usage;
+    }
+
+    /// Adds a session that has calls, but no log of its own.
+    fn add_unlisted(&mut self, id: &str, project: &str) -> u32 {
+        let index = self.facts.sessions.len() as u32;
+        let project = self.name(project);
+        self.session_ids.insert(id.to_owned(), index);
+        self.facts.sessions.push(SessionFact {
+            id: id.to_owned(),
+            title: None,
+            project,
+            cwd: None,
+            branch: None,
+            started: None,
+            last_active: 0,
+            modified: 0,
+            ending: LogEnding::Empty,
+        });
+        index
+    }
+}
