@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Millis, project_directory};
-use threadline_session::{CallActivity, LineMark, LogActivity, LogEnding};
+use threadline_session::{LineMark, LogActivity, LogEnding, ToolOutcome};
 use threadline_store::SessionLogs;
 use threadline_usage::{CallLedger, PriceBook, UsageTotals};
 
@@ -54,8 +54,10 @@ struct Merger {
     facts: OverviewFacts,
     name_ids: FxHashMap<String, u32>,
     session_ids: FxHashMap<String, u32>,
-    /// The calls, prompts and compactions that are included.
+    /// The prompts and compactions that are included.
     keys: FxHashSet<u64>,
+    /// The calls that are included.
+    calls: FxHashMap<u64, usize>,
     /// The periods by the line that they start with.
     periods: FxHashMap<u64, usize>,
 }
@@ -156,9 +158,18 @@ impl Merger {
     /// Adds the calls that are not included yet: those of progress lines, or all others.
     fn add_calls(&mut self, log: &MergedLog, of_progress: bool) {
         let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
-        let calls = log.activity.calls.iter().filter(|call| call.is_progress == of_progress);
-        let calls: Vec<&CallActivity> = calls.filter(|call| self.keys.insert(call.key)).collect();
-        for call in calls {
+        for call in log.activity.calls.iter().filter(|call| call.is_progress == of_progress) {
+            match self.calls.entry(call.key) {
+                // A copy may have been made before the call ended.
+                Entry::Occupied(known) => {
+                    let known = &mut self.facts.calls[*known.get()];
+                    if known.outcome == ToolOutcome::Missing {
+                        (known.outcome, known.duration) = (call.outcome, call.duration);
+                    }
+                    continue;
+                }
+                Entry::Vacant(free) => free.insert(self.facts.calls.len()),
+            };
             let mut id = |name: u32| *ids.entry(name).or_insert_with(|| self.copied_name(log, name));
             let (tool, detail) = (id(call.tool), call.detail.map(&mut id));
             self.facts.calls.push(CallFact {

@@ -12,6 +12,7 @@ mod list;
 mod live;
 mod load;
 mod operations;
+mod overview;
 mod page_layout;
 mod restore;
 mod search;
