@@ -27,6 +27,8 @@ pub struct AppConfig {
     pub current_dir: Option<PathBuf>,
     /// The user's home folder.
     pub home_dir: Option<PathBuf>,
+    /// The build of the program. Caches of another build are not used.
+    pub build: String,
 }
 
 /// The application: the user's sessions, prices and state.

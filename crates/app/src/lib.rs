@@ -75,7 +75,8 @@ pub use load::{
 };
 pub use operations::OperationError;
 pub use overview::{
-    OverviewFacts, OverviewOptions, OverviewRange, RecordFilter, RecordKind, RecordRow, RecordRows,
+    OverviewFacts, OverviewOptions, OverviewRange, OverviewReader, ReadOverview, RecordFilter, RecordKind,
+    RecordRow, RecordRows,
 };
 pub use page_layout::PageLayout;
 pub use prices::price_list;

@@ -11,6 +11,7 @@ mod figures;
 mod local_time;
 mod merge;
 mod period;
+mod reader;
 mod records;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use threadline_usage::{CallLedger, ScanOptions, ScannedLog};
 pub use self::facts::OverviewFacts;
 use self::merge::MergedLog;
 pub use self::period::OverviewRange;
+pub use self::reader::{OverviewReader, ReadOverview};
 pub use self::records::{RecordFilter, RecordKind, RecordRow, RecordRows};
 use crate::call_cache::CallCache;
 use crate::config::App;
@@ -49,9 +51,9 @@ pub struct OverviewOptions {
 
 impl App {
     /// Returns the options of [`App::overview_facts`] with the cache file of this application.
-    pub fn overview_options(&self, build: &str) -> OverviewOptions {
+    pub fn overview_options(&self) -> OverviewOptions {
         let cache = self.config().cache_dir.as_ref().map(|dir| dir.join("overview"));
-        OverviewOptions { cache, build: build.to_owned() }
+        OverviewOptions { cache, build: self.config().build.clone() }
     }
 
     /// Collects the facts of all sessions of the homes. `progress` is called once per log that is read.

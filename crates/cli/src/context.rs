@@ -135,6 +135,7 @@ impl Context {
             redaction,
             current_dir: std::env::current_dir().ok(),
             home_dir: etcetera::home_dir().ok(),
+            build: crate::version::build_id(),
         };
         let app = Arc::new(App::new(config));
         let source = args.source.clone();

@@ -51,6 +51,7 @@ function announce(text) { const region = $('status-message'); if (region) region
 
 // Filters apply as soon as they change.
 const home = document.querySelector('.home');
+const overview = document.querySelector('.overview');
 const parts = home ? ['session-list', 'filters'] : ['main'];
 function formUrl(form) {
   const pairs = [...new FormData(form)].filter(([, value]) => value !== '');
@@ -79,7 +80,7 @@ document.addEventListener('click', event => {
   const link = event.target.closest && event.target.closest('a');
   if (!home || !link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const to = new URL(link.href, location.href);
-  if (to.origin !== location.origin || to.pathname !== '/' || link.closest('.top')) return;
+  if (to.origin !== location.origin || to.pathname !== '/sessions' || link.closest('.top')) return;
   event.preventDefault();
   replaceParts(to.pathname + to.search, parts, 'push').then(done => { if (done && link.closest('.pages')) scrollTo(0, 0); });
 });
@@ -109,7 +110,7 @@ async function search() {
 }
 
 // Sessions that are being written move to the top, and counts appear as they are computed.
-if ((home || document.querySelector('.indexing')) && window.EventSource) {
+if ((home || overview || document.querySelector('.indexing')) && window.EventSource) {
   let timer = 0;
   const refresh = () => {
     if (document.hidden) { timer = -1; return; }
@@ -117,8 +118,8 @@ if ((home || document.querySelector('.indexing')) && window.EventSource) {
     timer = setTimeout(async () => {
       timer = 0;
       if (!request) await replaceParts(location.pathname + location.search, parts, 'quiet');
-      if (!home && !document.querySelector('.indexing')) source.close();
-    }, 150);
+      if (!home && !overview && !document.querySelector('.indexing')) source.close();
+    }, overview && !document.querySelector('.indexing') ? 2000 : 150);
   };
   let source = null;
   const report = isConnected => document.dispatchEvent(new CustomEvent('connection', { detail: isConnected }));
@@ -180,7 +181,7 @@ const keys = {
     const box = $('words') || filters.querySelector('select, input'); if (box) box.focus();
   },
   x: () => clickLink('#clear'), ']': () => clickLink('.pages [rel="next"]'), '[': () => clickLink('.pages [rel="prev"]'),
-  s: () => { location.href = '/'; }, u: () => { location.href = '/usage'; },
+  o: () => { location.href = '/'; }, s: () => { location.href = '/sessions'; }, u: () => { location.href = '/usage'; },
   c: () => { if (selected && selected.dataset.id) location.href = '/s/' + encodeURIComponent(selected.dataset.id) + '/check'; },
   d: theme, '?': () => { if (help) help.showModal(); },
 };

@@ -69,6 +69,7 @@ pub enum Masking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum ViewerTab {
+    Overview,
     Home,
     Search,
     Usage,
@@ -79,7 +80,8 @@ pub enum ViewerTab {
 
 /// The tabs of the top bar.
 const TABS: &[(ViewerTab, &str, &str)] = &[
-    (ViewerTab::Home, "/", "Sessions"),
+    (ViewerTab::Overview, "/", "Overview"),
+    (ViewerTab::Home, "/sessions", "Sessions"),
     (ViewerTab::Search, "/search", "Search"),
     (ViewerTab::Usage, "/usage", "Usage"),
 ];

@@ -74,8 +74,8 @@ pub use markdown::{MarkdownRenderer, markdown, markdown_header, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline};
 pub use overview::{
-    BinSize, CalendarDay, CommandFigures, FigureChange, FileFigures, OpenSessionFigure, OpenState, Overview,
-    OverviewPeriod, PeriodFigures, ProjectFigures, SessionFigure, ToolFigures, UsageBin, percentile,
+    BinSize, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure, OpenState, Overview,
+    OverviewPeriod, PeriodFigures, ProjectFigures, ToolFigures, TopSession, UsageBin, percentile,
 };
 pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};

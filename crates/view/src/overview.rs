@@ -20,7 +20,7 @@ pub struct Overview {
     /// Models, highest cost first.
     pub models: Vec<(String, UsageTotals)>,
     /// Every day of the year up to the end of the selected period.
-    pub calendar: Vec<CalendarDay>,
+    pub calendar: Vec<DayActivity>,
     /// The number of prompts by weekday, from Monday, and hour.
     pub hours: [[u64; 24]; 7],
     /// Projects, highest cost first, as many as are shown.
@@ -28,7 +28,7 @@ pub struct Overview {
     /// The number of projects.
     pub n_projects: usize,
     /// Sessions, highest cost first, as many as are shown.
-    pub sessions: Vec<SessionFigure>,
+    pub sessions: Vec<TopSession>,
     /// Tools, most calls first, as many as are shown.
     pub tools: Vec<ToolFigures>,
     /// The number of tools.
@@ -205,7 +205,7 @@ pub struct UsageBin {
 
 /// The activity of one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CalendarDay {
+pub struct DayActivity {
     /// The day.
     pub day: Date,
     /// The number of prompts.
@@ -231,7 +231,7 @@ pub struct ProjectFigures {
 
 /// The figures of a session in the selected period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionFigure {
+pub struct TopSession {
     /// The id.
     pub id: String,
     /// The title; the id if it has none.

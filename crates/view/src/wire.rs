@@ -23,8 +23,8 @@ pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{
     BinObject, CalendarDayObject, CommandFiguresObject, FileFiguresObject, ModelUsageObject,
-    OpenSessionObject, OverviewObject, PeriodFiguresObject, PeriodObject, ProjectFiguresObject,
-    SessionFigureObject, ToolFiguresObject,
+    OpenSessionObject, OverviewObject, OverviewRecordObject, PeriodFiguresObject, PeriodObject,
+    ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
 pub use show::{
     BodyObject, ShowObject, SpentObject, TimingObject, TokensObject, show, show_agent, show_branch,

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use axum::http::{HeaderMap, header};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_app::{App, AppError, CardList, ListedCards, PriceBook, SessionCounter};
+use threadline_app::{App, AppError, CardList, ListedCards, OverviewReader, PriceBook, SessionCounter};
 
 use threadline_html::{Masking, PageTheme, ViewerSettings};
 
@@ -52,6 +52,7 @@ impl ServerStates {
                 shutdown: shared.shutdown.clone(),
                 cards: CardList::default(),
                 counter: Arc::clone(&shared.counter),
+                overview: Arc::clone(&shared.overview),
                 app,
                 plain_app,
                 masked_app,
@@ -94,16 +95,19 @@ struct SharedState {
     prices: Arc<PriceBook>,
     changes: ChangeNotifier,
     counter: Arc<SessionCounter>,
+    overview: Arc<OverviewReader>,
 }
 
 impl SharedState {
-    fn new(app: &App, zone: &TimeZone) -> Result<Self, AppError> {
+    fn new(app: &Arc<App>, zone: &TimeZone) -> Result<Self, AppError> {
         let prices = app.prices()?;
         let changes = ChangeNotifier::new();
         let notifier = changes.clone();
         let counter = SessionCounter::new(Arc::clone(&prices), zone.clone(), move || notifier.notify());
+        let notifier = changes.clone();
+        let overview = OverviewReader::new(Arc::clone(app), move || notifier.notify());
         let shutdown = tokio::sync::watch::Sender::new(false);
-        Ok(Self { shutdown, prices, changes, counter: Arc::new(counter) })
+        Ok(Self { shutdown, prices, changes, counter: Arc::new(counter), overview: Arc::new(overview) })
     }
 }
 
@@ -130,6 +134,8 @@ pub(crate) struct ServerStateInner {
     pub(crate) prices: Arc<PriceBook>,
     /// Notifies open pages of changes.
     pub(crate) changes: ChangeNotifier,
+    /// The facts of the overview, read in the background.
+    pub(crate) overview: Arc<OverviewReader>,
     /// The sessions as cards, cached.
     cards: CardList,
     /// Figures of all sessions, counted in the background.

@@ -10,8 +10,8 @@ use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
 use threadline_usage::UsageTotals;
 use threadline_view::{
-    BinSize, CalendarDay, CommandFigures, FileFigures, OpenSessionFigure, OpenState, Overview,
-    OverviewPeriod, PeriodFigures, ProjectFigures, SessionFigure, ToolFigures, UsageBin, percentile,
+    BinSize, CommandFigures, DayActivity, FileFigures, OpenSessionFigure, OpenState, Overview,
+    OverviewPeriod, PeriodFigures, ProjectFigures, ToolFigures, TopSession, UsageBin, percentile,
     starts_agents,
 };
 
@@ -282,7 +282,7 @@ impl Computation<'_> {
         let first_number = day_number(first);
         let days = (day_number(last) - first_number + 1).clamp(1, 400);
         overview.calendar = (0..days)
-            .map(|day| CalendarDay { day: date_of(first_number + day), prompts: 0, cost: Default::default() })
+            .map(|day| DayActivity { day: date_of(first_number + day), prompts: 0, cost: Default::default() })
             .collect();
         let place = |day: i64| usize::try_from(day - first_number).ok();
         let mut local = LocalTime::new(self.zone);
@@ -414,7 +414,7 @@ impl Computation<'_> {
         overview.sessions = shown
             .filter_map(|(index, sums)| {
                 let session = facts.session(index)?;
-                Some(SessionFigure {
+                Some(TopSession {
                     id: session.id.clone(),
                     title: self.title(session),
                     project: facts.name(session.project).to_owned(),

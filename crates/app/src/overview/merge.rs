@@ -58,8 +58,8 @@ struct Merger {
     keys: FxHashSet<u64>,
     /// The calls that are included.
     calls: FxHashMap<u64, usize>,
-    /// The periods by the line that they start with.
-    periods: FxHashMap<u64, usize>,
+    /// The periods by the line and the time that they start with.
+    periods: FxHashMap<(u64, Millis), usize>,
 }
 
 impl Merger {
@@ -132,7 +132,7 @@ impl Merger {
         self.facts.prompts.extend(prompts);
         self.facts.compactions.extend(compactions);
         for period in &log.activity.periods {
-            match self.periods.entry(period.key) {
+            match self.periods.entry((period.key, period.start)) {
                 // A copy may end earlier or later than the original.
                 Entry::Occupied(known) => {
                     let known = &mut self.facts.periods[*known.get()];

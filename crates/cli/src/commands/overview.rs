@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &Context, args: &OverviewArgs) -> Result<CommandOutcome, C
         Some(range) => range,
         None => OverviewRange::parse(args.since.as_deref(), args.until.as_deref(), &here)?,
     };
-    let options = cx.app.overview_options(&crate::version::build_id());
+    let options = cx.app.overview_options();
     let options = OverviewOptions { cache: options.cache.filter(|_| !args.no_cache), ..options };
     let sessions = cx.store().session_logs();
     let unread = sessions.errors.iter().map(ToString::to_string).collect();

@@ -111,23 +111,32 @@ pub(crate) struct ChartBar {
 
 /// Draws horizontal bars.
 pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
+    draw_bars(out, name, bars, ("chart", WIDTH, 190.0));
+}
+
+/// Draws horizontal bars in half of the usual width.
+pub(crate) fn narrow_bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
+    draw_bars(out, name, bars, ("chart narrow", WIDTH / 2.0, 150.0));
+}
+
+fn draw_bars(out: &mut Markup, name: &str, bars: &[ChartBar], size: (&'static str, f64, f64)) {
     const ROW: f64 = 24.0;
-    const LABEL: f64 = 190.0;
     const SHOWN: f64 = 90.0;
+    let (class, width, label) = size;
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    open(out, "chart", name, WIDTH, ROW * bars.len() as f64 + 4.0);
+    open(out, class, name, width, ROW * bars.len() as f64 + 4.0);
     for (n, bar) in bars.iter().enumerate() {
         let top = ROW * n as f64 + 2.0;
-        let long = (bar.value / most * (WIDTH - LABEL - SHOWN)).max(1.0);
+        let long = (bar.value / most * (width - label - SHOWN)).max(1.0);
         // The accessible name is the visible text.
         mark(out, bar.href.as_deref(), &bar.title, None, |out| {
-            rect(out, "hit-area", (0.0, top), (WIDTH, ROW));
+            rect(out, "hit-area", (0.0, top), (width, ROW));
             out.lit("<text class=\"label\" text-anchor=\"end\" x=\"");
-            point(out, LABEL - 12.0).lit("\" y=\"");
+            point(out, label - 12.0).lit("\" y=\"");
             point(out, top + 16.0).lit("\">").text(&bar.label).lit("</text>");
-            rect(out, "c0", (LABEL, top + 5.0), (long, ROW - 10.0));
+            rect(out, "c0", (label, top + 5.0), (long, ROW - 10.0));
             out.lit("<text class=\"label num\" x=\"");
-            point(out, LABEL + long + 8.0).lit("\" y=\"");
+            point(out, label + long + 8.0).lit("\" y=\"");
             point(out, top + 16.0).lit("\">").text(&bar.shown).lit("</text>");
         });
     }
@@ -189,6 +198,55 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
         }
         let Ok(next) = day.tomorrow() else { break };
         day = next;
+    }
+    out.lit("</svg></div>");
+}
+
+/// A cell of a heat map.
+pub(crate) struct HeatCell {
+    /// The position, from the top left.
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    /// The target of its link.
+    pub(crate) href: String,
+    /// The tooltip.
+    pub(crate) title: String,
+    /// The intensity from 0 to 1.
+    pub(crate) share: f64,
+}
+
+/// Draws one row per name with a cell per hour. `cells` is sorted by row and column; the other cells are
+/// empty.
+pub(crate) fn heat_map(out: &mut Markup, name: &str, rows: &[&str], cells: &[HeatCell]) {
+    const HOURS: usize = 24;
+    const LABEL: f64 = 44.0;
+    const TOP: f64 = 18.0;
+    const HEIGHT: f64 = 20.0;
+    const GAP: f64 = 2.8;
+    let wide = (WIDTH - LABEL) / HOURS as f64;
+    open(out, "chart", name, WIDTH, TOP + rows.len() as f64 * HEIGHT + 2.0);
+    for hour in (0..HOURS).step_by(3) {
+        out.lit("<text class=\"tick\" x=\"");
+        point(out, LABEL + hour as f64 * wide).lit("\" y=\"11\">").num(hour as u64).lit("h</text>");
+    }
+    let mut known = cells.iter().peekable();
+    for (row, label) in rows.iter().enumerate() {
+        let top = TOP + row as f64 * HEIGHT;
+        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
+        point(out, LABEL - 8.0).lit("\" y=\"");
+        point(out, top + 13.0).lit("\">").text(label).lit("</text>");
+        for column in 0..HOURS {
+            let (at, size) = ((LABEL + column as f64 * wide, top), (wide - GAP, HEIGHT - GAP));
+            match known.next_if(|cell| (cell.row, cell.column) == (row, column)) {
+                Some(cell) => {
+                    let level = 1 + (cell.share.clamp(0.0, 1.0).sqrt() * 3.99) as usize;
+                    mark(out, Some(&cell.href), &cell.title, Some(&cell.title), |out| {
+                        rect(out, ["h0", "h1", "h2", "h3", "h4"][level.min(4)], at, size);
+                    });
+                }
+                None => rect(out, "h0", at, size),
+            }
+        }
     }
     out.lit("</svg></div>");
 }

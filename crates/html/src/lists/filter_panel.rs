@@ -12,7 +12,7 @@ use crate::text_format;
 /// Adds the sidebar with projects and filters.
 pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>) {
     let selection = page.selection;
-    out.lit("<form class=\"filters\" id=\"filters\" action=\"/\" aria-label=\"Filter\">\n<details class=\"fold\" open><summary>Filter</summary>\n");
+    out.lit("<form class=\"filters\" id=\"filters\" action=\"/sessions\" aria-label=\"Filter\">\n<details class=\"fold\" open><summary>Filter</summary>\n");
     out.lit("<label class=\"field\"><span class=\"sr\">Title contains</span><input type=\"search\" name=\"words\" id=\"words\" placeholder=\"Filter by title\" autocomplete=\"off\" spellcheck=\"false\" value=\"");
     out.text(&selection.words)
         .lit("\"></label>\n<fieldset class=\"switches\"><legend class=\"sr\">Show only</legend>");

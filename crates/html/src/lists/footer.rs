@@ -35,6 +35,7 @@ const KEYS: &[(&[&str], &str)] = &[
     (&["x"], "clear the filters"),
     (&["]"], "next page"),
     (&["["], "previous page"),
+    (&["o"], "overview"),
     (&["s"], "sessions"),
     (&["u"], "usage"),
     (&["m"], "mask or show secrets"),

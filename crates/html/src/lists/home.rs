@@ -52,14 +52,14 @@ pub fn home(page: &HomePage<'_>) -> Markup {
     out.lit("</div></main>\n</div>\n");
     let pairs = page.selection.pairs();
     let twin = |path| link::href(path, pairs.iter().map(|(key, value)| (*key, &**value)));
-    foot(&mut out, &twin("/index.json"), Some(&twin("/index.md")));
+    foot(&mut out, &twin("/sessions.json"), Some(&twin("/sessions.md")));
     out
 }
 
 /// Returns the link to a selection.
 fn selection_link(selection: &Selection) -> String {
     let pairs = selection.pairs();
-    link::href("/", pairs.iter().map(|(key, value)| (*key, &**value)))
+    link::href("/sessions", pairs.iter().map(|(key, value)| (*key, &**value)))
 }
 
 /// Returns the link to the current selection after a change, at its first page.

@@ -58,7 +58,7 @@ impl UsagePage<'_> {
 
     /// Returns the link to the sessions behind a figure.
     fn sessions_link(&self, more: &[(&str, &str)]) -> String {
-        self.link("/", more)
+        self.link("/sessions", more)
     }
 }
 

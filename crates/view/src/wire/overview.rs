@@ -6,8 +6,8 @@ use threadline_usage::Money;
 
 use super::{FiguresObject, exact, moment};
 use crate::overview::{
-    CalendarDay, CommandFigures, FileFigures, OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures,
-    ProjectFigures, SessionFigure, ToolFigures, UsageBin,
+    CommandFigures, DayActivity, FileFigures, OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures,
+    ProjectFigures, ToolFigures, TopSession, UsageBin,
 };
 
 /// The overview.
@@ -23,7 +23,7 @@ pub struct OverviewObject<'a> {
     pub prompts_by_weekday_and_hour: Vec<[u64; 24]>,
     pub projects: Vec<ProjectFiguresObject<'a>>,
     pub project_count: usize,
-    pub sessions: Vec<SessionFigureObject<'a>>,
+    pub sessions: Vec<TopSessionObject<'a>>,
     pub tools: Vec<ToolFiguresObject<'a>>,
     pub tool_count: usize,
     pub failing_commands: Vec<CommandFiguresObject<'a>>,
@@ -103,7 +103,7 @@ pub struct ProjectFiguresObject<'a> {
 /// A session.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
-pub struct SessionFigureObject<'a> {
+pub struct TopSessionObject<'a> {
     pub id: &'a str,
     pub title: &'a str,
     pub project: &'a str,
@@ -153,6 +153,25 @@ pub struct OpenSessionObject<'a> {
     pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<&'a str>,
+}
+
+/// A call, prompt or compaction that the overview counts.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct OverviewRecordObject<'a> {
+    pub at: Option<String>,
+    pub session: &'a str,
+    pub project: &'a str,
+    pub agent: Option<&'a str>,
+    pub line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
 }
 
 impl<'a> From<&'a Overview> for OverviewObject<'a> {
@@ -221,8 +240,8 @@ impl<'a> From<&'a PeriodFigures> for PeriodFiguresObject<'a> {
     }
 }
 
-impl From<&CalendarDay> for CalendarDayObject {
-    fn from(day: &CalendarDay) -> Self {
+impl From<&DayActivity> for CalendarDayObject {
+    fn from(day: &DayActivity) -> Self {
         let cost: Money = day.cost;
         Self { day: day.day.to_string(), prompts: day.prompts, cost_usd: exact(cost) }
     }
@@ -240,8 +259,8 @@ impl<'a> From<&'a ProjectFigures> for ProjectFiguresObject<'a> {
     }
 }
 
-impl<'a> From<&'a SessionFigure> for SessionFigureObject<'a> {
-    fn from(figures: &'a SessionFigure) -> Self {
+impl<'a> From<&'a TopSession> for TopSessionObject<'a> {
+    fn from(figures: &'a TopSession) -> Self {
         Self {
             id: &figures.id,
             title: &figures.title,

@@ -11,6 +11,7 @@ mod export;
 mod home;
 mod live;
 mod neighbour;
+mod overview;
 mod search;
 mod session;
 mod session_text;
@@ -37,7 +38,12 @@ type PageHandler = fn(&ServerState, &PageRequest) -> Result<PageResponse, PageEr
 
 pub(crate) fn router(state: ServerStates) -> Router {
     let mut router = Router::new();
-    router = add_page(router, &state, "/", home::page);
+    router = add_page(router, &state, "/", overview::front_page);
+    router = add_page(router, &state, "/overview", overview::page);
+    router = add_page(router, &state, "/records", overview::records);
+    router = add_page(router, &state, "/sessions", home::page);
+    // The list was the front page of earlier versions.
+    router = add_page(router, &state, "/index", home::page);
     router = add_page(router, &state, "/s/{id}", session::page);
     router = add_page(router, &state, "/s/{id}/part", session::part);
     router = add_page(router, &state, "/s/{id}/rail", session::outline_section);
@@ -59,7 +65,7 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router.route("/assets/{stamp}/{name}", get(asset::asset)).fallback(not_found)
 }
 
-/// Adds a page in all formats. Those of `/` are `/index.json` and `/index.md`.
+/// Adds a page in all formats.
 fn add_page(router: Router, states: &ServerStates, path: &'static str, page: PageHandler) -> Router {
     let states = states.clone();
     let handler = get(
@@ -88,9 +94,7 @@ fn add_page(router: Router, states: &ServerStates, path: &'static str, page: Pag
         },
     );
     let mut router = router.route(path, handler.clone());
-    if path == "/" {
-        router = router.route("/index.json", handler.clone()).route("/index.md", handler);
-    } else if !path.ends_with('}') {
+    if path != "/" && !path.ends_with('}') {
         router = router.route(&format!("{path}.json"), handler.clone()).route(&format!("{path}.md"), handler);
     }
     router

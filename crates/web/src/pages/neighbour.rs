@@ -33,6 +33,6 @@ fn redirect(
     let neighbour = step(at).and_then(|at| ids.get(at));
     Ok(PageResponse::Redirect(match neighbour {
         Some((_, id)) => format!("/s/{}", threadline_html::encode_url(id)),
-        None => "/".to_owned(),
+        None => "/sessions".to_owned(),
     }))
 }

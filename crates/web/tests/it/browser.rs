@@ -143,7 +143,7 @@ fn an_appended_line_appears_and_is_marked_new_on_the_next_visit() {
     browser.wait_for("return !document.getElementById('live').hidden");
     assert_eq!(browser.run("return document.getElementById('new-marker')"), serde_json::Value::Null);
     // The reader leaves and returns.
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     add("a2 <- ?u2 reply m2 text \"second answer\"");
     browser.open(&served.url(&format!("/s/{id}")));
     browser.wait_for("return document.getElementById('new-marker')?.nextElementSibling?.id === 'm4'");
@@ -182,7 +182,7 @@ fn the_error_count_of_the_home_page_links_to_the_errors_of_the_session() {
     let Some(browser) = Browser::start() else { return };
     let (home, id) = session_home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     browser.wait_for("return document.querySelector('a.bad') !== null");
     browser.run("document.querySelector('a.bad').click()");
     browser.wait_for(&format!(
@@ -318,6 +318,8 @@ fn no_script_of_a_hostile_session_runs() {
         format!("/s/{id}"),
         format!("/s/{id}/changes"),
         "/".to_owned(),
+        "/sessions".to_owned(),
+        "/records".to_owned(),
         format!("/s/{id}?agent=%3Cscript%3E"),
         "/s/%3Cscript%3Ealert(1)%3C%2Fscript%3E".to_owned(),
     ] {
@@ -349,7 +351,8 @@ fn screenshots() {
     browser.resize(1440, 900);
     let pages = [
         ("session", "/s/a4d5d01a-99d6-4326-8497-3fed5e693dcc"),
-        ("home", "/"),
+        ("overview", "/?range=all"),
+        ("home", "/sessions"),
         ("search", "/search?q=drawdown"),
         ("usage", "/usage"),
     ];

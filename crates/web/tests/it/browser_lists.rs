@@ -39,7 +39,7 @@ fn home_is_filtered_sorted_and_navigated_by_keys() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     // Figures appear without a reload once they are counted.
     browser.wait_for(
         "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
@@ -100,7 +100,7 @@ fn a_live_session_moves_to_the_top_of_an_open_home_page() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     browser.wait_for(
         "return !document.querySelector('.pending') && document.querySelectorAll('tr.s').length === 30",
     );
@@ -176,7 +176,14 @@ fn charts_render_in_both_themes_and_on_a_phone() {
     assert_eq!(browser.run("return [...document.querySelectorAll('.chart rect:not(.hit-area)')].every(one => one.getBBox().height > 0)"), true);
     browser.run("document.querySelector('.numbers tbody td a').click()");
     browser.wait_for("return document.querySelector('.explain .numbers tbody tr')");
-    for path in ["/", "/usage", "/search?q=woven", &format!("/s/{}/check", session_uuid("s0"))] {
+    for path in [
+        "/?range=all",
+        "/records",
+        "/sessions",
+        "/usage",
+        "/search?q=woven",
+        &format!("/s/{}/check", session_uuid("s0")),
+    ] {
         browser.resize(390, 800);
         browser.open(&served.url(path));
         let wide = browser.run("return document.documentElement.scrollWidth");
@@ -199,7 +206,9 @@ fn no_script_of_a_hostile_home_runs() {
     let served = TestServer::new(&home);
     let id = session_uuid("evil");
     for path in [
-        "/",
+        "/?range=all",
+        "/records",
+        "/sessions",
         "/search?q=pwned",
         "/search?q=%3Cimg%20src%3Dx%3E",
         "/usage",
@@ -234,7 +243,7 @@ fn the_session_list_shows_twelve_rows_at_900_pixels() {
     }
     let served = TestServer::new(&home);
     browser.resize(1400, 900);
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     browser.wait_for("return document.querySelector('tr.s') && !document.querySelector('.pending')");
     let rows = browser.run(
         "return [...document.querySelectorAll('tr.s')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length",

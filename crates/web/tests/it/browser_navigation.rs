@@ -266,7 +266,7 @@ fn a_selected_row_has_one_background() {
     let Some(browser) = Browser::start() else { return };
     let (home, _) = home_with_errors();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/"));
+    browser.open(&served.url("/sessions"));
     browser.wait_for("return document.querySelector('tr.s')");
     browser.press("j");
     browser.wait_for("return document.querySelector('tr.selected')");
@@ -300,7 +300,7 @@ fn keys_go_to_the_previous_and_the_next_session() {
     browser.press("[");
     on_page("new");
     browser.press("[");
-    browser.wait_for("return location.pathname === '/'");
+    browser.wait_for("return location.pathname === '/sessions'");
     assert_no_browser_errors(&browser);
 }
 

@@ -31,7 +31,7 @@ fn a_page_that_lost_its_server_shows_it_and_catches_up() {
     for (page, caught_up) in [
         (&*page, "return document.getElementById('parts').textContent.includes('while you were away')"),
         (
-            "/",
+            "/sessions",
             "return [...document.querySelectorAll('tr.s .go')].some(go => go.textContent === 'a new warp')",
         ),
     ] {
@@ -109,7 +109,8 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
     let id = session_uuid("loom");
     let served = TestServer::new(&home);
     for page in [
-        "/",
+        "/?range=all",
+        "/sessions",
         "/usage",
         "/search?q=weave",
         &format!("/s/{id}"),
@@ -176,8 +177,10 @@ fn axe_finds_no_serious_violations() {
     for theme in ["light", "dark"] {
         browser.set_color_scheme(theme);
         for page in [
-            "/",
-            "/?errors=1",
+            "/?range=all",
+            "/records?kind=calls",
+            "/sessions",
+            "/sessions?errors=1",
             "/usage",
             "/usage/explain",
             "/search",

@@ -18,7 +18,7 @@ fn the_token_is_exchanged_for_a_strict_http_only_cookie() {
     assert_eq!((reply.status, reply.header("location")), (303, "/?sort=cost"));
     let cookie = reply.header("set-cookie");
     assert_eq!(cookie, format!("{}; HttpOnly; SameSite=Strict; Path=/", served.cookie()));
-    let page = served.get("/");
+    let page = served.get("/sessions");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("the warp is tangled"));
 }

@@ -62,7 +62,7 @@ fn home_shows_the_figures_of_each_session() {
     let cost = loom["cost_usd"].as_f64().unwrap();
     assert!((cost - 0.012_05).abs() < 1e-9, "{cost}");
     // The page shows the same figures once they are counted.
-    let page = served.get("/").body;
+    let page = served.get("/sessions").body;
     for text in
         ["Slow loom", "why is the loom slow?", "feature/blue", "dye works", "1 error", "opus-5", "$0.01"]
     {
@@ -93,7 +93,7 @@ fn every_filter_is_in_the_url() {
         ("?project=nowhere&unknown=%00%ff", &[]),
     ] {
         assert_eq!(titles(&served, &format!("/index.json{link}")), expected, "{link}");
-        let page = served.get(&format!("/{link}"));
+        let page = served.get(&format!("/sessions{link}"));
         assert_eq!(page.status, 200, "{link}");
         assert_eq!(page.body.matches("<tr class=\"s").count(), expected.len(), "{link}");
     }
@@ -115,7 +115,7 @@ fn a_live_session_is_marked_and_listed_first() {
     std::fs::write(&path, bytes).unwrap();
     let cards = objects(&served, "/index.json");
     assert_eq!((&cards[0]["title"], &cards[0]["live"]), (&"Faster loom".into(), &true.into()));
-    assert!(served.get("/").body.contains("<span class=\"live-badge\">Live</span>"));
+    assert!(served.get("/sessions").body.contains("<span class=\"live-badge\">Live</span>"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(titles(&served, "/index.json"), ["dye it blue"]);
 }
@@ -141,7 +141,7 @@ fn open_pages_are_notified_of_changes() {
 fn an_empty_home_shows_its_path() {
     let home = TestHome::new();
     let served = TestServer::new(&home);
-    let page = served.get("/");
+    let page = served.get("/sessions");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("No sessions found") && page.body.contains(home.root().to_str().unwrap()));
     assert!(served.get("/usage").body.contains("No model calls"));
@@ -357,8 +357,11 @@ fn log_text_is_escaped() {
     let attack = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
     for path in [
         "/".to_owned(),
+        "/sessions".to_owned(),
+        "/records".to_owned(),
+        format!("/records?tool={attack}&command={attack}&file={attack}&session={attack}&weekday={attack}"),
         format!(
-            "/?project={attack}&branch={attack}&model={attack}&tool={attack}&since={attack}&words={attack}&sort={attack}"
+            "/sessions?project={attack}&branch={attack}&model={attack}&tool={attack}&since={attack}&words={attack}&sort={attack}"
         ),
         format!("/search?q={attack}"),
         "/search?q=pwned".to_owned(),

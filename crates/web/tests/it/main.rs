@@ -5,6 +5,7 @@
 mod browser;
 mod browser_lists;
 mod browser_navigation;
+mod browser_overview;
 mod browser_reader;
 mod connection;
 mod guard;

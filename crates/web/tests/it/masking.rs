@@ -48,7 +48,10 @@ fn masked_requests_contain_no_secret_on_any_page() {
     let masked = format!("{}; threadline-mask=1", served.cookie());
     let part = format!("/s/{id}/part?name=m1");
     let pages = [
-        "/".to_owned(),
+        "/?range=all".to_owned(),
+        "/overview.json?range=all".to_owned(),
+        "/records.json".to_owned(),
+        "/sessions".to_owned(),
         "/index.json".to_owned(),
         "/search?q=deploy".to_owned(),
         format!("/s/{id}"),
@@ -115,7 +118,7 @@ fn the_switch_masks_secrets_on_every_page_with_the_keyboard_alone() {
     browser.wait_for(&format!("{pressed} === 'true'"));
     assert!(!has_secret(&browser));
     // It applies to the other pages, too.
-    for page in ["/", "/search?q=deploy", &format!("/s/{id}/changes")] {
+    for page in ["/sessions", "/search?q=deploy", &format!("/s/{id}/changes")] {
         browser.open(&served.url(page));
         browser.wait_for(&format!("{pressed} === 'true'"));
         assert!(!has_secret(&browser), "{page}");

@@ -1,0 +1,321 @@
+//! Overview: activity and cost over all sessions. Each chart has a table with the same figures, and each
+//! figure links to the sessions, calls or lines that it counts.
+
+mod activity;
+mod spending;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use threadline_view::{
+    FigureChange, OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, humanize, short_path,
+};
+
+use self::activity::{calendar, commands, files, hours, times, tools};
+use self::spending::{over_time, projects, sessions};
+use super::figure_table::{FigureCell, figure_table};
+use super::footer::foot;
+use super::link;
+use crate::markup::Markup;
+use crate::text_format;
+
+/// The data of the overview.
+#[derive(Clone, Copy, Debug)]
+pub struct OverviewPage<'a> {
+    /// The figures; `None` until the logs were read once.
+    pub overview: Option<&'a Overview>,
+    /// Whether logs are being read that the figures do not include.
+    pub is_reading: bool,
+    /// The sequence number of the last server event, so that the page can detect events it missed.
+    pub event_no: u64,
+    /// The current time in milliseconds since 1970.
+    pub now: i64,
+    /// The time zone of the times shown.
+    pub zone: &'a TimeZone,
+    /// The user's home folder, which is written as `~` in paths.
+    pub home: Option<&'a str>,
+}
+
+/// The figures and the links of a page.
+#[derive(Clone, Copy)]
+struct Figures<'a> {
+    overview: &'a Overview,
+    page: &'a OverviewPage<'a>,
+}
+
+impl Figures<'_> {
+    /// Returns a link whose target is limited to the selected period.
+    fn link(&self, path: &str, more: &[(&str, &str)]) -> String {
+        period_link(&self.overview.selected, path, more)
+    }
+
+    fn records(&self, more: &[(&str, &str)]) -> String {
+        self.link("/records", more)
+    }
+
+    fn path(&self, path: &str) -> String {
+        short_path(path, self.page.home)
+    }
+}
+
+/// Returns a link whose target is limited to a period. Parameters of `more` replace those of the period.
+fn period_link(period: &OverviewPeriod, path: &str, more: &[(&str, &str)]) -> String {
+    let since = period.since.as_deref().map(|since| ("since", since));
+    let until = period.until.as_deref().map(|until| ("until", until));
+    let kept = since.into_iter().chain(until).filter(|(key, _)| more.iter().all(|(other, _)| other != key));
+    link::href(path, more.iter().copied().chain(kept))
+}
+
+/// Renders the main content and the footer of the overview.
+pub fn overview(page: &OverviewPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"overview\" data-news=\"")
+        .num(page.event_no)
+        .lit("\">\n");
+    out.lit("<header class=\"opening\"><h1>Overview</h1>");
+    match page.overview {
+        None => {
+            out.lit("</header><div class=\"empty\"><p class=\"indexing\">Reading the logs …</p></div>");
+        }
+        Some(overview) => content(&mut out, Figures { overview, page }),
+    }
+    out.lit("</main>\n");
+    let json = page.overview.map_or_else(
+        || "/overview.json".to_owned(),
+        |overview| range_link(&overview.selected, "/overview.json"),
+    );
+    foot(&mut out, &json, None);
+    out
+}
+
+fn content(out: &mut Markup, figures: Figures<'_>) {
+    let overview = figures.overview;
+    ranges(out, &overview.selected);
+    if figures.page.is_reading {
+        out.lit("<p class=\"quiet indexing\">Reading logs that have changed …</p>");
+    }
+    tiles(out, figures);
+    out.lit("</header>\n");
+    open_sessions(out, figures);
+    periods(out, figures);
+    over_time(out, figures);
+    calendar(out, figures);
+    hours(out, figures);
+    out.lit("<div class=\"pair\">");
+    projects(out, figures);
+    sessions(out, figures);
+    out.lit("</div>\n<div class=\"pair\">");
+    tools(out, figures);
+    commands(out, figures);
+    out.lit("</div>\n<div class=\"pair\">");
+    files(out, figures);
+    times(out, figures);
+    out.lit("</div>\n");
+    for message in &overview.unread {
+        out.lit("<p class=\"error-message\">").text(message).lit("</p>\n");
+    }
+}
+
+/// The named periods.
+const RANGES: &[(&str, &str)] =
+    &[("today", "Today"), ("7d", "7 days"), ("30d", "30 days"), ("year", "Year"), ("all", "All")];
+
+/// Returns the link to the overview of a period.
+fn range_link(period: &OverviewPeriod, path: &str) -> String {
+    match period.name {
+        "range" => period_link(period, path, &[("range", "custom")]),
+        name => link::href(path, [("range", name)]),
+    }
+}
+
+fn ranges(out: &mut Markup, selected: &OverviewPeriod) {
+    out.lit("<form class=\"usage-filters\" id=\"filters\" action=\"/\"><p class=\"sorter\">");
+    for (range, name) in RANGES {
+        out.lit("<a href=\"").text(&link::href("/", [("range", *range)])).lit("\"");
+        out.lit(if selected.name == *range { " aria-current=\"true\">" } else { ">" });
+        out.lit(name).lit("</a> ");
+    }
+    out.lit("</p><input type=\"hidden\" name=\"range\" value=\"custom\">");
+    for (label, name, value) in [("From", "since", &selected.since), ("To", "until", &selected.until)] {
+        let value = value.as_deref().unwrap_or_default();
+        let plain = value.is_empty() || value.parse::<Date>().is_ok();
+        out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");
+        out.lit(if plain { "date" } else { "text" }).lit("\" name=\"").lit(name).lit("\" value=\"");
+        out.text(value).lit("\"></label>");
+    }
+    out.lit("<button class=\"apply\">Apply</button></form>\n");
+}
+
+/// A figure of a period: its name, its text, its value, and the link to what it counts.
+struct PeriodFigure {
+    name: &'static str,
+    text: fn(&PeriodFigures) -> String,
+    value: fn(&PeriodFigures) -> i128,
+    path: &'static str,
+    parameters: &'static [(&'static str, &'static str)],
+    /// Whether a higher figure is worse.
+    is_bad: bool,
+}
+
+const PERIOD_FIGURES: &[PeriodFigure] = &[
+    PeriodFigure {
+        name: "Cost",
+        text: |figures| text_format::cost(&figures.usage),
+        value: |figures| figures.usage.cost.steps(),
+        path: "/usage",
+        parameters: &[],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Tokens",
+        text: |figures| humanize::short_count(figures.usage.tokens.total()),
+        value: |figures| figures.usage.tokens.total().into(),
+        path: "/usage",
+        parameters: &[],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Sessions",
+        text: |figures| humanize::count(figures.sessions),
+        value: |figures| figures.sessions.into(),
+        path: "/sessions",
+        parameters: &[],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Prompts",
+        text: |figures| humanize::count(figures.prompts),
+        value: |figures| figures.prompts.into(),
+        path: "/records",
+        parameters: &[("kind", "prompts")],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Tool calls",
+        text: |figures| humanize::count(figures.calls),
+        value: |figures| figures.calls.into(),
+        path: "/records",
+        parameters: &[("kind", "calls")],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Failed calls",
+        text: |figures| humanize::count(figures.failed),
+        value: |figures| figures.failed.into(),
+        path: "/records",
+        parameters: &[("kind", "calls"), ("failed", "1")],
+        is_bad: true,
+    },
+    PeriodFigure {
+        name: "Sub-agents",
+        text: |figures| humanize::count(figures.agents),
+        value: |figures| figures.agents.into(),
+        path: "/records",
+        parameters: &[("kind", "calls"), ("agents", "1")],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Compactions",
+        text: |figures| humanize::count(figures.compactions),
+        value: |figures| figures.compactions.into(),
+        path: "/records",
+        parameters: &[("kind", "compactions")],
+        is_bad: false,
+    },
+    PeriodFigure {
+        name: "Active time",
+        text: |figures| time(figures.active),
+        value: |figures| figures.active.into(),
+        path: "/sessions",
+        parameters: &[],
+        is_bad: false,
+    },
+];
+
+/// Formats a sum of times, which are never as short as milliseconds.
+fn time(millis: i64) -> String {
+    if millis < 1000 { "0 s".to_owned() } else { humanize::duration(millis) }
+}
+
+fn tiles(out: &mut Markup, figures: Figures<'_>) {
+    let selected = &figures.overview.selected;
+    out.lit("<dl class=\"totals\">");
+    for figure in PERIOD_FIGURES {
+        out.lit("<div><dt>").lit(figure.name).lit("</dt><dd><a href=\"");
+        out.text(&period_link(selected, figure.path, figure.parameters)).lit("\">");
+        out.text(&(figure.text)(&selected.figures)).lit("</a>");
+        let change = selected.change(figure.value);
+        if change != FigureChange::None {
+            let before = selected.previous.as_ref().map(figure.text).unwrap_or_default();
+            out.lit(if figure.is_bad { "<small class=\"bad-if-up" } else { "<small class=\"" });
+            out.lit(match change {
+                FigureChange::Percent(percent) if percent < 0 => " down",
+                FigureChange::Percent(0) => "",
+                _ => " up",
+            });
+            out.lit("\" title=\"Period before: ").text(&before).lit("\">").text(&change.text());
+            out.lit("</small>");
+        }
+        out.lit("</dd></div>");
+    }
+    out.lit("</dl>\n");
+}
+
+fn open_sessions(out: &mut Markup, figures: Figures<'_>) {
+    let overview = figures.overview;
+    if overview.live.is_empty() && overview.waiting.is_empty() {
+        return;
+    }
+    out.lit("<section class=\"figure now\"><h2>Now</h2>\n<div class=\"pair\">");
+    for (title, sessions) in [("Live", &overview.live), ("Waiting for you", &overview.waiting)] {
+        out.lit("<div><h3>").lit(title).lit("</h3>");
+        if sessions.is_empty() {
+            out.lit("<p class=\"quiet\">None</p>");
+        } else {
+            let rows = sessions.iter().map(|session| open_row(figures, session));
+            figure_table(out, &[("session", false), ("state", false), ("last active", true)], rows, None);
+        }
+        out.lit("</div>");
+    }
+    out.lit("</div></section>\n");
+}
+
+fn open_row(figures: Figures<'_>, session: &OpenSessionFigure) -> Vec<FigureCell> {
+    let at = text_format::relative_time(session.last_active, figures.page.now, figures.page.zone);
+    let title = text_format::excerpt(&session.title, 80);
+    vec![
+        FigureCell::link(title, link::session(&session.id)).titled(figures.path(&session.project)),
+        FigureCell::plain(session.state.text()),
+        FigureCell::plain(at),
+    ]
+}
+
+/// Adds the figures of today, 7 days, 30 days and a year, with the change against the period before.
+fn periods(out: &mut Markup, figures: Figures<'_>) {
+    section(out, "Periods", "with the change against the period before");
+    let columns: Vec<(&'static str, bool)> = std::iter::once(("", false))
+        .chain(figures.overview.periods.iter().map(|period| (range_name(period.name), true)))
+        .collect();
+    let rows = PERIOD_FIGURES.iter().map(|figure| {
+        let cells = figures.overview.periods.iter().map(|period| {
+            let change = period.change(figure.value).text();
+            let text = (figure.text)(&period.figures);
+            let text = if change.is_empty() { text } else { format!("{text} ({change})") };
+            FigureCell::link(text, period_link(period, figure.path, figure.parameters))
+        });
+        std::iter::once(FigureCell::plain(figure.name)).chain(cells).collect()
+    });
+    figure_table(out, &columns, rows, None);
+    out.lit("</section>\n");
+}
+
+fn range_name(name: &str) -> &'static str {
+    RANGES.iter().find(|(known, _)| *known == name).map_or("Selected", |(_, name)| name)
+}
+
+fn section(out: &mut Markup, name: &'static str, more: &str) {
+    out.lit("<section class=\"figure\"><h2>")
+        .lit(name)
+        .lit("</h2><p class=\"quiet\">")
+        .text(more)
+        .lit("</p>\n");
+}

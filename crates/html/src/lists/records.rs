@@ -1,0 +1,166 @@
+//! The records behind a figure of the overview: calls, prompts or compactions.
+
+use jiff::tz::TimeZone;
+use threadline_view::{humanize, short_path};
+
+use super::figure_table::{FigureCell, figure_table};
+use super::footer::foot;
+use super::link;
+use crate::markup::Markup;
+use crate::text_format;
+
+/// The data of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordsPage<'a> {
+    /// The query parameters of the page.
+    pub parameters: &'a [(String, String)],
+    /// The name of one record, such as `prompt`.
+    pub noun: &'static str,
+    /// The records of the current page, newest first.
+    pub records: &'a [RecordLine],
+    /// The number of records on all pages.
+    pub total: usize,
+    /// The page number, from 0, and the number of pages.
+    pub page: (usize, usize),
+    /// Whether logs are being read that the records do not include.
+    pub is_reading: bool,
+    /// The sequence number of the last server event.
+    pub event_no: u64,
+    /// The time zone of the times shown.
+    pub zone: &'a TimeZone,
+    /// The user's home folder, which is written as `~` in paths.
+    pub home: Option<&'a str>,
+}
+
+/// A record.
+#[derive(Clone, Debug, Default)]
+pub struct RecordLine {
+    /// When it was written.
+    pub at: Option<i64>,
+    /// The id and the title of the session.
+    pub session: (String, String),
+    /// The directory of the project.
+    pub project: String,
+    /// The id of the sub-agent whose log contains it.
+    pub agent: Option<String>,
+    /// The number of its line.
+    pub line: u64,
+    /// The tool of a call.
+    pub tool: Option<String>,
+    /// The command group or the path of a call.
+    pub detail: Option<String>,
+    /// The time until the result, in milliseconds.
+    pub duration: Option<i64>,
+    /// The outcome of a call.
+    pub outcome: Option<&'static str>,
+}
+
+impl RecordLine {
+    /// Returns the link to the line in its session.
+    fn href(&self) -> String {
+        let mut href = link::session(&self.session.0);
+        href.push('#');
+        if let Some(agent) = &self.agent {
+            href.push_str("a-");
+            link::encode(agent, &mut href);
+            href.push('-');
+        }
+        href.push_str(&format!("m{}", self.line));
+        href
+    }
+}
+
+/// Renders the main content and the footer of the page.
+pub fn records(page: &RecordsPage<'_>) -> Markup {
+    let mut out = Markup::new();
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\" data-news=\"").num(page.event_no);
+    out.lit("\">\n<header class=\"opening\"><h1>Records</h1><p class=\"facts\">");
+    for (key, value) in page.parameters.iter().filter(|(key, _)| !["page", "kind"].contains(&&**key)) {
+        out.text(key).lit(" <b>").text(&shown_value(key, value)).lit("</b> <span>·</span> ");
+    }
+    out.lit("<span id=\"count\">").text(&humanize::plural(page.total as u64, page.noun)).lit("</span></p>");
+    out.lit("<p class=\"facts\"><a href=\"/\">Overview</a></p>");
+    if page.is_reading {
+        out.lit("<p class=\"quiet indexing\">Reading logs that have changed …</p>");
+    }
+    out.lit("</header>\n");
+    if page.records.is_empty() {
+        out.lit("<div class=\"empty\"><p>No records match these filters</p></div>\n");
+    } else {
+        let has_tools = page.records.iter().any(|record| record.tool.is_some());
+        let mut columns = vec![("time", false), ("session", false)];
+        if has_tools {
+            columns.extend([
+                ("tool", false),
+                ("command or file", false),
+                ("time taken", true),
+                ("outcome", false),
+            ]);
+        }
+        columns.push(("project", false));
+        figure_table(
+            &mut out,
+            &columns,
+            page.records.iter().map(|record| row(page, record, has_tools)),
+            None,
+        );
+    }
+    pages(&mut out, page);
+    out.lit("</main>\n");
+    foot(&mut out, &page_link(page, "/records.json", None), None);
+    out
+}
+
+fn shown_value(key: &str, value: &str) -> String {
+    const WEEKDAYS: [&str; 7] =
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+    match (key, value.parse::<usize>()) {
+        ("weekday", Ok(day)) => WEEKDAYS.get(day).map_or(value, |name| name).to_owned(),
+        ("failed" | "agents", _) => "yes".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+fn row(page: &RecordsPage<'_>, record: &RecordLine, has_tools: bool) -> Vec<FigureCell> {
+    let at = record.at.and_then(|at| text_format::format_time(at, page.zone, "%Y-%m-%d %H:%M:%S"));
+    let at = at.map_or_else(|| "undated".to_owned(), |(shown, _)| shown);
+    let mut cells = vec![
+        FigureCell::link(at, record.href()).titled(format!("line {}", record.line)),
+        FigureCell::link(text_format::excerpt(&record.session.1, 60), link::session(&record.session.0)),
+    ];
+    if has_tools {
+        let detail = record.detail.as_deref().map(|detail| short_path(detail, page.home));
+        cells.extend([
+            FigureCell::plain(record.tool.clone().unwrap_or_default()),
+            FigureCell::plain(detail.unwrap_or_default()),
+            FigureCell::plain(record.duration.map(humanize::duration).unwrap_or_default()),
+            FigureCell::plain(record.outcome.unwrap_or_default()),
+        ]);
+    }
+    cells.push(FigureCell::plain(short_path(&record.project, page.home)));
+    cells
+}
+
+fn page_link(page: &RecordsPage<'_>, path: &str, at: Option<usize>) -> String {
+    let number = at.map(|at| (at + 1).to_string());
+    let kept = page.parameters.iter().filter(|(key, _)| key != "page").map(|(key, value)| (&**key, &**value));
+    link::href(path, kept.chain(number.as_deref().map(|number| ("page", number))))
+}
+
+fn pages(out: &mut Markup, page: &RecordsPage<'_>) {
+    let (at, pages) = page.page;
+    if pages < 2 {
+        return;
+    }
+    out.lit("<nav class=\"pages\" aria-label=\"Pages of records\">");
+    if at > 0 {
+        let href = page_link(page, "/records", Some(at - 1));
+        out.lit("<a rel=\"prev\" href=\"").text(&href).lit("\">← Previous</a>");
+    }
+    out.lit("<span>Page ").num(at as u64 + 1).lit(" of ").num(pages as u64).lit("</span>");
+    if at + 1 < pages {
+        let href = page_link(page, "/records", Some(at + 1));
+        out.lit("<a rel=\"next\" href=\"").text(&href).lit("\">Next →</a>");
+    }
+    out.lit("</nav>\n");
+}

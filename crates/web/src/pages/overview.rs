@@ -1,0 +1,187 @@
+//! The overview, and the records behind its figures.
+
+use std::time::Duration;
+
+use threadline_app::time::{TimeRange, millis};
+use threadline_app::{OverviewRange, ReadOverview, RecordFilter, RecordKind, RecordRow};
+use threadline_html::{OverviewPage, PageFrame, RecordLine, RecordsPage, ViewerTab};
+use threadline_view::Selection;
+use threadline_view::wire::{OverviewObject, OverviewRecordObject};
+
+use super::home::COMPLETE_TIMEOUT;
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
+
+/// How long an HTML page waits for logs that are not read yet.
+const MOMENT: Duration = Duration::from_millis(1500);
+
+/// The number of records per page.
+const RECORDS: usize = 200;
+
+/// The period that is shown first.
+const DEFAULT_RANGE: &str = "30d";
+
+/// The front page. Links of earlier versions, which select sessions, are redirected to the list.
+pub(crate) fn front_page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let selection = Selection::of(ask.query_pairs(), |_, _| Some(0));
+    if ask.query_param("range").is_none() && selection != Selection::default() {
+        let pairs = ask.query_pairs();
+        return Ok(PageResponse::Redirect(threadline_html::href("/sessions", pairs)));
+    }
+    page(state, ask)
+}
+
+fn read(state: &ServerState, ask: &PageRequest) -> ReadOverview {
+    let timeout = if ask.format == ResponseFormat::Html { MOMENT } else { COMPLETE_TIMEOUT };
+    state.overview.read(state.now(), timeout)
+}
+
+/// Returns the requested period.
+fn range(state: &ServerState, ask: &PageRequest) -> Result<OverviewRange, PageError> {
+    let now = state.now_here();
+    let bounds = [ask.query_param("since"), ask.query_param("until")];
+    let name = match ask.query_param("range") {
+        None if bounds.iter().all(Option::is_none) => DEFAULT_RANGE,
+        None => "custom",
+        Some(name) => name,
+    };
+    match OverviewRange::named(name, &now) {
+        Some(range) => Ok(range),
+        None => Ok(OverviewRange::parse(bounds[0], bounds[1], &now)?),
+    }
+}
+
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let range = range(state, ask)?;
+    let news = state.changes.count(state.app.store());
+    let ReadOverview { facts, is_reading } = read(state, ask);
+    let overview = facts.map(|facts| facts.overview(&range, &state.now_here(), &state.app));
+    if ask.format == ResponseFormat::Json {
+        let overview = overview.ok_or_else(not_read)?;
+        return PageResponse::json_lines([OverviewObject::from(&overview)]);
+    }
+    let page = OverviewPage {
+        overview: overview.as_ref(),
+        is_reading,
+        event_no: news,
+        now: millis(state.now()),
+        zone: &state.zone,
+        home: home(state),
+    };
+    let frame = PageFrame {
+        title: "Overview · threadline",
+        tab: ViewerTab::Overview,
+        class: "lists",
+        scripts: &["lists.js"],
+        settings: state.settings,
+    };
+    Ok(super::list_page(&frame, &threadline_html::overview(&page)))
+}
+
+fn home(state: &ServerState) -> Option<&str> {
+    state.app.config().home_dir.as_deref().and_then(std::path::Path::to_str)
+}
+
+fn not_read() -> PageError {
+    PageError::failed("The logs are not read yet").with_hint("Try again in a moment.")
+}
+
+/// The parameters of the records, in the order in which they are shown.
+const PARAMETERS: &[&str] = &[
+    "kind", "tool", "command", "file", "failed", "agents", "project", "session", "weekday", "hour", "since",
+    "until",
+];
+
+fn filter(state: &ServerState, ask: &PageRequest) -> Result<RecordFilter, PageError> {
+    let text = |name: &str| ask.query_param(name).map(str::to_owned);
+    let number = |name: &str| ask.query_param(name).and_then(|number| number.parse().ok());
+    let kind = ask.query_param("kind").unwrap_or_default();
+    let bounds = [ask.query_param("since"), ask.query_param("until")];
+    let kinds = RecordKind::ALL;
+    Ok(RecordFilter {
+        kind: kinds.into_iter().find(|known| known.name() == kind).unwrap_or_default(),
+        range: TimeRange::parse(bounds[0], bounds[1], &state.now_here())?,
+        project: text("project"),
+        session: text("session"),
+        tool: text("tool"),
+        command: text("command"),
+        file: text("file"),
+        failed: ask.query_param("failed").is_some(),
+        agents: ask.query_param("agents").is_some(),
+        weekday: number("weekday"),
+        hour: number("hour"),
+    })
+}
+
+/// The records behind a figure of the overview.
+pub(crate) fn records(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let filter = filter(state, ask)?;
+    let news = state.changes.count(state.app.store());
+    let ReadOverview { facts, is_reading } = read(state, ask);
+    let facts = facts.ok_or_else(not_read)?;
+    if ask.format == ResponseFormat::Json {
+        let found = facts.records(&filter, &state.zone, &state.app, 0, usize::MAX);
+        return PageResponse::json_lines(found.rows.iter().map(object));
+    }
+    let asked = ask.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
+    let skip = asked.saturating_sub(1).saturating_mul(RECORDS);
+    let found = facts.records(&filter, &state.zone, &state.app, skip, RECORDS);
+    let parameters: Vec<(String, String)> = PARAMETERS
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), ask.query_param(name)?.to_owned())))
+        .collect();
+    let lines: Vec<RecordLine> = found.rows.into_iter().map(line).collect();
+    let pages = found.total.div_ceil(RECORDS).max(1);
+    let page = RecordsPage {
+        parameters: &parameters,
+        noun: match filter.kind {
+            RecordKind::Calls => "call",
+            RecordKind::Prompts => "prompt",
+            RecordKind::Compactions => "compaction",
+        },
+        records: &lines,
+        total: found.total,
+        page: (asked.saturating_sub(1).min(pages - 1), pages),
+        is_reading,
+        event_no: news,
+        zone: &state.zone,
+        home: home(state),
+    };
+    let frame = PageFrame {
+        title: "Records · threadline",
+        tab: ViewerTab::Overview,
+        class: "lists",
+        scripts: &["lists.js"],
+        settings: state.settings,
+    };
+    Ok(super::list_page(&frame, &threadline_html::records(&page)))
+}
+
+fn line(row: RecordRow) -> RecordLine {
+    RecordLine {
+        at: row.at,
+        session: (row.session, row.title),
+        project: row.project,
+        agent: row.agent,
+        line: row.line.into(),
+        tool: row.tool,
+        detail: row.detail,
+        duration: row.duration,
+        outcome: row.outcome.map(threadline_view::outcome_name),
+    }
+}
+
+fn object(row: &RecordRow) -> OverviewRecordObject<'_> {
+    OverviewRecordObject {
+        at: row.at.map(threadline_view::wire::moment),
+        session: &row.session,
+        project: &row.project,
+        agent: row.agent.as_deref(),
+        line: row.line.into(),
+        tool: row.tool.as_deref(),
+        detail: row.detail.as_deref(),
+        duration_ms: row.duration,
+        outcome: row.outcome.map(|outcome| outcome.name()),
+    }
+}
