@@ -3,10 +3,11 @@
 //! Each edit has the whole text before and after it where the log contains or implies it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{
-    BashEditDiff, BashEditFile, BashResult, EditResult, MultiEditResult, NotebookEditResult, PatchHunk,
+    BashEditDiff, BashEditFile, BashResult, EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk,
     ReadFile, ReadResult, WriteResult,
 };
 use threadline_entry::{Json, Millis};
@@ -43,6 +44,8 @@ pub struct FileEdit {
     /// The sub-agent that made the edit, as an index into [`SessionFamily::agents`]. `None` for the main
     /// session.
     pub agent: Option<AgentIndex>,
+    /// The call, as an index into [`Session::tool_calls`] of that agent or session.
+    pub call_idx: CallIndex,
     /// The line with the result, in the log of that agent or session.
     pub entry_idx: EntryIndex,
     /// The time of the result.
@@ -51,10 +54,15 @@ pub struct FileEdit {
     pub path: String,
     /// The file before the edit.
     pub before: FileText,
+    /// Whether the result of the call contains the file before the edit. Otherwise, `before` is the text
+    /// after the previous edit.
+    pub is_before_logged: bool,
     /// The file after the edit.
     pub after: FileText,
-    /// The changed lines, if a shell command changed the file and its whole text is unknown.
+    /// The changed lines, if the whole text of the file is unknown.
     pub hunks: Vec<LineHunk>,
+    /// The replacements of an `Edit` or `MultiEdit`, in order.
+    pub replacements: Vec<EditReplacement>,
     /// Whether a shell command made the edit.
     pub by_command: bool,
 }
@@ -75,8 +83,8 @@ pub struct LineHunk {
 enum RecordedChange {
     /// The texts before and after the edit, as far as the result contains them.
     Texts,
-    /// A sequence of text replacements.
-    Replaced(Vec<TextReplacement>),
+    /// The replacements of the edit.
+    Replaced,
     /// Hunks, relative to the text before the edit or to an earlier one.
     Patched(Vec<LineHunk>),
     /// The file was read completely, and not changed.
@@ -84,10 +92,14 @@ enum RecordedChange {
 }
 
 /// A text replacement made by a call.
-struct TextReplacement {
-    old: String,
-    new: String,
-    all: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditReplacement {
+    /// The text to replace.
+    pub old: String,
+    /// The new text.
+    pub new: String,
+    /// Whether all occurrences are replaced.
+    pub all: bool,
 }
 
 /// The first and the last known text of a file.
@@ -105,7 +117,7 @@ impl SessionFamily {
         for (agent, calls) in self.calls_with_edits() {
             let session = self.session(agent);
             for call in calls {
-                add_edits(session, agent, &session.tool_calls()[call], &mut edits);
+                add_edits(session, agent, call, &mut edits);
             }
         }
         edits.sort_by_key(|(edit, _)| edit.at);
@@ -114,7 +126,8 @@ impl SessionFamily {
         let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
         let mut out = Vec::with_capacity(edits.len());
         for (mut edit, change) in edits {
-            if edit.before == FileText::Unknown
+            edit.is_before_logged = edit.before != FileText::Unknown;
+            if !edit.is_before_logged
                 && let Some(known) = known.get(&edit.path)
             {
                 edit.before = known.last.clone();
@@ -122,8 +135,11 @@ impl SessionFamily {
             let is_read = matches!(change, RecordedChange::Read);
             match change {
                 RecordedChange::Texts | RecordedChange::Read => {}
-                RecordedChange::Replaced(replacements) => {
-                    edit.after = apply_replacements(&edit.before, &replacements)
+                RecordedChange::Replaced => {
+                    edit.after = apply_replacements(&edit.before, &edit.replacements);
+                    if edit.after != FileText::Unknown {
+                        edit.hunks.clear();
+                    }
                 }
                 RecordedChange::Patched(hunks) => {
                     // The hunks of a file tracked by git are relative to the last commit, not to the
@@ -203,9 +219,10 @@ fn read_file<'s>(session: &'s Session, call: &ToolCall) -> Option<ReadFile<'s>> 
 fn add_edits(
     session: &Session,
     agent: Option<AgentIndex>,
-    call: &ToolCall,
+    call_idx: CallIndex,
     edits: &mut Vec<(FileEdit, RecordedChange)>,
 ) -> Option<()> {
+    let call = &session.tool_calls()[call_idx];
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
     let outcome = call.outcome(session);
     // A command that failed or was interrupted may still have changed files.
@@ -216,12 +233,21 @@ fn add_edits(
     let entry_idx = call.results.first()?.entry_idx;
     let at = session.timestamp(entry_idx);
     let data = session.entries()[entry_idx].tool_use_result();
+    let edit = |path: String, before: FileText, after: FileText| FileEdit {
+        agent,
+        call_idx,
+        entry_idx,
+        at,
+        path,
+        before,
+        is_before_logged: false,
+        after,
+        hunks: Vec::new(),
+        replacements: Vec::new(),
+        by_command: is_command,
+    };
     let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
-        let by_command = is_command;
-        edits.push((
-            FileEdit { agent, entry_idx, at, path, before, after, hunks: Vec::new(), by_command },
-            change,
-        ));
+        edits.push((edit(path, before, after), change));
     };
     let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     let given = |key: &str| input.get(key).and_then(Json::as_str);
@@ -232,7 +258,10 @@ fn add_edits(
             let path = owned(result.and_then(WriteResult::file_path).or_else(|| given("file_path")))?;
             let after = owned(result.and_then(WriteResult::content).or_else(|| given("content")));
             let is_new = result.and_then(WriteResult::kind).as_deref() == Some("create");
-            let before = owned(result.and_then(WriteResult::original_file));
+            let before = owned(result.and_then(WriteResult::original_file)).or_else(|| {
+                let hunks = line_hunks(result?.structured_patch());
+                reverse_hunks(after.as_deref()?, &hunks).filter(|_| !hunks.is_empty())
+            });
             add(
                 path,
                 if is_new { FileText::Absent } else { known(before) },
@@ -251,24 +280,29 @@ fn add_edits(
             // An `Edit` with an empty old string creates a file. If the file existed, the result contains
             // its text.
             let before = if old.is_empty() && before.is_none() { FileText::Absent } else { known(before) };
-            add(
-                path,
-                before,
-                FileText::Unknown,
-                RecordedChange::Replaced(vec![TextReplacement { old, new, all }]),
-            );
+            let mut edit = edit(path, before, FileText::Unknown);
+            edit.replacements.push(EditReplacement { old, new, all });
+            if edit.before == FileText::Unknown {
+                edit.hunks = line_hunks(result.and_then(EditResult::structured_patch));
+            }
+            edits.push((edit, RecordedChange::Replaced));
         }
         "MultiEdit" => {
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
             let path = owned(result.and_then(MultiEditResult::file_path).or_else(|| given("file_path")))?;
-            let edits = input.get("edits").into_iter().flat_map(Json::items);
-            let replacements = edits.map(|edit| {
+            let listed = input.get("edits").into_iter().flat_map(Json::items);
+            let replacements = listed.map(|edit| {
                 let text = |key: &str| owned(edit.get(key).and_then(Json::as_str)).unwrap_or_default();
                 let all = edit.get("replace_all").and_then(Json::as_bool).unwrap_or(false);
-                TextReplacement { old: text("old_string"), new: text("new_string"), all }
+                EditReplacement { old: text("old_string"), new: text("new_string"), all }
             });
             let before = owned(result.and_then(MultiEditResult::original_file_contents));
-            add(path, known(before), FileText::Unknown, RecordedChange::Replaced(replacements.collect()));
+            let mut edit = edit(path, known(before), FileText::Unknown);
+            edit.replacements = replacements.collect();
+            if edit.before == FileText::Unknown {
+                edit.hunks = line_hunks(result.and_then(MultiEditResult::structured_patch));
+            }
+            edits.push((edit, RecordedChange::Replaced));
         }
         "NotebookEdit" => {
             let result: Option<NotebookEditResult<'_>> = data.and_then(|data| data.of());
@@ -293,7 +327,7 @@ fn add_edits(
             let diff = command_diff(session, call)?;
             let files = || diff.files().into_iter().flat_map(|files| files.iter());
             for file in files() {
-                let (path, hunks) = (owned(file.file_path())?, line_hunks(file));
+                let (path, hunks) = (owned(file.file_path())?, line_hunks(file.hunks()));
                 let whole = |sign: char| FileText::Text(lines_with(sign, &hunks));
                 match (file.created(), file.deleted()) {
                     (Some(true), _) => add(path, FileText::Absent, whole('+'), RecordedChange::Texts),
@@ -311,13 +345,13 @@ fn add_edits(
     Some(())
 }
 
-fn line_hunks(file: BashEditFile<'_>) -> Vec<LineHunk> {
+fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Vec<LineHunk> {
     let hunk = |hunk: PatchHunk<'_>| LineHunk {
         old_start: hunk.old_start().unwrap_or(1),
         new_start: hunk.new_start().unwrap_or(1),
         lines: hunk.lines().into_iter().flat_map(|lines| lines.iter()).map(Cow::into_owned).collect(),
     };
-    file.hunks().into_iter().flat_map(|hunks| hunks.iter()).map(hunk).collect()
+    hunks.into_iter().flat_map(|hunks| hunks.iter()).map(hunk).collect()
 }
 
 /// Returns the lines of hunks with the given sign, joined to a text.
@@ -341,8 +375,26 @@ impl LineHunk {
     }
 }
 
+/// Returns the text before hunks were applied. `None` if a context or added line does not match.
+fn reverse_hunks(after: &str, hunks: &[LineHunk]) -> Option<String> {
+    let reverse = |line: &String| match line.split_at_checked(1) {
+        Some(("+", line)) => format!("-{line}"),
+        Some(("-", line)) => format!("+{line}"),
+        _ => line.clone(),
+    };
+    let reversed: Vec<LineHunk> = hunks
+        .iter()
+        .map(|hunk| LineHunk {
+            old_start: hunk.new_start,
+            new_start: hunk.old_start,
+            lines: hunk.lines.iter().map(reverse).collect(),
+        })
+        .collect();
+    apply_hunks(after, &reversed)
+}
+
 /// Applies hunks to a text. `None` if a context or removed line does not match.
-fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
+pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
     let old: Vec<&str> = text.split_inclusive('\n').collect();
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for hunk in hunks {
@@ -370,13 +422,13 @@ fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
 }
 
 /// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match.
-fn apply_replacements(before: &FileText, replacements: &[TextReplacement]) -> FileText {
+fn apply_replacements(before: &FileText, replacements: &[EditReplacement]) -> FileText {
     let mut text = match before {
         FileText::Absent => String::new(),
         FileText::Text(text) => text.clone(),
         FileText::Unknown => return FileText::Unknown,
     };
-    for TextReplacement { old, new, all } in replacements {
+    for EditReplacement { old, new, all } in replacements {
         match replace_text(&text, old, new, *all) {
             Some(after) => text = after,
             None => return FileText::Unknown,
@@ -387,14 +439,20 @@ fn apply_replacements(before: &FileText, replacements: &[TextReplacement]) -> Fi
 
 /// Replaces `old` in a text. `None` if the text does not contain it.
 fn replace_text(text: &str, old: &str, new: &str, all: bool) -> Option<String> {
+    find_replaced(text, old, new, all).map(|(_, after)| after)
+}
+
+/// Replaces `old` in a text. Returns the byte range of the first occurrence, and the new text. `None` if the
+/// text does not contain it.
+pub(crate) fn find_replaced(text: &str, old: &str, new: &str, all: bool) -> Option<(Range<usize>, String)> {
     if old.is_empty() {
-        return Some(if text.is_empty() { new.to_owned() } else { format!("{new}{text}") });
+        let after = if text.is_empty() { new.to_owned() } else { format!("{new}{text}") };
+        return Some((0..0, after));
     }
     // Deleting whole lines also deletes their newline, as the tool does.
     let line = format!("{old}\n");
     let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
-    if !text.contains(old) {
-        return None;
-    }
-    Some(if all { text.replace(old, new) } else { text.replacen(old, new, 1) })
+    let start = text.find(old)?;
+    let after = if all { text.replace(old, new) } else { text.replacen(old, new, 1) };
+    Some((start..start + old.len(), after))
 }

@@ -8,6 +8,7 @@ mod file_history;
 mod finding;
 mod hygiene;
 mod input;
+mod line_origin;
 mod lineage;
 mod property;
 mod render;

@@ -1,0 +1,394 @@
+//! The origin of each line of a file: the edit that wrote it, from a replay of the logged edits.
+//!
+//! A [`LineHistory`] follows the lines of one file through its known versions. A line belongs to an edit only
+//! if that edit added it in every possible reading of the edit, and every later version contains it. All
+//! other lines are of unknown origin, with the edits that may have written them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::file_edit::{EditReplacement, FileEdit, FileText, LineHunk, apply_hunks, find_replaced};
+use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
+
+/// The origin of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineOrigin {
+    /// An edit wrote the line.
+    Edit {
+        /// The number that was passed to [`LineHistory::edit`].
+        edit: usize,
+        /// Whether the line was moved to another place later.
+        is_moved: bool,
+    },
+    /// The origin is unknown.
+    Unknown {
+        /// The reason.
+        reason: UnknownReason,
+        /// The edits that may have written the line, or an earlier form of it, in order.
+        candidates: Vec<usize>,
+        /// Whether one of the candidates wrote the line.
+        is_one_of_them: bool,
+    },
+}
+
+impl LineOrigin {
+    /// An unknown origin; something else than the candidates may have written the line.
+    fn unknown(reason: UnknownReason, candidates: Vec<usize>) -> Self {
+        Self::Unknown { reason, candidates, is_one_of_them: false }
+    }
+}
+
+/// The reason why the origin of a line is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownReason {
+    /// The first known version of the file contains the line.
+    Older,
+    /// The line appeared between two known versions, in none of the logged edits.
+    Outside,
+    /// The same, but a removed line differs only in white space. The candidates are its origin.
+    Reformatted,
+    /// Several edits, or an edit and something else, may have written the line.
+    Ambiguous,
+}
+
+impl UnknownReason {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Older => "older",
+            Self::Outside => "outside",
+            Self::Reformatted => "reformatted",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
+}
+
+/// The number of pairs of lines that the replay of one file may compare. Beyond it, lines are ambiguous.
+const MAX_PAIRS: usize = 1 << 26;
+
+/// The lines of a file, and the edits that wrote them.
+#[derive(Clone, Debug)]
+pub struct LineHistory<'t> {
+    interner: LineInterner,
+    /// The current version; `None` before the first one.
+    text: Option<Cow<'t, str>>,
+    lines: Vec<LineId>,
+    origins: Vec<LineOrigin>,
+    /// The edits since the last known version whose places in the file are unknown.
+    unplaced: Vec<UnplacedEdit>,
+    budget: usize,
+}
+
+/// An edit that cannot be applied to the current version.
+#[derive(Clone, Debug)]
+struct UnplacedEdit {
+    edit: usize,
+    /// The lines that it may have added; `None` if the log does not contain them.
+    lines: Option<FxHashSet<LineId>>,
+}
+
+/// Numbers lines by their text.
+#[derive(Clone, Debug, Default)]
+struct LineInterner {
+    ids: FxHashMap<String, LineId>,
+    /// By line: the number of letters and digits.
+    weights: Vec<u32>,
+}
+
+impl LineInterner {
+    fn lines(&mut self, text: &str) -> Vec<LineId> {
+        text.strip_prefix('\u{feff}').unwrap_or(text).lines().map(|line| self.id(line)).collect()
+    }
+
+    fn id(&mut self, line: &str) -> LineId {
+        if let Some(&id) = self.ids.get(line) {
+            return id;
+        }
+        let weight = line.chars().filter(|c| c.is_alphanumeric()).count();
+        let id = self.weights.len() as LineId;
+        self.weights.push(u32::try_from(weight).unwrap_or(u32::MAX));
+        self.ids.insert(line.to_owned(), id);
+        id
+    }
+}
+
+impl Default for LineHistory<'_> {
+    fn default() -> Self {
+        Self {
+            interner: LineInterner::default(),
+            text: None,
+            lines: Vec::new(),
+            origins: Vec::new(),
+            unplaced: Vec::new(),
+            budget: MAX_PAIRS,
+        }
+    }
+}
+
+impl<'t> LineHistory<'t> {
+    /// Starts a history without a version.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies the next edit, which is numbered `number`.
+    pub fn edit(&mut self, number: usize, edit: &'t FileEdit) {
+        match &edit.before {
+            FileText::Text(text) if edit.is_before_logged => self.observe(text),
+            FileText::Absent if edit.is_before_logged => self.observe(""),
+            _ => {}
+        }
+        if !edit.replacements.is_empty() {
+            let steps = self.replacement_steps(&edit.replacements, edit.is_before_logged);
+            let is_expected = |steps: &Vec<ReplacementStep>| {
+                let after = steps.last().map(|step| &*step.after);
+                !edit.is_before_logged || after == edit.after.as_text()
+            };
+            if let Some(steps) = steps.filter(is_expected) {
+                return steps.into_iter().for_each(|step| self.replace(number, step));
+            }
+        }
+        let by_edit = LineOrigin::Edit { edit: number, is_moved: false };
+        // Without the text before it, the text after an edit is only assumed.
+        let is_assumed = !edit.is_before_logged && !edit.replacements.is_empty();
+        let after = match &edit.after {
+            FileText::Text(after) if !is_assumed => Some(Cow::Borrowed(&**after)),
+            FileText::Absent => Some(Cow::Borrowed("")),
+            FileText::Text(_) | FileText::Unknown => {
+                let text = self.text.as_deref().filter(|_| !edit.hunks.is_empty());
+                text.and_then(|text| apply_hunks(text, &edit.hunks)).map(Cow::Owned)
+            }
+        };
+        match after {
+            // Another program may have changed the file since the last known version.
+            Some(after) if !edit.is_before_logged && edit.hunks.is_empty() => {
+                self.advance(after, |_| doubtful(number));
+            }
+            Some(after) => drop(self.advance(after, |_| by_edit.clone())),
+            None => self.add_unplaced(number, edit),
+        }
+    }
+
+    /// Continues with a version of the file. Lines that are new in it were written by something else than a
+    /// logged edit.
+    pub fn observe(&mut self, text: &'t str) {
+        let text = match text.contains('\r') {
+            true => Cow::Owned(text.replace("\r\n", "\n")),
+            false => Cow::Borrowed(text),
+        };
+        if self.text.is_none() && self.unplaced.is_empty() {
+            self.lines = self.interner.lines(&text);
+            self.origins = vec![LineOrigin::unknown(UnknownReason::Older, Vec::new()); self.lines.len()];
+            self.text = Some(text);
+            return;
+        }
+        if self.text.as_ref() == Some(&text) {
+            self.unplaced.clear();
+            return;
+        }
+        let unplaced = std::mem::take(&mut self.unplaced);
+        let other = if self.text.is_none() { UnknownReason::Older } else { UnknownReason::Outside };
+        let outside = |line: LineId| {
+            let may_have_added =
+                |edit: &&UnplacedEdit| edit.lines.as_ref().is_none_or(|lines| lines.contains(&line));
+            let candidates: Vec<usize> =
+                unplaced.iter().filter(may_have_added).map(|edit| edit.edit).collect();
+            let reason = if candidates.is_empty() { other } else { UnknownReason::Ambiguous };
+            LineOrigin::unknown(reason, candidates)
+        };
+        let (old_text, old_origins) = (self.text.clone(), self.origins.clone());
+        let added = self.advance(text, outside);
+        self.find_reformatted(&added, old_text.as_deref().unwrap_or_default(), &old_origins);
+    }
+
+    /// Returns the origin of each line of the current version.
+    pub fn origins(&self) -> &[LineOrigin] {
+        &self.origins
+    }
+
+    /// Returns the origins of the lines of a version that follows the current one, which stays the current
+    /// one.
+    pub fn origins_in(&mut self, text: &'t str) -> Vec<LineOrigin> {
+        let (lines, origins) = (self.lines.clone(), self.origins.clone());
+        let (current, unplaced) = (self.text.clone(), self.unplaced.clone());
+        self.observe(text);
+        (self.text, self.lines, self.unplaced) = (current, lines, unplaced);
+        std::mem::replace(&mut self.origins, origins)
+    }
+
+    /// Replaces the current version. Returns the indexes of lines that were certainly added; `origin` returns
+    /// their origins.
+    fn advance(&mut self, text: Cow<'t, str>, origin: impl Fn(LineId) -> LineOrigin) -> Vec<usize> {
+        let lines = self.interner.lines(&text);
+        let sources = align(&self.lines, &lines, &self.interner.weights, &mut self.budget);
+        let mut added = Vec::new();
+        let origins = sources.iter().zip(&lines).enumerate().map(|(at, (source, line))| {
+            if *source == LineSource::Added {
+                added.push(at);
+            }
+            resolve(source, &self.origins, || origin(*line))
+        });
+        self.origins = origins.collect();
+        (self.text, self.lines) = (Some(text), lines);
+        added
+    }
+
+    /// Notes the origins of added lines that differ only in white space from exactly one removed line.
+    fn find_reformatted(&mut self, added: &[usize], old_text: &str, old_origins: &[LineOrigin]) {
+        let squeezed = |line: &str| line.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        let new_text = self.text.as_deref().unwrap_or_default();
+        let new_lines: Vec<&str> = new_text.lines().collect();
+        let mut wanted: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        for &at in added {
+            wanted.entry(squeezed(new_lines.get(at).copied().unwrap_or_default())).or_default().push(at);
+        }
+        wanted.remove("");
+        if wanted.is_empty() {
+            return;
+        }
+        let mut found: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        for (at, line) in old_text.lines().enumerate() {
+            let line = squeezed(line);
+            if wanted.contains_key(&line) {
+                found.entry(line).or_default().push(at);
+            }
+        }
+        for (line, places) in wanted {
+            if let (&[new_at], Some(&[old_at])) = (&*places, found.get(&line).map(Vec::as_slice))
+                && self.origins[new_at] == LineOrigin::unknown(UnknownReason::Outside, Vec::new())
+                && let Some(&LineOrigin::Edit { edit, .. }) = old_origins.get(old_at)
+            {
+                self.origins[new_at] = LineOrigin::unknown(UnknownReason::Reformatted, vec![edit]);
+            }
+        }
+    }
+
+    fn add_unplaced(&mut self, number: usize, edit: &FileEdit) {
+        let added = |hunk: &LineHunk| -> Vec<String> {
+            hunk.lines.iter().filter_map(|line| Some(line.strip_prefix('+')?.to_owned())).collect()
+        };
+        let mut texts: Vec<String> = edit.hunks.iter().flat_map(added).collect();
+        texts.extend(edit.replacements.iter().flat_map(|step| step.new.lines()).map(str::to_owned));
+        // The first and the last line of a replacement may be parts of lines.
+        let is_whole = edit.replacements.is_empty() || !edit.hunks.is_empty();
+        let lines = (!texts.is_empty() && is_whole)
+            .then(|| texts.iter().map(|line| self.interner.id(line.trim_end_matches('\r'))).collect());
+        self.unplaced.push(UnplacedEdit { edit: number, lines });
+    }
+
+    /// Applies replacements to the current version. `None` if one of them does not match, or matches more
+    /// than once although the version is only assumed to be the one that was edited.
+    fn replacement_steps(
+        &self,
+        replacements: &[EditReplacement],
+        is_certain: bool,
+    ) -> Option<Vec<ReplacementStep>> {
+        let mut steps: Vec<ReplacementStep> = Vec::new();
+        for replacement in replacements {
+            let text = steps.last().map_or(self.text.as_deref(), |step| Some(&*step.after))?;
+            let EditReplacement { old, new, all } = replacement;
+            let (range, after) = find_replaced(text, old, new, *all)?;
+            let is_single = !old.is_empty() && text.matches(&text[range.clone()]).nth(1).is_none();
+            if !is_certain && !is_single && !*all {
+                return None;
+            }
+            let is_local = is_single || !*all;
+            let n_before = text[..range.start].matches('\n').count();
+            // If whole lines were replaced by whole lines, the next line is not part of them.
+            let starts_line = |at: usize| at == 0 || text.as_bytes()[at - 1] == b'\n';
+            let is_whole = starts_line(range.start) && starts_line(range.end);
+            let rest = match is_whole && (new.is_empty() || new.ends_with('\n')) {
+                true => &text[range.end..],
+                false => text[range.end..].split_once('\n').map_or("", |(_, rest)| rest),
+            };
+            let n_after = rest.lines().count();
+            let around = is_local.then_some((n_before, n_after));
+            steps.push(ReplacementStep { after, around });
+        }
+        Some(steps)
+    }
+
+    /// Applies one replacement. Lines outside of the replaced text are certainly kept.
+    fn replace(&mut self, number: usize, step: ReplacementStep) {
+        let by_edit = LineOrigin::Edit { edit: number, is_moved: false };
+        let lines = self.interner.lines(&step.after);
+        let is_inside = |(head, tail): &(usize, usize)| head + tail <= lines.len().min(self.lines.len());
+        let Some((mut head, mut tail)) = step.around.filter(is_inside) else {
+            self.advance(Cow::Owned(step.after), |_| by_edit.clone());
+            return;
+        };
+        // An edit repeats lines around the change. Repeated lines at the beginning and the end were there.
+        let shorter = lines.len().min(self.lines.len());
+        while head + tail < shorter && self.lines[head] == lines[head] {
+            head += 1;
+        }
+        while head + tail < shorter
+            && self.lines[self.lines.len() - 1 - tail] == lines[lines.len() - 1 - tail]
+        {
+            tail += 1;
+        }
+        let (old_end, new_end) = (self.lines.len() - tail, lines.len() - tail);
+        let weights = &self.interner.weights;
+        let sources = align(&self.lines[head..old_end], &lines[head..new_end], weights, &mut self.budget);
+        let inside = &self.origins[head..old_end];
+        let mut origins: Vec<LineOrigin> = self.origins[..head].to_vec();
+        origins.extend(sources.iter().map(|source| resolve(source, inside, || by_edit.clone())));
+        origins.extend_from_slice(&self.origins[old_end..]);
+        (self.text, self.lines, self.origins) = (Some(Cow::Owned(step.after)), lines, origins);
+    }
+}
+
+/// One replacement of an edit.
+struct ReplacementStep {
+    after: String,
+    /// The number of lines before and after the replaced text; `None` if several places were replaced.
+    around: Option<(usize, usize)>,
+}
+
+/// The origin of a line that an edit or something else wrote.
+fn doubtful(number: usize) -> LineOrigin {
+    LineOrigin::unknown(UnknownReason::Ambiguous, vec![number])
+}
+
+/// Returns the origin of a line: that of its source in the old version, or that of added lines.
+fn resolve(source: &LineSource, old: &[LineOrigin], added: impl Fn() -> LineOrigin) -> LineOrigin {
+    match source {
+        LineSource::Added => added(),
+        LineSource::Kept(at) => old[*at].clone(),
+        LineSource::Moved(at) => match &old[*at] {
+            LineOrigin::Edit { edit, .. } => LineOrigin::Edit { edit: *edit, is_moved: true },
+            unknown => unknown.clone(),
+        },
+        LineSource::Unclear { sources, can_be_added } => {
+            let added = can_be_added.then(&added);
+            let possible = || sources.iter().map(|&at| &old[at]).chain(&added);
+            let mut all = possible();
+            match all.next() {
+                Some(first) if !has_more_sources(sources) && all.all(|origin| origin == first) => {
+                    first.clone()
+                }
+                _ => {
+                    let mut candidates = BTreeSet::new();
+                    let mut is_one_of_them = !has_more_sources(sources);
+                    for origin in possible() {
+                        match origin {
+                            LineOrigin::Edit { edit, .. } => drop(candidates.insert(*edit)),
+                            LineOrigin::Unknown { candidates: more, is_one_of_them: all, .. } => {
+                                candidates.extend(more);
+                                is_one_of_them &= all;
+                            }
+                        }
+                    }
+                    let reason = match candidates.is_empty() && !has_more_sources(sources) {
+                        true => UnknownReason::Outside,
+                        false => UnknownReason::Ambiguous,
+                    };
+                    let candidates = candidates.into_iter().collect();
+                    LineOrigin::Unknown { reason, candidates, is_one_of_them }
+                }
+            }
+        }
+    }
+}
