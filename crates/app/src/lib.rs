@@ -12,6 +12,7 @@
 //! | search | [`App::search_scope`], [`search`] |
 //! | activity and cost over all sessions | [`App::overview_facts`], [`OverviewFacts::overview`] |
 //! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`], [`SessionCounter`] |
+//! | find the session that wrote each line of a file | [`App::blame`] |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
 //! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for
@@ -37,6 +38,7 @@
 
 #![warn(missing_docs)]
 
+pub mod blame;
 mod call_cache;
 mod check;
 mod config;
@@ -45,6 +47,7 @@ pub mod edit;
 mod error;
 mod figures;
 mod find;
+mod git;
 mod list;
 mod live;
 mod live_log;

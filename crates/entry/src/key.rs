@@ -60,6 +60,7 @@ keys! {
     AI_TITLE = "aiTitle",
     ATTACHMENT = "attachment",
     BACKUP_FILE_NAME = "backupFileName",
+    BASH_EDIT_DIFF = "bashEditDiff",
     BLOCKING_ERROR = "blockingError",
     CACHE_CREATION = "cache_creation",
     CACHE_CREATION_INPUT_TOKENS = "cache_creation_input_tokens",

@@ -63,7 +63,7 @@ pub use file_edit::{EditReplacement, FileEdit, FileText, LineHunk};
 pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, HistoryPoint, ModifiedFile};
 pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex, TurnIndex};
 pub use input::{InputKind, editor_context, is_command_caveat};
-pub use line_origin::{LineHistory, LineOrigin, UnknownReason};
+pub use line_origin::{LineHistory, LineOrigin, UnknownReason, same_lines};
 pub use lineage::{ForkPoint, fork_point};
 pub use log_scan::{LogScan, ScannedCounts};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};

@@ -340,6 +340,19 @@ impl<'t> LineHistory<'t> {
     }
 }
 
+/// Returns, for each line of the new text, the index of the same line of the old text, if there is no doubt
+/// about it.
+pub fn same_lines(old: &str, new: &str) -> Vec<Option<usize>> {
+    let mut interner = LineInterner::default();
+    let (old, new) = (interner.lines(old), interner.lines(new));
+    let sources = align(&old, &new, &interner.weights, &mut MAX_PAIRS.clone());
+    let same = |source: &LineSource| match source {
+        LineSource::Kept(at) => Some(*at),
+        _ => None,
+    };
+    sources.iter().map(same).collect()
+}
+
 /// One replacement of an edit.
 struct ReplacementStep {
     after: String,

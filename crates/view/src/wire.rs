@@ -1,6 +1,7 @@
 //! Our public JSON, documented in `docs/json.md`. Incompatible changes increment [`SCHEMA`].
 
 mod archive;
+mod blame;
 mod card;
 mod inventory;
 mod operation;
@@ -18,6 +19,7 @@ pub use archive::{
     ArchiveGarbageObject, ArchiveHomeObject, ArchivePushObject, ArchiveRemovedObject, ArchiveRestoreObject,
     ArchiveSessionObject, ArchiveVerifyObject,
 };
+pub use blame::{BlameEditObject, BlameLineObject, CommitObject};
 pub use card::{CardObject, HitObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};

@@ -5,6 +5,7 @@
 use threadline_app::{App, AppConfig};
 use threadline_testkit::TestHome;
 
+mod blame;
 mod check;
 mod edit;
 mod figures;

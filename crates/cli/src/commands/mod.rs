@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments, help and implementation.
 
 mod archive;
+mod blame;
 mod chat;
 mod check;
 mod completions;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Replay(replay::ReplayArgs),
     Resume(resume::ResumeArgs),
     Restore(restore::RestoreArgs),
+    Blame(blame::BlameArgs),
     #[command(subcommand)]
     Export(export::ExportCommand),
     Usage(usage::UsageArgs),
@@ -93,6 +95,7 @@ impl Command {
             Self::Replay(args) => replay::run(cx, &args),
             Self::Resume(args) => resume::run(cx, &args),
             Self::Restore(args) => restore::run(cx, &args),
+            Self::Blame(args) => blame::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),

@@ -4,6 +4,7 @@
 
 mod acp;
 mod archive;
+mod blame;
 mod chat;
 mod check;
 mod compress;

@@ -1,0 +1,309 @@
+//! The logged edits of one file: found by a search over the bytes of all logs, then loaded with their
+//! sessions.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use memchr::memmem::Finder;
+use rayon::prelude::*;
+use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
+use threadline_session::{AgentIndex, EntryIndex, FileEdit, InputKind, SessionFamily};
+use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
+use threadline_view::{agent_anchor, anchor};
+
+use crate::error::AppError;
+use crate::load::load_unpriced;
+use crate::sync::{into_inner, lock};
+use crate::usage::MAX_LINE;
+
+/// An edit of a file by a session.
+#[derive(Clone, Debug)]
+pub struct LoggedEdit {
+    /// The session.
+    pub session: SessionFile,
+    /// The title of the session.
+    pub title: Option<String>,
+    /// The id of the sub-agent that made the edit.
+    pub agent: Option<String>,
+    /// The number of the turn, from 1; `None` on an abandoned branch.
+    pub turn: Option<usize>,
+    /// The prompt of the turn, on one line.
+    pub prompt: Option<String>,
+    /// The anchor of the prompt.
+    pub prompt_anchor: Option<String>,
+    /// The anchor of the call on the page of the session.
+    pub anchor: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The edit.
+    pub edit: FileEdit,
+    /// The id of the call, which is the same in all copies of it.
+    call_id: String,
+    /// Whether the line was copied from another session.
+    is_copy: bool,
+}
+
+impl LoggedEdit {
+    /// Returns the session and the anchor of the call, such as `3f2a…#m42`.
+    pub fn link(&self) -> String {
+        format!("{}#{}", self.session.id, self.anchor)
+    }
+
+    /// Returns whether both edits are in the same turn of the same session.
+    pub(crate) fn is_same_turn(&self, other: &Self) -> bool {
+        self.turn.is_some() && self.turn == other.turn && self.session.id == other.session.id
+    }
+}
+
+/// Edits in the order of their times, and the logs that could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct FoundEdits {
+    pub(crate) edits: Vec<LoggedEdit>,
+    pub(crate) unread: Vec<AppError>,
+}
+
+/// The names of the tools that edit files, as the log contains them.
+const EDIT_TOOLS: [&[u8]; 4] = [br#""Edit""#, br#""Write""#, br#""MultiEdit""#, br#""NotebookEdit""#];
+
+/// Searches lines for a call of an edit tool, or a command with changed files, that names a file.
+struct EditFinder {
+    name: Finder<'static>,
+    markers: Vec<Finder<'static>>,
+}
+
+impl EditFinder {
+    fn new(file_name: &str) -> Self {
+        // A character that is not ASCII may be escaped. The rest of the name behind it is not.
+        let quoted = escaped(file_name);
+        let tail = quoted.rfind(|c: char| !c.is_ascii()).map_or(&*quoted, |at| {
+            let rest = &quoted[at..];
+            rest.char_indices().nth(1).map_or("", |(next, _)| &rest[next..])
+        });
+        let diff = key::quoted::BASH_EDIT_DIFF.as_bytes();
+        let markers = EDIT_TOOLS.into_iter().chain([diff]).map(|marker| Finder::new(marker).into_owned());
+        Self { name: Finder::new(tail).into_owned(), markers: markers.collect() }
+    }
+
+    /// Returns whether a block of whole lines contains such a line.
+    fn is_in(&self, block: &[u8]) -> bool {
+        let mut at = 0;
+        while let Some(hit) = self.name.find(&block[at..]) {
+            let hit = at + hit;
+            let start = memchr::memrchr(b'\n', &block[at..hit]).map_or(at, |newline| at + newline + 1);
+            let end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |newline| hit + newline);
+            let line = &block[start..end];
+            if self.markers.iter().any(|marker| marker.find(line).is_some()) {
+                return true;
+            }
+            at = end;
+        }
+        false
+    }
+}
+
+/// Returns a text as it is inside of a JSON string, with the closing quote.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Returns the sessions with an edit of a file of one of these names.
+pub(crate) fn sessions_with_edits<'s>(
+    sessions: &'s [SessionLogs],
+    file_names: &[&str],
+    unread: &mut Vec<AppError>,
+) -> Vec<&'s SessionLogs> {
+    let finders: Vec<EditFinder> = file_names.iter().map(|name| EditFinder::new(name)).collect();
+    let mut logs: Vec<(usize, &LogFile)> = Vec::new();
+    for (at, session) in sessions.iter().enumerate() {
+        logs.extend(session.logs().map(|log| (at, log)));
+    }
+    logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.size));
+    let errors = Mutex::new(Vec::new());
+    let search =
+        |buffer: &mut Vec<u8>, (at, log): &(usize, &LogFile)| match is_in_log(&finders, &log.path, buffer) {
+            Ok(found) => found.then_some(*at),
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    lock(&errors).push(AppError::Read { path: log.path.clone(), source: error });
+                }
+                None
+            }
+        };
+    let found: HashSet<usize> =
+        logs.par_iter().with_max_len(1).map_init(Vec::new, search).flatten_iter().collect();
+    unread.extend(into_inner(errors));
+    let mut found: Vec<usize> = found.into_iter().collect();
+    found.sort_unstable();
+    found.into_iter().map(|at| &sessions[at]).collect()
+}
+
+fn is_in_log(finders: &[EditFinder], path: &Path, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut lines = LineReader::new(open_regular(path)?).skip_longer_than(MAX_LINE);
+    lines = lines.with_buffer(std::mem::take(buffer));
+    lines.stop_numbering();
+    let found = loop {
+        match lines.next_block() {
+            Ok(Some(block)) if finders.iter().any(|finder| finder.is_in(block.bytes)) => break Ok(true),
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(false),
+            Err(error) => break Err(error),
+        }
+    };
+    *buffer = lines.into_buffer();
+    found
+}
+
+/// Loads sessions and returns their edits of the files that `is_wanted` selects by path.
+pub(crate) fn load_edits(sessions: &[&SessionLogs], is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> FoundEdits {
+    let parts: Vec<Result<FoundEdits, AppError>> =
+        sessions.par_iter().with_max_len(1).map(|session| edits_of(&session.file, is_wanted)).collect();
+    let mut found = FoundEdits::default();
+    for part in parts {
+        match part {
+            Ok(part) => {
+                found.edits.extend(part.edits);
+                found.unread.extend(part.unread);
+            }
+            Err(error) => found.unread.push(error),
+        }
+    }
+    remove_copies(&mut found.edits);
+    found.edits.sort_by(|a, b| {
+        let order = |edit: &LoggedEdit| (edit.edit.at, edit.edit.entry_idx);
+        order(a).cmp(&order(b))
+    });
+    found
+}
+
+/// Removes the copies of edits in forked sessions.
+fn remove_copies(edits: &mut Vec<LoggedEdit>) {
+    edits.sort_by(|a, b| (a.is_copy, &*a.session.id).cmp(&(b.is_copy, &*b.session.id)));
+    let mut seen: HashSet<(String, Option<Millis>, PathBuf)> = HashSet::new();
+    edits.retain(|edit| {
+        edit.call_id.is_empty()
+            || seen.insert((edit.call_id.clone(), edit.edit.at, PathBuf::from(&edit.edit.path)))
+    });
+}
+
+fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Result<FoundEdits, AppError> {
+    let loaded = load_unpriced(file)?;
+    let family = &loaded.family;
+    let edits: Vec<FileEdit> = family.file_edits().into_iter().filter(|edit| is_wanted(&edit.path)).collect();
+    if edits.is_empty() {
+        return Ok(FoundEdits { edits: Vec::new(), unread: loaded.unread });
+    }
+    let turns = SessionTurns::of(family);
+    let title = family.main.title();
+    let edits = edits.into_iter().map(|edit| {
+        let session = family.session(edit.agent);
+        let call = &session.tool_calls()[edit.call_idx];
+        let agent = edit.agent.map(|agent| family.agents[agent].id.clone());
+        let own_anchor = anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx);
+        let anchor = agent.as_ref().map_or_else(|| own_anchor.clone(), |id| agent_anchor(id, &own_anchor));
+        let TurnInfo { number, prompt, prompt_anchor } = turns.of_edit(family, &edit);
+        let envelope = session.entries()[edit.entry_idx].envelope();
+        LoggedEdit {
+            session: file.clone(),
+            title: title.clone(),
+            agent,
+            turn: number,
+            prompt,
+            prompt_anchor,
+            anchor,
+            tool: call.name.clone(),
+            call_id: call.id.clone(),
+            is_copy: envelope.is_some_and(|envelope| envelope.forked_from().is_some()),
+            edit,
+        }
+    });
+    Ok(FoundEdits { edits: edits.collect(), unread: loaded.unread })
+}
+
+/// The turns of a session by line.
+struct SessionTurns {
+    /// By line of the main log: the number of the turn, and its prompt.
+    by_entry: HashMap<EntryIndex, (usize, Option<EntryIndex>)>,
+}
+
+#[derive(Default)]
+struct TurnInfo {
+    number: Option<usize>,
+    prompt: Option<String>,
+    prompt_anchor: Option<String>,
+}
+
+impl SessionTurns {
+    fn of(family: &SessionFamily) -> Self {
+        let mut by_entry = HashMap::new();
+        for turn in family.main.turns() {
+            by_entry.extend(turn.entries.iter().map(|&idx| (idx, (turn.number, turn.prompt))));
+        }
+        Self { by_entry }
+    }
+
+    fn of_edit(&self, family: &SessionFamily, edit: &FileEdit) -> TurnInfo {
+        let Some(line) = main_line(family, edit.agent, edit.entry_idx) else { return TurnInfo::default() };
+        let main = &family.main;
+        let (number, prompt) = match self.by_entry.get(&line) {
+            Some((number, prompt)) => (Some(*number), *prompt),
+            None => {
+                let opens_turn = |&idx: &EntryIndex| main.input(idx).is_some_and(InputKind::opens_turn);
+                (None, main.ancestors(line).find(opens_turn))
+            }
+        };
+        let prompt_anchor = prompt.map(|idx| anchor(main.entries()[idx].at().line_no, 0));
+        let prompt = prompt.and_then(|idx| {
+            let mut search = FirstPromptSearch::default();
+            search.examine(&main.entries()[idx]);
+            search.finish()
+        });
+        TurnInfo { number, prompt, prompt_anchor }
+    }
+}
+
+/// Returns the line of the main log at which a line of a sub-agent was written: that of the call that
+/// started it, at any depth.
+fn main_line(family: &SessionFamily, agent: Option<AgentIndex>, line: EntryIndex) -> Option<EntryIndex> {
+    let (mut agent, mut line) = (agent, line);
+    // Agents cannot be nested deeper than there are agents; a damaged log may have a cycle.
+    for _ in 0..=family.agents.len() {
+        let Some(idx) = agent else { return Some(line) };
+        let spawn = family.agents[idx].spawn.as_ref()?;
+        line = family.session(spawn.agent).tool_call(&spawn.tool_use_id)?.entry_idx;
+        agent = spawn.agent;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(file_name: &str, log: &str) -> bool {
+        EditFinder::new(file_name).is_in(log.as_bytes())
+    }
+
+    #[test]
+    fn only_lines_with_an_edit_of_the_file_are_found() {
+        let read = r#"{"name":"Read","input":{"file_path":"/a/loom.rs"}}"#;
+        let edit = r#"{"name":"Edit","input":{"file_path":"/a/loom.rs"}}"#;
+        assert!(!finds("loom.rs", read));
+        assert!(finds("loom.rs", edit));
+        assert!(finds("loom.rs", &format!("{read}\n{read}\n{edit}\n{read}")));
+        assert!(!finds("loom.rs", &edit.replace("loom.rs", "loom.rst")));
+        assert!(!finds("loom.rs", &format!("{read}\n{}", edit.replace("loom", "weft"))));
+        assert!(finds("a \"b\".rs", &edit.replace("loom.rs", r#"a \"b\".rs"#)));
+        // Some programs escape all characters that are not ASCII.
+        assert!(finds("织机.rs", &edit.replace("loom.rs", r"\u7ec7\u673a.rs")));
+        assert!(finds("织机", &edit.replace("loom.rs", "织机")));
+    }
+}
