@@ -13,6 +13,7 @@
 //! | activity and cost over all sessions | [`App::overview_facts`], [`OverviewFacts::overview`] |
 //! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`], [`SessionCounter`] |
 //! | find the session that wrote each line of a file | [`App::blame`] |
+//! | compare two sessions or branches | [`App::compare`] |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
 //! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for
@@ -41,6 +42,7 @@
 pub mod blame;
 mod call_cache;
 mod check;
+pub mod compare;
 mod config;
 mod counter;
 pub mod edit;

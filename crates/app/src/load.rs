@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_entry::{ChunkReader, Entry, Millis};
-use threadline_session::{Agent, EmbeddedAgents, Session, SessionFamily, Spawn};
+use threadline_session::{Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
 use threadline_view::{OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
@@ -335,6 +335,24 @@ pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     file.open_tool_output(path)?.take(MAX_KEPT_OUTPUT + 1).read_to_end(&mut bytes).ok()?;
     let is_small = bytes.len() as u64 <= MAX_KEPT_OUTPUT;
     is_small.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the line of the main log at which a line of a sub-agent was written: that of the call that
+/// started it, at any depth.
+pub(crate) fn main_line(
+    family: &SessionFamily,
+    agent: Option<AgentIndex>,
+    line: EntryIndex,
+) -> Option<EntryIndex> {
+    let (mut agent, mut line) = (agent, line);
+    // Agents cannot be nested deeper than there are agents; a damaged log may have a cycle.
+    for _ in 0..=family.agents.len() {
+        let Some(idx) = agent else { return Some(line) };
+        let spawn = family.agents[idx].spawn.as_ref()?;
+        line = family.session(spawn.agent).tool_call(&spawn.tool_use_id)?.entry_idx;
+        agent = spawn.agent;
+    }
+    None
 }
 
 /// Returns the working directory that a session started in.

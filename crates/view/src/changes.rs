@@ -103,8 +103,13 @@ fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
 /// Changes are read from the edits of tools, and from the diffs in the results of shell commands (from
 /// 2.1.300). Other changes by commands are noticed only if an edit of the same file follows.
 pub fn changes(family: &SessionFamily) -> Vec<FileChange> {
+    changes_of(family.file_edits())
+}
+
+/// Returns the net change of each file by some of the edits of a session, as [`changes`] does.
+pub fn changes_of(edits: impl IntoIterator<Item = FileEdit>) -> Vec<FileChange> {
     let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
-    for edit in family.file_edits() {
+    for edit in edits {
         if edit.after == FileText::Unknown && !edit.by_command {
             continue;
         }

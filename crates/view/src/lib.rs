@@ -63,6 +63,8 @@ pub mod wire;
 
 pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
 pub use changes::{FileChange, changes, patch};
+pub use card::{Choice, CommandCard, Question, Todo, ToolCard};
+pub use changes::{FileChange, changes, changes_of, patch};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use error_count::count_errors;
 pub use filter::{DetailLevel, TranscriptFilter};

@@ -3,6 +3,7 @@
 mod archive;
 mod blame;
 mod card;
+mod compare;
 mod inventory;
 mod operation;
 mod overview;
@@ -21,6 +22,10 @@ pub use archive::{
 };
 pub use blame::{BlameEditObject, BlameLineObject, CommitObject};
 pub use card::{CardObject, HitObject, SessionCountObject};
+pub use compare::{
+    CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
+    ProducedFileObject,
+};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{

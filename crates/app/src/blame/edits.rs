@@ -8,12 +8,12 @@ use std::sync::Mutex;
 use memchr::memmem::Finder;
 use rayon::prelude::*;
 use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
-use threadline_session::{AgentIndex, EntryIndex, FileEdit, InputKind, SessionFamily};
+use threadline_session::{EntryIndex, FileEdit, InputKind, SessionFamily};
 use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
 use threadline_view::{agent_anchor, anchor};
 
 use crate::error::AppError;
-use crate::load::load_unpriced;
+use crate::load::{load_unpriced, main_line};
 use crate::sync::{into_inner, lock};
 use crate::usage::MAX_LINE;
 
@@ -268,20 +268,6 @@ impl SessionTurns {
         });
         TurnInfo { number, prompt, prompt_anchor }
     }
-}
-
-/// Returns the line of the main log at which a line of a sub-agent was written: that of the call that
-/// started it, at any depth.
-fn main_line(family: &SessionFamily, agent: Option<AgentIndex>, line: EntryIndex) -> Option<EntryIndex> {
-    let (mut agent, mut line) = (agent, line);
-    // Agents cannot be nested deeper than there are agents; a damaged log may have a cycle.
-    for _ in 0..=family.agents.len() {
-        let Some(idx) = agent else { return Some(line) };
-        let spawn = family.agents[idx].spawn.as_ref()?;
-        line = family.session(spawn.agent).tool_call(&spawn.tool_use_id)?.entry_idx;
-        agent = spawn.agent;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use threadline_testkit::TestHome;
 
 mod blame;
 mod check;
+mod compare;
 mod edit;
 mod figures;
 mod list;

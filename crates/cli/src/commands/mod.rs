@@ -4,6 +4,7 @@ mod archive;
 mod blame;
 mod chat;
 mod check;
+mod compare;
 mod completions;
 mod config;
 mod edit;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Resume(resume::ResumeArgs),
     Restore(restore::RestoreArgs),
     Blame(blame::BlameArgs),
+    Compare(compare::CompareArgs),
     #[command(subcommand)]
     Export(export::ExportCommand),
     Usage(usage::UsageArgs),
@@ -96,6 +98,7 @@ impl Command {
             Self::Resume(args) => resume::run(cx, &args),
             Self::Restore(args) => restore::run(cx, &args),
             Self::Blame(args) => blame::run(cx, &args),
+            Self::Compare(args) => compare::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),

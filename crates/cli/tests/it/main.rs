@@ -7,6 +7,7 @@ mod archive;
 mod blame;
 mod chat;
 mod check;
+mod compare;
 mod compress;
 mod config;
 mod control;

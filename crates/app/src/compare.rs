@@ -1,0 +1,494 @@
+//! Comparison of two conversations: two sessions, or two branches of one.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use threadline_entry::Millis;
+use threadline_session::{EntryIndex, Session};
+use threadline_store::SessionFile;
+use threadline_usage::UsageTotals;
+use threadline_view::wire::{
+    CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
+    ProducedFileObject, TokensObject, exact, moment,
+};
+use threadline_view::{
+    BranchView, FileChange, Hunk, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnView, anchor_line,
+    changes_of, outline, unified,
+};
+
+use crate::config::App;
+use crate::error::AppError;
+use crate::load::{LoadedSession, main_line};
+use crate::restore::relative_label;
+
+/// Why conversations could not be compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The session has no conversation with this line.
+    #[error("{anchor} is in no conversation of {session}")]
+    NoBranch {
+        /// The session.
+        session: String,
+        /// The anchor.
+        anchor: String,
+    },
+    /// A session could not be found or read.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+/// A conversation of a session: the active one, or the branch that contains a line.
+#[derive(Clone, Debug)]
+pub struct ConversationName {
+    /// The session.
+    pub file: SessionFile,
+    /// The anchor of a line, such as `m42`; `None` for the active conversation.
+    pub anchor: Option<String>,
+}
+
+/// Two conversations.
+#[derive(Debug)]
+pub struct Comparison {
+    /// The conversations.
+    pub sides: [ComparedConversation; 2],
+    /// The number of turns that both have in common, at the beginning.
+    pub shared_turns: usize,
+    /// The files that at least one of them changed, sorted by name.
+    pub files: Vec<ComparedFile>,
+    /// Sub-agents that could not be read.
+    pub unread: Vec<AppError>,
+}
+
+/// The figures of one conversation.
+#[derive(Debug)]
+pub struct ComparedConversation {
+    /// The session.
+    pub session: SessionFile,
+    /// The title.
+    pub title: Option<String>,
+    /// The anchor of the first turn of an abandoned branch; `None` for the active conversation.
+    pub branch: Option<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The branch of git.
+    pub git_branch: Option<String>,
+    /// The models, in order of first use.
+    pub models: Vec<String>,
+    /// The prompts.
+    pub prompts: Vec<ComparedPrompt>,
+    /// Tokens and costs, with sub-agents.
+    pub spent: UsageTotals,
+    /// The number of errors, with sub-agents.
+    pub errors: usize,
+    /// The number of sub-agents.
+    pub n_agents: usize,
+    /// The number of compactions.
+    pub compactions: usize,
+    /// The calls of each tool, with those of sub-agents.
+    pub tools: BTreeMap<String, ToolTally>,
+    /// The start of the first turn and the end of the last one.
+    pub span: Option<(Millis, Millis)>,
+    /// The breakdown of the time.
+    pub timing: TurnTiming,
+}
+
+/// One prompt of a conversation.
+#[derive(Clone, Debug)]
+pub struct ComparedPrompt {
+    /// The number of the turn, from 1.
+    pub turn: usize,
+    /// The anchor.
+    pub anchor: String,
+    /// The first line of the prompt.
+    pub title: String,
+    /// Whether the other conversation begins with the same turns.
+    pub is_shared: bool,
+    /// The cost of the turn.
+    pub spent: UsageTotals,
+    /// The duration of the turn.
+    pub duration: Option<Millis>,
+    started: Option<Millis>,
+}
+
+/// The calls of one tool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToolTally {
+    /// The number of calls.
+    pub calls: usize,
+    /// The number of calls that failed.
+    pub errors: usize,
+    /// The time that they took.
+    pub duration: Millis,
+}
+
+/// A file that at least one conversation changed.
+#[derive(Debug)]
+pub struct ComparedFile {
+    /// The path below the working directory.
+    pub label: String,
+    /// The net change by each conversation; `None` if it did not change the file.
+    pub changes: [Option<FileChange>; 2],
+}
+
+/// How the files that two conversations produced relate to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
+pub enum FileRelation {
+    Same,
+    Different,
+    OnlyA,
+    OnlyB,
+    /// The log does not contain the whole text.
+    Unknown,
+}
+
+impl FileRelation {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Different => "different",
+            Self::OnlyA => "only_a",
+            Self::OnlyB => "only_b",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl ComparedFile {
+    /// Returns how the two files relate.
+    pub fn relation(&self) -> FileRelation {
+        let is_partial = |change: &FileChange| !change.parts.is_empty();
+        match &self.changes {
+            [Some(a), Some(b)] if is_partial(a) || is_partial(b) => FileRelation::Unknown,
+            [Some(a), Some(b)] if a.after == b.after => FileRelation::Same,
+            [Some(_), Some(_)] => FileRelation::Different,
+            [Some(_), None] => FileRelation::OnlyA,
+            _ => FileRelation::OnlyB,
+        }
+    }
+
+    /// Returns the texts to compare: those that both produced, or those before and after the change by one.
+    pub fn texts(&self) -> Option<(&str, &str)> {
+        fn text(text: &Option<String>) -> &str {
+            text.as_deref().unwrap_or_default()
+        }
+        match (self.relation(), &self.changes) {
+            (FileRelation::Different, [Some(a), Some(b)]) => Some((text(&a.after), text(&b.after))),
+            (FileRelation::OnlyA | FileRelation::OnlyB, [Some(change), None] | [None, Some(change)]) => {
+                change.parts.is_empty().then(|| (text(&change.before), text(&change.after)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the names of the two texts.
+    pub fn text_names(&self) -> (String, String) {
+        let label = self.label.replace('\\', "/");
+        let label = label.trim_start_matches('/');
+        match self.relation() {
+            FileRelation::OnlyA => (format!("before/{label}"), format!("a/{label}")),
+            FileRelation::OnlyB => (format!("before/{label}"), format!("b/{label}")),
+            _ => (format!("a/{label}"), format!("b/{label}")),
+        }
+    }
+
+    /// Returns the difference in the format of `diff -u`; empty if there is none or it is unknown.
+    pub fn patch(&self) -> String {
+        let (from, to) = self.text_names();
+        self.texts().map(|(old, new)| unified(old, new, (&from, &to))).unwrap_or_default()
+    }
+}
+
+impl App {
+    /// Finds a conversation by the name of a session, with `#m42` for the branch that contains line 42.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`App::find`].
+    pub fn find_conversation(&self, name: &str) -> Result<ConversationName, AppError> {
+        let (name, anchor) = split_anchor(name);
+        Ok(ConversationName { file: self.find(name)?, anchor })
+    }
+
+    /// Compares two conversations.
+    ///
+    /// # Errors
+    ///
+    /// [`CompareError::NoBranch`] if a line is in no conversation, and errors of loading.
+    pub fn compare(&self, names: [&ConversationName; 2]) -> Result<Comparison, CompareError> {
+        let mut unread = Vec::new();
+        let mut read = |name: &ConversationName| -> Result<_, CompareError> {
+            let mut loaded = self.load(&name.file)?;
+            unread.append(&mut loaded.unread);
+            let conversation = Conversation::of(&loaded, name.anchor.as_deref())?;
+            let changes = conversation.changes(&loaded);
+            Ok((conversation.figures(&loaded), changes))
+        };
+        let ((a, files_a), (b, files_b)) = (read(names[0])?, read(names[1])?);
+        let mut sides = [a, b];
+        let shared_turns = mark_shared(&mut sides);
+        Ok(Comparison { sides, shared_turns, files: pair_files(files_a, files_b), unread })
+    }
+}
+
+/// Splits `SESSION#m42` into the session and the anchor.
+pub fn split_anchor(name: &str) -> (&str, Option<String>) {
+    match name.rsplit_once('#') {
+        Some((session, anchor)) if anchor_line(anchor).is_some() => (session, Some(anchor.to_owned())),
+        _ => (name, None),
+    }
+}
+
+/// Marks the turns that both conversations begin with. Returns their number.
+fn mark_shared(sides: &mut [ComparedConversation; 2]) -> usize {
+    let [a, b] = sides;
+    // A copied line keeps its time. Without one, equal prompts may be a coincidence.
+    let is_same = |(a, b): &(&ComparedPrompt, &ComparedPrompt)| {
+        a.started.is_some() && a.started == b.started && a.title == b.title
+    };
+    let shared = a.prompts.iter().zip(&b.prompts).take_while(is_same).count();
+    for side in [a, b] {
+        side.prompts.iter_mut().take(shared).for_each(|prompt| prompt.is_shared = true);
+    }
+    shared
+}
+
+fn pair_files(a: Vec<(String, FileChange)>, b: Vec<(String, FileChange)>) -> Vec<ComparedFile> {
+    let mut files: BTreeMap<String, [Option<FileChange>; 2]> = BTreeMap::new();
+    for (side, changes) in [a, b].into_iter().enumerate() {
+        for (label, change) in changes {
+            files.entry(label).or_default()[side] = Some(change);
+        }
+    }
+    files.into_iter().map(|(label, changes)| ComparedFile { label, changes }).collect()
+}
+
+/// One conversation of a loaded session.
+struct Conversation {
+    transcript: Transcript,
+    turns: Vec<TurnView>,
+    branch: Option<String>,
+    /// The lines of the session's own log.
+    lines: HashSet<EntryIndex>,
+}
+
+impl Conversation {
+    fn of(loaded: &LoadedSession, anchor: Option<&str>) -> Result<Self, CompareError> {
+        let mut transcript = loaded.transcript();
+        let session = &loaded.family.main;
+        let thread = session.thread();
+        let active: HashSet<EntryIndex> = thread.entries.iter().copied().collect();
+        let line_no = anchor.and_then(anchor_line);
+        let line = line_no.and_then(|line_no| line_at(session, line_no));
+        if line_no.is_none() || line.is_some_and(|line| active.contains(&line)) {
+            let turns = std::mem::take(&mut transcript.turns);
+            return Ok(Self { transcript, turns, branch: None, lines: active });
+        }
+        let no_branch = || CompareError::NoBranch {
+            session: loaded.file.id.to_string(),
+            anchor: anchor.unwrap_or_default().to_owned(),
+        };
+        let line = line.ok_or_else(no_branch)?;
+        let branches = session.branches();
+        let branch = branches.iter().find(|branch| branch.entries.contains(&line)).ok_or_else(no_branch)?;
+        let branch_lines: HashSet<u64> =
+            branch.entries.iter().map(|&idx| session.entries()[idx].at().line_no).collect();
+        let contains = |view: &BranchView| {
+            let items = view.turns.iter().flat_map(|turn| &turn.items);
+            items.map(|item| item.line_no).any(|line_no| branch_lines.contains(&line_no))
+        };
+        let at = transcript.end.branches.iter().position(contains).ok_or_else(no_branch)?;
+        let view = transcript.end.branches.swap_remove(at);
+        // The branch continues the turns of the conversation that ended before it forked off.
+        let fork = branch.fork.map(|idx| session.entries()[idx].at().line_no);
+        let is_before = |turn: &TurnView| {
+            let last = turn.items.iter().map(|item| item.line_no).max();
+            fork.zip(last).is_some_and(|(fork, last)| last <= fork)
+        };
+        let mut turns = std::mem::take(&mut transcript.turns);
+        turns.retain(is_before);
+        let name = view.turns.first().map(|turn| turn.anchor.clone());
+        turns.extend(view.turns);
+        for (at, turn) in turns.iter_mut().enumerate() {
+            turn.number = at + 1;
+        }
+        let mut lines: HashSet<EntryIndex> = branch.entries.iter().copied().collect();
+        lines.extend(active.into_iter().filter(|&idx| branch.fork.is_some_and(|fork| idx <= fork)));
+        Ok(Self { transcript, turns, branch: name, lines })
+    }
+
+    /// Returns the net change of each file, with its name below the working directory.
+    fn changes(&self, loaded: &LoadedSession) -> Vec<(String, FileChange)> {
+        let family = &loaded.family;
+        let is_inside = |edit: &threadline_session::FileEdit| {
+            main_line(family, edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
+        };
+        let changes = changes_of(family.file_edits().into_iter().filter(is_inside));
+        let root = self.transcript.header.cwd.as_deref();
+        changes.into_iter().map(|change| (relative_label(&change.path, root), change)).collect()
+    }
+
+    fn figures(self, loaded: &LoadedSession) -> ComparedConversation {
+        let Self { transcript, turns, branch, .. } = self;
+        let mut tally = ConversationTally::default();
+        let (mut spent, mut timing) = (UsageTotals::default(), TurnTiming::default());
+        let (mut models, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut prompts = Vec::new();
+        for (turn, line) in turns.iter().zip(outline(&turns)) {
+            spent += &turn.spent;
+            timing.model += turn.timing.model;
+            timing.tools += turn.timing.tools;
+            timing.answering += turn.timing.answering;
+            timing.waiting += turn.timing.waiting;
+            models.extend(turn.models.iter().filter(|model| seen.insert((*model).clone())).cloned());
+            tally.compactions += line.compactions;
+            tally.add_turn(turn);
+            prompts.push(ComparedPrompt {
+                turn: turn.number,
+                anchor: turn.anchor.clone(),
+                title: line.title,
+                is_shared: false,
+                spent: turn.spent.clone(),
+                duration: turn.span.map(|(start, end)| end - start),
+                started: turn.span.map(|(start, _)| start),
+            });
+        }
+        let start = turns.iter().filter_map(|turn| turn.span).map(|(start, _)| start).min();
+        let end = turns.iter().filter_map(|turn| turn.span).map(|(_, end)| end).max();
+        ComparedConversation {
+            session: loaded.file.clone(),
+            title: transcript.header.title,
+            branch,
+            cwd: transcript.header.cwd,
+            git_branch: transcript.header.git_branch,
+            models,
+            prompts,
+            spent,
+            errors: tally.errors,
+            n_agents: tally.n_agents,
+            compactions: tally.compactions,
+            tools: tally.tools,
+            span: start.zip(end),
+            timing,
+        }
+    }
+}
+
+fn line_at(session: &Session, line_no: u64) -> Option<EntryIndex> {
+    session.entries().enumerated().find(|(_, entry)| entry.at().line_no == line_no).map(|(idx, _)| idx)
+}
+
+/// Counts of the items of a conversation and its sub-agents.
+#[derive(Default)]
+struct ConversationTally {
+    tools: BTreeMap<String, ToolTally>,
+    errors: usize,
+    n_agents: usize,
+    compactions: usize,
+}
+
+impl ConversationTally {
+    fn add_turn(&mut self, turn: &TurnView) {
+        turn.items.iter().for_each(|item| self.add_item(item));
+    }
+
+    fn add_item(&mut self, item: &TranscriptItem) {
+        match &item.body {
+            ItemBody::Call(call) => {
+                let tally = self.tools.entry(call.name.clone()).or_default();
+                tally.calls += 1;
+                tally.errors += usize::from(call.is_error());
+                tally.duration += call.duration.unwrap_or(0);
+                self.errors += usize::from(call.is_error());
+                for agent in &call.agents {
+                    self.n_agents += 1;
+                    agent.turns.iter().for_each(|turn| self.add_turn(turn));
+                }
+            }
+            ItemBody::Error { .. } => self.errors += 1,
+            _ => {}
+        }
+    }
+}
+
+impl ComparedConversation {
+    /// Returns the number of tool calls.
+    pub fn n_calls(&self) -> usize {
+        self.tools.values().map(|tally| tally.calls).sum()
+    }
+
+    fn object(&self) -> ConversationObject {
+        let cost = |spent: &UsageTotals| exact(spent.cost).filter(|_| spent.calls > 0);
+        let tool = |(name, tally): (&String, &ToolTally)| {
+            let ToolTally { calls, errors, duration } = *tally;
+            let object =
+                ComparedToolObject { calls: calls as u64, errors: errors as u64, duration_ms: duration };
+            (name.clone(), object)
+        };
+        let prompt = |prompt: &ComparedPrompt| ComparedPromptObject {
+            turn: prompt.turn as u64,
+            anchor: prompt.anchor.clone(),
+            prompt: prompt.title.clone(),
+            shared: prompt.is_shared,
+            cost_usd: cost(&prompt.spent),
+            duration_ms: prompt.duration,
+        };
+        ConversationObject {
+            session: self.session.id.to_string(),
+            title: self.title.clone(),
+            branch: self.branch.clone(),
+            cwd: self.cwd.clone(),
+            git_branch: self.git_branch.clone(),
+            models: self.models.clone(),
+            turns: self.prompts.len() as u64,
+            model_calls: self.spent.calls,
+            tool_calls: self.n_calls() as u64,
+            errors: self.errors as u64,
+            agents: self.n_agents as u64,
+            compactions: self.compactions as u64,
+            tokens: TokensObject {
+                input: self.spent.tokens.input,
+                output: self.spent.tokens.output,
+                cache_read: self.spent.tokens.cache_read,
+                cache_write: self.spent.tokens.cache_write(),
+            },
+            cost_usd: cost(&self.spent),
+            is_minimum: self.spent.is_lower_bound(),
+            started_at: self.span.map(|(start, _)| moment(start)),
+            ended_at: self.span.map(|(_, end)| moment(end)),
+            timing: self.timing.into(),
+            tools: self.tools.iter().map(tool).collect(),
+            prompts: self.prompts.iter().map(prompt).collect(),
+        }
+    }
+}
+
+impl Comparison {
+    /// Returns the comparison as public JSON.
+    pub fn object(&self) -> CompareObject {
+        let produced = |change: &FileChange| {
+            let (added, removed) = Hunk::counts(&change.hunks());
+            ProducedFileObject {
+                path: change.path.clone(),
+                edits: change.edits as u64,
+                lines_added: added as u64,
+                lines_removed: removed as u64,
+            }
+        };
+        let file = |file: &ComparedFile| ComparedFileObject {
+            path: file.label.clone(),
+            relation: file.relation().name(),
+            a: file.changes[0].as_ref().map(produced),
+            b: file.changes[1].as_ref().map(produced),
+            patch: Some(file.patch()).filter(|patch| !patch.is_empty()),
+        };
+        let [a, b] = &self.sides;
+        CompareObject {
+            shared_turns: self.shared_turns as u64,
+            a: a.object(),
+            b: b.object(),
+            files: self.files.iter().map(file).collect(),
+        }
+    }
+}
