@@ -34,6 +34,7 @@
 
 mod card;
 mod changes;
+mod context;
 mod diff;
 mod error_count;
 mod filter;
@@ -65,6 +66,7 @@ pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
 pub use changes::{FileChange, changes, patch};
 pub use card::{Choice, CommandCard, Question, Todo, ToolCard};
 pub use changes::{FileChange, changes, changes_of, patch};
+pub use context::{CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use error_count::count_errors;
 pub use filter::{DetailLevel, TranscriptFilter};

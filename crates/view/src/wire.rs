@@ -4,6 +4,7 @@ mod archive;
 mod blame;
 mod card;
 mod compare;
+mod context;
 mod inventory;
 mod operation;
 mod overview;
@@ -26,6 +27,7 @@ pub use compare::{
     CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
     ProducedFileObject,
 };
+pub use context::{CacheMissObject, ContextObject, PartObject, WindowItemObject, context_objects};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{

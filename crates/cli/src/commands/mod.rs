@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod completions;
 mod config;
+mod context;
 mod edit;
 mod export;
 mod hook_settings;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Restore(restore::RestoreArgs),
     Blame(blame::BlameArgs),
     Compare(compare::CompareArgs),
+    Context(context::ContextArgs),
     #[command(subcommand)]
     Export(export::ExportCommand),
     Usage(usage::UsageArgs),
@@ -99,6 +101,7 @@ impl Command {
             Self::Restore(args) => restore::run(cx, &args),
             Self::Blame(args) => blame::run(cx, &args),
             Self::Compare(args) => compare::run(cx, &args),
+            Self::Context(args) => context::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),

@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod compress;
 mod config;
+mod context;
 mod control;
 mod corpus;
 mod docs;

@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
+use threadline_view::humanize::{count, duration, plural, short_count};
+use threadline_view::wire::context_objects;
+use threadline_view::{ContextCall, ContextLedger, WindowItem, WindowPart, short_model};
+
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+
+/// Show what filled the context window of a session, call by call
+///
+/// For each model call: the size of the window, what was added since the previous call, and the tokens that
+/// were in the cache but not read from it, with the reason: expired, compaction, model switch, or unknown.
+/// Then the parts of the largest window, and tool output of which no line recurs in a later prompt, reply or
+/// call.
+///
+/// The log contains the sizes of windows, but not of their parts. Those are estimated from the lengths of
+/// texts, scaled to the recorded growth. What no line explains is counted as `system and tools`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ContextArgs {
+    /// Session id, unique prefix, title, `last`, or path to a log
+    session: String,
+
+    /// Only calls that missed the cache
+    #[arg(long)]
+    misses: bool,
+
+    /// Maximum number of unused outputs
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    unused: usize,
+}
+
+pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, CommandError> {
+    let file = cx.app.find(&args.session)?;
+    let loaded = cx.app.load(&file)?;
+    let ledger = ContextLedger::of(&loaded.family.main);
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
+    if cx.json {
+        for object in context_objects(&ledger) {
+            answer.json(&object)?;
+        }
+    } else if !ledger.calls.is_empty() {
+        answer.text(&calls(cx, args, &ledger))?;
+        answer.text(&largest_window(cx, &ledger))?;
+        answer.text(&misses(cx, &ledger))?;
+        answer.text(&unused(cx, args, &ledger))?;
+    }
+    answer.finish()?;
+    if ledger.calls.is_empty() {
+        cx.ui.note("the session has no model call with recorded usage");
+        return Ok(CommandOutcome::Negative);
+    }
+    if ledger.n_unrecorded > 0 {
+        let calls = plural(ledger.n_unrecorded as u64, "call");
+        cx.ui.note(&format!("{calls} without recorded usage left out"));
+    }
+    if !cx.json {
+        cx.ui.note("sizes of windows are recorded; those of parts and items are estimates");
+    }
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns an item in a few words.
+fn item_text(item: &WindowItem) -> String {
+    let label = visible(&item.label);
+    let name = match &item.part {
+        WindowPart::Results(tool) => visible(tool).into_owned(),
+        part => part.label().into_owned(),
+    };
+    let separator = if label.is_empty() { "" } else { " " };
+    format!("{name}{separator}{label} {}", short_count(item.tokens))
+}
+
+fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
+    let largest = ledger.calls.iter().map(ContextCall::window).max().unwrap_or(0).max(1);
+    let row = |call: &ContextCall| {
+        let growth = match call.growth {
+            growth if growth < 0 => format!("−{}", short_count(growth.unsigned_abs())),
+            growth => format!("+{}", short_count(growth as u64)),
+        };
+        let bar = "█".repeat((call.window() * 10).div_ceil(largest) as usize);
+        let missed = call
+            .miss
+            .map_or_else(String::new, |miss| format!("{} {}", short_count(miss.tokens), miss.reason.label()));
+        let mut added: Vec<String> = call.added.iter().map(item_text).collect();
+        if call.is_compacted {
+            added.insert(0, "compacted".to_owned());
+        }
+        vec![
+            call.anchor.clone(),
+            call.turn.map(|turn| turn.to_string()).unwrap_or_default(),
+            call.model.as_deref().map(|model| visible(short_model(model)).into_owned()).unwrap_or_default(),
+            count(call.window()),
+            growth,
+            bar,
+            missed,
+            added.join(", "),
+        ]
+    };
+    let wanted = ledger.calls.iter().filter(|call| !args.misses || call.miss.is_some());
+    let rows: Vec<Vec<String>> = wanted.map(row).collect();
+    let columns = [
+        TableColumn { can_shrink: false, ..TableColumn::text("call") },
+        TableColumn { drop_order: 3, ..TableColumn::number("turn") },
+        TableColumn { can_shrink: false, drop_order: 4, ..TableColumn::text("model") },
+        TableColumn::number("window"),
+        TableColumn::number("growth"),
+        TableColumn { can_shrink: false, drop_order: 2, ..TableColumn::text("") },
+        TableColumn { min_width: 20, ..TableColumn::text("cache miss") },
+        TableColumn { min_width: 20, good_width: 30, weight: 3, ..TableColumn::text("added") },
+    ];
+    table(cx.ui.page(), &columns, &rows)
+}
+
+/// Shows the parts of the largest window.
+fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
+    let Some(call) = ledger.calls.iter().max_by_key(|call| call.window()) else { return TermText::default() };
+    let mut parts: Vec<(&WindowPart, u64)> =
+        call.parts.iter().map(|(part, tokens)| (part, *tokens)).collect();
+    parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
+    let window = call.window().max(1);
+    let row = |(part, tokens): &(&WindowPart, u64)| {
+        let share = *tokens as f64 * 100.0 / window as f64;
+        let bar = "█".repeat((tokens * 30).div_ceil(window) as usize);
+        vec![visible(&part.label()).into_owned(), count(*tokens), format!("{share:.0} %"), bar]
+    };
+    let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
+    let columns = [
+        TableColumn::text("part"),
+        TableColumn::number("tokens"),
+        TableColumn::number("share"),
+        TableColumn { can_shrink: false, drop_order: 1, ..TableColumn::text("") },
+    ];
+    let title = format!("Largest window: {} tokens at {} (estimate)", count(call.window()), call.anchor);
+    let page = cx.ui.page();
+    text!("\n{}\n{}", page.paint(TextLabel::Title, title), table(page, &columns, &rows))
+}
+
+fn misses(cx: &Context, ledger: &ContextLedger) -> TermText {
+    let found = ledger.misses();
+    if found.is_empty() {
+        return TermText::default();
+    }
+    let mut pauses: BTreeMap<&str, i64> = BTreeMap::new();
+    for miss in ledger.calls.iter().filter_map(|call| call.miss) {
+        let pause = pauses.entry(miss.reason.name()).or_default();
+        *pause = (*pause).max(miss.pause.unwrap_or(0));
+    }
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|(reason, n_calls, tokens)| {
+            let pause = duration(pauses.get(reason.name()).copied().unwrap_or(0));
+            vec![reason.label().to_owned(), count(*n_calls as u64), count(*tokens), pause]
+        })
+        .collect();
+    let columns = [
+        TableColumn::text("cache miss"),
+        TableColumn::number("calls"),
+        TableColumn::number("tokens"),
+        TableColumn { align: ColumnAlign::Right, ..TableColumn::number("longest pause") },
+    ];
+    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+}
+
+fn unused(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
+    if ledger.unused.is_empty() || args.unused == 0 {
+        return TermText::default();
+    }
+    let row = |item: &WindowItem| {
+        let tool = match &item.part {
+            WindowPart::Results(tool) => visible(tool).into_owned(),
+            part => part.label().into_owned(),
+        };
+        vec![item.anchor.clone(), count(item.tokens), tool, visible(&item.label).into_owned()]
+    };
+    let rows: Vec<Vec<String>> = ledger.unused.iter().take(args.unused).map(row).collect();
+    let columns = [
+        TableColumn { can_shrink: false, ..TableColumn::text("result") },
+        TableColumn::number("tokens"),
+        TableColumn { can_shrink: false, ..TableColumn::text("tool") },
+        TableColumn::text("call"),
+    ];
+    let title = format!(
+        "Output of which no line recurs: {} with about {} tokens (estimate)",
+        plural(ledger.unused.len() as u64, "result"),
+        count(ledger.unused_tokens())
+    );
+    let page = cx.ui.page();
+    text!("\n{}\n{}", page.paint(TextLabel::Title, title), table(page, &columns, &rows))
+}

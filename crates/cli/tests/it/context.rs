@@ -1,0 +1,57 @@
+//! `context`: what filled the window at each model call.
+
+use insta::assert_snapshot;
+use threadline_testkit::TestHome;
+
+use crate::run::at_home;
+
+#[test]
+fn windows_are_shown_call_by_call() {
+    let home = TestHome::new();
+    let text = "a line of output\\n".repeat(200);
+    let notation = format!(
+        r#"
+        u1        user   "look"
+        a1 <- u1  reply  m1 tool t1 Read {{"file_path":"/a \u001b[31m.rs"}} usage={{"input_tokens":4,"cache_creation_input_tokens":10000,"output_tokens":50}}
+        r1 <- a1  result t1 "{text}"
+        a2 <- r1  reply  m2 text "Done." usage={{"input_tokens":4,"cache_read_input_tokens":10000,"cache_creation_input_tokens":900,"output_tokens":50}}
+        u2 <- a2  user   "thanks" @+6m
+        a3 <- u2  reply  m3 text "Yes." usage={{"input_tokens":10990,"output_tokens":5}}
+        "#
+    );
+    home.session("loom", &notation);
+    assert_snapshot!(at_home(&home, &["context", "last"]), @r"
+    exit: 0
+    ----- stdout -----
+    call  turn  model     window  growth              cache miss               added
+    m2       1  opus-4-8  10,004    +10k  ██████████                           prompts look 0
+    m4       1  opus-4-8  10,904    +900  ██████████                           Read /a ^[[31m.rs 890, tool calls Read /a ^[[31m.rs 9
+    m6       2  opus-4-8  10,990     +86  ██████████  11k expired after 5 min  replies Done. 1, prompts thanks 1
+
+    Largest window: 10,990 tokens at m6 (estimate)
+    part              tokens  share
+    system and tools  10,088   92 %  ████████████████████████████
+    Read results         890    8 %  ███
+    tool calls             9    0 %  █
+    prompts                2    0 %  █
+    replies                1    0 %  █
+
+    cache miss           calls  tokens  longest pause
+    expired after 5 min      1  10,900     6 min 02 s
+
+    Output of which no line recurs: 1 result with about 890 tokens (estimate)
+    result  tokens  tool  call
+    m2         890  Read  /a ^[[31m.rs
+    ----- stderr -----
+    sizes of windows are recorded; those of parts and items are estimates
+    ");
+    let lines = at_home(&home, &["context", "last", "--json"]).json_lines();
+    assert_eq!(
+        lines.iter().map(|line| line["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["call", "call", "call", "unused_output"]
+    );
+    assert_eq!(lines[2]["miss"]["reason"], "expired_5m");
+    assert_eq!((&lines[3]["tool"], &lines[3]["anchor"]), (&"Read".into(), &"m2".into()));
+    home.session("empty", "u1 user \"hello\" @+9d\n");
+    assert_eq!(at_home(&home, &["context", "last"]).code, 1);
+}

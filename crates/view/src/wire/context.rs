@@ -1,0 +1,104 @@
+//! JSON of `context`: the window of each model call.
+
+use serde::Serialize;
+
+use super::{TokensObject, moment};
+use crate::context::{CacheMiss, ContextCall, ContextLedger, WindowItem, WindowPart};
+
+/// One line of `context`: a model call, or output that was not used.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub enum ContextObject<'a> {
+    Call {
+        turn: Option<u64>,
+        anchor: &'a str,
+        sent_at: Option<String>,
+        model: Option<&'a str>,
+        window_tokens: u64,
+        tokens: TokensObject,
+        growth_tokens: i64,
+        compacted: bool,
+        parts: Vec<PartObject<'a>>,
+        added: Vec<WindowItemObject<'a>>,
+        miss: Option<CacheMissObject>,
+    },
+    UnusedOutput(WindowItemObject<'a>),
+}
+
+/// A part of the window.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct PartObject<'a> {
+    pub part: &'static str,
+    pub tool: Option<&'a str>,
+    pub tokens: u64,
+}
+
+/// An item in the window.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct WindowItemObject<'a> {
+    pub part: &'static str,
+    pub tool: Option<&'a str>,
+    pub label: &'a str,
+    pub anchor: &'a str,
+    pub tokens: u64,
+}
+
+/// Tokens that were not read from the cache.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct CacheMissObject {
+    pub tokens: u64,
+    pub reason: &'static str,
+    pub pause_ms: Option<i64>,
+}
+
+fn tool(part: &WindowPart) -> Option<&str> {
+    match part {
+        WindowPart::Results(tool) => Some(tool),
+        _ => None,
+    }
+}
+
+impl<'a> From<&'a WindowItem> for WindowItemObject<'a> {
+    fn from(item: &'a WindowItem) -> Self {
+        let WindowItem { part, label, anchor, tokens } = item;
+        Self { part: part.name(), tool: tool(part), label, anchor, tokens: *tokens }
+    }
+}
+
+impl<'a> From<&'a ContextCall> for ContextObject<'a> {
+    fn from(call: &'a ContextCall) -> Self {
+        let part = |(part, tokens): (&'a WindowPart, &u64)| PartObject {
+            part: part.name(),
+            tool: tool(part),
+            tokens: *tokens,
+        };
+        let miss = |miss: CacheMiss| CacheMissObject {
+            tokens: miss.tokens,
+            reason: miss.reason.name(),
+            pause_ms: miss.pause,
+        };
+        Self::Call {
+            turn: call.turn.map(|turn| turn as u64),
+            anchor: &call.anchor,
+            sent_at: call.at.map(moment),
+            model: call.model.as_deref(),
+            window_tokens: call.window(),
+            tokens: call.tokens.into(),
+            growth_tokens: call.growth,
+            compacted: call.is_compacted,
+            parts: call.parts.iter().map(part).collect(),
+            added: call.added.iter().map(WindowItemObject::from).collect(),
+            miss: call.miss.map(miss),
+        }
+    }
+}
+
+/// Returns the calls, then the output that was not used.
+pub fn context_objects(ledger: &ContextLedger) -> impl Iterator<Item = ContextObject<'_>> {
+    let unused = ledger.unused.iter().map(|item| ContextObject::UnusedOutput(item.into()));
+    ledger.calls.iter().map(ContextObject::from).chain(unused)
+}
