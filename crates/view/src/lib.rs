@@ -63,8 +63,6 @@ mod visible;
 pub mod wire;
 
 pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
-pub use changes::{FileChange, changes, patch};
-pub use card::{Choice, CommandCard, Question, Todo, ToolCard};
 pub use changes::{FileChange, changes, changes_of, patch};
 pub use context::{CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
