@@ -36,6 +36,7 @@ use crate::slash_command::ChangedLines;
 use crate::sub_agent::SubAgentRole;
 use crate::system_prompt::system_prompt;
 use crate::temp_dir;
+use crate::turn_input::TurnInput;
 
 /// Why an agent could not start.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +132,8 @@ pub struct Agent {
     pub(crate) has_reported_plan_mode: bool,
     /// Answers questions about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
+    /// The person who can join turns.
+    pub(crate) turn_input: Option<Arc<dyn TurnInput>>,
     pub(crate) side_dir: PathBuf,
     pub(crate) tasks_dir: PathBuf,
     pub(crate) task_list_dir: PathBuf,
@@ -313,6 +316,7 @@ impl Agent {
             written_mode: None,
             has_reported_plan_mode: false,
             prompt: None,
+            turn_input: None,
             side_dir: folder.join("tool-results"),
             tasks_dir: config.paths.temp_dir.join(slug).join(&session_id).join("tasks"),
             task_list_dir: config.paths.claude_home.join("tasks").join(&session_id),

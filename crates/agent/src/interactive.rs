@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
-use threadline_tools::{ResultContent, ToolOutput, validate};
+use threadline_tools::{BackgroundSwitch, ResultContent, ToolOutput, validate};
 
 use crate::agent::{Agent, lock};
 use crate::event::AgentEvent;
@@ -74,15 +74,30 @@ impl Agent {
         self.config.memory = memory;
     }
 
+    /// Returns a handle with which the person moves running commands to the background.
+    pub fn background_switch(&self) -> BackgroundSwitch {
+        self.background.switch()
+    }
+
+    /// Lets the model answer the conversation as it is, without another prompt.
+    pub fn answer(
+        &mut self,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> crate::event::TurnSummary {
+        self.run_turn(None, None, cancel, events)
+    }
+
     /// Runs a shell command that the person typed, and adds it with its output to the conversation. Deny
-    /// rules apply. Returns the output.
+    /// rules apply. Returns the output; `None` if it was interrupted, which leaves no lines.
     pub fn run_shell_line(
         &mut self,
         command: &str,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
-    ) -> Result<ToolOutput, WriteError> {
+    ) -> Result<Option<ToolOutput>, WriteError> {
         let output = self.run_typed_command(command, cancel, events);
+        let Some(output) = output.filter(|_| !cancel.is_cancelled()) else { return Ok(None) };
         self.write_modes()?;
         let mut text = output.text().to_owned();
         text.truncate(text.floor_char_boundary(MAX_SHELL_OUTPUT));
@@ -96,7 +111,7 @@ impl Agent {
         let texts = [&*input, &*printed].map(Message::text_block);
         self.conversation.push(Role::User, texts.into());
         self.filler = Filler::None;
-        Ok(output)
+        Ok(Some(output))
     }
 
     fn run_typed_command(
@@ -104,8 +119,8 @@ impl Agent {
         command: &str,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
-    ) -> ToolOutput {
-        let failed = |message: &str| ToolOutput::not_run(message, message);
+    ) -> Option<ToolOutput> {
+        let failed = |message: &str| Some(ToolOutput::not_run(message, message));
         let Some(tool) = self.tools.get("Bash") else { return failed("Bash is not available.") };
         let input = validate(tool, &raw(&RawObject::new().with("command", command)), &self.shell.cwd());
         let id = self.clock.new_uuid();
@@ -127,10 +142,10 @@ impl Agent {
             run.join()
         });
         match outcome {
-            Ok(CallOutcome::Output(output)) => output,
+            Ok(CallOutcome::Output(output)) => Some(output),
             Ok(CallOutcome::Denied(reason) | CallOutcome::Invalid(reason)) => failed(&reason),
             Ok(CallOutcome::Refused(refusal)) => failed(&refusal.message),
-            _ => failed("The command was interrupted."),
+            _ => None,
         }
     }
 

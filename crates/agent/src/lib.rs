@@ -44,6 +44,7 @@ mod system_prompt;
 mod temp_dir;
 mod tool_calls;
 mod turn;
+mod turn_input;
 
 pub use agent::{Agent, AgentError};
 pub use agent_definition::AgentDefinition;
@@ -62,3 +63,6 @@ pub use rewind::RewindPoint;
 pub use session_writer::{SessionWriter, WriteError, WrittenCompaction};
 pub use sub_agent::{SubAgentEvent, SubAgentSource, SubAgentUsage};
 pub use summary::{SummaryError, summarize};
+pub use turn_input::{QueuedPrompt, TurnInput};
+// A part of [`Agent`] that front ends keep.
+pub use threadline_tools::BackgroundSwitch;

@@ -146,7 +146,7 @@ impl Agent {
         file
     }
 
-    fn is_planning(&self) -> bool {
+    pub(crate) fn is_planning(&self) -> bool {
         self.config.permissions.mode() == PermissionMode::Plan
     }
 

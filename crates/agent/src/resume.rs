@@ -14,6 +14,7 @@ use threadline_store::{is_plain_name, read_log};
 use crate::file_history::TrackedFile;
 use crate::log_outline::LogOutline;
 use crate::rewind::prompt_text;
+use crate::turn_input::add_resumed_prompts;
 
 /// Why a session cannot be continued.
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +184,8 @@ impl ResumedSession {
             message.write_json(&mut json);
             serde_json::from_str(&json).ok()
         });
-        let messages: Vec<Message> = messages.collect();
+        let mut messages: Vec<Message> = messages.collect();
+        add_resumed_prompts(&mut messages, path.iter().map(|line| &session.entries()[*line]));
         let tip_uuid = filler_parent(&outline.session, tip).unwrap_or(tip).uuid();
         Ok(Self {
             messages,

@@ -57,6 +57,10 @@ impl Agent {
         self.open_calls = session.open_calls;
         self.reply_lines = session.reply_lines;
         self.last_usage = session.last_usage;
+        // The note about plan mode may be on the branch that is left.
+        if self.is_planning() {
+            self.has_reported_plan_mode = false;
+        }
         Ok(prompt)
     }
 

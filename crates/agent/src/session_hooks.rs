@@ -305,6 +305,7 @@ impl Agent {
                 timestamp: written.timestamp,
                 tool_use_result: None,
                 is_synthetic: true,
+                is_interrupted: false,
             });
         }
         self.conversation.push(Role::User, vec![block]);

@@ -276,6 +276,21 @@ impl SessionWriter {
         self.write(if self.format.writes_enqueue { &lines[..] } else { &lines[1..] })
     }
 
+    /// Writes the two lines of a prompt that was queued at a time, and joins the turn now.
+    pub(crate) fn queue_and_remove(
+        &mut self,
+        prompt: &str,
+        time: Millis,
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let now = self.time(clock);
+        let line = |operation, timestamp, content| {
+            QueueOperationLine { operation, timestamp, session_id: &self.session_id, content }.to_line()
+        };
+        let lines = [line("enqueue", time.min(now), Some(prompt)), line("remove", now, None)];
+        self.write(&lines)
+    }
+
     /// Writes a user line.
     pub(crate) fn user(
         &mut self,

@@ -236,7 +236,7 @@ impl<'a> Forwarder<'a> {
     /// Runs the task.
     fn run(&mut self, agent: &mut Agent, cancel: &CancelToken) -> TurnSummary {
         let task = to_raw_value(&self.source.prompt).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let summary = agent.run_turn(&task, None, cancel, &mut |event| self.event(&event));
+        let summary = agent.run_turn(Some(&task), None, cancel, &mut |event| self.event(&event));
         for event in std::mem::take(&mut self.pending).into_iter().filter(|_| self.is_background) {
             self.send(event);
         }
@@ -587,6 +587,7 @@ impl Agent {
             written_mode: None,
             has_reported_plan_mode: false,
             prompt: self.prompt.clone(),
+            turn_input: None,
             side_dir: self.side_dir.clone(),
             tasks_dir: self.tasks_dir.clone(),
             task_list_dir: self.task_list_dir.clone(),

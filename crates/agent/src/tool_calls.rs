@@ -453,6 +453,7 @@ impl Agent {
         if let Some(tool) = mcp_tool.filter(|_| matches!(finished.outcome, CallOutcome::Output(_))) {
             lock(&self.writer).set_attribution_mcp(Some((tool.server.clone(), tool.tool.clone())));
         }
+        let is_interrupted = matches!(finished.outcome, CallOutcome::Rejected);
         let output = match finished.outcome {
             CallOutcome::Output(output) => output,
             CallOutcome::SubAgent(ended) => {
@@ -554,6 +555,7 @@ impl Agent {
             timestamp: written.timestamp,
             tool_use_result: output.record.as_deref(),
             is_synthetic: false,
+            is_interrupted,
         });
         results.messages += 1;
         if let Some(record) = &output.record {

@@ -15,7 +15,8 @@ use threadline_api::{ApiError, Message, RawObject, Reply, Role, model_info};
 use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 
-use self::prompt::{one_line, prompt_text};
+use self::prompt::one_line;
+pub(crate) use self::prompt::prompt_text;
 use self::reply::{is_overloaded, last_text};
 use self::state::TurnState;
 use self::usage::usage_json;
@@ -52,12 +53,13 @@ impl Agent {
         {
             self.last_prompt = Some(one_line(&text));
         }
-        self.run_turn(prompt, None, cancel, events)
+        self.run_turn(Some(prompt), None, cancel, events)
     }
 
+    /// Runs a turn. Without a prompt, the model answers the conversation as it is.
     pub(crate) fn run_turn(
         &mut self,
-        prompt: &RawValue,
+        prompt: Option<&RawValue>,
         origin: Option<&str>,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
@@ -107,17 +109,23 @@ impl Agent {
     /// Takes the steps of a turn.
     fn turn(
         &mut self,
-        prompt: &RawValue,
+        prompt: Option<&RawValue>,
         origin: Option<&str>,
         state: &mut TurnState,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        if self.role.is_some() {
-            self.write_task(prompt, state, events)?;
-            self.sub_agent_start_hooks(cancel)?;
-        } else if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
-            return Ok(end);
+        match prompt {
+            Some(prompt) if self.role.is_some() => {
+                self.write_task(prompt, state, events)?;
+                self.sub_agent_start_hooks(cancel)?;
+            }
+            Some(prompt) => {
+                if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
+                    return Ok(end);
+                }
+            }
+            None => events(AgentEvent::TurnStart),
         }
         let mut step = TurnStep::Request;
         loop {
@@ -142,7 +150,7 @@ impl Agent {
         self.collect_background_agents(events);
         let (reply, blocks) = match self.request_reply(state, cancel, events) {
             Ok(received) => received,
-            Err(ApiError::Cancelled) => return self.interrupt(false, state, events).map(TurnStep::End),
+            Err(ApiError::Cancelled) => return self.interrupt_reply(state, events).map(TurnStep::End),
             Err(error) if is_overloaded(&error) && self.use_fallback_model() => {
                 return Ok(TurnStep::Request);
             }
@@ -238,6 +246,7 @@ impl Agent {
             lock(&self.writer).attachment(attachment, &*self.clock)?;
             return Ok(TurnStep::End(TurnEnd::MaxTurns(limit)));
         }
+        self.add_queued_prompts(cancel, events)?;
         Ok(TurnStep::Request)
     }
 

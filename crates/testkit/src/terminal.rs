@@ -241,6 +241,19 @@ impl TestTerminal {
         self.shared.lock().bytes.clone()
     }
 
+    /// Waits until the output of the program contains a sequence of bytes.
+    ///
+    /// # Panics
+    ///
+    /// If it does not within a minute.
+    pub fn wait_for_bytes(&self, sequence: &[u8]) {
+        let is_missing =
+            |state: &mut Emulator| !state.bytes.windows(sequence.len()).any(|window| window == sequence);
+        let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), LONGEST_WAIT, is_missing);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        assert!(!is_missing(&mut state), "no {} in the output", sequence.escape_ascii());
+    }
+
     /// Does not keep what the program writes from now on.
     pub fn forget_bytes(&self) {
         let mut state = self.shared.lock();

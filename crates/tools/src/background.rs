@@ -33,6 +33,8 @@ struct Task {
     process: u32,
     /// Whether a call waits for it. Such tasks are not reported.
     is_foreground: bool,
+    /// Whether a person wants the call to go on without it.
+    is_released: bool,
     exit: Option<Exit>,
     stopped: bool,
 }
@@ -109,6 +111,27 @@ impl FinishedTask {
     }
 }
 
+/// Moves the commands that calls wait for to the background, from another thread.
+#[derive(Debug, Clone)]
+pub struct BackgroundSwitch {
+    shared: Arc<Shared>,
+}
+
+impl BackgroundSwitch {
+    /// Ends the wait of all calls for their commands, which go on in the background. Returns whether there
+    /// was one.
+    pub fn release_all(&self) -> bool {
+        let mut tasks = lock(&self.shared.tasks);
+        let mut waiting =
+            tasks.iter_mut().filter(|task| task.is_foreground && task.exit.is_none()).peekable();
+        let has_waiting = waiting.peek().is_some();
+        waiting.for_each(|task| task.is_released = true);
+        drop(tasks);
+        self.shared.changed.notify_all();
+        has_waiting
+    }
+}
+
 /// A task as TaskOutput shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
@@ -131,6 +154,12 @@ impl BackgroundTasks {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns a handle with which a person moves commands to the background.
+    #[must_use]
+    pub fn switch(&self) -> BackgroundSwitch {
+        BackgroundSwitch { shared: Arc::clone(&self.shared) }
     }
 
     /// Returns whether a background command is running.
@@ -219,6 +248,7 @@ impl BackgroundTasks {
             output_file: output_file.clone(),
             process: child.id(),
             is_foreground: true,
+            is_released: false,
             exit: None,
             stopped: false,
         });
@@ -244,7 +274,8 @@ impl BackgroundTasks {
         Ok((id, output_file))
     }
 
-    /// Waits until a command ends, the time is over, or the token is cancelled; calls `poll` in between.
+    /// Waits until a command ends or is released, the time is over, or the token is cancelled; calls `poll`
+    /// in between.
     pub(crate) fn wait(
         &self,
         id: &str,
@@ -256,20 +287,31 @@ impl BackgroundTasks {
         let deadline = deadline_in(timeout);
         loop {
             let step = deadline.min(Instant::now() + POLL_INTERVAL);
-            self.shared.wait_while(step, |tasks| !cancel.is_cancelled() && is_running(tasks, id));
+            self.shared.wait_while(step, |tasks| {
+                !cancel.is_cancelled() && is_running(tasks, id) && !is_released(tasks, id)
+            });
             poll();
-            let exit = lock(&self.shared.tasks).iter().find(|task| task.id == id).and_then(|task| task.exit);
-            if exit.is_some() || cancel.is_cancelled() || Instant::now() >= deadline {
+            let (exit, is_released) = {
+                let tasks = lock(&self.shared.tasks);
+                let exit = tasks.iter().find(|task| task.id == id).and_then(|task| task.exit);
+                (exit, is_released(&tasks, id))
+            };
+            if exit.is_some() || is_released || cancel.is_cancelled() || Instant::now() >= deadline {
                 return exit;
             }
         }
+    }
+
+    /// Whether a person wants the call that waits for a command to go on without it.
+    pub(crate) fn is_released(&self, id: &str) -> bool {
+        is_released(&lock(&self.shared.tasks), id)
     }
 
     /// Turns a command that a call waited for into a background command, and watches the size of its output.
     pub(crate) fn detach(&self, id: &str, max_output: u64) {
         let mut tasks = lock(&self.shared.tasks);
         let Some(task) = tasks.iter_mut().find(|task| task.id == id) else { return };
-        task.is_foreground = false;
+        (task.is_foreground, task.is_released) = (false, false);
         let (id, path, shared) = (id.to_owned(), task.output_file.clone(), Arc::clone(&self.shared));
         drop(tasks);
         let watcher = move || {
@@ -347,6 +389,10 @@ fn deadline_in(timeout: Duration) -> Instant {
 
 fn is_running(tasks: &[Task], id: &str) -> bool {
     tasks.iter().any(|task| task.id == id && task.exit.is_none())
+}
+
+fn is_released(tasks: &[Task], id: &str) -> bool {
+    tasks.iter().any(|task| task.id == id && task.is_released)
 }
 
 /// The time between two looks at the output of a command that a call waits for.

@@ -49,6 +49,8 @@ struct BashRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     background_task_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    backgrounded_by_user: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     persisted_output_path: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     persisted_output_size: Option<u64>,
@@ -67,6 +69,7 @@ impl BashRecord<'_> {
             return_code_interpretation: None,
             no_output_expected: None,
             background_task_id: None,
+            backgrounded_by_user: None,
             persisted_output_path: None,
             persisted_output_size: None,
             git_operation: None,
@@ -151,7 +154,7 @@ impl Bash {
             if let Some(file) = command_file {
                 file.keep();
             }
-            return Ok(call.moved_to_background());
+            return Ok(call.moved_to_background(false));
         }
         let limits = context.limits;
         let timeout = input.number("timeout").map_or(limits.bash_timeout, |milliseconds| {
@@ -161,7 +164,8 @@ impl Bash {
         match exit {
             Some(exit) => call.finished(exit, &cwd_file),
             None if context.cancel.is_cancelled() => Ok(call.interrupted()),
-            None if command_words::may_move_to_background(command) => Ok(call.moved_to_background()),
+            None if context.background.is_released(&id) => Ok(call.moved_to_background(true)),
+            None if command_words::may_move_to_background(command) => Ok(call.moved_to_background(false)),
             None => Err(call.timed_out(timeout)),
         }
     }
@@ -227,6 +231,7 @@ impl Call<'_> {
             return_code_interpretation: meaning,
             no_output_expected: self.expectation(),
             background_task_id: None,
+            backgrounded_by_user: None,
             persisted_output_path: kept.as_deref(),
             persisted_output_size: kept.is_some().then_some(output.size),
             git_operation,
@@ -250,14 +255,19 @@ impl Call<'_> {
         self.profile.bash_records_expectation.then(|| command_words::is_silent(self.command))
     }
 
-    fn moved_to_background(&self) -> ToolOutput {
+    fn moved_to_background(&self, by_user: bool) -> ToolOutput {
         self.context.background.detach(self.id, self.context.limits.bash_output_max);
+        let state = if by_user {
+            "Command was manually backgrounded by user"
+        } else {
+            "Command running in background"
+        };
         let mut text = format!(
-            "Command running in background with ID: {}. Output is being written to: {}.",
+            "{state} with ID: {}. Output is being written to: {}.",
             self.id,
             self.output_file.display()
         );
-        if self.profile.background_notifies {
+        if self.profile.background_notifies && !by_user {
             text.push_str(
                 " You will be notified when it completes. To check interim output, use Read on that file path.",
             );
@@ -267,6 +277,7 @@ impl Call<'_> {
         let record = BashRecord {
             no_output_expected: self.profile.bash_records_expectation.then_some(false),
             background_task_id: Some(self.id),
+            backgrounded_by_user: by_user.then_some(true),
             ..BashRecord::empty()
         };
         ToolOutput::success(text, &record)

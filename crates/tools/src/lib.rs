@@ -46,7 +46,7 @@ mod web_fetch;
 mod web_search;
 mod write;
 
-pub use background::{BackgroundTasks, FinishedTask, TaskStatus};
+pub use background::{BackgroundSwitch, BackgroundTasks, FinishedTask, TaskStatus};
 pub use cancel::{CancelGuard, CancelToken};
 pub use context::{
     CommandLauncher, FileObserver, ModelAccess, NoModel, ShellState, ToolContext, ToolProgress, WebSearchHit,

@@ -116,6 +116,12 @@ impl Composer {
         self.edited();
     }
 
+    /// Attaches an image.
+    pub(crate) fn attach_image(&mut self, path: PathBuf) {
+        self.attach(Paste::Image(path));
+        self.edited();
+    }
+
     fn attach(&mut self, paste: Paste) {
         self.pastes.push(paste);
         let number = self.pastes.len();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tempfile::TempPath;
 use threadline_agent::{AgentConfig, MemoryFile};
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
@@ -51,6 +52,13 @@ pub trait ScreenHost: Send + Sync {
 
     /// Returns the full name of a model.
     fn model_name(&self, name: &str) -> String;
+
+    /// Saves the image of the clipboard in a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// The reason if there is none, in one sentence.
+    fn clipboard_image(&self) -> Result<TempPath, String>;
 
     /// Runs the user's status-line command with facts about the session as JSON on its standard input.
     /// Returns the first line of its output; `None` if there is no such command.

@@ -21,6 +21,7 @@ mod narrator;
 mod page;
 mod plain_screen;
 mod queue;
+mod queued_input;
 mod recent;
 mod screen;
 mod terminal;

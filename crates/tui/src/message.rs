@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use threadline_agent::RewindPoint;
+use threadline_agent::{BackgroundSwitch, RewindPoint};
 use threadline_term::TermText;
 
 use crate::approval::Approval;
@@ -69,6 +69,8 @@ pub(crate) struct SessionFacts {
     pub(crate) memory: Vec<PathBuf>,
     /// The tokens of the conversation so far.
     pub(crate) context: u64,
+    /// Moves running commands to the background.
+    pub(crate) background: Option<BackgroundSwitch>,
 }
 
 /// The activity of a turn.
@@ -128,4 +130,6 @@ pub(crate) struct TurnOutcome {
     pub(crate) cost_usd: f64,
     /// A sentence about the end, if it is not the usual one.
     pub(crate) problem: Option<String>,
+    /// Whether the conversation is as it was before the prompt, which goes back into the composer.
+    pub(crate) is_taken_back: bool,
 }

@@ -20,12 +20,15 @@ use crate::message::{
 };
 use crate::narrator::{note_lines, prompt_lines};
 use crate::page::SharedPage;
+use crate::queued_input::QueuedInput;
 use crate::theme::Theme;
 
 pub(crate) use self::dialog::{ApprovalState, Dialog, RewindScope};
 
 /// The number of bytes that are kept of a running command's output.
 const MAX_OUTPUT: usize = 4 << 10;
+/// The id of a shell line of the person among the running calls.
+pub(crate) const SHELL_LINE: &str = "shell";
 /// How long a notice is shown, and a second key counts as the second one.
 pub(crate) const NOTICE_TIME: Duration = Duration::from_secs(2);
 
@@ -38,6 +41,10 @@ pub(crate) enum Effect {
     Shell(String),
     /// Cancels the turn.
     Interrupt,
+    /// Moves the running commands to the background.
+    MoveToBackground,
+    /// Attaches the image of the clipboard.
+    PasteImage,
     Leave,
     /// Leaves, because the session cannot be continued.
     Fail,
@@ -71,7 +78,9 @@ pub(crate) struct Model {
     pub(crate) rows: usize,
     pub(crate) composer: Composer,
     /// Prompts that were entered while a turn ran.
-    pub(crate) queued: VecDeque<EnteredPrompt>,
+    pub(crate) queued: Arc<QueuedInput>,
+    /// A draft that was put aside.
+    pub(crate) stash: Option<String>,
     pub(crate) turn: Option<RunningTurn>,
     pub(crate) approvals: VecDeque<ApprovalState>,
     pub(crate) dialog: Option<Dialog>,
@@ -116,6 +125,8 @@ pub(crate) struct RunningTurn {
     pub(crate) calls: Vec<RunningCall>,
     pub(crate) agents: Vec<SubAgentProgress>,
     pub(crate) is_cancelled: bool,
+    /// The prompt, as long as no reply to it was shown.
+    pub(crate) unanswered: Option<String>,
 }
 
 /// A call in progress.
@@ -140,7 +151,13 @@ impl RunningTurn {
             calls: Vec::new(),
             agents: Vec::new(),
             is_cancelled: false,
+            unanswered: None,
         }
+    }
+
+    /// Whether the turn waits for a command.
+    pub(crate) fn has_running_command(&self) -> bool {
+        self.calls.iter().any(|call| call.name == "Bash")
     }
 }
 
@@ -157,7 +174,8 @@ impl Model {
             page,
             rows,
             composer,
-            queued: VecDeque::new(),
+            queued: Arc::default(),
+            stash: None,
             turn: None,
             approvals: VecDeque::new(),
             dialog: None,
@@ -243,7 +261,10 @@ impl Model {
                 turn.phase = phase;
                 turn.phase_start = now;
             }
-            AgentMessage::Text(text) => turn.tail.push_str(&text),
+            AgentMessage::Text(text) => {
+                turn.tail.push_str(&text);
+                turn.unanswered = None;
+            }
             AgentMessage::TextFinished { bytes, lines, is_code } => {
                 turn.tail.drain(..bytes.min(turn.tail.len()));
                 turn.tail_is_code = is_code;
@@ -256,6 +277,10 @@ impl Model {
             AgentMessage::CallStart { id, name, subject } => {
                 turn.phase = Phase::RunningTools;
                 turn.phase_start = now;
+                // A shell line of the person is given back if it is interrupted, too.
+                if id != SHELL_LINE {
+                    turn.unanswered = None;
+                }
                 turn.calls.push(RunningCall { id, name, subject, start: now, output: String::new() });
             }
             AgentMessage::CallOutput { id, text } => {
@@ -301,8 +326,14 @@ impl Model {
     }
 
     fn turn_ended(&mut self, outcome: TurnOutcome) -> Vec<Effect> {
-        self.turn = None;
+        let turn = self.turn.take();
         self.approvals.clear();
+        if outcome.is_taken_back
+            && let Some(prompt) = turn.and_then(|turn| turn.unanswered)
+        {
+            self.note(TextLabel::Warning, "■ interrupted; the prompt is in the composer again");
+            self.composer.put_back(&prompt);
+        }
         if outcome.cost_usd >= 0.0 {
             self.cost_usd = outcome.cost_usd;
         }
@@ -317,7 +348,7 @@ impl Model {
         if self.turn.is_some() || !self.is_open {
             return Vec::new();
         }
-        match self.queued.pop_front() {
+        match self.queued.pop() {
             Some(prompt) => self.run(prompt),
             None => Vec::new(),
         }
@@ -334,7 +365,7 @@ impl Model {
             return self.run_command(command, &arguments, now);
         }
         if self.turn.is_some() || !self.is_open {
-            self.queued.push_back(prompt);
+            self.queued.push(prompt, now_millis());
             return Vec::new();
         }
         self.run(prompt)
@@ -358,9 +389,10 @@ impl Model {
         vec![Effect::Prompt(prompt)]
     }
 
-    /// Marks the begin of a turn.
-    pub(crate) fn start_turn(&mut self, now: Instant) {
-        self.turn = Some(RunningTurn::new(now));
+    /// Marks the begin of a turn of a prompt.
+    pub(crate) fn start_turn(&mut self, prompt: Option<String>, now: Instant) {
+        self.queued.set_takes_back(false);
+        self.turn = Some(RunningTurn { unanswered: prompt, ..RunningTurn::new(now) });
     }
 
     fn show_rewind(&mut self, points: Vec<RewindPoint>, now: Instant) {
@@ -370,6 +402,12 @@ impl Model {
             self.dialog = Some(Dialog::rewind(points));
         }
     }
+}
+
+/// The time in milliseconds since 1970.
+pub(crate) fn now_millis() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or_default()
 }
 
 fn builtin_commands() -> Vec<(String, String)> {

@@ -14,7 +14,7 @@ use threadline_entry::{Millis, value};
 use threadline_term::{MarkdownStream, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration};
 
-use self::call::OpenCalls;
+use self::call::{CallResult, OpenCalls};
 use crate::message::{AgentMessage, BackgroundTask, Phase, SubAgentProgress, TurnOutcome};
 use crate::page::SharedPage;
 use crate::queue::EventQueue;
@@ -105,8 +105,15 @@ impl Narrator {
             }
             AgentEvent::ToolOutput { tool_use_id, text } => self
                 .send(AgentMessage::CallOutput { id: (*tool_use_id).to_owned(), text: (*text).to_owned() }),
-            AgentEvent::User { message, timestamp, tool_use_result, is_synthetic, .. } => {
-                self.user(message, *timestamp, *tool_use_result, *is_synthetic);
+            AgentEvent::User {
+                message, timestamp, tool_use_result, is_synthetic, is_interrupted, ..
+            } => {
+                let result = CallResult {
+                    timestamp: *timestamp,
+                    record: *tool_use_result,
+                    is_interrupted: *is_interrupted,
+                };
+                self.user(message, result, *is_synthetic);
             }
             AgentEvent::TaskStart { task_id, description, .. } => {
                 let (id, description) = ((*task_id).to_owned(), (*description).to_owned());
@@ -244,18 +251,12 @@ impl Narrator {
         ]);
     }
 
-    fn user(
-        &mut self,
-        message: &RawObject,
-        timestamp: Millis,
-        record: Option<&RawValue>,
-        is_synthetic: bool,
-    ) {
+    fn user(&mut self, message: &RawObject, result: CallResult<'_>, is_synthetic: bool) {
         for block in blocks(message) {
             match BlockKind::of(&block) {
                 BlockKind::Other(kind) if kind == value::TOOL_RESULT => {
                     let id = self.calls.result_id(&block);
-                    let ended = self.calls.end(message, &block, timestamp, record, self.page.get());
+                    let ended = self.calls.end(message, &block, result, self.page.get());
                     self.send(AgentMessage::CallEnd { id, lines: ended.lines });
                     if let Some(todos) = ended.todos {
                         self.send(AgentMessage::Todos(todos));
@@ -331,7 +332,9 @@ impl Narrator {
             TurnEnd::StoppedByHook { .. } => Some("Stopped by a hook.".to_owned()),
             _ => None,
         };
-        self.send(AgentMessage::TurnEnd(TurnOutcome { cost_usd: summary.totals.cost_usd(), problem }));
+        let is_taken_back = summary.end == TurnEnd::TakenBack;
+        let cost_usd = summary.totals.cost_usd();
+        self.send(AgentMessage::TurnEnd(TurnOutcome { cost_usd, problem, is_taken_back }));
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum InputEvent {
     Files(Vec<String>),
     /// The output of the user's status-line command.
     StatusLine(String),
+    /// The image of the clipboard, or why there is none.
+    Image(Result<tempfile::TempPath, String>),
 }
 
 /// An event of the screen.

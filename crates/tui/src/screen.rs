@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyEventKind};
+use tempfile::TempPath;
 use threadline_agent::AgentConfig;
 use threadline_cancel::CancelToken;
 use threadline_term::{TermText, TextLabel, text};
@@ -18,7 +19,7 @@ use crate::host::{ScreenHost, status_facts};
 use crate::inline_screen::{Frame, InlineScreen};
 use crate::input::{InputGate, start_input, start_signals};
 use crate::message::AgentMessage;
-use crate::model::{Effect, Model, RewindScope};
+use crate::model::{Effect, Model, RewindScope, now_millis};
 use crate::page::SharedPage;
 use crate::plain_screen::{PlainScreen, start_lines};
 use crate::queue::{EventQueue, InputEvent, ScreenEvent};
@@ -76,6 +77,7 @@ pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
         host: Arc::clone(&config.host),
         queue: Arc::clone(&queue),
         page: Arc::clone(&page),
+        queued: Arc::clone(&model.queued),
     };
     let worker = Worker::start(setup)?;
     let mut screen = Screen {
@@ -95,6 +97,7 @@ pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
         end: None,
         is_closed: false,
         is_new,
+        images: Vec::new(),
     };
     if let Some(prompt) = config.prompt.filter(|prompt| !prompt.trim().is_empty()) {
         let prompt = EnteredPrompt { shown: prompt.clone(), text: prompt, images: Vec::new() };
@@ -143,6 +146,8 @@ struct Screen {
     /// Whether the agent's thread has ended.
     is_closed: bool,
     is_new: bool,
+    /// Images of the clipboard, which are removed at the end.
+    images: Vec<TempPath>,
 }
 
 impl Screen {
@@ -245,6 +250,11 @@ impl Screen {
                 self.model.composer.update_completion();
             }
             InputEvent::StatusLine(line) => self.model.status_line = Some(line),
+            InputEvent::Image(Ok(image)) => {
+                self.model.composer.attach_image(image.to_path_buf());
+                self.images.push(image);
+            }
+            InputEvent::Image(Err(error)) => self.model.notify(&error, now),
         }
         Ok(())
     }
@@ -299,14 +309,20 @@ impl Screen {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Prompt(prompt) => {
-                let cancel = self.start_turn();
+                let cancel = self.start_turn(&prompt.shown);
                 self.worker.send(WorkerCommand::Prompt(prompt, cancel));
             }
             Effect::Shell(command) => {
-                let cancel = self.start_turn();
+                let cancel = self.start_turn(&format!("!{command}"));
                 self.worker.send(WorkerCommand::Shell(command, cancel));
             }
             Effect::Interrupt => self.interrupt(),
+            Effect::MoveToBackground => {
+                if let Some(switch) = &self.model.facts.background {
+                    switch.release_all();
+                }
+            }
+            Effect::PasteImage => self.paste_image(),
             Effect::Leave => self.leave(ScreenEnd::Left),
             Effect::Fail => self.leave(ScreenEnd::Failed),
             Effect::Suspend => self.suspend(),
@@ -345,10 +361,10 @@ impl Screen {
         }
     }
 
-    fn start_turn(&mut self) -> CancelToken {
+    fn start_turn(&mut self, prompt: &str) -> CancelToken {
         let cancel = CancelToken::new();
         self.turn = Some(cancel.clone());
-        self.model.start_turn(Instant::now());
+        self.model.start_turn(Some(prompt.to_owned()), Instant::now());
         cancel
     }
 
@@ -456,6 +472,13 @@ impl Screen {
         let _ = std::thread::Builder::new().name("files".to_owned()).spawn(list);
     }
 
+    fn paste_image(&mut self) {
+        self.model.notify("Reading the clipboard…", Instant::now());
+        let (queue, host) = (Arc::clone(&self.queue), Arc::clone(&self.host));
+        let read = move || queue.push_input(InputEvent::Image(host.clipboard_image()));
+        let _ = std::thread::Builder::new().name("clipboard".to_owned()).spawn(read);
+    }
+
     fn update_status_line(&self) {
         let facts = status_facts(&self.model, &self.cwd);
         let (queue, host) = (Arc::clone(&self.queue), Arc::clone(&self.host));
@@ -487,9 +510,4 @@ impl Screen {
             self.worker.join();
         }
     }
-}
-
-fn now_millis() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or_default()
 }

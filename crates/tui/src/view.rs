@@ -106,8 +106,8 @@ fn activity_part(model: &Model, page: TermPage, room: usize, now: Instant) -> Ve
     if model.shows_todos && !model.todos.is_empty() {
         below.extend(todo_lines(model, page));
     }
-    for prompt in &model.queued {
-        below.push(dim(page, &format!("> {} (queued)", visible(&prompt.shown).replace('\n', " "))));
+    for prompt in model.queued.shown() {
+        below.push(dim(page, &format!("> {} (queued)", visible(&prompt).replace('\n', " "))));
     }
     if let Some(turn) = &model.turn {
         let height = room.saturating_sub(below.len() + 1);
@@ -158,6 +158,9 @@ fn phase_line(turn: &RunningTurn, page: TermPage, now: Instant) -> TermText {
     }
     if !turn.is_cancelled {
         parts.push("Esc interrupts".to_owned());
+        if turn.has_running_command() {
+            parts.push("Ctrl-B: background".to_owned());
+        }
     }
     let label =
         if matches!(turn.phase, Phase::Retrying { .. }) { TextLabel::Warning } else { TextLabel::Tool };
@@ -224,7 +227,11 @@ fn composer_part(model: &Model, page: TermPage, rows: usize, now: Instant) -> Fr
         part.lines.push(margin + shown(&area.text()[range.clone()]));
     }
     if area.is_empty() {
-        let hint = if model.turn.is_some() { "type to queue the next prompt" } else { "" };
+        let hint = match &model.turn {
+            Some(_) if !model.queued.is_empty() => "Up changes the queued prompts",
+            Some(_) => "type to queue the next prompt",
+            None => "",
+        };
         part.lines = vec![mark + page.paint(TextLabel::Dim, hint)];
     }
     part.cursor = Some((row - first, column + 2));
@@ -266,13 +273,16 @@ pub(crate) fn status_line(model: &Model, page: TermPage, now: Instant) -> TermTe
     if let Some(vi) = &model.composer.vi {
         parts.push(if vi.is_normal { "NORMAL".to_owned() } else { "INSERT".to_owned() });
     }
+    if model.stash.is_some() {
+        parts.push("a draft is put aside (Ctrl-S)".to_owned());
+    }
+    if !model.tasks.is_empty() {
+        parts.push(format!("{} in the background", plural(model.tasks.len() as u64, "command")));
+    }
     if let Some(line) = &model.status_line {
         parts.push(without_colours(line));
     } else {
         parts.extend(facts(model));
-    }
-    if !model.tasks.is_empty() {
-        parts.push(format!("{} in the background", plural(model.tasks.len() as u64, "command")));
     }
     let rest = parts.join(" · ");
     let width = page.width.unwrap_or(80);
@@ -344,7 +354,7 @@ mod tests {
     fn a_turn_shows_its_calls_sub_agents_and_time() {
         let now = Instant::now();
         let mut model = model(24, 60);
-        model.start_turn(now);
+        model.start_turn(None, now);
         let start = |id: &str, name: &str, subject: &str| AgentMessage::CallStart {
             id: id.to_owned(),
             name: name.to_owned(),
@@ -372,7 +382,7 @@ mod tests {
         ◦ Bash  make test  1 min 15 s
             one
             two
-        · Running tools… 1 min 15 s · Esc interrupts
+        · Running tools… 1 min 15 s · Esc interrupts · Ctrl-B: bac…
         ▣ #1 Weave
 
         > type to queue the next prompt
@@ -384,7 +394,7 @@ mod tests {
     fn a_retry_counts_down() {
         let now = Instant::now();
         let mut model = model(24, 80);
-        model.start_turn(now);
+        model.start_turn(None, now);
         let phase = Phase::Retrying {
             attempt: 2,
             max_retries: 10,
@@ -402,7 +412,7 @@ mod tests {
         let now = Instant::now();
         for (rows, width) in [(3, 10), (5, 20), (8, 30)] {
             let mut model = model(rows, width);
-            model.start_turn(now);
+            model.start_turn(None, now);
             let text = "A long reply of several words.\n\nAnd a second paragraph that goes on.";
             model.receive(AgentMessage::Text(text.to_owned()), now);
             model.composer.area.insert("a prompt that is longer than the terminal is wide 错误错误");

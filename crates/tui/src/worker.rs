@@ -17,9 +17,11 @@ use crate::approval::ScreenPrompt;
 use crate::composer::EnteredPrompt;
 use crate::host::ScreenHost;
 use crate::message::{AgentMessage, SessionFacts, TurnOutcome};
+use crate::model::SHELL_LINE;
 use crate::narrator::{Narrator, note_lines};
 use crate::page::SharedPage;
 use crate::queue::EventQueue;
+use crate::queued_input::{QueuedInput, ScreenTurnInput};
 use crate::recent::recent_lines;
 
 /// How long a person does not answer before the hooks are told.
@@ -54,6 +56,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) host: Arc<dyn ScreenHost>,
     pub(crate) queue: Arc<EventQueue>,
     pub(crate) page: Arc<SharedPage>,
+    pub(crate) queued: Arc<QueuedInput>,
 }
 
 /// The thread of the agent.
@@ -123,7 +126,7 @@ impl<'a> AgentThread<'a> {
     }
 
     fn open(setup: WorkerSetup, waiting: &'a Mutex<Option<CancelToken>>) -> Result<Self, String> {
-        let WorkerSetup { mut config, client, prices, host, queue, page } = setup;
+        let WorkerSetup { mut config, client, prices, host, queue, page, queued } = setup;
         config.mcp = host.connect_mcp(&config, &CancelToken::new());
         let cwd = config.paths.cwd.clone();
         let resumed = match &config.start {
@@ -134,6 +137,8 @@ impl<'a> AgentThread<'a> {
         let mut agent =
             Agent::start(config, client, prices, Arc::new(SystemClock)).map_err(|error| error.to_string())?;
         agent.set_prompt(Arc::new(ScreenPrompt { queue: Arc::clone(&queue), page: Arc::clone(&page), cwd }));
+        let (events, input_page) = (Arc::clone(&queue), Arc::clone(&page));
+        agent.set_turn_input(Arc::new(ScreenTurnInput { queued, events, page: input_page }));
         let narrator = Narrator::new(queue, Arc::clone(&page));
         if let Some(log) = resumed {
             narrator.send(AgentMessage::Print(recent_lines(&log, page.get())));
@@ -165,6 +170,7 @@ impl<'a> AgentThread<'a> {
             tools: self.agent.tool_names().len(),
             memory: config.memory.iter().map(|file| file.path.clone()).collect::<Vec<PathBuf>>(),
             context: self.agent.context_tokens(),
+            background: Some(self.agent.background_switch()),
         }
     }
 
@@ -246,23 +252,32 @@ impl<'a> AgentThread<'a> {
         }
     }
 
+    /// Runs a shell command of the person, and lets the model answer to its output.
     fn shell(&mut self, command: &str, cancel: &CancelToken) {
         let Self { agent, narrator, .. } = self;
         narrator.send(AgentMessage::TurnStart);
-        let id = "shell".to_owned();
         let (name, subject) = ("Bash".to_owned(), command.to_owned());
-        narrator.send(AgentMessage::CallStart { id: id.clone(), name, subject });
+        narrator.send(AgentMessage::CallStart { id: SHELL_LINE.to_owned(), name, subject });
         let output = agent.run_shell_line(command, cancel, &mut |event| {
             if let threadline_agent::AgentEvent::ToolOutput { text, .. } = event {
-                narrator.send(AgentMessage::CallOutput { id: "shell".to_owned(), text: text.to_owned() });
+                narrator.send(AgentMessage::CallOutput { id: SHELL_LINE.to_owned(), text: text.to_owned() });
             }
         });
-        let lines = match output {
-            Ok(output) => shell_lines(&self.page, output.text(), output.is_error),
-            Err(error) => note_lines(&self.page, TextLabel::Error, &format!("✗ {error}")),
+        let (lines, is_run) = match &output {
+            Ok(Some(output)) => (shell_lines(&self.page, output.text(), output.is_error), true),
+            Ok(None) => (Vec::new(), false),
+            Err(error) => (note_lines(&self.page, TextLabel::Error, &format!("✗ {error}")), false),
         };
-        self.narrator.send(AgentMessage::CallEnd { id, lines });
-        self.narrator.send(AgentMessage::TurnEnd(TurnOutcome { cost_usd: -1.0, ..TurnOutcome::default() }));
+        let Self { agent, narrator, .. } = self;
+        narrator.send(AgentMessage::CallEnd { id: SHELL_LINE.to_owned(), lines });
+        if is_run {
+            agent.answer(cancel, &mut |event| narrator.event(&event));
+            self.narrator.send(AgentMessage::Opened(self.facts()));
+            return;
+        }
+        let is_taken_back = matches!(output, Ok(None));
+        let outcome = TurnOutcome { cost_usd: -1.0, is_taken_back, ..TurnOutcome::default() };
+        narrator.send(AgentMessage::TurnEnd(outcome));
     }
 
     fn rewind(&mut self, uuid: &str, conversation: bool, files: bool) {
@@ -310,7 +325,7 @@ fn shell_lines(page: &SharedPage, output: &str, is_error: bool) -> Vec<TermText>
 }
 
 /// Returns the content of a prompt: a text, or blocks if there are images.
-fn content(prompt: &EnteredPrompt) -> Box<RawValue> {
+pub(crate) fn content(prompt: &EnteredPrompt) -> Box<RawValue> {
     let text = || to_raw_value(&prompt.text).unwrap_or_else(|_| RawValue::NULL.to_owned());
     if prompt.images.is_empty() {
         return text();

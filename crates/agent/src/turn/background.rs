@@ -26,7 +26,7 @@ impl Agent {
             self.collect_background_agents(events);
             if let Some(agent) = self.background_agents.take_finished() {
                 let prompt = raw(&agent.notification());
-                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+                last = Some(self.run_turn(Some(&prompt), Some("task-notification"), cancel, events));
                 continue;
             }
             let has_agents = self.background_agents.has_running();
@@ -43,7 +43,7 @@ impl Agent {
                 let timestamp = self.clock.now();
                 events(AgentEvent::TaskEnd { task: &task, timestamp });
                 let prompt = raw(&task.notification());
-                last = Some(self.run_turn(&prompt, Some("task-notification"), cancel, events));
+                last = Some(self.run_turn(Some(&prompt), Some("task-notification"), cancel, events));
             }
         }
         last

@@ -53,6 +53,7 @@ impl Agent {
             timestamp: written.timestamp,
             tool_use_result: None,
             is_synthetic: is_meta,
+            is_interrupted: false,
         });
         state.num_turns += 1;
         self.conversation.push(Role::User, blocks);
@@ -98,6 +99,31 @@ impl Agent {
         state.text = report.text;
         state.stop_reason = Some("stop_sequence".to_owned());
         Ok(TurnEnd::ApiError { status: error.status(), reason: report.reason })
+    }
+
+    /// Ends a turn that was interrupted while the model replied. The text so far is kept at a screen, where
+    /// the person has seen it.
+    pub(super) fn interrupt_reply(
+        &mut self,
+        state: &mut TurnState,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<TurnEnd, WriteError> {
+        let text = std::mem::take(&mut state.partial_text);
+        let is_before_reply = text.trim().is_empty() && !state.has_reply;
+        let is_taken_back = || self.turn_input.as_ref().is_some_and(|input| input.takes_prompt_back());
+        if is_before_reply
+            && state.has_prompt_line
+            && self.config.is_persistent
+            && is_taken_back()
+            && self.rewind(&state.prompt_uuid).is_ok()
+        {
+            return Ok(TurnEnd::TakenBack);
+        }
+        if self.config.is_interactive && self.role.is_none() && !text.trim().is_empty() {
+            lock(&self.writer).synthetic(&text, ErrorFields::default(), &*self.clock)?;
+            self.conversation.push(Role::Assistant, vec![Message::text_block(&text)]);
+        }
+        self.interrupt(false, state, events)
     }
 
     pub(super) fn interrupt(

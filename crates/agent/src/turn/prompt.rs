@@ -221,6 +221,7 @@ impl Agent {
             ..UserLineFields::default()
         };
         let written = writer.user(prompt, fields, &*clock)?;
+        state.has_prompt_line = origin.is_none();
         if origin.is_none() && !writer.format().snapshot_precedes_prompt {
             lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
         }
@@ -310,7 +311,7 @@ impl Agent {
 }
 
 /// Returns the text of a prompt: the text itself, or its first text block.
-pub(super) fn prompt_text(prompt: &RawValue) -> Option<String> {
+pub(crate) fn prompt_text(prompt: &RawValue) -> Option<String> {
     if let Ok(text) = serde_json::from_str(prompt.get()) {
         return Some(text);
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use threadline_api::{
-    ApiError, BlockKind, ClientEvent, ErrorKind, Message, RawObject, Reply, Role, StreamEvent, Usage,
+    ApiError, BlockKind, ClientEvent, Delta, ErrorKind, Message, RawObject, Reply, Role, StreamEvent, Usage,
 };
 use threadline_cancel::CancelToken;
 
@@ -60,6 +60,7 @@ impl Agent {
         self.fill_request();
         let mut blocks = Vec::new();
         let mut is_first_event = true;
+        state.partial_text.clear();
         let request_start = Instant::now();
         let result = self.client.send(&self.request, cancel, &mut |event| match event {
             ClientEvent::Requesting => {
@@ -75,7 +76,10 @@ impl Agent {
                 kind: retry_kind(error),
             }),
             ClientEvent::Stream { event: StreamEvent::Ping, .. } => {}
-            ClientEvent::Stream { raw, elapsed, .. } => {
+            ClientEvent::Stream { raw, event, elapsed } => {
+                if let StreamEvent::BlockDelta { delta: Delta::Text(text), .. } = event {
+                    state.partial_text.push_str(text);
+                }
                 let first_after = std::mem::take(&mut is_first_event).then_some(elapsed);
                 if first_after.is_some() {
                     state.first_token.get_or_insert_with(|| state.start.elapsed());
@@ -89,7 +93,10 @@ impl Agent {
                     blocks.push(prepared);
                 }
             }
-            ClientEvent::Restart => blocks.clear(),
+            ClientEvent::Restart => {
+                blocks.clear();
+                state.partial_text.clear();
+            }
             _ => {}
         });
         self.empty_request();
@@ -155,6 +162,7 @@ impl Agent {
         state: &mut TurnState,
     ) -> Result<Option<f64>, WriteError> {
         state.stop_reason = reply.stop_reason();
+        state.has_reply = true;
         let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
         let has_final_usage = lock(&self.writer).format().has_final_usage;
         let first_usage = blocks.last().and_then(|block| block.message.get_object("usage"));

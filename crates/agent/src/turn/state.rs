@@ -31,6 +31,12 @@ pub(super) struct TurnState {
     pub(super) has_asked_for_structure: bool,
     /// How often a hook made the model go on.
     pub(super) stop_blocks: u32,
+    /// Whether the line of the prompt was written in this turn.
+    pub(super) has_prompt_line: bool,
+    /// Whether a reply of this turn was written.
+    pub(super) has_reply: bool,
+    /// The text of the reply that is being received.
+    pub(super) partial_text: String,
     /// Whether the prompt is a command from a file.
     pub(super) is_command: bool,
     /// The settings that the command changed.
@@ -57,6 +63,9 @@ impl TurnState {
             has_asked_for_output: false,
             has_asked_for_structure: false,
             stop_blocks: 0,
+            has_prompt_line: false,
+            has_reply: false,
+            partial_text: String::new(),
             is_command: false,
             command_scope: None,
         }

@@ -102,6 +102,7 @@ fn a_shell_line_and_its_output_are_sent_with_the_next_prompt() {
     let mut agent = interactive(&stage, &api);
     agent.config().permissions.update(|permissions| permissions.mode = PermissionMode::Default);
     let output = agent.run_shell_line("touch made && echo ok", &CancelToken::new(), &mut |_| {}).unwrap();
+    let output = output.expect("output");
     assert_eq!((output.text(), output.is_error), ("ok", false));
     assert!(stage.work().join("made").exists());
     run(&mut agent, "what was that?");

@@ -16,4 +16,6 @@ mod mcp;
 mod questions;
 mod resume;
 mod sub_agents;
+#[cfg(unix)]
+mod turn_input;
 mod turns;

@@ -1,10 +1,13 @@
 //! `threadline chat`: continues a conversation with the model, or starts one.
 
 mod acp;
+mod clipboard;
 mod config;
 mod control;
 mod demo;
+mod files;
 mod key_helper;
+mod limited_process;
 mod mcp;
 mod output;
 mod permissions;
@@ -13,6 +16,7 @@ mod sandbox;
 mod screen;
 mod settings;
 mod settings_file;
+mod trust;
 
 use std::io::Read;
 use std::sync::Arc;

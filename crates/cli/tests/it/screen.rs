@@ -1,8 +1,11 @@
 //! The screen of `chat` on a pseudo-terminal, against the scripted API.
 
 mod approvals;
+mod commands;
 mod faults;
+mod interrupting;
 mod random;
+mod trust;
 mod typing;
 
 use std::path::{Path, PathBuf};
@@ -58,6 +61,29 @@ impl Stage {
     }
 
     fn start_with(&self, args: &[&str], more: &[(&str, &str)], size: (u16, u16)) -> TestTerminal {
+        let program = Path::new(env!("CARGO_BIN_EXE_threadline"));
+        self.start_program(program, &[&["chat"], args].concat(), more, size)
+    }
+
+    /// Starts the screen from a shell with job control.
+    fn start_in_shell(&self) -> TestTerminal {
+        let mut terminal = self.start_program(
+            Path::new("/bin/bash"),
+            &["--norc", "--noprofile", "--noediting", "-i"],
+            &[],
+            (24, 80),
+        );
+        terminal.send(&format!("{} chat\n", env!("CARGO_BIN_EXE_threadline")));
+        terminal
+    }
+
+    fn start_program(
+        &self,
+        program: &Path,
+        args: &[&str],
+        more: &[(&str, &str)],
+        size: (u16, u16),
+    ) -> TestTerminal {
         let mut envs = vec![
             ("HOME", self.path("user").into_os_string()),
             ("CLAUDE_CONFIG_DIR", self.path("home").into_os_string()),
@@ -73,8 +99,7 @@ impl Stage {
             ("CLAUDE_CODE_MAX_RETRIES", "2".into()),
         ];
         envs.extend(more.iter().map(|(name, value)| (*name, (*value).into())));
-        let program = Path::new(env!("CARGO_BIN_EXE_threadline"));
-        TestTerminal::start(program, &[&["chat"], args].concat(), &envs, &self.path("work"), size)
+        TestTerminal::start(program, args, &envs, &self.path("work"), size)
     }
 
     /// Opens the screen and waits until it is ready.
@@ -166,7 +191,8 @@ fn a_reply_is_shown_as_markdown_and_written_to_the_session() {
     ");
     leave(&mut terminal);
     assert!(!terminal.is_raw());
-    assert!(terminal.bytes().ends_with(b"\x1b[0m\x1b[?25h"), "the terminal is restored");
+    // The terminal is restored: no bracketed paste, a cursor.
+    terminal.wait_for_bytes(b"\x1b[?2004l\x1b[0m\x1b[?25h");
     let text = terminal.text();
     assert!(
         text.contains("let x = 1;") && text.contains("Continue with: threadline chat --resume "),
@@ -237,7 +263,7 @@ fn stage_with_calls(test: impl FnOnce(&Stage, &mut TestTerminal)) {
 
 #[test]
 fn commands_of_the_screen_print_above_the_composer() {
-    let stage = Stage::new(Vec::new());
+    let stage = Stage::new(vec![ScriptedReply::text("That is the answer.")]);
     let mut terminal = stage.open(&[]);
     terminal.send("/status\r");
     let screen = terminal.wait_for("Memory files");
@@ -250,7 +276,9 @@ fn commands_of_the_screen_print_above_the_composer() {
     terminal.wait_for("CLAUDE.md.");
     assert_eq!(std::fs::read_to_string(stage.work("CLAUDE.md")).unwrap(), "- prefer small commits\n");
     terminal.send("!echo $((6 * 7))\r");
-    wait_idle_any(&terminal, "  42");
+    // The model answers to the output.
+    wait_idle_any(&terminal, "That is the answer.");
+    assert!(terminal.text().contains("  42"), "{}", terminal.text());
     terminal.send("/exit\r");
     assert_eq!(terminal.wait_exit().code(), Some(0));
 }

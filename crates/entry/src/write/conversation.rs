@@ -332,6 +332,13 @@ pub enum Attachment<'a> {
         /// Whether that file exists.
         exists: bool,
     },
+    /// A prompt that was entered while a turn ran, and became part of it.
+    QueuedCommand {
+        /// The prompt: a string or an array of content blocks.
+        prompt: Json<'a>,
+        /// When it was entered.
+        timestamp: Millis,
+    },
     /// A hook answered the question about a call.
     HookPermissionDecision {
         /// `allow` or `deny`.
@@ -481,6 +488,11 @@ impl Attachment<'_> {
             Self::PlanModeExit { plan_file, exists } => {
                 start("plan_mode_exit").string("planFilePath", plan_file).bool("planExists", exists)
             }
+            Self::QueuedCommand { prompt, timestamp: time } => start(crate::value::QUEUED_COMMAND)
+                .json("prompt", prompt)
+                .string("commandMode", "prompt")
+                .object("origin", ObjectWriter::new().string("kind", "human"))
+                .string("timestamp", &timestamp(time)),
             Self::HookPermissionDecision { decision, tool_use_id, event } => {
                 start("hook_permission_decision")
                     .string("decision", decision)

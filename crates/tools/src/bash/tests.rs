@@ -254,6 +254,28 @@ fn cancelling_ends_the_whole_process_group() {
 }
 
 #[test]
+fn a_released_command_goes_on_in_the_background() {
+    let fixture = Fixture::new();
+    let (ready, go) = (fixture.path("ready"), fixture.path("go"));
+    let made = std::process::Command::new("mkfifo").arg(&go).status().unwrap();
+    assert!(made.success());
+    let command = format!("touch {}; cat {}", ready.display(), go.display());
+    let switch = fixture.background.switch();
+    assert!(!switch.release_all(), "nothing runs yet");
+    let waiter = std::thread::spawn(move || {
+        wait_until(|| ready.exists());
+        switch.release_all()
+    });
+    let output = fixture.run("Bash", &serde_json::json!({ "command": command }).to_string());
+    assert!(waiter.join().unwrap());
+    assert!(output.text().starts_with("Command was manually backgrounded by user with ID: b"), "{output:?}");
+    assert!(output.record.unwrap().get().ends_with(r#","backgroundedByUser":true}"#));
+    std::fs::write(&go, "written later").unwrap();
+    let finished = fixture.background.wait_finished(Duration::from_secs(20), &fixture.cancel);
+    assert_eq!(std::fs::read_to_string(&finished[0].output_file).unwrap(), "written later");
+}
+
+#[test]
 fn descendants_that_keep_the_output_open_do_not_block() {
     let fixture = Fixture::new();
     let started = Instant::now();

@@ -8,7 +8,7 @@ use threadline_permission::{PermissionMode, RuleEffect};
 use threadline_term::{TermText, TextLabel, text};
 
 use super::dialog::{ApprovalAnswer, DialogAnswer};
-use super::{Dialog, DoubleKey, Effect, Model, NOTICE_TIME};
+use super::{Dialog, DoubleKey, Effect, Model, NOTICE_TIME, RunningTurn, now_millis};
 use crate::approval::Choice;
 use crate::command::{COMMANDS, KEYS, ScreenCommand};
 use crate::composer::{ComposerAction, EnteredPrompt};
@@ -95,11 +95,13 @@ impl Model {
     }
 
     fn entered(&mut self, prompt: EnteredPrompt, now: Instant) -> Vec<Effect> {
-        let millis = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let millis = i64::try_from(millis.as_millis()).unwrap_or_default();
+        let millis = now_millis();
         let session = self.facts.id.clone();
         if let Err(error) = self.composer.history.add(&prompt.shown, millis, &session) {
             self.notify(&format!("The history was not written: {error}"), now);
+        }
+        if let Some(draft) = self.stash.take() {
+            self.composer.put_back(&draft);
         }
         self.submit(prompt, now)
     }
@@ -135,6 +137,22 @@ impl Model {
             }
             KeyCode::Char('o') if control => vec![Effect::ShowSession],
             KeyCode::Char('g') if control && is_free => vec![Effect::EditDraft],
+            KeyCode::Char('v') if control && is_free && !self.has_vi_normal() => vec![Effect::PasteImage],
+            KeyCode::Char('b')
+                if control && self.turn.as_ref().is_some_and(RunningTurn::has_running_command) =>
+            {
+                vec![Effect::MoveToBackground]
+            }
+            KeyCode::Char('s') if control && is_free => {
+                self.stash_draft(now);
+                Vec::new()
+            }
+            KeyCode::Up if self.composer.area.is_empty() && !self.queued.is_empty() => {
+                for prompt in self.queued.take_all().into_iter().rev() {
+                    self.composer.put_back(&prompt.shown);
+                }
+                Vec::new()
+            }
             KeyCode::Char('t') if control && self.composer.area.is_empty() => {
                 self.shows_todos = !self.shows_todos;
                 Vec::new()
@@ -146,6 +164,22 @@ impl Model {
             KeyCode::Esc if is_free => return self.escape(now),
             _ => return None,
         })
+    }
+
+    fn has_vi_normal(&self) -> bool {
+        self.composer.vi.as_ref().is_some_and(|vi| vi.is_normal)
+    }
+
+    /// Puts the draft aside, or brings one back.
+    fn stash_draft(&mut self, now: Instant) {
+        if !self.composer.area.is_empty() {
+            self.stash = Some(self.composer.area.take());
+            self.composer.update_completion();
+        } else if let Some(draft) = self.stash.take() {
+            self.composer.put_back(&draft);
+        } else {
+            self.notify("There is no draft to put aside.", now);
+        }
     }
 
     fn ctrl_c(&mut self, now: Instant) -> Vec<Effect> {
@@ -185,13 +219,13 @@ impl Model {
         Some(Vec::new())
     }
 
+    /// Interrupts the turn. Prompts in the queue are sent then. If there is nothing else to go on with, a
+    /// prompt without a reply goes back into the composer.
     fn interrupt(&mut self) -> Vec<Effect> {
+        let is_idle = self.composer.area.is_empty() && self.queued.is_empty();
         if let Some(turn) = &mut self.turn {
             turn.is_cancelled = true;
-        }
-        // The person wants to say something else first. Prompts that are entered from now on are sent.
-        for prompt in std::mem::take(&mut self.queued).into_iter().rev() {
-            self.composer.put_back(&prompt.shown);
+            self.queued.set_takes_back(is_idle && turn.unanswered.is_some());
         }
         vec![Effect::Interrupt]
     }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_entry::write::{AssistantLine, LineContext, LineHeader, UserContent, UserLine};
 use threadline_entry::{Json, Millis, key};
-use threadline_session::SessionFamily;
+use threadline_session::{SessionFamily, ToolOutcome};
 use threadline_term::{TermPage, TermText, render_call};
 use threadline_view::{CallView, ItemBody, ToolCard, TranscriptBuilder};
 
@@ -26,6 +26,15 @@ struct OpenCall {
     uuid: String,
     message: String,
     start: Option<Millis>,
+}
+
+/// The line of a result, besides its message.
+#[derive(Clone, Copy)]
+pub(super) struct CallResult<'a> {
+    pub(super) timestamp: Millis,
+    pub(super) record: Option<&'a RawValue>,
+    /// Whether the call was interrupted. The message alone says that it was rejected.
+    pub(super) is_interrupted: bool,
 }
 
 /// The lines of a call that has ended.
@@ -60,22 +69,26 @@ impl OpenCalls {
         &mut self,
         message: &RawObject,
         block: &RawObject,
-        timestamp: Millis,
-        record: Option<&RawValue>,
+        ended: CallResult<'_>,
         page: TermPage,
     ) -> EndedCall {
         let id = self.result_id(block);
         let Some(call) = self.calls.remove(&id) else { return EndedCall { lines: Vec::new(), todos: None } };
         let context = LineContext::default();
         let content = message.get("content").map_or("[]", RawValue::get);
-        let header = LineHeader { uuid: "result", parent_uuid: Some(&call.uuid), timestamp };
+        let header = LineHeader { uuid: "result", parent_uuid: Some(&call.uuid), timestamp: ended.timestamp };
         let result = UserLine {
-            tool_use_result: record.and_then(|record| Json::parse(record.get())),
+            tool_use_result: ended.record.and_then(|record| Json::parse(record.get())),
             source_tool_assistant_uuid: Some(&call.uuid),
             ..UserLine::new(header, &context, UserContent::Blocks(json(content)))
         };
         let log = format!("{}\n{}\n", call.line(), result.to_line());
-        let Some(view) = call_view(&log, &id) else { return EndedCall { lines: Vec::new(), todos: None } };
+        let Some(mut view) = call_view(&log, &id) else {
+            return EndedCall { lines: Vec::new(), todos: None };
+        };
+        if ended.is_interrupted {
+            view.outcome = ToolOutcome::Interrupted;
+        }
         let todos = self.update_todos(&view);
         // The list of things to do is shown below the conversation.
         let mut lines = Vec::new();

@@ -430,12 +430,12 @@ fn hooks(settings: &SettingsStack) -> Result<HookSettings, CommandError> {
     Ok(hooks)
 }
 
-fn current_dir() -> Result<PathBuf, CommandError> {
+pub(super) fn current_dir() -> Result<PathBuf, CommandError> {
     let dir = std::env::current_dir().and_then(|dir| dir.canonicalize());
     dir.map_err(|error| CommandError::new("cannot find the current folder").cause(error.to_string()))
 }
 
-fn paths(cx: &Context, add_dir: &[PathBuf], cwd: &Path) -> Result<AgentPaths, CommandError> {
+pub(super) fn paths(cx: &Context, add_dir: &[PathBuf], cwd: &Path) -> Result<AgentPaths, CommandError> {
     let homes = &cx.app.config().homes;
     let claude_home = homes.first().cloned().ok_or_else(|| CommandError::new("no home of Claude Code"))?;
     let additional_dirs: Result<Vec<PathBuf>, CommandError> = add_dir

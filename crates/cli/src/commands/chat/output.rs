@@ -240,7 +240,7 @@ impl Printer {
                 self.add_tool_use_meta(&mut line, message);
                 line
             }
-            AgentEvent::User { uuid, message, timestamp: time, tool_use_result, is_synthetic } => {
+            AgentEvent::User { uuid, message, timestamp: time, tool_use_result, is_synthetic, .. } => {
                 let mut line = RawObject::new()
                     .with("type", "user")
                     .with("message", message)
@@ -581,7 +581,7 @@ fn subtype(end: &TurnEnd) -> &'static str {
         | TurnEnd::Refused
         | TurnEnd::NotSent
         | TurnEnd::StoppedByHook { .. } => "success",
-        TurnEnd::Interrupted { .. } | TurnEnd::Failed(_) => "error_during_execution",
+        TurnEnd::Interrupted { .. } | TurnEnd::TakenBack | TurnEnd::Failed(_) => "error_during_execution",
         TurnEnd::MaxTurns(_) => "error_max_turns",
         TurnEnd::MaxBudget(_) => "error_max_budget_usd",
     }
@@ -592,7 +592,7 @@ fn terminal_reason(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Completed | TurnEnd::Refused => Some("completed"),
         TurnEnd::ApiError { reason, .. } => Some(reason),
         TurnEnd::Interrupted { during_tools: true } => Some("aborted_tools"),
-        TurnEnd::Interrupted { during_tools: false } => Some("aborted_streaming"),
+        TurnEnd::Interrupted { during_tools: false } | TurnEnd::TakenBack => Some("aborted_streaming"),
         TurnEnd::MaxTurns(_) => Some("max_turns"),
         TurnEnd::MaxBudget(_) | TurnEnd::NotSent => None,
         TurnEnd::StoppedByHook { after_tool: true } => Some("hook_stopped"),

@@ -1,12 +1,13 @@
 //! `threadline chat` on a terminal: the interactive screen, and the operations that it needs.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{Arc, mpsc};
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempPath;
 use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
 use threadline_cancel::CancelToken;
@@ -16,9 +17,11 @@ use threadline_tui::{ScreenConfig, ScreenEnd, ScreenHost, Theme, run_screen};
 use threadline_view::{DetailLevel, TranscriptFilter, markdown};
 
 use super::config::ChatSetup;
+use super::files::{create_file, replace_file, resolve_inside};
+use super::limited_process::output_of;
 use super::mcp::McpSetup;
 use super::settings_file::with_allow_rules;
-use super::{ChatArgs, ChatFailure};
+use super::{ChatArgs, ChatFailure, clipboard, trust};
 use crate::commands::search;
 use crate::context::Context;
 use crate::env;
@@ -26,6 +29,8 @@ use crate::error::CommandError;
 
 /// How long the user's status-line command may take.
 const STATUS_LINE_TIME: Duration = Duration::from_secs(5);
+/// The longest output of that command that is read.
+const STATUS_LINE_BYTES: u64 = 4096;
 
 /// Runs the screen until the person leaves.
 /// Returns whether the session failed.
@@ -33,6 +38,9 @@ pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, Chat
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandError::new("the interactive screen needs a terminal")
             .hint("use -p to print the answer: threadline chat -p \"…\""));
+    }
+    if !cx.is_demo {
+        trust::ask(cx)?;
     }
     let mut resumed = None;
     loop {
@@ -108,15 +116,17 @@ impl ScreenHost for ChatHost {
     fn save_rules(&self, rules: &[String]) -> Result<(), String> {
         let folder = self.cwd.join(".claude");
         let file = folder.join("settings.local.json");
-        let old = match std::fs::read_to_string(&file) {
+        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let target = self.target(&file).map_err(failed)?;
+        let old = match std::fs::read_to_string(&target) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
         };
         let new = with_allow_rules(old.as_deref(), rules)
             .ok_or_else(|| format!("{} is not a JSON object", file.display()))?;
-        let written = std::fs::create_dir_all(&folder).and_then(|()| replace_file(&file, &new));
-        written.map_err(|error| format!("cannot write {}: {error}", file.display()))
+        replace_file(&target, &new).map_err(failed)
     }
 
     fn restore_files(&self, log: &Path, prompt: &str) -> Result<String, String> {
@@ -149,13 +159,14 @@ impl ScreenHost for ChatHost {
     fn remember(&self, note: &str) -> Result<(PathBuf, Vec<MemoryFile>), String> {
         let file = self.cwd.join("CLAUDE.md");
         let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
-        let old = match std::fs::read_to_string(&file) {
+        let target = self.target(&file).map_err(failed)?;
+        let old = match std::fs::read_to_string(&target) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(error)),
         };
         let gap = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
-        replace_file(&file, &format!("{old}{gap}- {note}\n")).map_err(failed)?;
+        replace_file(&target, &format!("{old}{gap}- {note}\n")).map_err(failed)?;
         let memory = read_memory(&MemoryPaths {
             claude_home: self.claude_home.clone(),
             user_home: self.user_home.clone(),
@@ -171,7 +182,8 @@ impl ScreenHost for ChatHost {
     fn show_session(&self, log: &Path) {
         let Ok(program) = std::env::current_exe() else { return };
         let mut command = Command::new(program);
-        // The pager stays open, also if the session fits on the screen.
+        // The pager needs no credentials. It stays open, also if the session fits on the screen.
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg("show").arg(log).args(["--level", "full"]).env(env::THREADLINE_PAGER, "less -RX");
         let _ = command.status();
     }
@@ -180,52 +192,23 @@ impl ScreenHost for ChatHost {
         super::config::with_suffix(name)
     }
 
+    fn clipboard_image(&self) -> Result<TempPath, String> {
+        clipboard::save_image(&self.environment)
+    }
+
     fn status_line(&self, facts: &str) -> Option<String> {
-        let mut child = Command::new("sh")
-            .args(["-c", self.status_line.as_deref()?])
-            .current_dir(&self.cwd)
-            .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        if let Some(mut input) = child.stdin.take() {
-            // A command that reads nothing is fine.
-            let _ = input.write_all(facts.as_bytes());
-        }
-        let mut output = child.stdout.take()?;
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = output.by_ref().take(4096).read_to_end(&mut text);
-            let _ = sender.send(text);
-        });
-        let text = receiver.recv_timeout(STATUS_LINE_TIME);
-        if text.is_err() {
-            let _ = child.kill();
-        }
-        let _ = child.wait();
-        let text = String::from_utf8_lossy(&text.ok()?).into_owned();
-        text.lines().next().map(str::to_owned)
+        let mut command = Command::new("sh");
+        command.args(["-c", self.status_line.as_deref()?]).current_dir(&self.cwd);
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let output = output_of(&mut command, facts, STATUS_LINE_BYTES, STATUS_LINE_TIME)?;
+        String::from_utf8_lossy(&output).lines().next().map(str::to_owned)
     }
 }
 
-/// Creates a file that only its owner may read. An existing file is an error, and stays.
-fn create_file(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
-    new.write_all(text.as_bytes())?;
-    new.persist_noclobber(file).map(drop).map_err(|error| error.error)
-}
-
-/// Replaces a file at once, so that a crash leaves the old or the new text.
-fn replace_file(file: &Path, text: &str) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    if let Ok(old) = std::fs::metadata(file) {
-        new.as_file().set_permissions(old.permissions())?;
+impl ChatHost {
+    /// Returns the file to which a write goes. A link may lead to the project or the home folder only.
+    fn target(&self, file: &Path) -> std::io::Result<PathBuf> {
+        let home = self.user_home.as_deref().unwrap_or(&self.claude_home);
+        resolve_inside(file, &[&self.cwd, home, &self.claude_home])
     }
-    new.persist(file).map(drop).map_err(|error| error.error)
 }

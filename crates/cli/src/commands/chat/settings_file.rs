@@ -1,4 +1,4 @@
-//! Adds permission rules to a settings file. Everything else in it stays, in its order.
+//! Changes files with settings. Everything else in them stays, in its order.
 
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
@@ -24,6 +24,26 @@ pub(super) fn with_allow_rules(text: Option<&str>, rules: &[String]) -> Option<S
     settings.set("permissions", permissions);
     let mut out = String::new();
     write_pretty(&settings.to_json(), 0, &mut out);
+    out.push('\n');
+    Some(out)
+}
+
+/// Returns the text of the file with the state of Claude Code, in which a folder is trusted; `None` if it is
+/// not a JSON object.
+pub(super) fn with_trusted_folder(text: Option<&str>, folder: &str) -> Option<String> {
+    let text = text.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
+    let mut state = RawObject::parse(text).ok()?;
+    let member = |object: &RawObject, key: &str| match object.get(key) {
+        Some(_) => object.get_object(key),
+        None => Some(RawObject::new()),
+    };
+    let mut projects = member(&state, "projects")?;
+    let mut project = member(&projects, folder)?;
+    project.set("hasTrustDialogAccepted", true);
+    projects.set(folder, project);
+    state.set("projects", projects);
+    let mut out = String::new();
+    write_pretty(&state.to_json(), 0, &mut out);
     out.push('\n');
     Some(out)
 }
@@ -59,6 +79,21 @@ fn write_pretty(json: &str, indent: usize, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_trusted_and_the_rest_stays() {
+        let old = r#"{"numStartups": 5, "projects": {"/a": {"x": 1.0, "hasTrustDialogAccepted": false}}, "z": null}"#;
+        let new = with_trusted_folder(Some(old), "/a").unwrap();
+        let compact: String = new.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            compact,
+            r#"{ "numStartups": 5, "projects": { "/a": { "x": 1.0, "hasTrustDialogAccepted": true } }, "z": null }"#
+        );
+        assert!(with_trusted_folder(None, "/b").unwrap().contains("\"/b\": {\n"));
+        for broken in ["[]", "{", r#"{"projects": 1}"#, r#"{"projects": {"/a": []}}"#] {
+            assert_eq!(with_trusted_folder(Some(broken), "/a"), None, "{broken}");
+        }
+    }
 
     #[test]
     fn rules_are_added_and_the_rest_stays() {

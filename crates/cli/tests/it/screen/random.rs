@@ -136,6 +136,9 @@ fn screen_and_session_agree_after_random_turns() {
                 terminal.wait_until("the end of the turn", |screen| {
                     !screen.contents().contains("Esc interrupts") && screen.contents().contains(MODEL)
                 });
+                // Before the first text, the prompt is in the composer again.
+                terminal.send("\u{15}");
+                terminal.wait_until("empty composer", |screen| screen.cursor_position().1 == 2);
             }
         }
         requests += if matches!(step, Step::Approved) { 2 } else { 1 };

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 use threadline_testkit::api::ScriptedReply;
 
-use super::{CTRL_C, DOWN, ENTER, ESC, MODEL, SHIFT_TAB, Stage, UP, ask, leave, wait_idle};
+use super::{CTRL_C, DOWN, ENTER, MODEL, SHIFT_TAB, Stage, UP, ask, leave, wait_idle};
 
 /// A reply that stops after its first words until the test ends it.
-fn slow_reply() -> ScriptedReply {
+pub(super) fn slow_reply() -> ScriptedReply {
     let text = "Beginning of a long answer.\n\nMiddle of it.\n\nEnd of it.";
     ScriptedReply::Stall {
         blocks: vec![json!({"type": "text", "text": text})],
@@ -28,22 +28,6 @@ fn prompts_typed_while_it_works_are_queued() {
     assert!(screen.contains("Esc interrupts"), "{screen}");
     wait_idle(&terminal, "Second answer.");
     assert!(stage.last_request().contains("second"));
-}
-
-#[test]
-fn esc_interrupts_and_queued_prompts_come_back() {
-    let stage = Stage::new(vec![slow_reply(), ScriptedReply::text("Second answer.")]);
-    let mut terminal = stage.open(&[]);
-    terminal.send("first\r");
-    stage.api.wait_for_requests(1);
-    terminal.send("next thing\r");
-    terminal.wait_for("> next thing (queued)");
-    terminal.send(ESC);
-    let screen = wait_idle(&terminal, "■ interrupted");
-    assert!(screen.contains("> next thing\n") && !screen.contains("(queued)"), "{screen}");
-    assert_eq!(stage.api.requests().len(), 1);
-    terminal.send(ENTER);
-    wait_idle(&terminal, "Second answer.");
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn result(translator: &mut Translator, block: Value, record: Option<Value>) -> V
         timestamp: 0,
         tool_use_result: record.as_deref(),
         is_synthetic: false,
+        is_interrupted: false,
     }))
 }
 

@@ -1,0 +1,70 @@
+//! The question whether a folder is trusted, at the first start of a screen in it.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use threadline_settings::{TrustedFolders, config_file};
+use threadline_term::{TermText, text, visible};
+
+use super::config;
+use super::files::replace_file;
+use super::settings_file::with_trusted_folder;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::ui;
+
+/// The parts of a folder that are used only if it is trusted, and their meaning.
+const PARTS: &[(&str, &str)] = &[
+    (".claude/settings.json", "hooks, rules and other settings"),
+    (".claude/settings.local.json", "hooks, rules and other settings"),
+    (".mcp.json", "MCP servers"),
+    (".claude/commands", "commands"),
+    (".claude/skills", "skills"),
+];
+
+/// Asks whether the working folder is trusted, if it has settings that depend on it and the person has not
+/// trusted it yet. Without an answer, it is not.
+pub(super) fn ask(cx: &Context) -> Result<(), CommandError> {
+    let paths = config::paths(cx, &[], &config::current_dir()?)?;
+    let file = config_file(&paths.claude_home, paths.user_home.as_deref());
+    let found: Vec<&(&str, &str)> = PARTS.iter().filter(|(name, _)| paths.cwd.join(name).exists()).collect();
+    if found.is_empty() || TrustedFolders::read(&file).contain(&paths.cwd) {
+        return Ok(());
+    }
+    ui::write_stderr(&question(&paths.cwd, &found));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if answer.trim() != "1" {
+        return Ok(());
+    }
+    if let Err(error) = save(&file, &paths.cwd) {
+        ui::write_stderr(&text!("The answer was not saved: {}\n", visible(&error)));
+    }
+    Ok(())
+}
+
+fn question(folder: &Path, found: &[&(&str, &str)]) -> TermText {
+    let folder = folder.display().to_string();
+    let mut question = text!("{} has settings of its own:\n", visible(&folder));
+    for (name, meaning) in found {
+        question += text!("  {name}  {meaning}\n");
+    }
+    question
+        + "They can run programs on this computer. Trust the folder only if you know who wrote them.\n  \
+           1. Trust the folder\n  2. Continue without them; rules that refuse still count\n\
+           Type 1 or 2 [2]: "
+}
+
+/// Saves that a folder is trusted, where Claude Code keeps it.
+fn save(file: &Path, folder: &Path) -> Result<(), String> {
+    let old = match std::fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+    };
+    let new = with_trusted_folder(old.as_deref(), &folder.to_string_lossy())
+        .ok_or_else(|| format!("{} is not a JSON object", file.display()))?;
+    // The file may be a link to where the person keeps it.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    replace_file(&file, &new).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
