@@ -46,7 +46,7 @@ pub(crate) fn run() -> ExitCode {
         hostile::measure_hostile(&target, &binary, "", &mut report);
         client_bench::measure_client(&target, &binary, &mut report);
         #[cfg(unix)]
-        crate::tui_bench::measure_tui(&target, &binary, &mut report);
+        crate::tui_bench::measure_tui(&target, &binary, crate::tui_bench::TURNS, &mut report);
     }
     viewer::measure_viewer(&target, &home, false, &mut report);
     report.verdict()
@@ -84,13 +84,13 @@ pub(crate) fn chat() -> ExitCode {
     report.verdict()
 }
 
-/// Runs only the benchmarks of the screen.
+/// Runs only the benchmarks of the screen, with this number of turns.
 #[cfg(unix)]
-pub(crate) fn tui() -> ExitCode {
+pub(crate) fn tui(turns: usize) -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
     let mut report = BenchReport { missed: 0 };
-    crate::tui_bench::measure_tui(&target, &binary, &mut report);
+    crate::tui_bench::measure_tui(&target, &binary, turns, &mut report);
     report.verdict()
 }
 
@@ -176,7 +176,8 @@ impl BenchReport {
     fn line(&mut self, what: &str, value: f64, limit: f64, unit: &str, which: &str, met: bool) {
         self.missed += usize::from(!met);
         let verdict = if met { "ok" } else { "MISSED" };
-        println!("{what:<58} {value:>7.2} {unit:<5} ({which} {limit:.2}) {verdict}");
+        let ratio = value / limit;
+        println!("{what:<58} {value:>7.2} {unit:<5} ({which} {limit:.2}, ratio {ratio:.2}) {verdict}");
     }
 }
 

@@ -19,7 +19,8 @@ use std::sync::{Mutex, OnceLock};
 use serde_json::Value;
 
 use operation::{TestedOperation, operations};
-use request::{RequestBlock, block_difference, blocks, first_difference};
+use request::block_difference;
+pub(crate) use request::{RequestBlock, blocks, first_difference};
 
 /// The version for comparing the replays of source and result. Like edits, it drops unanswered tool calls.
 const COMPARED_VERSION: &str = "2.1.197";
@@ -516,7 +517,7 @@ fn command_label(way: &str) -> String {
 
 /// Returns the version of a Claude Code, and the blocks that it sends for a log; `None` if it rejects the
 /// log.
-fn run_claude(way: &str, log: &Path) -> (String, Option<Vec<RequestBlock>>) {
+pub(crate) fn run_claude(way: &str, log: &Path) -> (String, Option<Vec<RequestBlock>>) {
     let mut words = way.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words).arg(log);

@@ -4,6 +4,8 @@
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `tui`,
 //!   `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
+//! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions of
+//!   Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
 //! - `cargo xtask record` records a session on the screen of `--demo chat` for the README.
 //! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.
@@ -22,6 +24,7 @@ mod edit_bench;
 mod hostile;
 mod peer;
 mod query_bench;
+mod random_turns;
 mod receivers;
 #[cfg(unix)]
 mod recording;
@@ -44,7 +47,11 @@ fn main() -> ExitCode {
         ["bench", "queries"] => bench::queries(),
         ["bench", "chat"] => bench::chat(),
         #[cfg(unix)]
-        ["bench", "tui"] => bench::tui(),
+        ["bench", "tui"] => bench::tui(tui_bench::TURNS),
+        #[cfg(unix)]
+        ["bench", "tui", "--turns", turns] if turns.parse::<usize>().is_ok_and(|turns| turns >= 10) => {
+            bench::tui(turns.parse().unwrap_or(tui_bench::TURNS))
+        }
         ["bench", "viewer"] => bench::viewer(false),
         ["bench", "viewer", "--quick"] => bench::viewer(true),
         ["bench", "export"] => bench::export(),
@@ -52,6 +59,7 @@ fn main() -> ExitCode {
         ["bench", "hostile", only] => bench::hostile(only),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
+        ["random-turns", ref args @ ..] => random_turns::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
         #[cfg(unix)]
         ["record"] => recording::run(),
@@ -59,7 +67,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | bench [queries | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | record | sdk | tidy"
+                "usage: cargo xtask agent-sdk | bench [queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
             );
             ExitCode::from(2)
         }

@@ -16,13 +16,15 @@ use crate::corpus::{Random, log};
 const ROUNDS: usize = 5;
 /// The number of keys whose time to the screen is measured.
 const KEYS: usize = 300;
-/// The number of turns whose memory is measured; `TUI_TURNS` sets another one.
-const TURNS: usize = 10_000;
+/// The number of turns whose memory is measured, unless another one is given.
+pub(crate) const TURNS: usize = 10_000;
+/// The pause between two pieces of a reply: the speed of a fast model.
+const DELTA_PAUSE: Duration = Duration::from_millis(10);
 /// The pause between two keys: a fast typist.
 const KEY_PAUSE: Duration = Duration::from_millis(12);
 
-/// Measures the screen.
-pub(crate) fn measure_tui(target: &Path, binary: &Path, report: &mut BenchReport) {
+/// Measures the screen, and its memory over a number of turns.
+pub(crate) fn measure_tui(target: &Path, binary: &Path, turns: usize, report: &mut BenchReport) {
     let folder = target.join("bench-tui");
     let _ = fs::remove_dir_all(&folder);
     if let Err(error) = fs::create_dir_all(folder.join("work")) {
@@ -33,19 +35,27 @@ pub(crate) fn measure_tui(target: &Path, binary: &Path, report: &mut BenchReport
     let start = (0..ROUNDS).map(|_| bench.start_time()).fold(f64::INFINITY, f64::min);
     report.at_most("tui: start to composer", start, 60.0, "ms");
     report.at_most("tui: CPU of an idle screen in 5 s", bench.idle_cpu(), 10.0, "ms");
-    let while_streaming = bench.key_times(ScriptedReply::Raw(slow_stream()), &[]);
-    report.at_most("tui: key to screen at p99, while text streams", while_streaming, 16.0, "ms");
+    let paced = || ScriptedReply::Paced { bytes: text_stream(4_000), pause: DELTA_PAUSE };
+    let fast = || ScriptedReply::Raw(text_stream(400_000));
+    let time = bench.key_times(paced(), &[]);
+    report.at_most("tui: key to screen at p99, at 100 deltas per second", time, 16.0, "ms");
+    let time = bench.key_times(fast(), &[]);
+    report.at_most("tui: key to screen at p99, text at full speed", time, 16.0, "ms");
     match bench.large_session() {
         Ok(path) => {
             let args = ["--resume", &*path.to_string_lossy()];
-            let time = bench.key_times(ScriptedReply::Raw(slow_stream()), &args);
-            report.at_most("tui: key to screen at p99, in a session of 100 MB", time, 16.0, "ms");
+            let time = bench.key_times(paced(), &args);
+            report.at_most(
+                "tui: key to screen at p99, in a session of 100 MB at 100 deltas per second",
+                time,
+                16.0,
+                "ms",
+            );
         }
         Err(error) => report.fail("tui: a session of 100 MB", &error.to_string()),
     }
     let (short, long) = (bench.reply_time(20_000), bench.reply_time(200_000));
     report.at_most("tui: a reply of 200 kB, time per kB beside one of 20 kB", long / 10.0 / short, 1.5, "×");
-    let turns = std::env::var("TUI_TURNS").ok().and_then(|text| text.parse().ok()).unwrap_or(TURNS);
     let (early, late) = bench.memory(turns);
     report.at_most(&format!("tui: memory after {turns} turns"), late, 60.0, "MB");
     report.at_most("tui: memory at the end beside that after a tenth", late / early, 1.5, "×");
@@ -191,11 +201,11 @@ fn stream(pieces: impl Iterator<Item = String>) -> Vec<u8> {
     sse(&list).into_bytes()
 }
 
-/// A reply of 4 MB, which streams as fast as the screen takes it, for longer than the keys need.
-fn slow_stream() -> Vec<u8> {
+/// A reply of plain paragraphs in pieces of ten characters, which streams for longer than the keys need.
+fn text_stream(pieces: usize) -> Vec<u8> {
     let paragraph =
         "Some *words* of a `paragraph` that is long enough to be wrapped to two lines on the screen.\n\n";
-    stream((0..400_000).map(move |i| paragraph[i * 10 % 90..][..10].to_owned()))
+    stream((0..pieces).map(move |i| paragraph[i * 10 % 90..][..10].to_owned()))
 }
 
 /// A reply with headings, lists, code and tables.

@@ -49,6 +49,13 @@ pub enum ScriptedReply {
         /// How long it pauses.
         pause: Duration,
     },
+    /// Bytes of a stream, with a pause after each event.
+    Paced {
+        /// The events as [`sse`] returns them.
+        bytes: Vec<u8>,
+        /// How long it pauses.
+        pause: Duration,
+    },
     /// A message whose stream has an error event after this number of events.
     ErrorEvent {
         /// The content blocks.
@@ -285,6 +292,17 @@ fn answer(mut stream: &TcpStream, shared: &Shared, request: ReceivedRequest) -> 
             );
             let bytes = sse(&list);
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(bytes.as_bytes()));
+            false
+        }
+        ScriptedReply::Paced { bytes, pause } => {
+            let mut is_open = stream.write_all(head.as_bytes()).is_ok();
+            for event in String::from_utf8_lossy(&bytes).split_inclusive("\n\n") {
+                is_open = is_open && stream.write_all(event.as_bytes()).is_ok();
+                if !is_open {
+                    break;
+                }
+                std::thread::sleep(pause);
+            }
             false
         }
         ScriptedReply::Raw(bytes) => {

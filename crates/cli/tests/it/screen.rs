@@ -109,14 +109,20 @@ impl Stage {
         terminal
     }
 
-    /// The lines of the only session.
-    fn lines(&self) -> Vec<Value> {
+    /// The log of the only session.
+    fn log(&self) -> Option<PathBuf> {
         let project = threadline_store::encode_project(&self.path("work").to_string_lossy());
         let folder = self.path("home/projects").join(project);
         let logs = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let logs: Vec<PathBuf> =
             logs.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
-        let [log] = &logs[..] else { return Vec::new() };
+        let [log] = &logs[..] else { return None };
+        Some(log.clone())
+    }
+
+    /// The lines of the only session.
+    fn lines(&self) -> Vec<Value> {
+        let Some(log) = self.log() else { return Vec::new() };
         let text = std::fs::read_to_string(log).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -137,11 +143,16 @@ fn ask(terminal: &mut TestTerminal, prompt: &str, answer: &str) -> String {
     wait_idle(terminal, answer)
 }
 
+/// Whether a screen shows no turn.
+fn is_idle(shown: &str) -> bool {
+    !shown.contains("Esc interrupts") && !shown.contains("Interrupting…") && shown.contains(MODEL)
+}
+
 /// Waits for a text after which no turn runs.
 fn wait_idle(terminal: &TestTerminal, text: &str) -> String {
     terminal.wait_until(&format!("{text:?} and the end of the turn"), |screen| {
         let shown = screen.contents();
-        shown.contains(text) && !shown.contains("Esc interrupts") && shown.contains(MODEL)
+        shown.contains(text) && is_idle(&shown)
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use threadline_testkit::api::ScriptedReply;
 
-use super::{CTRL_C, ENTER, ESC, MODEL, Stage, wait_for_draft};
+use super::{CTRL_C, ENTER, ESC, MODEL, Stage, is_idle, wait_for_draft};
 
 /// A small generator of numbers, so that a seed names a test.
 struct Random(u64);
@@ -66,8 +66,9 @@ fn screen_and_session_agree_after_random_turns() {
             4 => {
                 replies.push(ScriptedReply::Stall {
                     blocks: vec![json!({"type": "text", "text": format!("Slow {i}.")})],
-                    after: 300,
-                    pause: Duration::from_millis(400),
+                    // Before or after its text.
+                    after: if random.below(2) == 0 { 300 } else { 1000 },
+                    pause: Duration::from_secs(30),
                 });
                 Step::Interrupted
             }
@@ -94,7 +95,7 @@ fn screen_and_session_agree_after_random_turns() {
         let idle = |terminal: &threadline_testkit::terminal::TestTerminal, text: &str| {
             terminal.wait_until(&format!("{text:?} in step {i}"), |screen| {
                 let shown = screen.contents();
-                shown.contains(text) && !shown.contains("Esc interrupts") && shown.contains(MODEL)
+                shown.contains(text) && is_idle(&shown)
             });
         };
         if matches!(step, Step::Rewind) {
@@ -133,9 +134,7 @@ fn screen_and_session_agree_after_random_turns() {
                 stage.api.wait_for_requests(requests + 1);
                 terminal.wait_for("Esc interrupts");
                 terminal.send(ESC);
-                terminal.wait_until("the end of the turn", |screen| {
-                    !screen.contents().contains("Esc interrupts") && screen.contents().contains(MODEL)
-                });
+                terminal.wait_until("the end of the turn", |screen| is_idle(&screen.contents()));
                 // Before the first text, the prompt is in the composer again.
                 terminal.send("\u{15}");
                 terminal.wait_until("empty composer", |screen| screen.cursor_position().1 == 2);
@@ -149,6 +148,7 @@ fn screen_and_session_agree_after_random_turns() {
     assert_eq!(terminal.wait_exit().code(), Some(0));
     let shown = terminal.all_text();
     let lines = stage.lines();
+    keep_log(&stage);
     for i in 0..steps.len() {
         let in_log = lines.iter().filter(|line| line["message"]["content"] == format!("Prompt {i}")).count();
         assert_eq!(in_log, 1, "prompt {i} in the log");
@@ -160,6 +160,15 @@ fn screen_and_session_agree_after_random_turns() {
         assert!(shown.contains(first), "{first} on the screen:\n{shown}");
     }
     assert!(is_one_tree(&lines), "a line has no parent");
+}
+
+/// Copies the session to the folder that `THREADLINE_SCREEN_FOLDER` names, for programs that resume it.
+#[expect(clippy::disallowed_methods, reason = "a developer keeps the session of a test")]
+fn keep_log(stage: &Stage) {
+    if let Some(folder) = std::env::var_os("THREADLINE_SCREEN_FOLDER") {
+        let log = stage.log().unwrap();
+        std::fs::copy(&log, std::path::Path::new(&folder).join(log.file_name().unwrap())).unwrap();
+    }
 }
 
 /// Whether every line of the conversation continues a line before it.
