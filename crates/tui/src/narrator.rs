@@ -10,6 +10,7 @@ use threadline_agent::{
     AgentEvent, CompactionEvent, RetryKind, SubAgentEvent, SubAgentSource, TurnEnd, TurnSummary,
 };
 use threadline_api::{BlockKind, Delta, RawObject, StreamEvent, Usage};
+use threadline_entry::write::SyntheticLine;
 use threadline_entry::{Millis, value};
 use threadline_term::{MarkdownStream, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration};
@@ -34,6 +35,7 @@ pub(crate) struct Narrator {
     thinking: Option<ThinkingBlock>,
     calls: OpenCalls,
     tasks: Vec<BackgroundTask>,
+    compaction_error: Option<String>,
     /// Tokens before the reply, and of the reply.
     context: u64,
     output: u64,
@@ -57,6 +59,7 @@ impl Narrator {
             thinking: None,
             calls: OpenCalls::default(),
             tasks: Vec::new(),
+            compaction_error: None,
             context: 0,
             output: 0,
             finished_output: 0,
@@ -223,6 +226,11 @@ impl Narrator {
                     if error.is_some() {
                         self.end_text();
                         self.print_note(TextLabel::Error, &format!("✗ {text}"));
+                    } else if is_command_output(message, &text) {
+                        // The reason of a failed compaction was printed.
+                        if self.compaction_error.take().as_deref() != Some(&*text) {
+                            self.print(output_lines(&self.page, &text));
+                        }
                     } else {
                         if !self.has_text && !text.trim().is_empty() {
                             self.text(&text);
@@ -303,10 +311,11 @@ impl Narrator {
         self.send(AgentMessage::SubAgent(progress));
     }
 
-    fn compaction(&self, step: CompactionEvent<'_>) {
+    fn compaction(&mut self, step: CompactionEvent<'_>) {
         match step {
             CompactionEvent::Start => self.send(AgentMessage::Phase(Phase::Compacting)),
             CompactionEvent::End { error: Some(error) } => {
+                self.compaction_error = Some(error.to_owned());
                 self.print_note(TextLabel::Error, &format!("✗ The conversation was not compacted: {error}"));
             }
             CompactionEvent::End { error: None } => {}
@@ -343,6 +352,18 @@ pub(crate) fn note_lines(page: &SharedPage, label: TextLabel, note: &str) -> Vec
     let page = page.get();
     let mut lines = vec![TermText::new()];
     lines.extend(page.wrap(&visible(note), 0).into_iter().map(|line| page.paint(label, line)));
+    lines
+}
+
+/// Whether a reply is the output of a command of the client, such as `/cost`, and not Markdown.
+fn is_command_output(message: &RawObject, text: &str) -> bool {
+    message.get_str("model").as_deref() == Some(SyntheticLine::MODEL) && !text.starts_with('#')
+}
+
+/// Returns a text line by line, after an empty line.
+fn output_lines(page: &SharedPage, text: &str) -> Vec<TermText> {
+    let mut lines = vec![TermText::new()];
+    lines.extend(page.get().wrap(visible(text).trim_end(), 0));
     lines
 }
 

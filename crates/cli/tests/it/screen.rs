@@ -370,6 +370,7 @@ fn a_plan_is_approved_and_questions_are_answered() {
     terminal.send("1");
     let screen = terminal.wait_for("Which colour?");
     assert!(screen.contains("2. Blue – cold"), "{screen}");
+    assert!(screen.contains("3. Another answer"), "{screen}");
     terminal.send("2");
     let screen = wait_idle(&terminal, "Blue it is.");
     assert!(screen.contains("accept edits · "), "{screen}");

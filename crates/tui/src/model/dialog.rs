@@ -34,6 +34,19 @@ impl ApprovalState {
         Self { approval, selected: 0, scroll: 0, reason: None, answers: Vec::new() }
     }
 
+    /// Whether the model asks the person something, instead of asking for permission.
+    pub(crate) fn is_question(&self) -> bool {
+        self.approval.choices.iter().any(|choice| matches!(choice, Choice::Option { .. }))
+    }
+
+    /// The label of a choice.
+    pub(crate) fn label(&self, choice: &Choice) -> String {
+        match choice {
+            Choice::No if self.is_question() => "Another answer".to_owned(),
+            choice => choice.label(),
+        }
+    }
+
     /// The choices of the question that is asked now.
     pub(crate) fn choices(&self) -> Vec<&Choice> {
         let current = self.answers.len();

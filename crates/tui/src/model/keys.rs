@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use threadline_permission::{PermissionMode, RuleEffect};
 use threadline_term::{TermText, TextLabel, text};
 
-use super::dialog::{ApprovalAnswer, DialogAnswer};
+use super::dialog::{ApprovalAnswer, ApprovalState, DialogAnswer};
 use super::{Dialog, DoubleKey, Effect, Model, NOTICE_TIME, RunningTurn, now_millis};
 use crate::approval::Choice;
 use crate::command::{COMMANDS, KEYS, ScreenCommand};
@@ -249,6 +249,13 @@ impl Model {
     fn answer(&mut self, answer: ApprovalAnswer) -> Vec<Effect> {
         match answer {
             ApprovalAnswer::Pending => Vec::new(),
+            ApprovalAnswer::Refuse(label)
+                if !label.trim().is_empty()
+                    && self.approvals.front().is_some_and(ApprovalState::is_question) =>
+            {
+                let description = String::new();
+                self.choose(Choice::Option { question: 0, label, description })
+            }
             ApprovalAnswer::Refuse(reason) => {
                 if let Some(state) = self.approvals.pop_front() {
                     state.approval.refuse(&reason);
@@ -288,7 +295,7 @@ impl Model {
                 let questions = state.approval.questions();
                 let question = questions.get(state.answers.len()).cloned().unwrap_or_default();
                 state.answers.push((question, label));
-                state.selected = 0;
+                (state.selected, state.reason) = (0, None);
                 if state.answers.len() < questions.len() {
                     self.approvals.push_front(state);
                 } else {

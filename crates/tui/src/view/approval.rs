@@ -30,7 +30,7 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
         part.lines.push(TermText::new());
     }
     if let Some(reason) = &state.reason {
-        let label = "  Why not? ";
+        let label = if state.is_question() { "  Answer: " } else { "  Why not? " };
         let room = page.width.unwrap_or(80).saturating_sub(label.width() + 1);
         let typed = shown(reason.text());
         let skipped = typed.chars().count().saturating_sub(room);
@@ -54,7 +54,7 @@ fn choice_lines(state: &ApprovalState, page: TermPage) -> Vec<TermText> {
         // A key chooses the first of several similar choices.
         let is_first = !choices[..i].iter().any(|other| other.key() == choice.key());
         let key = choice.key().filter(|_| is_first).map(|key| format!(" ({key})")).unwrap_or_default();
-        let line = format!("{}. {}{key}", i + 1, visible(&choice.label()));
+        let line = format!("{}. {}{key}", i + 1, visible(&state.label(choice)));
         for (row, line) in page.wrap(&line, 5).into_iter().enumerate() {
             let margin = if row == 0 { "" } else { "   " };
             lines.push(choice_line(page, &text!("{margin}{line}"), i == state.selected, row == 0));

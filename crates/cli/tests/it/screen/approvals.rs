@@ -147,3 +147,21 @@ fn output_of_a_command_is_shown_while_it_runs() {
     let screen = wait_idle(&terminal, "Ran.");
     assert!(screen.contains("▸ Bash") && screen.contains("late output"), "{screen}");
 }
+
+#[test]
+fn a_question_of_the_model_is_answered_in_own_words() {
+    let question = ScriptedReply::call(
+        "AskUserQuestion",
+        json!({"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false,
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]}]}),
+    );
+    let stage = Stage::new(vec![question, ScriptedReply::text("Green it is.")]);
+    let mut terminal = stage.open(&[]);
+    terminal.send("ask me\r");
+    terminal.wait_for("3. Another answer");
+    terminal.send("3");
+    terminal.wait_for("Answer:");
+    terminal.send("Green\r");
+    wait_idle(&terminal, "Green it is.");
+    assert!(stage.last_request().contains("Green"), "{}", stage.last_request());
+}

@@ -151,3 +151,13 @@ fn a_hang_up_restores_the_terminal_and_keeps_the_draft() {
     terminal.send(super::UP);
     wait_for_draft(&terminal, "not sent");
 }
+
+#[test]
+fn the_cost_is_shown_line_by_line() {
+    let stage = Stage::new(Vec::new());
+    let mut terminal = stage.open(&[]);
+    terminal.send("/cost\r");
+    let screen = terminal.wait_for("Total duration (wall)");
+    let starts = |text: &str| screen.lines().any(|line| line.starts_with(text));
+    assert!(starts("Total cost:") && starts("Total duration (API):"), "{screen}");
+}
