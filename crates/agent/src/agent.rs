@@ -29,6 +29,7 @@ use crate::model_access::ToolRequests;
 use crate::model_change::ModelChange;
 use crate::permission::PermissionPrompt;
 use crate::resume::{Filler, OpenCall, ResumeError, ResumedSession, fork_lines};
+use crate::send_message::{Mailboxes, SEND_MESSAGE, SendMessageTool};
 use crate::session_hooks::CLEAR;
 use crate::session_writer::{SessionWriter, WriteError, WrittenCompaction};
 use crate::skill_tool::{SKILL, SkillTool};
@@ -89,6 +90,10 @@ pub struct Agent {
     pub(crate) files: FileStates,
     pub(crate) background: BackgroundTasks,
     pub(crate) background_agents: BackgroundAgents,
+    /// The sub-agents that can get messages.
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    /// Those of the agent that started this sub-agent.
+    pub(crate) parent_mailboxes: Option<Arc<Mailboxes>>,
     /// The background tasks that were reported.
     pub(crate) known_tasks: Mutex<Vec<KnownTask>>,
     pub(crate) limits: Limits,
@@ -248,6 +253,9 @@ impl Agent {
         let agent_tool = AgentTool::name_in(version);
         if is_offered(&config, agent_tool) {
             tools.push(Box::new(AgentTool::new(agent_tool, &agents)));
+            if agent_tool == "Agent" && is_offered(&config, SEND_MESSAGE) {
+                tools.push(Box::new(SendMessageTool));
+            }
         }
         if let Some(schema) = &config.json_schema {
             let schema: Box<RawValue> =
@@ -293,6 +301,8 @@ impl Agent {
             files,
             background: BackgroundTasks::new(),
             background_agents: BackgroundAgents::new(),
+            mailboxes: Arc::default(),
+            parent_mailboxes: None,
             known_tasks: Mutex::new(Vec::new()),
             limits: config.limits.clone(),
             totals: ModelUsageTotals::default(),

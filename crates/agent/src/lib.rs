@@ -33,6 +33,7 @@ mod plan_mode;
 mod progress;
 mod resume;
 mod rewind;
+mod send_message;
 mod session_format;
 mod session_hooks;
 mod session_writer;

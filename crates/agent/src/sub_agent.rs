@@ -1,6 +1,6 @@
 //! Sub-agents: loops of their own for single tasks, with a log of their own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use crate::event::{AgentEvent, TurnEnd, TurnSummary};
 use crate::git;
 use crate::model_access::ToolRequests;
 use crate::resume::Filler;
+use crate::send_message::COORDINATOR;
 use crate::session_writer::SessionWriter;
 use crate::tool_calls::{CallScope, PendingCall};
 
@@ -233,10 +234,16 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Runs the task.
-    fn run(&mut self, agent: &mut Agent, cancel: &CancelToken) -> TurnSummary {
-        let task = to_raw_value(&self.source.prompt).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let summary = agent.run_turn(Some(&task), None, cancel, &mut |event| self.event(&event));
+    /// Runs a task. `origin`: who gave it, if it is not the first one.
+    fn run(
+        &mut self,
+        agent: &mut Agent,
+        task: &str,
+        origin: Option<&str>,
+        cancel: &CancelToken,
+    ) -> TurnSummary {
+        let task = to_raw_value(task).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let summary = agent.run_turn(Some(&task), origin, cancel, &mut |event| self.event(&event));
         for event in std::mem::take(&mut self.pending).into_iter().filter(|_| self.is_background) {
             self.send(event);
         }
@@ -337,8 +344,9 @@ impl Agent {
             let output = self.start_in_background(agent, source);
             return (output, ModelUsageTotals::default());
         }
+        self.mailboxes.start(&source.agent_id);
         let mut forwarder = Forwarder::new(source, &self.config.paths.cwd, scope.report);
-        let summary = forwarder.run(&mut agent, scope.cancel);
+        let summary = forwarder.run(&mut agent, &source.prompt, None, scope.cancel);
         let usage = forwarder.usage();
         forwarder.send(SubAgentEvent::Finished {
             status: if is_success(&summary.end) { "completed" } else { "failed" },
@@ -351,13 +359,17 @@ impl Agent {
             return (ToolOutput::not_run(error, &format!("Error: {error}")), agent.totals);
         }
         let output = agent.sub_agent_output(source, &summary.text, &forwarder, usage.duration);
-        (output, agent.totals)
+        let totals = agent.totals.clone();
+        // A message that came in the last moment is its next task.
+        if let Some((agent, messages)) = self.mailboxes.finish(&source.agent_id, agent) {
+            self.resume_in_background(agent, &messages.join("\n\n"));
+        }
+        (output, totals)
     }
 
     /// Runs a sub-agent in the background. Returns the result of the call, which does not wait for it.
-    fn start_in_background(&self, mut agent: Self, source: &Arc<SubAgentSource>) -> ToolOutput {
-        let output_file = self.tasks_dir.join(format!("{}.output", source.agent_id));
-        link_output(&output_file, &agent.log());
+    fn start_in_background(&self, agent: Self, source: &Arc<SubAgentSource>) -> ToolOutput {
+        let output_file = self.output_link(source);
         let id = &source.agent_id;
         let text = format!(
             "Async agent launched successfully.\nagentId: {id} (internal ID - do not mention to user. Use SendMessage \
@@ -381,20 +393,58 @@ impl Agent {
         let mut output = ToolOutput::success("", &record);
         let block = to_raw_value(&threadline_api::Message::text_block(&text));
         output.content = ResultContent::Blocks(block.into_iter().collect());
+        self.mailboxes.start(id);
+        self.run_in_background(agent, source, source.prompt.clone(), None);
+        output
+    }
+
+    /// Continues a sub-agent that has finished with a message. Returns the file with its messages.
+    pub(crate) fn resume_in_background(&self, mut agent: Self, message: &str) -> PathBuf {
+        let Some(source) = agent.role.as_ref().map(|role| Arc::clone(&role.source)) else {
+            return PathBuf::new();
+        };
+        self.mailboxes.start(&source.agent_id);
+        // Its first run was counted.
+        agent.totals = ModelUsageTotals::default();
+        self.run_in_background(agent, &source, message.to_owned(), Some(COORDINATOR));
+        self.output_link(&source)
+    }
+
+    /// The link to the log of a sub-agent, beside the output of commands.
+    fn output_link(&self, source: &SubAgentSource) -> PathBuf {
+        self.tasks_dir.join(format!("{}.output", source.agent_id))
+    }
+
+    /// Runs a task in the background, and the messages that come until its end.
+    fn run_in_background(
+        &self,
+        mut agent: Self,
+        source: &Arc<SubAgentSource>,
+        task: String,
+        origin: Option<&'static str>,
+    ) {
+        let output_file = self.output_link(source);
+        link_output(&output_file, &agent.log());
         let (source, cwd) = (Arc::clone(source), self.config.paths.cwd.clone());
+        let mailboxes = Arc::clone(&self.mailboxes);
         self.background_agents.start(move |cancel, report| {
             let mut forwarder = Forwarder { is_background: true, ..Forwarder::new(&source, &cwd, report) };
-            let summary = forwarder.run(&mut agent, cancel);
+            let mut summary = forwarder.run(&mut agent, &task, origin, cancel);
+            let mut totals = agent.totals.clone();
+            while let Some((resumed, messages)) = mailboxes.finish(&source.agent_id, agent) {
+                agent = resumed;
+                summary = forwarder.run(&mut agent, &messages.join("\n\n"), Some(COORDINATOR), cancel);
+                totals = agent.totals.clone();
+            }
             FinishedAgent {
                 usage: forwarder.usage(),
                 is_success: is_success(&summary.end),
                 text: summary.text,
-                totals: agent.totals.clone(),
+                totals,
                 output_file,
                 source,
             }
         });
-        output
     }
 
     /// Reports the messages of sub-agents in the background that are there already.
@@ -564,6 +614,8 @@ impl Agent {
             files: FileStates::new(),
             background: BackgroundTasks::new(),
             background_agents: BackgroundAgents::new(),
+            mailboxes: Arc::default(),
+            parent_mailboxes: Some(Arc::clone(&self.mailboxes)),
             known_tasks: Mutex::new(Vec::new()),
             limits: self.limits.clone(),
             totals: ModelUsageTotals::default(),

@@ -25,6 +25,7 @@ use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::plan_mode::PlanTool;
 use crate::progress::CommandProgress;
+use crate::send_message::SEND_MESSAGE;
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
 use crate::skill_tool::SKILL;
@@ -183,7 +184,7 @@ impl Agent {
         }
         let is_sub_agent = |call: &PendingCall| call.name == self.agent_tool();
         // Commands and sub-agents report while they run.
-        let reports = |call: &PendingCall| is_sub_agent(call) || call.name == "Bash";
+        let reports = |call: &PendingCall| is_sub_agent(call) || matches!(&*call.name, "Bash" | SEND_MESSAGE);
         if group.len() == 1 && !group.iter().any(reports) {
             for call in &group {
                 let scope = CallScope { prompt_id, cancel, report: &|_| {}, output: &|_| {} };
@@ -389,7 +390,11 @@ impl Agent {
                 CallOutcome::SubAgent(Box::new((output, totals)))
             };
         }
-        let output = tool.run(input, &context, permit);
+        let output = if call.name == SEND_MESSAGE && self.role.is_none() {
+            self.send_message(input, permit, scope)
+        } else {
+            tool.run(input, &context, permit)
+        };
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
     }
 

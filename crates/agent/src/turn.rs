@@ -117,8 +117,10 @@ impl Agent {
     ) -> Result<TurnEnd, WriteError> {
         match prompt {
             Some(prompt) if self.role.is_some() => {
-                self.write_task(prompt, state, events)?;
-                self.sub_agent_start_hooks(cancel)?;
+                self.write_task(prompt, origin, state, events)?;
+                if origin.is_none() {
+                    self.sub_agent_start_hooks(cancel)?;
+                }
             }
             Some(prompt) => {
                 if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
@@ -246,6 +248,7 @@ impl Agent {
             lock(&self.writer).attachment(attachment, &*self.clock)?;
             return Ok(TurnStep::End(TurnEnd::MaxTurns(limit)));
         }
+        self.add_messages()?;
         self.add_queued_prompts(cancel, events)?;
         Ok(TurnStep::Request)
     }

@@ -189,6 +189,7 @@ impl Refusal {
 /// Tools that only manage the client's own state.
 const OWN_STATE: &[&str] = &[
     "TodoWrite",
+    "SendMessage",
     "TaskCreate",
     "TaskGet",
     "TaskList",

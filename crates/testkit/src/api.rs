@@ -4,6 +4,7 @@
 //! request. It is strict: a request that the real API would reject, such as one with an unanswered call, gets
 //! an error 400. It signs thinking and rejects thinking that comes back changed.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +132,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Script {
-    replies: std::vec::IntoIter<ScriptedReply>,
+    replies: VecDeque<ScriptedReply>,
     requests: Vec<ReceivedRequest>,
     /// Why requests were refused.
     problems: Vec<String>,
@@ -147,8 +148,7 @@ impl ScriptedApi {
     pub fn start(replies: Vec<ScriptedReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("the address of the server");
-        let script =
-            Script { replies: replies.into_iter(), requests: Vec::new(), problems: Vec::new(), count: 0 };
+        let script = Script { replies: replies.into(), requests: Vec::new(), problems: Vec::new(), count: 0 };
         let shared = Arc::new(Shared {
             script: Mutex::new(script),
             received: Condvar::new(),
@@ -165,6 +165,11 @@ impl ScriptedApi {
             }
         });
         Self { address, shared }
+    }
+
+    /// Adds replies to the end of the script.
+    pub fn extend(&self, replies: Vec<ScriptedReply>) {
+        lock(&self.shared.script).replies.extend(replies);
     }
 
     /// The address for `ANTHROPIC_BASE_URL`.
@@ -251,7 +256,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared, request: ReceivedRequest) -> 
             return send_error(stream, 400, "invalid_request_error", &problem, 0, &[]);
         }
         script.count += 1;
-        let reply = script.replies.next().unwrap_or_else(|| ScriptedReply::text("(the script is over)"));
+        let reply = script.replies.pop_front().unwrap_or_else(|| ScriptedReply::text("(the script is over)"));
         (reply, script.count)
     };
     let is_streamed = body["stream"] == true;

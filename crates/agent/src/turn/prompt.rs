@@ -292,14 +292,20 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes the task of a sub-agent.
+    /// Writes the task of a sub-agent, or a message of `origin` that continues it.
     pub(super) fn write_task(
         &mut self,
         task: &RawValue,
+        origin: Option<&str>,
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..UserLineFields::default() };
+        let fields = UserLineFields {
+            prompt_id: Some(&state.prompt_id),
+            is_meta: origin.is_some(),
+            origin,
+            ..UserLineFields::default()
+        };
         let written = lock(&self.writer).user(task, fields, &*self.clock)?;
         state.num_turns += 1;
         let text = prompt_text(task).unwrap_or_default();

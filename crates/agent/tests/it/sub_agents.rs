@@ -162,3 +162,49 @@ fn the_format_of_2_1_20_has_short_ids_and_no_description_of_sub_agents() {
     let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert!(last["slug"].is_string() && last["slug"] == result["slug"], "one plan for the session");
 }
+
+#[test]
+fn a_message_continues_a_sub_agent_that_has_finished() {
+    let stage = Stage::new();
+    let replies = vec![
+        task("general-purpose"),
+        ScriptedReply::text("First look."),
+        ScriptedReply::call("SendMessage", json!({"to": "nobody", "message": "Hello?"})),
+        ScriptedReply::text("Done."),
+    ];
+    let api = ScriptedApi::start(replies);
+    let mut agent = stage.agent(&api, stage.config(stage.start())).unwrap();
+    let cancel = CancelToken::new();
+    let run = |agent: &mut threadline_agent::Agent, prompt: &str| {
+        agent.run(&serde_json::value::to_raw_value(prompt).unwrap(), &cancel, &mut |_| {})
+    };
+    run(&mut agent, "delegate");
+    let unknown = api.requests()[3].body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(unknown.contains("No agent named 'nobody' is currently addressable."), "{unknown}");
+    let (lines, _) = sub_agent(&stage);
+    let id = lines[0]["agentId"].as_str().unwrap().to_owned();
+    // The session and the sub-agent send their requests at the same time.
+    api.extend(vec![
+        ScriptedReply::call(
+            "SendMessage",
+            json!({"to": id, "summary": "Look again", "message": "Look again"}),
+        ),
+        ScriptedReply::text("Second look."),
+        ScriptedReply::text("Second look."),
+        ScriptedReply::text("Reported."),
+    ]);
+    run(&mut agent, "continue it");
+    let summary = agent.run_background(&CancelToken::new(), &mut |_| {}).unwrap();
+    assert_eq!(summary.text, "Reported.");
+    let requests: Vec<String> =
+        api.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    assert!(requests.iter().any(|messages| messages.contains("had no active task; resumed")), "{requests:?}");
+    // The sub-agent has its context, and not that of the session.
+    let has = |messages: &String, text: &str| messages.contains(text);
+    let resumed = requests.iter().find(|messages| has(messages, "Look again") && !has(messages, "delegate"));
+    assert!(has(resumed.unwrap(), "Look into a.txt") && has(resumed.unwrap(), "First look."), "{resumed:?}");
+    let (lines, _) = sub_agent(&stage);
+    let message = lines.iter().find(|line| line["message"]["content"] == "Look again").unwrap();
+    assert_eq!((&message["isMeta"], &message["origin"]), (&json!(true), &json!({"kind": "coordinator"})));
+    assert_eq!(message["parentUuid"], lines[1]["uuid"]);
+}

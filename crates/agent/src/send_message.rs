@@ -1,0 +1,206 @@
+//! SendMessage: the model continues a sub-agent that it started before.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use threadline_api::{Message, RawObject, Role};
+use threadline_tools::{InputSchema, Kind, Parameter, Permit, Tool, ToolContext, ToolInput, ToolOutput};
+
+use crate::agent::{Agent, lock};
+use crate::json::raw;
+use crate::session_writer::{UserLineFields, WriteError};
+use crate::sub_agent::SubAgentEvent;
+use crate::tool_calls::CallScope;
+
+/// The name of the tool.
+pub(crate) const SEND_MESSAGE: &str = "SendMessage";
+/// The origin of messages of the session to its sub-agents.
+pub(crate) const COORDINATOR: &str = "coordinator";
+/// The number of sub-agents that are kept after they have finished; the oldest are dropped first.
+const MAX_FINISHED: usize = 32;
+
+const fn required(name: &'static str, description: &'static str) -> Parameter {
+    Parameter { name, kind: Kind::Text(0), required: true, default: None, description }
+}
+
+const PARAMETERS: &[Parameter] = &[
+    required("to", "The id of the sub-agent"),
+    Parameter { required: false, ..required("summary", "The message in five to ten words") },
+    required("message", "The message"),
+];
+
+/// The definition of the tool for the model. The loop runs its calls.
+pub(crate) struct SendMessageTool;
+
+impl Tool for SendMessageTool {
+    fn name(&self) -> &str {
+        SEND_MESSAGE
+    }
+
+    fn description(&self) -> String {
+        "Sends a message to a sub-agent of this session, by its id. One that works gets it after its next tools. \
+         One that has finished goes on in the background with its context, and a message follows at its end."
+            .to_owned()
+    }
+
+    fn schema(&self) -> InputSchema<'_> {
+        InputSchema::Parameters(PARAMETERS)
+    }
+
+    fn is_read_only(&self, _: &ToolInput) -> bool {
+        false
+    }
+
+    fn run(&self, _: &ToolInput, _: &ToolContext<'_>, _: Permit) -> ToolOutput {
+        let message = "Messages are sent by the loop.";
+        ToolOutput::not_run(message, message)
+    }
+}
+
+/// The sub-agents of a session that can get messages.
+#[derive(Default)]
+pub(crate) struct Mailboxes {
+    boxes: Mutex<VecDeque<(String, Mailbox)>>,
+}
+
+enum Mailbox {
+    /// It works. Messages are delivered after its next tools, or at its end.
+    Running(Vec<String>),
+    Finished(Box<Agent>),
+}
+
+/// The result of a message.
+enum Delivery {
+    Queued,
+    /// The sub-agent has finished, and takes the message as its next task.
+    Resumed(Box<Agent>),
+    Unknown,
+}
+
+impl Mailboxes {
+    /// Adds a sub-agent that begins to work.
+    pub(crate) fn start(&self, id: &str) {
+        let mut boxes = lock(&self.boxes);
+        boxes.retain(|(other, _)| other != id);
+        boxes.push_back((id.to_owned(), Mailbox::Running(Vec::new())));
+    }
+
+    /// Takes the messages of a sub-agent that works.
+    fn take(&self, id: &str) -> Vec<String> {
+        let mut boxes = lock(&self.boxes);
+        match boxes.iter_mut().find(|(other, _)| other == id) {
+            Some((_, Mailbox::Running(messages))) => std::mem::take(messages),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps a sub-agent that has finished. If messages came meanwhile, returns it with them.
+    pub(crate) fn finish(&self, id: &str, agent: Agent) -> Option<(Agent, Vec<String>)> {
+        // Its commands end with it.
+        agent.background.kill_all(agent.limits.kill_grace);
+        let mut boxes = lock(&self.boxes);
+        if let Some((_, Mailbox::Running(messages))) = boxes.iter_mut().find(|(other, _)| other == id)
+            && !messages.is_empty()
+        {
+            return Some((agent, std::mem::take(messages)));
+        }
+        boxes.retain(|(other, _)| other != id);
+        boxes.push_back((id.to_owned(), Mailbox::Finished(Box::new(agent))));
+        let is_finished = |(_, mailbox): &(String, Mailbox)| matches!(mailbox, Mailbox::Finished(_));
+        if boxes.iter().filter(|mailbox| is_finished(mailbox)).count() > MAX_FINISHED
+            && let Some(oldest) = boxes.iter().position(is_finished)
+        {
+            boxes.remove(oldest);
+        }
+        None
+    }
+
+    fn deliver(&self, id: &str, message: &str) -> Delivery {
+        let mut boxes = lock(&self.boxes);
+        let Some(at) = boxes.iter().position(|(other, _)| other == id) else { return Delivery::Unknown };
+        if let (_, Mailbox::Running(messages)) = &mut boxes[at] {
+            messages.push(message.to_owned());
+            return Delivery::Queued;
+        }
+        let running = (id.to_owned(), Mailbox::Running(Vec::new()));
+        match std::mem::replace(&mut boxes[at], running) {
+            (_, Mailbox::Finished(agent)) => Delivery::Resumed(agent),
+            (_, Mailbox::Running(_)) => Delivery::Unknown,
+        }
+    }
+}
+
+impl Agent {
+    /// Sends a message of the model to one of its sub-agents.
+    pub(crate) fn send_message(
+        &self,
+        input: &ToolInput,
+        _permit: Permit,
+        scope: CallScope<'_>,
+    ) -> ToolOutput {
+        let to = input.text("to").unwrap_or_default();
+        let message = input.text("message").unwrap_or_default();
+        let (is_success, text) = match self.mailboxes.deliver(to, message) {
+            Delivery::Queued => {
+                (true, format!("Message queued for delivery to {to} at its next tool round."))
+            }
+            Delivery::Unknown => (
+                false,
+                format!(
+                    "No agent named '{to}' is currently addressable. Spawn a new one or use the agent ID."
+                ),
+            ),
+            Delivery::Resumed(mut agent) => {
+                if let Some(role) = &mut agent.role {
+                    scope.prompt_id.clone_into(&mut role.prompt_id);
+                    (scope.report)((Arc::clone(&role.source), SubAgentEvent::Started));
+                }
+                let output = self.resume_in_background(*agent, message);
+                let text = format!(
+                    "Agent \"{to}\" had no active task; resumed from transcript in the background with your message. \
+                     You'll be notified when it finishes. Output: {}",
+                    output.display()
+                );
+                let result = RawObject::new().with("success", true).with("message", &text);
+                let result = result.with("resumedAgentId", to);
+                return ToolOutput::success(result.to_json(), &result);
+            }
+        };
+        let result = RawObject::new().with("success", is_success).with("message", &text);
+        ToolOutput::success(result.to_json(), &result)
+    }
+
+    /// Adds the messages of the session to the conversation of a sub-agent.
+    pub(crate) fn add_messages(&mut self) -> Result<(), WriteError> {
+        let (Some(role), Some(mailboxes)) = (&self.role, &self.parent_mailboxes) else { return Ok(()) };
+        let prompt_id = role.prompt_id.clone();
+        for message in mailboxes.take(&role.source.agent_id) {
+            let fields = UserLineFields {
+                prompt_id: Some(&prompt_id),
+                is_meta: true,
+                origin: Some(COORDINATOR),
+                ..UserLineFields::default()
+            };
+            lock(&self.writer).user(&raw(&message), fields, &*self.clock)?;
+            self.conversation.push(Role::User, vec![Message::text_block(&message)]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_wait_for_a_sub_agent_that_works() {
+        let mailboxes = Mailboxes::default();
+        assert!(matches!(mailboxes.deliver("a1", "early"), Delivery::Unknown));
+        mailboxes.start("a1");
+        for message in ["one", "two"] {
+            assert!(matches!(mailboxes.deliver("a1", message), Delivery::Queued));
+        }
+        assert_eq!(mailboxes.take("a1"), ["one", "two"]);
+        assert!(mailboxes.take("a1").is_empty());
+    }
+}
