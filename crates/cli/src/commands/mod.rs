@@ -79,6 +79,10 @@ impl Command {
             | Self::Replay(_)
             | Self::Export(_)
             | Self::Usage(_)
+            | Self::Overview(_)
+            | Self::Blame(_)
+            | Self::Compare(_)
+            | Self::Context(_)
             | Self::Config(_)
             | Self::Trace(trace::TraceCommand::Push(_)) => SourceUse::Sessions(None),
             Self::Archive(_) => SourceUse::Archive,
