@@ -15,6 +15,8 @@
 #![allow(clippy::disallowed_methods, reason = "a developer tool reads the environment and the clock")]
 
 mod agent_sdk;
+mod archive_bench;
+mod archive_check;
 mod bench;
 mod client_bench;
 mod command;
@@ -43,7 +45,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["agent-sdk"] => agent_sdk::run(),
+        ["archive"] => archive_check::run(),
         ["bench"] => bench::run(),
+        ["bench", "archive"] => bench::archive(),
         ["bench", "queries"] => bench::queries(),
         ["bench", "chat"] => bench::chat(),
         #[cfg(unix)]
@@ -67,7 +71,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | bench [queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
             );
             ExitCode::from(2)
         }

@@ -1,10 +1,20 @@
 //! An archive at an address.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, RetryConfig};
 
 use crate::error::ArchiveError;
+use crate::http::UreqConnector;
 use crate::objects::Objects;
 
 /// The address of an archive.
@@ -12,6 +22,36 @@ use crate::objects::Objects;
 pub enum ArchiveLocation {
     /// A local folder: `file:DIRECTORY`.
     Folder(PathBuf),
+    /// Object storage: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`.
+    Bucket {
+        /// The kind of storage.
+        kind: StorageKind,
+        /// The bucket or container.
+        bucket: String,
+        /// The beginning of the names of all objects; may be empty.
+        prefix: String,
+    },
+}
+
+/// A kind of object storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageKind {
+    /// Amazon S3, and servers with the same interface.
+    S3,
+    /// Google Cloud Storage.
+    Google,
+    /// Azure Blob Storage.
+    Azure,
+}
+
+impl StorageKind {
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Google => "gs",
+            Self::Azure => "az",
+        }
+    }
 }
 
 impl ArchiveLocation {
@@ -25,21 +65,37 @@ impl FromStr for ArchiveLocation {
     type Err = ArchiveError;
 
     fn from_str(text: &str) -> Result<Self, ArchiveError> {
-        let wrong =
-            |reason: &str| ArchiveError::Location { text: text.to_owned(), reason: reason.to_owned() };
-        let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(wrong("it does not begin with `file:`"));
+        // An address may contain credentials by mistake.
+        let shown = match text.split_once('@') {
+            Some((_, rest)) => format!("…@{rest}"),
+            None => text.to_owned(),
         };
-        match scheme {
+        let wrong = |reason: &str| ArchiveError::Location { text: shown.clone(), reason: reason.to_owned() };
+        let Some((scheme, rest)) = text.split_once(':') else {
+            return Err(wrong("it does not begin with `file:`, `s3:`, `gs:` or `az:`"));
+        };
+        let kind = match scheme {
             "file" => {
                 let path = rest.strip_prefix("//").unwrap_or(rest);
                 if path.is_empty() {
                     return Err(wrong("the folder is missing"));
                 }
-                Ok(Self::Folder(Path::new(path).to_owned()))
+                return Ok(Self::Folder(Path::new(path).to_owned()));
             }
-            _ => Err(wrong(&format!("`{scheme}:` is not supported"))),
+            "s3" => StorageKind::S3,
+            "gs" => StorageKind::Google,
+            "az" => StorageKind::Azure,
+            _ => return Err(wrong(&format!("`{scheme}:` is not supported"))),
+        };
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.contains('@') {
+            return Err(wrong("credentials belong into environment variables"));
         }
+        if bucket.is_empty() {
+            return Err(wrong("the name of the bucket is missing"));
+        }
+        Ok(Self::Bucket { kind, bucket: bucket.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
     }
 }
 
@@ -47,9 +103,65 @@ impl fmt::Display for ArchiveLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => write!(f, "file:{}", path.display()),
+            Self::Bucket { kind, bucket, prefix } => write!(f, "{}://{bucket}/{prefix}", kind.scheme()),
         }
     }
 }
+
+/// Options of object storage: credentials, region and address of the server, by the names of the environment
+/// variables of the vendors, such as `AWS_ACCESS_KEY_ID`. They are never stored.
+pub type StorageOptions = BTreeMap<String, String>;
+
+/// Opens a bucket.
+fn open_bucket(
+    kind: StorageKind,
+    bucket: &str,
+    prefix: &str,
+    options: &StorageOptions,
+) -> Result<Arc<dyn ObjectStore>, ArchiveError> {
+    // A server that is gone is reported soon; the next run continues.
+    let retry = RetryConfig { max_retries: 4, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    let wrong = |error: object_store::Error| ArchiveError::Location {
+        text: format!("{}://{bucket}/{prefix}", kind.scheme()),
+        reason: error.to_string(),
+    };
+    let options = options.iter().map(|(name, value)| (name.to_lowercase(), value));
+    let store: Arc<dyn ObjectStore> = match kind {
+        StorageKind::S3 => {
+            let mut builder = AmazonS3Builder::new().with_bucket_name(bucket).with_retry(retry);
+            for (name, value) in options {
+                if let Ok(key) = name.parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.with_http_connector(UreqConnector).build().map_err(wrong)?)
+        }
+        StorageKind::Google => {
+            let mut builder = GoogleCloudStorageBuilder::new().with_bucket_name(bucket).with_retry(retry);
+            for (name, value) in options {
+                if let Ok(key) = name.parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.with_http_connector(UreqConnector).build().map_err(wrong)?)
+        }
+        StorageKind::Azure => {
+            let mut builder = MicrosoftAzureBuilder::new().with_container_name(bucket).with_retry(retry);
+            for (name, value) in options {
+                if let Ok(key) = name.parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.with_http_connector(UreqConnector).build().map_err(wrong)?)
+        }
+    };
+    Ok(match prefix {
+        "" => store,
+        prefix => Arc::new(PrefixStore::new(store, prefix)),
+    })
+}
+
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An archive: copies of the files of sessions, of one or more machines.
 pub struct Archive {
@@ -63,8 +175,8 @@ impl Archive {
     /// # Errors
     ///
     /// If the archive cannot be reached.
-    pub fn open(location: &ArchiveLocation) -> Result<Self, ArchiveError> {
-        Self::at(location, false)
+    pub fn open(location: &ArchiveLocation, options: &StorageOptions) -> Result<Self, ArchiveError> {
+        Self::at(location, options, false)
     }
 
     /// Opens an archive to write it, and creates its folder.
@@ -72,13 +184,16 @@ impl Archive {
     /// # Errors
     ///
     /// If the archive cannot be reached or created.
-    pub fn create(location: &ArchiveLocation) -> Result<Self, ArchiveError> {
-        Self::at(location, true)
+    pub fn create(location: &ArchiveLocation, options: &StorageOptions) -> Result<Self, ArchiveError> {
+        Self::at(location, options, true)
     }
 
-    fn at(location: &ArchiveLocation, create: bool) -> Result<Self, ArchiveError> {
+    fn at(location: &ArchiveLocation, options: &StorageOptions, create: bool) -> Result<Self, ArchiveError> {
         let objects = match location {
             ArchiveLocation::Folder(folder) => Objects::in_folder(folder, create)?,
+            ArchiveLocation::Bucket { kind, bucket, prefix } => {
+                Objects::new(open_bucket(*kind, bucket, prefix, options)?)?
+            }
         };
         Ok(Self { location: location.clone(), objects })
     }

@@ -64,7 +64,7 @@ impl ArchiveError {
     /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::Location { .. } => "use file:DIRECTORY",
+            Self::Location { .. } => "use file:DIRECTORY, s3://BUCKET/PREFIX, gs://… or az://…",
             Self::Storage { .. } => "run the command again: it continues where it stopped",
             Self::Damaged { .. } => "`threadline archive verify` lists everything that is damaged",
             Self::Busy => "run the command again when they have finished",

@@ -10,6 +10,7 @@
 mod archive;
 mod digest;
 mod error;
+mod http;
 mod level;
 mod manifest;
 mod objects;
@@ -22,7 +23,7 @@ mod status;
 mod tests;
 mod verify;
 
-pub use archive::{Archive, ArchiveLocation};
+pub use archive::{Archive, ArchiveLocation, StorageKind, StorageOptions};
 pub use error::ArchiveError;
 pub use level::PrivacyLevel;
 pub use manifest::Origin;

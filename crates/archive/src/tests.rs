@@ -15,7 +15,7 @@ use crate::objects::Objects;
 use crate::segment::{SEGMENTS, segment_object};
 use crate::{
     Archive, ArchiveError, ArchiveLocation, Origin, OriginFilter, PrivacyLevel, PushOptions, PushReport,
-    RestoreTarget,
+    RestoreTarget, StorageOptions,
 };
 
 /// A home and an archive in a temporary folder.
@@ -59,7 +59,7 @@ impl Setup {
     }
 
     fn archive(&self) -> Archive {
-        Archive::create(&self.location()).unwrap()
+        Archive::create(&self.location(), &StorageOptions::new()).unwrap()
     }
 
     fn push(&self) -> PushReport {
@@ -399,4 +399,16 @@ fn the_status_says_which_sessions_would_be_lost() {
     assert!(status.archived.is_empty());
     assert_eq!(status.archive_only, ["0b5b3a5e-0000-4000-8000-000000000002"]);
     assert_eq!(status.prompts_only, [(gone.to_owned(), 1)]);
+}
+
+#[test]
+fn addresses_are_parsed_and_printed() {
+    for text in ["file:/a/b", "s3://bucket/some/prefix", "gs://bucket/", "az://container/x"] {
+        assert_eq!(text.parse::<ArchiveLocation>().unwrap().to_string(), text);
+    }
+    for text in ["", "file:", "s3://", "ftp://host/x", "/tmp/archive"] {
+        assert!(text.parse::<ArchiveLocation>().is_err(), "{text}");
+    }
+    let error = "s3://key:secret@bucket/x".parse::<ArchiveLocation>().unwrap_err().to_string();
+    assert!(!error.contains("secret"), "{error}");
 }

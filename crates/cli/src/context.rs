@@ -60,7 +60,7 @@ pub(crate) struct GlobalArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct SourceArgs {
-    /// Read the sessions of an archive: file:DIRECTORY
+    /// Read the sessions of an archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
     #[arg(long, global = true, value_name = "URL", conflicts_with = "demo")]
     pub(crate) from: Option<String>,
 
@@ -217,7 +217,7 @@ fn fetch(
     };
     let cache_dir =
         cache_dir.ok_or_else(|| CommandError::new("there is no folder for caches").hint("set HOME"))?;
-    let archive = Archive::open(&from.parse::<ArchiveLocation>()?)?;
+    let archive = Archive::open(&from.parse::<ArchiveLocation>()?, &env::storage_options())?;
     let selection = SourceSelection { machine: source.machine.clone(), user: source.user.clone(), session };
     let progress = ui.byte_progress("fetched");
     let homes = archive.fetch(&selection, &cache_dir.join("archive"), &|size| progress.add(size))?;

@@ -143,6 +143,15 @@ pub(crate) fn set_variables(variables: BTreeMap<String, String>) {
     let _ = SETTINGS_VARIABLES.set(variables);
 }
 
+/// Returns the variables with which vendors of object storage configure their clients.
+pub(crate) fn storage_options() -> BTreeMap<String, String> {
+    const PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .collect()
+}
+
 /// Returns the value of a variable, if it is set and not empty.
 pub(crate) fn get(name: &str) -> Option<String> {
     let own = SETTINGS_VARIABLES.get().and_then(|variables| variables.get(name)).cloned();

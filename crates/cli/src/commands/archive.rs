@@ -9,6 +9,7 @@ mod status;
 use threadline_archive::{Archive, ArchiveError, ArchiveLocation};
 
 use crate::context::Context;
+use crate::env;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Keep copies of sessions, and bring them back
@@ -58,7 +59,7 @@ fn open(cx: &Context) -> Result<Archive, CommandError> {
         return Err(CommandError::new(format!("there is no archive at {}", folder.display()))
             .hint("create it: `threadline archive push`"));
     }
-    Ok(Archive::open(&location)?)
+    Ok(Archive::open(&location, &env::storage_options())?)
 }
 
 impl From<ArchiveError> for CommandError {

@@ -90,7 +90,7 @@ fn archived_sessions_answer_like_local_ones() {
         &["list", "--json"][..],
         &["usage", "--by", "session", "--json"],
         &["search", "loom", "--json"],
-        &["inspect", "--json"],
+        &["inspect", "Slow loom", "--json"],
         &["show", "Slow loom", "--json"],
         &["check", "--json"],
         &["replay", "Slow loom", "--json"],

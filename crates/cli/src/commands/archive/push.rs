@@ -8,7 +8,7 @@ use threadline_view::wire::ArchivePushObject;
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
-use crate::machine;
+use crate::{env, machine};
 
 /// Copy what is new in every session
 ///
@@ -16,11 +16,14 @@ use crate::machine;
 /// Code is writing are copied as far as they are written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// Address of the archive: file:DIRECTORY [default: a folder in threadline's state folder]
+    /// Address of the archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
+    ///
+    /// The default is a folder in threadline's state folder. Credentials are read from the environment
+    /// variables of the vendor, such as AWS_ACCESS_KEY_ID, and never stored.
     #[arg(long, value_name = "URL")]
     to: Option<String>,
 
-    /// How much is copied [default: full for file:]
+    /// How much is copied; the default is `full` for file: and must be given for other archives
     #[arg(long, value_name = "LEVEL")]
     level: Option<LevelName>,
 
@@ -63,7 +66,7 @@ pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, Comma
                 .hint("add --level metadata, --level redacted or --level full"));
         }
     };
-    let archive = Archive::create(&location)?;
+    let archive = Archive::create(&location, &env::storage_options())?;
     loop {
         let report = push(cx, &archive, level)?;
         let has_news = report.copied_bytes > 0 || !report.unread.is_empty();

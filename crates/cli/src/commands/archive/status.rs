@@ -10,7 +10,7 @@ use threadline_view::wire::{ArchiveHomeObject, ArchiveSessionObject};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
-use crate::machine;
+use crate::{env, machine};
 
 /// Show what is archived, what is missing, and what Claude Code deletes next
 ///
@@ -32,7 +32,7 @@ const MAX_LISTED: usize = 10;
 
 pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, CommandError> {
     let location = super::location(cx, cx.source.from.as_deref())?;
-    let archive = Archive::create(&location)?;
+    let archive = Archive::create(&location, &env::storage_options())?;
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     let mut is_complete = true;
     for home in cx.store().homes().iter().filter(|home| home.root().is_dir()) {
