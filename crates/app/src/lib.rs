@@ -80,8 +80,8 @@ pub use load::{
 };
 pub use operations::OperationError;
 pub use overview::{
-    OverviewFacts, OverviewOptions, OverviewRange, OverviewReader, ReadOverview, RecordFilter, RecordKind,
-    RecordRow, RecordRows,
+    OverviewFacts, OverviewOptions, OverviewRange, OverviewReader, PaletteKind, PaletteMatch, ReadOverview,
+    RecordFilter, RecordKind, RecordRow, RecordRows,
 };
 pub use page_layout::PageLayout;
 pub use prices::price_list;

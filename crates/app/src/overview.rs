@@ -10,7 +10,9 @@ mod facts;
 mod figures;
 mod local_time;
 mod merge;
+mod palette;
 mod period;
+mod project;
 mod reader;
 mod records;
 
@@ -27,6 +29,7 @@ use threadline_usage::{CallLedger, ScanOptions, ScannedLog};
 
 pub use self::facts::OverviewFacts;
 use self::merge::MergedLog;
+pub use self::palette::{PaletteKind, PaletteMatch};
 pub use self::period::OverviewRange;
 pub use self::reader::{OverviewReader, ReadOverview};
 pub use self::records::{RecordFilter, RecordKind, RecordRow, RecordRows};

@@ -98,6 +98,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     ("lists.css", "text/css; charset=utf-8", include_str!("../assets/lists.css")),
     ("lists.js", "text/javascript; charset=utf-8", include_str!("../assets/lists.js")),
     ("site.js", "text/javascript; charset=utf-8", include_str!("../assets/site.js")),
+    ("palette.js", "text/javascript; charset=utf-8", include_str!("../assets/palette.js")),
 ];
 
 /// Returns the content type and the text of an asset.
@@ -139,7 +140,7 @@ pub fn site_head(frame: &PageFrame<'_>) -> Markup {
     for style in ["page.css", "site.css"].into_iter().chain(own) {
         out.lit("<link rel=\"stylesheet\" href=\"/assets/").text(stamp()).lit("/").text(style).lit("\">\n");
     }
-    for script in ["site.js"].iter().chain(frame.scripts) {
+    for script in ["site.js", "palette.js"].iter().chain(frame.scripts) {
         out.lit("<script defer src=\"/assets/").text(stamp()).lit("/").text(script).lit("\"></script>\n");
     }
     out.lit("</head>\n<body class=\"site ").lit(frame.class).lit("\">\n");
@@ -157,6 +158,7 @@ pub fn site_head(frame: &PageFrame<'_>) -> Markup {
         out.lit(if lists { " id=\"q\"" } else { "" });
         out.lit(" placeholder=\"Search all sessions\" aria-label=\"Search all sessions\" autocomplete=\"off\" spellcheck=\"false\"></form>");
     }
+    out.lit("<button type=\"button\" id=\"b-palette\" title=\"Go to a session, project, file or command (Ctrl K)\" aria-haspopup=\"dialog\" hidden>Go to <kbd>Ctrl K</kbd></button>");
     if let Some(masking) = frame.settings.masking {
         out.lit("<button type=\"button\" id=\"b-mask\" hidden");
         out.lit(match masking {

@@ -76,8 +76,9 @@ pub use markdown::{MarkdownRenderer, markdown, markdown_header, markdown_turns};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline};
 pub use overview::{
-    BinSize, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure, OpenState, Overview,
-    OverviewPeriod, PeriodFigures, ProjectFigures, ToolFigures, TopSession, UsageBin, percentile,
+    BinSize, BranchFigures, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure,
+    OpenState, Overview, OverviewPeriod, PeriodFigures, ProjectDetails, ProjectFigures, ToolFigures,
+    TopSession, UsageBin, percentile,
 };
 pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};

@@ -246,6 +246,8 @@ pub struct TopSession {
     pub usage: UsageTotals,
     /// Active time in milliseconds.
     pub active: Millis,
+    /// The time of the last message.
+    pub last_active: Millis,
 }
 
 /// The figures of a tool.
@@ -341,6 +343,28 @@ impl OpenState {
             Self::Replied => "Reply finished".to_owned(),
         }
     }
+}
+
+/// The branches and worktrees of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectDetails {
+    /// Its last active sessions, as many as are shown.
+    pub sessions: Vec<TopSession>,
+    /// Its branches, highest cost first.
+    pub branches: Vec<BranchFigures>,
+    /// The working directories of its sessions other than its own, most sessions first.
+    pub worktrees: Vec<(String, u64)>,
+}
+
+/// The figures of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BranchFigures {
+    /// The name; empty if none was checked out.
+    pub branch: String,
+    /// The sessions that ended on it.
+    pub sessions: u64,
+    /// Tokens and cost of the calls on it.
+    pub usage: UsageTotals,
 }
 
 /// Returns the value at a percentile of durations, by the nearest rank. Sorts them.

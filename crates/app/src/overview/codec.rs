@@ -150,6 +150,7 @@ fn put_facts(out: &mut Vec<u8>, facts: &OverviewFacts) {
         put_time(out, &mut last, fact.at);
         put_number(out, fact.session.into());
         put_number(out, fact.model.into());
+        put_number(out, fact.branch.into());
         out.push(u8::from(fact.is_agent));
         put_totals(out, &fact.totals);
     });
@@ -209,6 +210,7 @@ fn parse_facts(rest: &mut ByteReader<'_>) -> Option<OverviewFacts> {
             at: time(rest, &mut last)?,
             session: session(rest.small()?, n_sessions)?,
             model: name(rest.small()?)?,
+            branch: name(rest.small()?)?,
             is_agent: rest.byte()? != 0,
             totals: read_totals(rest)?,
         })

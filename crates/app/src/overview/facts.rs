@@ -58,13 +58,15 @@ pub(super) struct LogFact {
     pub(super) agent: Option<String>,
 }
 
-/// The model calls of a session with one model in a quarter of an hour.
+/// The model calls of a session with one model on one branch in a quarter of an hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsageFact {
     /// The start of the quarter, or [`UNDATED`].
     pub(super) at: Millis,
     pub(super) session: u32,
     pub(super) model: u32,
+    /// The branch that was checked out; an empty name if there was none.
+    pub(super) branch: u32,
     /// Whether a sub-agent made the calls.
     pub(super) is_agent: bool,
     pub(super) totals: UsageTotals,
@@ -108,6 +110,33 @@ impl OverviewFacts {
 
     pub(super) fn name(&self, id: u32) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
+    }
+
+    /// Returns the facts of one project; `None` if no session belongs to it.
+    pub fn of_project(&self, project: &str) -> Option<Self> {
+        let project = self.names.iter().position(|name| name == project)? as u32;
+        let is_in = |session: u32| self.session(session).is_some_and(|session| session.project == project);
+        self.sessions.iter().any(|session| session.project == project).then_some(())?;
+        let marks = |marks: &[MarkFact]| -> Vec<MarkFact> {
+            marks.iter().filter(|mark| is_in(self.session_of(mark.log))).copied().collect()
+        };
+        let mut sessions = self.sessions.clone();
+        // Indices stay the same. Sessions without a title are in no list.
+        sessions.iter_mut().filter(|session| session.project != project).for_each(|session| {
+            session.title = None;
+        });
+        Some(Self {
+            unread: self.unread.clone(),
+            is_cached: self.is_cached,
+            names: self.names.clone(),
+            sessions,
+            logs: self.logs.clone(),
+            usage: self.usage.iter().filter(|fact| is_in(fact.session)).cloned().collect(),
+            calls: self.calls.iter().filter(|call| is_in(self.session_of(call.log))).copied().collect(),
+            prompts: marks(&self.prompts),
+            compactions: marks(&self.compactions),
+            periods: self.periods.iter().filter(|period| is_in(period.session)).copied().collect(),
+        })
     }
 
     /// Returns the session of a log.

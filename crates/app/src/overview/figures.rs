@@ -422,6 +422,7 @@ impl Computation<'_> {
                     calls: sums.calls,
                     usage: sums.usage,
                     active: sums.active,
+                    last_active: session.last_active,
                 })
             })
             .collect();

@@ -192,10 +192,11 @@ impl Merger {
     /// Adds up the model calls by session, model and quarter of an hour.
     fn add_usage(&mut self, ledger: CallLedger, prices: &PriceBook) {
         let calls = ledger.finish();
-        let mut rows: FxHashMap<(Millis, u32, u32, bool), UsageTotals> = FxHashMap::default();
+        let mut rows: FxHashMap<(Millis, u32, u32, u32, bool), UsageTotals> = FxHashMap::default();
         // Calls of a session follow each other, and most use one model.
         let mut last_session: Option<(&str, u32)> = None;
         let mut last_model: Option<(&str, u32)> = None;
+        let mut last_branch: Option<(&str, u32)> = None;
         for call in calls.iter() {
             let session = match last_session {
                 Some((id, session)) if id == call.session => session,
@@ -213,22 +214,28 @@ impl Merger {
                 Some((name, model)) if name == call.model => model,
                 _ => self.name(call.model),
             };
+            let branch = match last_branch {
+                Some((name, branch)) if name == call.branch => branch,
+                _ => self.name(call.branch),
+            };
             (last_session, last_model) = (Some((call.session, session)), Some((call.model, model)));
+            last_branch = Some((call.branch, branch));
             let at = call.at.map_or(UNDATED, |at| at.div_euclid(QUARTER) * QUARTER);
-            let row = rows.entry((at, session, model, call.agent.is_some())).or_default();
+            let row = rows.entry((at, session, model, branch, call.agent.is_some())).or_default();
             *row += &UsageTotals::of(&call, prices);
         }
         let mut usage: Vec<UsageFact> = rows
             .into_iter()
-            .map(|((at, session, model, is_agent), totals)| UsageFact {
+            .map(|((at, session, model, branch, is_agent), totals)| UsageFact {
                 at,
                 session,
                 model,
+                branch,
                 is_agent,
                 totals,
             })
             .collect();
-        usage.sort_by_key(|fact| (fact.at, fact.session, fact.model, fact.is_agent));
+        usage.sort_by_key(|fact| (fact.at, fact.session, fact.model, fact.branch, fact.is_agent));
         self.facts.usage = usage;
     }
 

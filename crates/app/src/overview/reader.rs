@@ -80,6 +80,19 @@ impl OverviewReader {
         ReadOverview { facts: state.facts.clone(), is_reading: state.is_reading }
     }
 
+    /// Returns the facts that were read last, without looking at the logs. Waits up to `timeout` for the first
+    /// ones.
+    pub fn latest(&self, now: SystemTime, timeout: Duration) -> ReadOverview {
+        let state = lock(&self.shared.state);
+        match state.facts.clone() {
+            Some(facts) => ReadOverview { facts: Some(facts), is_reading: state.is_reading },
+            None => {
+                drop(state);
+                self.read(now, timeout)
+            }
+        }
+    }
+
     /// Starts a thread that reads. Returns whether it could be started.
     fn start(
         &self,

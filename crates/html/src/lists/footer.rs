@@ -30,6 +30,7 @@ const KEYS: &[(&[&str], &str)] = &[
     (&["k", "p"], "previous session, match or finding"),
     (&["Enter"], "open the selected item"),
     (&["c"], "health check of the selected session"),
+    (&["Ctrl K"], "go to a session, project, file or command"),
     (&["/"], "search all sessions"),
     (&["f"], "focus the filters"),
     (&["x"], "clear the filters"),

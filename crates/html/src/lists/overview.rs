@@ -2,12 +2,14 @@
 //! figure links to the sessions, calls or lines that it counts.
 
 mod activity;
+mod project;
 mod spending;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use threadline_view::{
-    FigureChange, OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, humanize, short_path,
+    FigureChange, OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, ProjectDetails, humanize,
+    short_path,
 };
 
 use self::activity::{calendar, commands, files, hours, times, tools};
@@ -33,6 +35,18 @@ pub struct OverviewPage<'a> {
     pub zone: &'a TimeZone,
     /// The user's home folder, which is written as `~` in paths.
     pub home: Option<&'a str>,
+    /// The project that the figures are limited to, with its details; `None` for the overview of all.
+    pub project: Option<(&'a str, &'a ProjectDetails)>,
+}
+
+impl OverviewPage<'_> {
+    /// Returns the address of the page, and its parameters besides the period.
+    fn address(&self) -> (&'static str, Option<(&str, &str)>) {
+        match self.project {
+            Some((project, _)) => ("/project", Some(("name", project))),
+            None => ("/", None),
+        }
+    }
 }
 
 /// The figures and the links of a page.
@@ -43,9 +57,24 @@ struct Figures<'a> {
 }
 
 impl Figures<'_> {
-    /// Returns a link whose target is limited to the selected period.
+    /// Returns a link whose target is limited to the selected period, and to the project of the page.
     fn link(&self, path: &str, more: &[(&str, &str)]) -> String {
-        period_link(&self.overview.selected, path, more)
+        self.period_link(&self.overview.selected, path, more)
+    }
+
+    /// Returns a link whose target is limited to a period, and to the project of the page.
+    fn period_link(&self, period: &OverviewPeriod, path: &str, more: &[(&str, &str)]) -> String {
+        let own = self.page.project.map(|(project, _)| ("project", project));
+        let own = own.filter(|_| more.iter().all(|(key, _)| *key != "project"));
+        let parameters: Vec<(&str, &str)> = more.iter().copied().chain(own).collect();
+        period_link(period, path, &parameters)
+    }
+
+    /// Returns a link whose target is limited to a time, and to the project of the page.
+    fn time_link(&self, path: &str, since: &str, until: &str, more: &[(&str, &str)]) -> String {
+        let own = self.page.project.map(|(project, _)| ("project", project));
+        let bounds = [("since", since), ("until", until)];
+        link::href(path, more.iter().copied().chain(own).chain(bounds))
     }
 
     fn records(&self, more: &[(&str, &str)]) -> String {
@@ -71,7 +100,14 @@ pub fn overview(page: &OverviewPage<'_>) -> Markup {
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"overview\" data-news=\"")
         .num(page.event_no)
         .lit("\">\n");
-    out.lit("<header class=\"opening\"><h1>Overview</h1>");
+    out.lit("<header class=\"opening\"><h1>");
+    match page.project {
+        Some((project, _)) => {
+            out.text(link::project_name(project)).lit("</h1><p class=\"facts\">");
+            out.text(&short_path(project, page.home)).lit("</p>")
+        }
+        None => out.lit("Overview</h1>"),
+    };
     match page.overview {
         None => {
             out.lit("</header><div class=\"empty\"><p class=\"indexing\">Reading the logs …</p></div>");
@@ -79,31 +115,38 @@ pub fn overview(page: &OverviewPage<'_>) -> Markup {
         Some(overview) => content(&mut out, Figures { overview, page }),
     }
     out.lit("</main>\n");
-    let json = page.overview.map_or_else(
-        || "/overview.json".to_owned(),
-        |overview| range_link(&overview.selected, "/overview.json"),
-    );
+    let path = if page.project.is_some() { "/project.json" } else { "/overview.json" };
+    let name = page.address().1;
+    let json = page
+        .overview
+        .map_or_else(|| link::href(path, name), |overview| range_link(&overview.selected, path, name));
     foot(&mut out, &json, None);
     out
 }
 
 fn content(out: &mut Markup, figures: Figures<'_>) {
     let overview = figures.overview;
-    ranges(out, &overview.selected);
+    ranges(out, figures);
     if figures.page.is_reading {
         out.lit("<p class=\"quiet indexing\">Reading logs that have changed …</p>");
     }
     tiles(out, figures);
     out.lit("</header>\n");
     open_sessions(out, figures);
+    if let Some((_, details)) = figures.page.project {
+        project::details(out, figures, details);
+    }
     periods(out, figures);
     over_time(out, figures);
     calendar(out, figures);
     hours(out, figures);
+    if figures.page.project.is_none() {
+        out.lit("<div class=\"pair\">");
+        projects(out, figures);
+        sessions(out, figures);
+        out.lit("</div>\n");
+    }
     out.lit("<div class=\"pair\">");
-    projects(out, figures);
-    sessions(out, figures);
-    out.lit("</div>\n<div class=\"pair\">");
     tools(out, figures);
     commands(out, figures);
     out.lit("</div>\n<div class=\"pair\">");
@@ -119,22 +162,32 @@ fn content(out: &mut Markup, figures: Figures<'_>) {
 const RANGES: &[(&str, &str)] =
     &[("today", "Today"), ("7d", "7 days"), ("30d", "30 days"), ("year", "Year"), ("all", "All")];
 
-/// Returns the link to the overview of a period.
-fn range_link(period: &OverviewPeriod, path: &str) -> String {
+/// Returns the link to the overview of a period. `more` is another parameter of it.
+fn range_link(period: &OverviewPeriod, path: &str, more: Option<(&str, &str)>) -> String {
     match period.name {
-        "range" => period_link(period, path, &[("range", "custom")]),
-        name => link::href(path, [("range", name)]),
+        "range" => {
+            let parameters: Vec<(&str, &str)> = more.into_iter().chain([("range", "custom")]).collect();
+            period_link(period, path, &parameters)
+        }
+        name => link::href(path, more.into_iter().chain([("range", name)])),
     }
 }
 
-fn ranges(out: &mut Markup, selected: &OverviewPeriod) {
-    out.lit("<form class=\"usage-filters\" id=\"filters\" action=\"/\"><p class=\"sorter\">");
+fn ranges(out: &mut Markup, figures: Figures<'_>) {
+    let selected = &figures.overview.selected;
+    let (path, own) = figures.page.address();
+    out.lit("<form class=\"usage-filters\" id=\"filters\" action=\"").text(path);
+    out.lit("\"><p class=\"sorter\">");
     for (range, name) in RANGES {
-        out.lit("<a href=\"").text(&link::href("/", [("range", *range)])).lit("\"");
+        let parameters = own.into_iter().chain([("range", *range)]);
+        out.lit("<a href=\"").text(&link::href(path, parameters)).lit("\"");
         out.lit(if selected.name == *range { " aria-current=\"true\">" } else { ">" });
         out.lit(name).lit("</a> ");
     }
     out.lit("</p><input type=\"hidden\" name=\"range\" value=\"custom\">");
+    if let Some((_, project)) = own {
+        out.lit("<input type=\"hidden\" name=\"name\" value=\"").text(project).lit("\">");
+    }
     for (label, name, value) in [("From", "since", &selected.since), ("To", "until", &selected.until)] {
         let value = value.as_deref().unwrap_or_default();
         let plain = value.is_empty() || value.parse::<Date>().is_ok();
@@ -241,7 +294,7 @@ fn tiles(out: &mut Markup, figures: Figures<'_>) {
     out.lit("<dl class=\"totals\">");
     for figure in PERIOD_FIGURES {
         out.lit("<div><dt>").lit(figure.name).lit("</dt><dd><a href=\"");
-        out.text(&period_link(selected, figure.path, figure.parameters)).lit("\">");
+        out.text(&figures.period_link(selected, figure.path, figure.parameters)).lit("\">");
         out.text(&(figure.text)(&selected.figures)).lit("</a>");
         let change = selected.change(figure.value);
         if change != FigureChange::None {
@@ -300,7 +353,7 @@ fn periods(out: &mut Markup, figures: Figures<'_>) {
             let change = period.change(figure.value).text();
             let text = (figure.text)(&period.figures);
             let text = if change.is_empty() { text } else { format!("{text} ({change})") };
-            FigureCell::link(text, period_link(period, figure.path, figure.parameters))
+            FigureCell::link(text, figures.period_link(period, figure.path, figure.parameters))
         });
         std::iter::once(FigureCell::plain(figure.name)).chain(cells).collect()
     });

@@ -21,6 +21,16 @@ impl<'a> ErrorObject<'a> {
     }
 }
 
+/// An entry of the palette.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct PaletteObject {
+    pub kind: &'static str,
+    pub label: String,
+    pub detail: String,
+    pub href: String,
+}
+
 /// The net change of one file.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

@@ -12,6 +12,7 @@ mod home;
 mod live;
 mod neighbour;
 mod overview;
+mod palette;
 mod search;
 mod session;
 mod session_text;
@@ -41,6 +42,7 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router = add_page(router, &state, "/", overview::front_page);
     router = add_page(router, &state, "/overview", overview::page);
     router = add_page(router, &state, "/records", overview::records);
+    router = add_page(router, &state, "/project", overview::project);
     router = add_page(router, &state, "/sessions", home::page);
     // The list was the front page of earlier versions.
     router = add_page(router, &state, "/index", home::page);
@@ -57,6 +59,7 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router = add_page(router, &state, "/s/{id}/next", neighbour::next);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
     router = add_page(router, &state, "/s/{id}/check", check::page);
+    router = add_page(router, &state, "/palette", palette::page);
     router = add_page(router, &state, "/search", search::page);
     router = add_page(router, &state, "/usage", usage::page);
     router = add_page(router, &state, "/usage/explain", usage::explain);

@@ -1,5 +1,6 @@
 //! The overview, and the records behind its figures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_app::time::{TimeRange, millis};
@@ -38,11 +39,11 @@ fn read(state: &ServerState, ask: &PageRequest) -> ReadOverview {
 }
 
 /// Returns the requested period.
-fn range(state: &ServerState, ask: &PageRequest) -> Result<OverviewRange, PageError> {
+fn range(state: &ServerState, ask: &PageRequest, default_range: &str) -> Result<OverviewRange, PageError> {
     let now = state.now_here();
     let bounds = [ask.query_param("since"), ask.query_param("until")];
     let name = match ask.query_param("range") {
-        None if bounds.iter().all(Option::is_none) => DEFAULT_RANGE,
+        None if bounds.iter().all(Option::is_none) => default_range,
         None => "custom",
         Some(name) => name,
     };
@@ -53,10 +54,36 @@ fn range(state: &ServerState, ask: &PageRequest) -> Result<OverviewRange, PageEr
 }
 
 pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let range = range(state, ask)?;
+    show(state, ask, None, DEFAULT_RANGE)
+}
+
+/// The page of a project: the overview limited to it, with its sessions, branches and worktrees.
+pub(crate) fn project(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let name = ask.query_param("name").ok_or_else(|| PageError::not_found("No project named"))?;
+    show(state, ask, Some(name), "all")
+}
+
+fn show(
+    state: &ServerState,
+    ask: &PageRequest,
+    project: Option<&str>,
+    default_range: &str,
+) -> Result<PageResponse, PageError> {
+    let range = range(state, ask, default_range)?;
     let news = state.changes.count(state.app.store());
     let ReadOverview { facts, is_reading } = read(state, ask);
-    let overview = facts.map(|facts| facts.overview(&range, &state.now_here(), &state.app));
+    let facts = match (facts, project) {
+        (Some(facts), Some(project)) => {
+            let of_project = facts.of_project(project);
+            Some(Arc::new(of_project.ok_or_else(|| PageError::not_found("Project not found"))?))
+        }
+        (facts, _) => facts,
+    };
+    let overview = facts.as_ref().map(|facts| facts.overview(&range, &state.now_here(), &state.app));
+    let details = project.map(|project| {
+        let details = facts.as_ref().map(|facts| facts.project_details(project, &range, &state.app));
+        (project, details.unwrap_or_default())
+    });
     if ask.format == ResponseFormat::Json {
         let overview = overview.ok_or_else(not_read)?;
         return PageResponse::json_lines([OverviewObject::from(&overview)]);
@@ -68,9 +95,14 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         now: millis(state.now()),
         zone: &state.zone,
         home: home(state),
+        project: details.as_ref().map(|(project, details)| (*project, details)),
+    };
+    let title = match project {
+        Some(project) => format!("{} · threadline", threadline_html::project_name(project)),
+        None => "Overview · threadline".to_owned(),
     };
     let frame = PageFrame {
-        title: "Overview · threadline",
+        title: &title,
         tab: ViewerTab::Overview,
         class: "lists",
         scripts: &["lists.js"],

@@ -26,6 +26,7 @@ struct Wanted {
     project: Option<String>,
     model: Option<String>,
     session: Option<String>,
+    branch: Option<String>,
     /// The query parameters that select them.
     asked: Vec<(String, String)>,
 }
@@ -33,13 +34,14 @@ struct Wanted {
 impl Wanted {
     fn of(state: &ServerState, ask: &PageRequest) -> Result<Self, PageError> {
         let text = |name: &str| ask.query_param(name).map(str::to_owned);
-        let names = ["since", "until", "project", "model", "session"];
+        let names = ["since", "until", "project", "model", "session", "branch"];
         let asked = names.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect();
         Ok(Self {
             range: TimeRange::parse(ask.query_param("since"), ask.query_param("until"), &state.now_here())?,
             project: text("project"),
             model: text("model"),
             session: text("session"),
+            branch: text("branch"),
             asked,
         })
     }
@@ -51,6 +53,7 @@ impl Wanted {
             && same(&self.project, call.project)
             && same(&self.model, call.model)
             && same(&self.session, call.session)
+            && same(&self.branch, call.branch)
     }
 }
 

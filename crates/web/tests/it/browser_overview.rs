@@ -198,3 +198,93 @@ fn a_new_session_appears_in_an_open_overview() {
         "return [...document.querySelectorAll('.now a')].some(link => link.textContent === 'Spinning')",
     );
 }
+
+#[test]
+fn the_page_of_a_project_has_its_own_figures() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    home.session_in(
+        "/home/ada/loom/.worktrees/blue",
+        "tree",
+        "w1 user \"tie\" branch=blue @2026-02-09T10:00:00Z\nc1 <- w1 reply msg_8 text \"tied\" branch=blue model=claude-opus-5 usage={\"output_tokens\":7}\ntitle \"Worktree\"",
+    );
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/?range=all"));
+    browser.wait_for("return document.querySelector('.overview .totals')");
+    browser.run("[...document.querySelectorAll('.overview .numbers a')].find(link => link.textContent.endsWith('/loom') && link.getAttribute('href').startsWith('/project')).click()");
+    browser.wait_for("return document.querySelector('.overview h1')?.textContent === 'loom'");
+    let tile = |name: &str| {
+        browser.run(&format!("const tile = [...document.querySelectorAll('.totals div')].find(one => one.querySelector('dt').textContent === '{name}').querySelector('a'); return [tile.textContent, tile.getAttribute('href')]"))
+    };
+    let tiles: Vec<(&str, Value)> = ["Sessions", "Prompts", "Tool calls", "Failed calls"]
+        .into_iter()
+        .map(|name| (name, tile(name)))
+        .collect();
+    let text = browser.run("return document.querySelector('main').textContent");
+    let text = text.as_str().unwrap();
+    for expected in ["Slow loom", "Worktree", "blue", "/home/ada/loom/.worktrees/blue"] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    assert!(!text.contains("Blue dye"));
+    let cells = browser.run(
+        "return [...document.querySelectorAll('.overview .numbers td a')]
+         .filter(link => /^[0-9,]+$/.test(link.textContent) && /^\\/(records|sessions)/.test(link.getAttribute('href')))
+         .map(link => [link.textContent, link.getAttribute('href')])",
+    );
+    let mut cells: Vec<[String; 2]> = serde_json::from_value(cells).unwrap();
+    cells.sort();
+    cells.dedup();
+    assert!(cells.len() > 10 && cells.iter().all(|[_, href]| href.contains("loom")), "{cells:?}");
+    let tiles = tiles.into_iter().map(|(_, tile)| serde_json::from_value::<[String; 2]>(tile).unwrap());
+    for [shown, href] in tiles.chain(cells) {
+        browser.open(&served.url(&href));
+        assert_eq!(count(&browser).to_string(), shown, "{href}");
+    }
+    browser.open(&served.url("/project?name=/nowhere"));
+    browser.wait_for("return document.body.textContent.includes('Project not found')");
+}
+
+#[test]
+fn the_palette_is_used_with_the_keyboard_alone() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    let open_palette = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true, cancelable: true }))";
+    let typed = |text: &str| text.chars().for_each(|ch| browser.press(&ch.to_string()));
+    for (query, target) in [
+        ("slow", format!("/s/{}", session_uuid("one"))),
+        ("home/ada/dye", "/project?name=/home/ada/dye".to_owned()),
+        ("main.rs", "/records?file=/home/ada/loom/src/main.rs".to_owned()),
+        ("cargo", "/records?command=cargo%20test".to_owned()),
+        ("usage", "/usage".to_owned()),
+    ] {
+        browser.open(&served.url("/sessions"));
+        browser.wait_for("return document.readyState === 'complete'");
+        browser.run(open_palette);
+        browser.wait_for("return document.querySelectorAll('#palette [role=option]').length > 2");
+        typed(query);
+        let first = "document.querySelector('#palette [aria-selected=true]')";
+        browser.wait_for(&format!("return {first}?.dataset.href === '{target}'"));
+        assert_eq!(
+            browser.run(&format!(
+                "return document.activeElement.getAttribute('aria-activedescendant') === {first}.id"
+            )),
+            true
+        );
+        browser.press("\u{e007}");
+        browser.wait_for(&format!("return location.pathname + location.search === '{target}'"));
+    }
+    // Arrows move the selection, Escape closes the palette, and the focus returns.
+    browser.run(open_palette);
+    browser.wait_for("return document.querySelectorAll('#palette [role=option]').length > 2");
+    browser.press("\u{e015}");
+    assert_eq!(browser.run("return document.querySelector('#palette [aria-selected=true]').id"), "palette-1");
+    browser.press("\u{e013}");
+    assert_eq!(browser.run("return document.querySelector('#palette [aria-selected=true]').id"), "palette-0");
+    if let Some(axe) = threadline_testkit::axe_script() {
+        assert_eq!(crate::browser_reader::axe_violations(&browser, &axe), serde_json::json!([]));
+    }
+    browser.press("\u{e00c}");
+    browser.wait_for("return !document.getElementById('palette').open");
+    assert_no_browser_errors(&browser);
+}

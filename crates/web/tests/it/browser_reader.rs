@@ -158,7 +158,7 @@ a3 <- r1  reply  m2 text "It **broke**:\n\n```rust\nfn main() {}\n```"
 }
 
 /// Returns the serious violations that axe-core finds on the page, with the first elements of each.
-fn axe_violations(browser: &Browser, axe: &str) -> Value {
+pub(crate) fn axe_violations(browser: &Browser, axe: &str) -> Value {
     browser.devtools("Runtime.evaluate", &json!({"expression": axe}));
     let run = "window.violations = null; axe.run().then(all => {
         const serious = all.violations.filter(one => ['serious', 'critical'].includes(one.impact));

@@ -5,7 +5,6 @@ use threadline_view::{humanize, short_tool};
 use super::{Figures, section, time};
 use crate::lists::chart::{self, CalendarDay, ChartBar, HeatCell};
 use crate::lists::figure_table::{FigureCell, figure_table};
-use crate::lists::link;
 use crate::lists::usage_table::percent;
 use crate::markup::Markup;
 use crate::text_format;
@@ -17,7 +16,7 @@ pub(super) fn calendar(out: &mut Markup, figures: Figures<'_>) {
     let Some(last) = days.last() else { return };
     section(out, "Calendar", "prompts per day of a year; darker is more");
     let most = days.iter().map(|day| day.prompts).max().unwrap_or(0).max(1);
-    let day_link = |day: &str| link::href("/records", [("kind", "prompts"), ("since", day), ("until", day)]);
+    let day_link = |day: &str| figures.time_link("/records", day, day, &[("kind", "prompts")]);
     let active = days.iter().filter(|day| day.prompts > 0);
     let cells: Vec<CalendarDay> = active
         .clone()
@@ -36,8 +35,8 @@ pub(super) fn calendar(out: &mut Markup, figures: Figures<'_>) {
     chart::calendar(out, "Prompts per day", &cells, last.day);
     let rows = active.rev().map(|day| {
         let date = day.day.to_string();
-        let usage = link::href("/usage", [("since", &*date), ("until", &*date)]);
-        let sessions = link::href("/sessions", [("since", &*date), ("until", &*date)]);
+        let usage = figures.time_link("/usage", &date, &date, &[]);
+        let sessions = figures.time_link("/sessions", &date, &date, &[]);
         vec![
             FigureCell::link(date.clone(), sessions),
             FigureCell::link(humanize::count(day.prompts), day_link(&date)),

@@ -30,14 +30,13 @@ pub(super) fn over_time(out: &mut Markup, figures: Figures<'_>) {
     let scale = |value: f64| humanize::short_count(value as u64);
     columns(out, figures, "Tokens, stacked by model", &value, &scale);
     let used: Vec<&UsageBin> = overview.bins.iter().filter(|bin| bin.totals.calls > 0).collect();
-    let row = |bin: &&'_ UsageBin| bin_link(bin, "/usage", &[]);
     table(
         out,
         (overview.bin_size.name(), None),
         used.iter().rev().map(|bin| UsageTableRow {
             name: bin.label.clone(),
-            href: row(bin),
-            explain_href: bin_link(bin, "/usage/explain", &[]),
+            href: bin_link(figures, bin, "/usage"),
+            explain_href: bin_link(figures, bin, "/usage/explain"),
             totals: &bin.totals,
             extra: None,
         }),
@@ -62,9 +61,8 @@ pub(super) fn over_time(out: &mut Markup, figures: Figures<'_>) {
 }
 
 /// Returns a link that is limited to a bin.
-fn bin_link(bin: &UsageBin, path: &str, more: &[(&str, &str)]) -> String {
-    let bounds = [("since", &*bin.since), ("until", &*bin.until)];
-    link::href(path, more.iter().copied().chain(bounds))
+fn bin_link(figures: Figures<'_>, bin: &UsageBin, path: &str) -> String {
+    figures.time_link(path, &bin.since, &bin.until, &[])
 }
 
 fn legend(out: &mut Markup, figures: Figures<'_>) {
@@ -116,7 +114,7 @@ fn columns(
             let is_labelled = place % every == 0;
             ChartColumn {
                 label: is_labelled.then(|| short_label(&bin.label)),
-                href: (bin.totals.calls > 0).then(|| bin_link(bin, "/usage", &[])),
+                href: (bin.totals.calls > 0).then(|| bin_link(figures, bin, "/usage")),
                 title,
                 parts,
             }
