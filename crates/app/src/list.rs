@@ -19,6 +19,7 @@ use crate::config::App;
 use crate::counter::{SessionCounter, SessionFigures};
 use crate::error::AppError;
 use crate::figures::FigureOptions;
+use crate::labels::SessionLabels;
 use crate::sync::lock;
 use crate::time::millis;
 
@@ -181,12 +182,16 @@ impl App {
             }
             None => HashMap::new(),
         };
+        let labels = self.labels().unwrap_or_else(|error| {
+            unread.push(error.to_string());
+            SessionLabels::default()
+        });
         let mut cards = Vec::new();
         for (session, preview) in own.into_iter().zip(previews) {
             match preview {
                 Ok(preview) if preview.is_listed() || (filter.untitled && !preview.is_sidechain) => {
                     let counted = figures.get(&*session.file.id).cloned();
-                    cards.push(card(session, &preview, counted, now));
+                    cards.push(card(session, &preview, counted, &labels, now));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -258,13 +263,17 @@ impl CardList {
         let logs = Arc::new(listing.found);
         let figures = counter.count(&logs, timeout);
         let previews = self.previews(&logs, &mut unread);
+        let labels = app.labels().unwrap_or_else(|error| {
+            unread.push(error.to_string());
+            SessionLabels::default()
+        });
         let mut cards: Vec<SessionCard> = logs
             .iter()
             .filter_map(|session| {
                 let preview =
                     previews.get(&session.own.as_ref()?.path).filter(|preview| preview.is_listed())?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some(card(session, preview, figures, now))
+                Some(card(session, preview, figures, &labels, now))
             })
             .collect();
         app.redact_cards(&mut cards);
@@ -312,13 +321,17 @@ fn card(
     session: &SessionLogs,
     preview: &SessionPreview,
     figures: Option<SessionCardFigures>,
+    labels: &SessionLabels,
     now: SystemTime,
 ) -> SessionCard {
     let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
     let file = &session.file;
     let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+    let label = labels.get(&file.id);
     SessionCard {
         id: file.id.to_string(),
+        pinned: label.is_pinned,
+        tags: label.tags.into_iter().collect(),
         path: session.own.as_ref().map_or(&file.path, |own| &own.path).to_string_lossy().into_owned(),
         folder: file.folder.clone().unwrap_or_default(),
         cwd: preview.cwd.clone(),

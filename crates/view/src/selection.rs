@@ -20,6 +20,8 @@ pub struct Selection {
     pub model: Option<String>,
     /// A tool that was called.
     pub tool: Option<String>,
+    /// A tag, of threadline or of Claude Code.
+    pub tag: Option<String>,
     /// Only sessions active at or after this time.
     pub since: Option<TypedTime>,
     /// Only sessions started before this time.
@@ -28,6 +30,8 @@ pub struct Selection {
     pub errors: bool,
     /// Only sessions that are being written to.
     pub live: bool,
+    /// Only pinned sessions.
+    pub pinned: bool,
     /// The sort order.
     pub sort: SortBy,
     /// The page, from 0.
@@ -139,10 +143,12 @@ impl Selection {
                 "branch" => selection.branch = text(),
                 "model" => selection.model = text(),
                 "tool" => selection.tool = text(),
+                "tag" => selection.tag = text(),
                 "since" => selection.since = when(false),
                 "until" => selection.until = when(true),
                 "errors" => selection.errors = true,
                 "live" => selection.live = true,
+                "pinned" => selection.pinned = true,
                 "sort" => selection.sort = SortBy::named(value).unwrap_or_default(),
                 "page" => selection.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
@@ -164,10 +170,12 @@ impl Selection {
         add("branch", self.branch.as_deref());
         add("model", self.model.as_deref());
         add("tool", self.tool.as_deref());
+        add("tag", self.tag.as_deref());
         add("since", self.since.as_ref().map(|when| &*when.text));
         add("until", self.until.as_ref().map(|when| &*when.text));
         add("errors", self.errors.then_some("1"));
         add("live", self.live.then_some("1"));
+        add("pinned", self.pinned.then_some("1"));
         add("sort", Some(self.sort.name()).filter(|_| self.sort != SortBy::default()));
         add("page", Some(&*(self.page + 1).to_string()).filter(|_| self.page > 0));
         pairs
@@ -194,6 +202,8 @@ impl Selection {
             !wanted || card.figures.as_ref().is_some_and(holds)
         };
         (!self.live || card.live)
+            && (!self.pinned || card.pinned)
+            && self.tag.as_ref().is_none_or(|tag| card.has_tag(tag))
             && same(&self.project, Some(&card.project))
             && same(&self.branch, card.branch.as_deref())
             && self.since.as_ref().is_none_or(|since| card.last_active >= since.at)
@@ -266,6 +276,10 @@ pub struct FilterChoices {
     pub models: Vec<(String, usize)>,
     /// Tools, most frequent first.
     pub tools: Vec<(String, usize)>,
+    /// Tags, most frequent first.
+    pub tags: Vec<(String, usize)>,
+    /// The number of pinned sessions.
+    pub pinned: usize,
     /// The number of sessions that are being written to.
     pub live: usize,
     /// The number of sessions with errors.
@@ -281,7 +295,11 @@ impl FilterChoices {
         let mut projects = NameCounter::default();
         let (mut branches, mut models, mut tools) =
             (NameCounter::default(), NameCounter::default(), NameCounter::default());
+        let mut tags = NameCounter::default();
         for card in cards {
+            choices.pinned += usize::from(card.pinned);
+            let own = card.tag.iter().filter(|tag| !card.tags.contains(tag));
+            card.tags.iter().chain(own).for_each(|tag| tags.add(tag));
             projects.add(&card.project);
             let of_project = selection.project.as_ref().is_none_or(|project| *project == card.project);
             if let Some(branch) = card.branch.as_deref().filter(|_| of_project) {
@@ -300,6 +318,7 @@ impl FilterChoices {
         choices.branches = branches.by_count();
         choices.models = models.by_count();
         choices.tools = tools.by_count();
+        choices.tags = tags.by_count();
         choices
     }
 }

@@ -27,8 +27,12 @@ pub struct SessionCard {
     pub first_prompt: Option<String>,
     /// The Git branch of the last line that names one.
     pub branch: Option<String>,
-    /// The label that a person gave it.
+    /// The label that a person gave it in Claude Code.
     pub tag: Option<String>,
+    /// The tags that a person gave it in threadline.
+    pub tags: Vec<String>,
+    /// Whether a person pinned it in threadline.
+    pub pinned: bool,
     /// The version of Claude Code that wrote the last line.
     pub version: Option<String>,
     /// The time of the first message.
@@ -45,6 +49,13 @@ pub struct SessionCard {
     pub live: bool,
     /// The figures from a full read; `None` until the logs were read.
     pub figures: Option<SessionCardFigures>,
+}
+
+impl SessionCard {
+    /// Returns whether the session has a tag, of threadline or of Claude Code.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|known| known == tag) || self.tag.as_deref() == Some(tag)
+    }
 }
 
 /// The figures of a session that require reading all of its logs.

@@ -28,6 +28,7 @@ pub use compare::{
     ProducedFileObject,
 };
 pub use context::{CacheMissObject, ContextObject, PartObject, WindowItemObject, context_objects};
+pub use card::{CardObject, HitObject, LabelObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{

@@ -46,6 +46,14 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
 
+    /// Only sessions with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+
+    /// Only pinned sessions
+    #[arg(long)]
+    pinned: bool,
+
     /// Sort order
     #[arg(long, value_name = "ORDER", default_value = "active")]
     sort: SortOrder,
@@ -112,6 +120,8 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
             words: args.query.join(" "),
             since: typed(&args.since, false)?,
             until: typed(&args.until, true)?,
+            tag: args.tag.clone(),
+            pinned: args.pinned,
             sort: args.sort.into(),
             ..Selection::default()
         },
@@ -186,6 +196,10 @@ fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has
     }
     columns.push(TableColumn { keeps_end: true, drop_order: 1, ..TableColumn::text("project") });
     columns.push(TableColumn { drop_order: 3, ..TableColumn::text("branch") });
+    let has_labels = sessions.iter().any(|session| session.pinned || !session.tags.is_empty());
+    if has_labels {
+        columns.push(TableColumn { drop_order: 2, ..TableColumn::text("tags") });
+    }
     columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
     let shown = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_zoned(zone.clone()));
@@ -216,6 +230,12 @@ fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has
             }
             row.push(short_path(&session.project, home));
             row.push(session.branch.clone().unwrap_or_else(|| "–".to_owned()));
+            if has_labels {
+                let pinned = session.pinned.then_some("pinned");
+                let words: Vec<&str> =
+                    pinned.into_iter().chain(session.tags.iter().map(|tag| &**tag)).collect();
+                row.push(words.join(", "));
+            }
             row.push(session.title.clone());
             row
         })

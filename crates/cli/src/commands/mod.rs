@@ -21,6 +21,7 @@ mod resume;
 mod search;
 pub(crate) mod serve;
 mod show;
+mod tag;
 mod trace;
 mod usage;
 
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     Replay(replay::ReplayArgs),
     Resume(resume::ResumeArgs),
+    Tag(tag::TagArgs),
+    Pin(tag::PinArgs),
     Restore(restore::RestoreArgs),
     Blame(blame::BlameArgs),
     Compare(compare::CompareArgs),
@@ -102,6 +105,8 @@ impl Command {
             Self::Check(args) => check::run(cx, &args),
             Self::Replay(args) => replay::run(cx, &args),
             Self::Resume(args) => resume::run(cx, &args),
+            Self::Tag(args) => tag::run(cx, &args),
+            Self::Pin(args) => tag::pin(cx, &args),
             Self::Restore(args) => restore::run(cx, &args),
             Self::Blame(args) => blame::run(cx, &args),
             Self::Compare(args) => compare::run(cx, &args),

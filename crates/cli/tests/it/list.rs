@@ -32,7 +32,7 @@ fn json_has_every_field() {
         "title": "Slow loom",
         "first_prompt": "why is it slow?",
         "git_branch": "main",
-        "tag": "speed",
+        "tag": "speed", "tags": [], "pinned": false,
         "started_at": "2026-01-01T10:00:00.000Z",
         "last_active_at": "2026-01-01T10:00:01.000Z",
         "modified_at": "now",

@@ -21,6 +21,7 @@ mod inspect;
 mod kill;
 mod layers;
 mod list;
+mod overview;
 #[cfg(unix)]
 mod path_safety;
 #[cfg(unix)]
@@ -36,5 +37,6 @@ mod search;
 mod serve;
 mod show;
 mod stress;
+mod tag;
 mod trace;
 mod usage;

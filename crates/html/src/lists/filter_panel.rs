@@ -18,10 +18,16 @@ pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&st
         .lit("\"></label>\n<fieldset class=\"switches\"><legend class=\"sr\">Show only</legend>");
     switch(out, "live", "Live", page.choices.live, selection.live);
     switch(out, "errors", "With errors", page.choices.errors, selection.errors);
+    if page.choices.pinned > 0 || selection.pinned {
+        switch(out, "pinned", "Pinned", page.choices.pinned, selection.pinned);
+    }
     out.lit("</fieldset>\n");
     select(out, "Branch", "branch", &page.choices.branches, selection.branch.as_deref());
     select(out, "Model", "model", &page.choices.models, selection.model.as_deref());
     select(out, "Tool", "tool", &page.choices.tools, selection.tool.as_deref());
+    if !page.choices.tags.is_empty() || selection.tag.is_some() {
+        select(out, "Tag", "tag", &page.choices.tags, selection.tag.as_deref());
+    }
     out.lit("<div class=\"dates\">");
     date(out, "From", "since", selection.since.as_ref().map(|when| &*when.text));
     date(out, "To", "until", selection.until.as_ref().map(|when| &*when.text));

@@ -142,7 +142,7 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
     let when = |when: &Option<threadline_view::TypedTime>| when.as_ref().map(|when| when.text.clone());
     let words = Some(selection.words.clone()).filter(|words| !words.is_empty());
     type Out = fn(&mut Selection);
-    let all: [(&'static str, Option<String>, Out); 9] = [
+    let all: [(&'static str, Option<String>, Out); 11] = [
         ("title", words, |selection| selection.words.clear()),
         ("project", selection.project.clone(), |selection| selection.project = None),
         ("branch", selection.branch.clone(), |selection| selection.branch = None),
@@ -152,6 +152,8 @@ fn chips(out: &mut Markup, page: &HomePage<'_>) {
         ("to", when(&selection.until), |selection| selection.until = None),
         ("with errors", selection.errors.then(String::new), |selection| selection.errors = false),
         ("live", selection.live.then(String::new), |selection| selection.live = false),
+        ("pinned", selection.pinned.then(String::new), |selection| selection.pinned = false),
+        ("tag", selection.tag.clone(), |selection| selection.tag = None),
     ];
     for (name, value, leave) in all {
         let Some(value) = value else { continue };
@@ -298,7 +300,14 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
             .text(branch)
             .lit("</a>");
     }
-    if let Some(tag) = &card.tag {
+    if card.pinned {
+        out.lit("<span class=\"tag\">Pinned</span>");
+    }
+    for tag in &card.tags {
+        let href = changed_link(page, |selection| selection.tag = Some(tag.clone()));
+        out.lit("<a class=\"tag\" href=\"").text(&href).lit("\">").text(tag).lit("</a>");
+    }
+    if let Some(tag) = card.tag.as_ref().filter(|tag| !card.tags.contains(tag)) {
         out.lit("<span class=\"tag\">").text(tag).lit("</span>");
     }
     if let Some(figures) = &card.figures {

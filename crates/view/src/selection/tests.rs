@@ -91,3 +91,21 @@ fn choices_count_the_available_values() {
     assert_eq!(choices.tools[0], ("Bash".to_owned(), 2));
     assert_eq!((choices.live, choices.errors, choices.unread), (1, 1, 2));
 }
+
+#[test]
+fn pins_and_tags_are_filters() {
+    let cards = [
+        SessionCard { pinned: true, ..card("a", "/x", 1) },
+        SessionCard { tags: vec!["blue".to_owned()], ..card("b", "/x", 2) },
+        SessionCard { tag: Some("blue".to_owned()), ..card("c", "/x", 3) },
+    ];
+    let ids = |query: &[(&str, &str)]| {
+        let selection = Selection::of(query.iter().copied(), |_, _| None);
+        assert_eq!(selection.pairs().len(), query.len());
+        selection.sorted(&cards).iter().map(|card| card.id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[("pinned", "1")]), ["a"]);
+    assert_eq!(ids(&[("tag", "blue")]), ["c", "b"]);
+    let choices = FilterChoices::of(&cards, &Selection::default());
+    assert_eq!((choices.pinned, choices.tags), (1, vec![("blue".to_owned(), 2)]));
+}

@@ -22,6 +22,8 @@ pub struct CardObject<'a> {
     pub first_prompt: Option<&'a str>,
     pub git_branch: Option<&'a str>,
     pub tag: Option<&'a str>,
+    pub tags: &'a [String],
+    pub pinned: bool,
     pub version: Option<&'a str>,
     pub started_at: Option<String>,
     pub last_active_at: String,
@@ -57,6 +59,8 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
             first_prompt: card.first_prompt.as_deref(),
             git_branch: card.branch.as_deref(),
             tag: card.tag.as_deref(),
+            tags: &card.tags,
+            pinned: card.pinned,
             version: card.version.as_deref(),
             started_at: card.started.map(moment),
             last_active_at: moment(card.last_active),
@@ -75,6 +79,15 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
                 .map(|figures| figures.totals.unpriced.iter().map(|name| &**name).collect()),
         }
     }
+}
+
+/// The pin and the tags of a session.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct LabelObject<'a> {
+    pub id: &'a str,
+    pub pinned: bool,
+    pub tags: Vec<&'a str>,
 }
 
 /// A match of `search`.
