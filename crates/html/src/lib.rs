@@ -49,9 +49,9 @@ mod turn;
 pub use compressed_section::Spool;
 pub use index::{IndexedSession, index};
 pub use lists::{
-    BlockHit, CheckPage, ExplainPage, HomePage, OverviewPage, RecordLine, RecordsPage, SearchPage,
-    SessionHits, UsagePage, check, explain, home, home_markdown, href, overview, project_name, records,
-    search, search_results, usage, usage_markdown,
+    BlockHit, CheckPage, ExplainPage, HomePage, OverviewPage, RecordLine, RecordsPage, SearchFilters,
+    SearchPage, SessionHits, UsagePage, check, explain, home, home_markdown, href, overview, project_name,
+    records, search, search_results, usage, usage_markdown,
 };
 pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};

@@ -24,5 +24,5 @@ pub use home::{HomePage, home, home_markdown};
 pub use link::{href, project_name};
 pub use overview::{OverviewPage, overview};
 pub use records::{RecordLine, RecordsPage, records};
-pub use search::{BlockHit, SearchPage, SessionHits, search, search_results};
+pub use search::{BlockHit, SearchFilters, SearchPage, SessionHits, search, search_results};
 pub use usage::{UsagePage, usage, usage_markdown};

@@ -15,7 +15,13 @@ use crate::text_format;
 #[derive(Clone, Debug)]
 pub struct SearchPage<'a> {
     /// The query as typed.
+    pub typed: &'a str,
+    /// The same with the conditions of the filters.
     pub query: &'a str,
+    /// The filters.
+    pub filters: &'a SearchFilters,
+    /// The projects and tools to choose from.
+    pub choices: (&'a [(String, usize)], &'a [(String, usize)]),
     /// The error of an invalid query, and the byte range of the part that caused it.
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
     /// Whether the sessions are sorted by last activity instead of relevance.
@@ -32,6 +38,40 @@ pub struct SearchPage<'a> {
     pub now: i64,
     /// The time zone of the times shown.
     pub zone: &'a TimeZone,
+}
+
+/// The filters of a search, as controls of the page. Each is a condition of the query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchFilters {
+    /// The name and the value of each condition that is set, in the order of [`SearchFilters::FIELDS`].
+    set: Vec<(&'static str, String)>,
+}
+
+impl SearchFilters {
+    /// The names of the conditions.
+    pub const FIELDS: [&'static str; 6] = ["project", "kind", "tool", "error", "since", "until"];
+
+    /// Collects the filters. `value` returns the value of each.
+    pub fn of<'v>(value: impl Fn(&str) -> Option<&'v str>) -> Self {
+        let set = Self::FIELDS.into_iter().filter_map(|name| Some((name, value(name)?.to_owned())));
+        Self { set: set.collect() }
+    }
+
+    /// Returns the query with the conditions of the filters.
+    pub fn query(&self, typed: &str) -> String {
+        let mut query = typed.trim().to_owned();
+        for (name, value) in &self.set {
+            // A quote would end the value.
+            let value = value.replace('"', " ");
+            let space = if query.is_empty() { "" } else { " " };
+            query.push_str(&format!("{space}{name}:\"{}\"", value.trim()));
+        }
+        query
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.set.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
 }
 
 /// A session with matches.
@@ -77,15 +117,61 @@ pub fn search(page: &SearchPage<'_>) -> Markup {
     let mut out = Markup::new();
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"search\">\n<h1 class=\"sr\">Search</h1><form role=\"search\" class=\"search-form\" id=\"search-form\" action=\"/search\">");
     out.lit("<input type=\"search\" name=\"q\" id=\"q\" aria-label=\"Search all sessions\" placeholder=\"words, &quot;phrases&quot;, /patterns/, tool:Bash\" autocomplete=\"off\" spellcheck=\"false\" autofocus value=\"");
-    out.text(page.query).lit("\"><select name=\"sort\" aria-label=\"Order of sessions\"><option value=\"\">Most relevant first</option><option value=\"newest\"");
+    out.text(page.typed).lit("\"><select name=\"sort\" aria-label=\"Order of sessions\"><option value=\"\">Most relevant first</option><option value=\"newest\"");
     out.lit(if page.newest_first { " selected" } else { "" });
-    out.lit(
-        ">Newest first</option></select><button class=\"apply\">Search</button></form>\n<div id=\"results\">",
-    );
+    out.lit(">Newest first</option></select><button class=\"apply\">Search</button>");
+    filter_controls(&mut out, page);
+    out.lit("</form>\n<div id=\"results\">");
     out.add(&search_results(page));
     out.lit("</div></main>\n");
     foot(&mut out, &link::href("/search.json", [("q", page.query)]), None);
     out
+}
+
+/// The kinds of blocks to choose from.
+const KINDS: &[&str] = &["prompt", "reply", "thinking", "tool", "result", "output", "summary", "title"];
+
+fn filter_controls(out: &mut Markup, page: &SearchPage<'_>) {
+    let filters = page.filters;
+    let (projects, tools) = page.choices;
+    out.lit("<fieldset class=\"search-filters\"><legend class=\"sr\">Filters</legend>");
+    let kinds: Vec<String> = KINDS.iter().map(|kind| (*kind).to_owned()).collect();
+    let names = |choices: &[(String, usize)]| choices.iter().map(|(name, _)| name.clone()).collect();
+    for (label, name, choices) in
+        [("Project", "project", names(projects)), ("Kind", "kind", kinds), ("Tool", "tool", names(tools))]
+    {
+        choice(out, label, name, &choices, filters.get(name));
+    }
+    out.lit(
+        "<label class=\"field\"><span>Errors</span><select name=\"error\"><option value=\"\">any</option>",
+    );
+    for (value, label) in [("true", "only errors"), ("false", "no errors")] {
+        out.lit("<option value=\"").lit(value);
+        out.lit(if filters.get("error") == value { "\" selected>" } else { "\">" })
+            .lit(label)
+            .lit("</option>");
+    }
+    out.lit("</select></label>");
+    for (label, name) in [("From", "since"), ("To", "until")] {
+        let value = filters.get(name);
+        let plain = value.is_empty() || value.parse::<jiff::civil::Date>().is_ok();
+        out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");
+        out.lit(if plain { "date" } else { "text" }).lit("\" name=\"").lit(name).lit("\" value=\"");
+        out.text(value).lit("\"></label>");
+    }
+    out.lit("</fieldset>");
+}
+
+fn choice(out: &mut Markup, label: &'static str, name: &'static str, choices: &[String], chosen: &str) {
+    out.lit("<label class=\"field\"><span>").lit(label).lit("</span><select name=\"").lit(name);
+    out.lit("\"><option value=\"\">any</option>");
+    let missing = (!chosen.is_empty() && !choices.iter().any(|choice| choice == chosen)).then_some(chosen);
+    for choice in missing.into_iter().chain(choices.iter().map(|choice| &**choice)) {
+        out.lit("<option value=\"").text(choice);
+        out.lit(if choice == chosen { "\" selected>" } else { "\">" });
+        out.text(&text_format::excerpt(choice, 60)).lit("</option>");
+    }
+    out.lit("</select></label>");
 }
 
 /// Renders only the results, to replace those of a page that is already open.

@@ -1,13 +1,15 @@
 //! Search over all sessions, with the query syntax of `threadline search`.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use threadline_app::search::{
     LogHit, Query, ScanEvent, SearchedSession, hit_object, is_incomplete, summary, trouble_message,
 };
 use threadline_app::time::millis;
 use threadline_app::{App, SessionSummary};
-use threadline_html::{BlockHit, PageFrame, SearchPage, SessionHits, ViewerTab};
+use threadline_html::{BlockHit, PageFrame, SearchFilters, SearchPage, SessionHits, ViewerTab};
+use threadline_view::{FilterChoices, Selection};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
@@ -22,7 +24,9 @@ const FINDS: usize = 2000;
 const OBJECTS: usize = 10_000;
 
 pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let text = ask.query_param("q").unwrap_or_default();
+    let typed = ask.query_param("q").unwrap_or_default();
+    let filters = SearchFilters::of(|name| ask.query_param(name));
+    let text = &*filters.query(typed);
     let now = state.now_here();
     let query = (!text.trim().is_empty()).then(|| Query::parse(text, &now)).transpose();
     let (query, wrong) = match query {
@@ -42,8 +46,13 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             .with_hint("Search results are available as HTML and JSON.")),
         ResponseFormat::Html => {
             let message = wrong.as_ref().map(ToString::to_string);
+            let shown = state.cards(Duration::ZERO);
+            let choices = FilterChoices::of(&shown.cards, &Selection::default());
             let page = SearchPage {
+                typed,
                 query: text,
+                filters: &filters,
+                choices: (&choices.projects, &choices.tools),
                 newest_first: is_newest_first(ask),
                 problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
                 sessions: &finds.sessions,

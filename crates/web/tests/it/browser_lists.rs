@@ -252,3 +252,42 @@ fn the_session_list_shows_twelve_rows_at_900_pixels() {
     let seen = browser.run("const box = document.querySelector('tr.s .bad').getBoundingClientRect(); return box.width > 0 && box.right < innerWidth");
     assert_eq!(seen, true, "the error count is visible");
 }
+
+#[test]
+fn filters_of_a_search_are_controls() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/search?q=woven"));
+    let sessions = |count: usize| {
+        browser.wait_for(&format!("return document.querySelectorAll('.hits').length === {count}"));
+    };
+    sessions(30);
+    let choose = |name: &str, value: &str| {
+        browser.run(&format!(
+            "const control = document.querySelector('#search-form [name={name}]'); control.value = '{value}';
+             control.dispatchEvent(new Event('input', {{ bubbles: true }})); control.dispatchEvent(new Event('change', {{ bubbles: true }}));"
+        ));
+    };
+    choose("project", "/home/ada/dye");
+    sessions(10);
+    choose("error", "true");
+    sessions(2);
+    choose("project", "");
+    sessions(6);
+    choose("kind", "prompt");
+    sessions(0);
+    choose("kind", "");
+    choose("since", "2026-02-10");
+    sessions(4);
+    // The URL contains the filters, and the page shows them again.
+    let link = browser.run("return location.pathname + location.search");
+    browser.open(&served.url(link.as_str().unwrap()));
+    sessions(4);
+    assert_eq!(browser.run("return document.querySelector('[name=since]').value"), "2026-02-10");
+    assert_eq!(browser.run("return document.getElementById('q').value"), "woven");
+    browser.resize(390, 800);
+    let wide = browser.run("return document.documentElement.scrollWidth");
+    assert!(wide.as_u64().unwrap() <= 390, "{wide}");
+    assert_no_browser_errors(&browser);
+}
