@@ -22,13 +22,12 @@ pub use archive::{
     ArchiveSessionObject, ArchiveVerifyObject,
 };
 pub use blame::{BlameEditObject, BlameLineObject, CommitObject};
-pub use card::{CardObject, HitObject, SessionCountObject};
+pub use card::{CardObject, HitObject, LabelObject, SessionCountObject};
 pub use compare::{
     CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
     ProducedFileObject,
 };
 pub use context::{CacheMissObject, ContextObject, PartObject, WindowItemObject, context_objects};
-pub use card::{CardObject, HitObject, LabelObject, SessionCountObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
 pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{
