@@ -35,6 +35,12 @@ pub enum BlameError {
         /// The path.
         path: PathBuf,
     },
+    /// No session edited the file.
+    #[error("no session edited {}", .path.display())]
+    NotEdited {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is not text.
     #[error("not a text file: {}", .path.display())]
     NotText {
@@ -63,6 +69,8 @@ const MAX_COMMITS: usize = 500;
 pub struct BlameOptions {
     /// Use the logs only, not git.
     pub without_git: bool,
+    /// Only read the file if a session edited it.
+    pub only_edited: bool,
 }
 
 /// The lines of a file with their origins.
@@ -143,7 +151,9 @@ impl App {
     /// If the file cannot be read or is not text. [`FileBlame::unread`] contains the errors of logs.
     pub fn blame(&self, file: &Path, options: BlameOptions) -> Result<FileBlame, BlameError> {
         let path = self.absolute(file)?;
-        let text = read_text(&path)?;
+        if !options.only_edited {
+            check_file(&path)?;
+        }
         let (git, sessions) = rayon::join(
             || GitBlame::of(&path).filter(|_| !options.without_git),
             || self.store().session_logs(),
@@ -151,6 +161,10 @@ impl App {
         let names = FileNames::new(&path, git.as_ref());
         let mut unread: Vec<AppError> = sessions.errors.into_iter().map(AppError::from).collect();
         let found = self.edits_of(&sessions.found, &names, &mut unread);
+        if options.only_edited && found.edits.is_empty() {
+            return Err(BlameError::NotEdited { path });
+        }
+        let text = read_text(&path)?;
         let replay = Replay { edits: &found.edits, names: &names, git: git.as_ref() };
         let origins = replay.origins(&text);
         let committed = git.as_ref().map(|git| git.commits_of(&text)).unwrap_or_default();
@@ -201,15 +215,19 @@ impl App {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, BlameError> {
-    let not_a_file = || BlameError::NotAFile { path: path.to_owned() };
+fn check_file(path: &Path) -> Result<(), BlameError> {
     let metadata = std::fs::metadata(path).map_err(AppError::read(path))?;
     if !metadata.is_file() {
-        return Err(not_a_file());
+        return Err(BlameError::NotAFile { path: path.to_owned() });
     }
-    if metadata.len() > MAX_SIZE {
-        return Err(BlameError::TooLarge { path: path.to_owned() });
+    match metadata.len() {
+        0..=MAX_SIZE => Ok(()),
+        _ => Err(BlameError::TooLarge { path: path.to_owned() }),
     }
+}
+
+fn read_text(path: &Path) -> Result<String, BlameError> {
+    check_file(path)?;
     let bytes = read_regular(path).map_err(AppError::read(path))?;
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),

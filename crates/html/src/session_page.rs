@@ -7,6 +7,7 @@
 
 use threadline_view::{FileChange, Hunk, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
 
+use crate::lists::href;
 use crate::markup::Markup;
 use crate::outline::{bar_lengths, outline_line};
 use crate::page::{DIALOGS, OUTLINE_SECTION_TURNS, RenderOptions, render_detached_agents};
@@ -187,7 +188,8 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
         .lit(" <span>·</span> <a href=\"")
         .text(at)
         .lit("/changes\">net changes</a> <span>·</span> <a href=\"");
-    out.text(at).lit("/check\">health check</a>");
+    out.text(at).lit("/context\">context window</a> <span>·</span> <a href=\"").text(at);
+    out.lit("/check\">health check</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".md").text(served.query).lit("\">Markdown</a>");
     out.lit(" <span>·</span> <a href=\"").text(at).lit(".json").text(served.query).lit("\">JSON</a>");
     out.lit(
@@ -217,6 +219,11 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
             out.text(&humanize::plural(branch.turns as u64, "turn"));
             if let Some(fork) = &branch.fork {
                 out.lit(", branched off at <a href=\"#").text(fork).lit("\">").text(fork).lit("</a>");
+            }
+            if let Some(id) = &layout.header.id {
+                let branch = format!("{id}#{}", branch.anchor);
+                out.lit(", <a href=\"").text(&href("/compare", [("a", &**id), ("b", &*branch)]));
+                out.lit("\">compare</a>");
             }
             out.lit("</span></li>");
         }
@@ -333,6 +340,9 @@ pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
         for note in &file.notes {
             body.lit("<p class=\"note\">").text(note).lit("</p>");
         }
+        body.lit("<p class=\"note\"><a href=\"").text(&href("/file", [("path", &*file.path)]));
+        body.lit("\">all edits of this file</a> <span>·</span> <a href=\"");
+        body.text(&href("/blame", [("path", &*file.path)])).lit("\">blame</a></p>");
         card::render_diff(&cx, &mut body, &file.path, hunks);
         body.lit("</details>\n");
     }

@@ -87,7 +87,7 @@ pub(crate) fn run(cx: &Context, args: &BlameArgs) -> Result<CommandOutcome, Comm
     if args.edits {
         return list_edits(cx, &file);
     }
-    let blame = cx.app.blame(&file, BlameOptions { without_git: args.no_git })?;
+    let blame = cx.app.blame(&file, BlameOptions { without_git: args.no_git, only_edited: false })?;
     let n_lines = blame.lines.len();
     let shown = match lines {
         Some(LineNumbers { first, .. }) if first > n_lines => {

@@ -5,7 +5,10 @@
 //! available as [`PageRequest::part`]. To add a page, write its file and add a line to [`router`].
 
 mod asset;
+mod blame;
 mod check;
+mod compare;
+mod context;
 mod events;
 mod export;
 mod home;
@@ -60,6 +63,10 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
     router = add_page(router, &state, "/s/{id}/check", check::page);
     router = add_page(router, &state, "/palette", palette::page);
+    router = add_page(router, &state, "/s/{id}/context", context::page);
+    router = add_page(router, &state, "/blame", blame::page);
+    router = add_page(router, &state, "/file", blame::file);
+    router = add_page(router, &state, "/compare", compare::page);
     router = add_page(router, &state, "/search", search::page);
     router = add_page(router, &state, "/usage", usage::page);
     router = add_page(router, &state, "/usage/explain", usage::explain);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod browser;
+mod browser_files;
 mod browser_lists;
 mod browser_navigation;
 mod browser_overview;

@@ -1,0 +1,44 @@
+//! What filled the context window of a session.
+
+use threadline_app::SessionSummary;
+use threadline_html::{ContextPage, PageFrame, ViewerTab};
+use threadline_view::ContextLedger;
+use threadline_view::wire::context_objects;
+
+use crate::request::{PageRequest, ResponseFormat};
+use crate::response::{PageError, PageResponse};
+use crate::state::ServerState;
+
+/// Larger sessions, in bytes, are not loaded for a page.
+const MAX_SIZE: u64 = 512 << 20;
+
+pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = ask.path_param(0);
+    let file = state.app.session(id)?;
+    if file.logs().found.iter().map(|log| log.size).sum::<u64>() > MAX_SIZE {
+        return Err(PageError::failed("Session too large to analyse here")
+            .with_hint(format!("Run `threadline context {id}` in a terminal.")));
+    }
+    let loaded = state.app.load(&file)?;
+    let ledger = ContextLedger::of(&loaded.family.main);
+    match ask.format {
+        ResponseFormat::Json => PageResponse::json_lines(context_objects(&ledger)),
+        ResponseFormat::Markdown => Err(PageError::not_found("Page not found")
+            .with_hint("The context window is available as HTML and JSON.")),
+        ResponseFormat::Html => {
+            let title = SessionSummary::of(file).ok().and_then(|summary| summary.title());
+            let title = title.map(|title| state.app.redacted(&title).into_owned());
+            let title = title.as_deref().unwrap_or(id);
+            let name = format!("Context window · {title}");
+            let frame = PageFrame {
+                title: &name,
+                tab: ViewerTab::None,
+                class: "lists",
+                scripts: &["lists.js"],
+                settings: state.settings,
+            };
+            let page = ContextPage { id, title, ledger: &ledger };
+            Ok(super::list_page(&frame, &threadline_html::context(&page)))
+        }
+    }
+}
