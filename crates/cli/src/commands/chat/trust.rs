@@ -27,7 +27,7 @@ const PARTS: &[(&str, &str)] = &[
 pub(super) fn ask(cx: &Context) -> Result<(), CommandError> {
     let paths = config::paths(cx, &[], &config::current_dir()?)?;
     let file = config_file(&paths.claude_home, paths.user_home.as_deref());
-    let found: Vec<&(&str, &str)> = PARTS.iter().filter(|(name, _)| paths.cwd.join(name).exists()).collect();
+    let found = parts_of(&paths.cwd, &paths.claude_home);
     if found.is_empty() || TrustedFolders::read(&file).contain(&paths.cwd) {
         return Ok(());
     }
@@ -41,6 +41,15 @@ pub(super) fn ask(cx: &Context) -> Result<(), CommandError> {
         ui::write_stderr(&text!("The answer was not saved: {}\n", visible(&error)));
     }
     Ok(())
+}
+
+/// Returns the parts that a folder has. In the home folder, the person's own settings are not parts of it.
+fn parts_of(folder: &Path, claude_home: &Path) -> Vec<&'static (&'static str, &'static str)> {
+    let is_part = |(name, _): &&(&str, &str)| {
+        let path = folder.join(name);
+        path.exists() && !path.starts_with(claude_home)
+    };
+    PARTS.iter().filter(is_part).collect()
 }
 
 fn question(folder: &Path, found: &[&(&str, &str)]) -> TermText {
@@ -67,4 +76,18 @@ fn save(file: &Path, folder: &Path) -> Result<(), String> {
     // The file may be a link to where the person keeps it.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     replace_file(&file, &new).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_person_are_not_parts_of_the_home_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".claude")).unwrap();
+        std::fs::write(folder.path().join(".claude/settings.json"), "{}").unwrap();
+        let names = |claude_home: &str| parts_of(folder.path(), &folder.path().join(claude_home)).len();
+        assert_eq!((names(".claude"), names("other")), (0, 1));
+    }
 }
