@@ -22,6 +22,8 @@ enum Step {
     Text,
     Fault,
     Approved,
+    /// Another prompt joins the turn while a command runs.
+    Joined,
     Refused,
     Interrupted,
     Rewind,
@@ -50,7 +52,7 @@ fn screen_and_session_agree_after_random_turns() {
     for i in 0..n_turns() {
         let answer = ScriptedReply::text(&format!("Answer {i}.\n\n- with a list\n- of two"));
         let call = || ScriptedReply::call("Bash", json!({"command": format!("touch file-{i}")}));
-        steps.push(match random.below(8) {
+        steps.push(match random.below(9) {
             0 => {
                 replies.push(ScriptedReply::error(400, "invalid_request_error", "a fault"));
                 Step::Fault
@@ -58,6 +60,12 @@ fn screen_and_session_agree_after_random_turns() {
             1 | 2 => {
                 replies.extend([call(), answer]);
                 Step::Approved
+            }
+            8 => {
+                // A command that only reads needs no answer. It waits for the pipe.
+                replies
+                    .extend([ScriptedReply::call("Bash", json!({"command": format!("cat go-{i}")})), answer]);
+                Step::Joined
             }
             3 => {
                 replies.push(call());
@@ -109,6 +117,10 @@ fn screen_and_session_agree_after_random_turns() {
             wait_for_draft(&terminal, "Prompt ");
             terminal.send("\u{15}");
         }
+        if matches!(step, Step::Joined) {
+            let pipe = stage.work(&format!("go-{i}"));
+            assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        }
         terminal.send(&format!("Prompt {i}"));
         terminal.wait_for(&format!("> Prompt {i}"));
         terminal.send(ENTER);
@@ -121,6 +133,13 @@ fn screen_and_session_agree_after_random_turns() {
                 terminal.send("y");
                 idle(&terminal, &format!("Answer {i}."));
                 assert!(stage.work(&format!("file-{i}")).exists());
+            }
+            Step::Joined => {
+                terminal.wait_for("Ctrl-B: background");
+                terminal.send(&format!("Extra {i}\r"));
+                terminal.wait_for(&format!("> Extra {i} (queued)"));
+                std::fs::write(stage.work(&format!("go-{i}")), "went").unwrap();
+                idle(&terminal, &format!("Answer {i}."));
             }
             Step::Refused => {
                 terminal.wait_for(&format!("touch file-{i}"));
@@ -140,7 +159,7 @@ fn screen_and_session_agree_after_random_turns() {
                 terminal.wait_until("empty composer", |screen| screen.cursor_position().1 == 2);
             }
         }
-        requests += if matches!(step, Step::Approved) { 2 } else { 1 };
+        requests += if matches!(step, Step::Approved | Step::Joined) { 2 } else { 1 };
     }
     terminal.send(CTRL_C);
     terminal.wait_for("again to leave");
@@ -153,6 +172,8 @@ fn screen_and_session_agree_after_random_turns() {
         let in_log = lines.iter().filter(|line| line["message"]["content"] == format!("Prompt {i}")).count();
         assert_eq!(in_log, 1, "prompt {i} in the log");
         assert!(shown.contains(&format!("> Prompt {i}")), "prompt {i} on the screen:\n{shown}");
+        let joined = lines.iter().filter(|line| line["attachment"]["prompt"] == format!("Extra {i}")).count();
+        assert_eq!(joined, usize::from(matches!(steps[i], Step::Joined)), "prompt that joined turn {i}");
     }
     let answers = lines.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
     for answer in answers.filter(|text| text.starts_with("Answer ")) {
