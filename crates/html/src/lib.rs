@@ -49,12 +49,10 @@ mod turn;
 pub use compressed_section::Spool;
 pub use index::{IndexedSession, index};
 pub use lists::{
-    BlockHit, CheckPage, ExplainPage, HomePage, OverviewPage, RecordLine, RecordsPage, SearchFilters,
-    SearchPage, SessionHits, UsagePage, check, explain, home, home_markdown, href, overview, project_name,
-    records, search, search_results, usage, usage_markdown,
-    BlamePage, BlockHit, CheckPage, ComparePage, ContextPage, ExplainPage, FilePage, HomePage, SearchPage,
-    SessionHits, UsagePage, blame, check, compare, context, explain, file, home, home_markdown, href,
-    project_name, search, search_results, usage, usage_markdown,
+    BlamePage, BlockHit, CheckPage, ComparePage, ContextPage, ExplainPage, FilePage, HomePage, OverviewPage,
+    RecordLine, RecordsPage, SearchFilters, SearchPage, SessionHits, UsagePage, blame, check, compare,
+    context, explain, file, home, home_markdown, href, overview, project_name, records, search,
+    search_results, usage, usage_markdown,
 };
 pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};
