@@ -168,12 +168,12 @@ fn screen_and_session_agree_after_random_turns() {
     let shown = terminal.all_text();
     let lines = stage.lines();
     keep_log(&stage);
-    for i in 0..steps.len() {
+    for (i, step) in steps.iter().enumerate() {
         let in_log = lines.iter().filter(|line| line["message"]["content"] == format!("Prompt {i}")).count();
         assert_eq!(in_log, 1, "prompt {i} in the log");
         assert!(shown.contains(&format!("> Prompt {i}")), "prompt {i} on the screen:\n{shown}");
         let joined = lines.iter().filter(|line| line["attachment"]["prompt"] == format!("Extra {i}")).count();
-        assert_eq!(joined, usize::from(matches!(steps[i], Step::Joined)), "prompt that joined turn {i}");
+        assert_eq!(joined, usize::from(matches!(step, Step::Joined)), "prompt that joined turn {i}");
     }
     let answers = lines.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
     for answer in answers.filter(|text| text.starts_with("Answer ")) {
