@@ -1,4 +1,4 @@
-//! Benchmarks the commands that read all logs as processes: `usage`, `list` and `search`.
+//! Benchmarks the commands that read all logs as processes: `usage`, `list`, `overview` and `search`.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -22,7 +22,7 @@ const COMMON: &str = "the";
 /// A word that does not occur.
 const ABSENT: &str = "quixotic";
 
-/// Measures `usage`, `list` and `search` on a home against newline splitting, ccusage and ripgrep.
+/// Measures `usage`, `list`, `overview` and `search` on a home against newline splitting, ccusage and ripgrep.
 pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchReport) {
     let logs = LogFiles::in_folder(&home.join("projects"));
     println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);
@@ -33,6 +33,7 @@ pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchRepo
     };
     measure_usage(&logs, home, &threadline, report);
     measure_list(home, &threadline, report);
+    measure_overview(home, &threadline, report);
     measure_search(home, &threadline, report);
 }
 
@@ -105,6 +106,26 @@ fn measure_list(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, report: &m
     let ratio = |time: Duration, base: Duration| time.as_secs_f64() / base.as_secs_f64();
     report.at_most("list with cached turns and cost against a plain list", ratio(cached, plain), 2.0, "×");
     report.at_most("list that counts turns and cost against usage", ratio(counted, usage), 1.5, "×");
+    let _ = std::fs::remove_dir_all(&cache);
+}
+
+/// Measures `overview` with and without its cache.
+fn measure_overview(home: &Path, threadline: &dyn Fn(&[&str]) -> Command, report: &mut BenchReport) {
+    let cache = home.join("bench-cache");
+    let overview = |args: &[&str]| {
+        let mut command = threadline(&[&["overview", "--since", "all", "--json"], args].concat());
+        command.env("XDG_CACHE_HOME", &cache);
+        command
+    };
+    // Fills the cache.
+    run(&mut overview(&[]));
+    let mut cached = || run(&mut overview(&[]));
+    let mut read = || run(&mut overview(&["--no-cache"]));
+    let mut usage = || run(&mut threadline(&["usage", "--json"]));
+    let [cached, read, usage] = measure([&mut cached, &mut read, &mut usage]);
+    let ratio = read.as_secs_f64() / usage.as_secs_f64();
+    report.at_most("overview without its cache against usage", ratio, 3.0, "×");
+    report.at_most("overview with its cache", cached.as_secs_f64() * 1e3, 60.0, "ms");
     let _ = std::fs::remove_dir_all(&cache);
 }
 

@@ -96,8 +96,8 @@ impl App {
             return Ok(OverviewFacts { unread, is_cached: true, ..facts });
         }
         let reader = LogsReader::new(options, now);
-        let read = reader.read_all(&logs, progress);
-        let titles = read_titles(sessions, &mut unread);
+        let (read, titles) =
+            rayon::join(|| reader.read_all(&logs, progress), || read_titles(sessions, &mut unread));
         unread.extend(read.unread);
         let is_complete = unread.is_empty();
         let mut facts = merge::merge(sessions, &titles, read.logs, read.ledger, &prices);

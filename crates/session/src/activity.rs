@@ -38,7 +38,7 @@ pub struct LogActivity {
     pub compactions: Vec<LineMark>,
     /// The periods between the first and the last line of the conversation, in order.
     pub periods: Vec<ActivityPeriod>,
-    /// The time of the first line.
+    /// The time of the first line that matters here.
     pub first_at: Option<Millis>,
     /// How the conversation ends.
     pub ending: LogEnding,
@@ -206,6 +206,16 @@ impl ActivityScan {
     }
 
     fn add(&mut self, line: &LogLine<'_>, read: CallLine<'_>, blocks: &[CallBlock<'_>]) {
+        let matters = match read.kind {
+            Some(Kind::User | Kind::Assistant) => true,
+            Some(Kind::Progress) => !blocks.is_empty(),
+            Some(Kind::Attachment) => read.body_type == Some(value::QUEUED_COMMAND.as_bytes()),
+            Some(Kind::System) => read.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
+            _ => false,
+        };
+        if !matters {
+            return;
+        }
         let at = read.timestamp.and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
         self.out.first_at = self.out.first_at.or(at);
         let mark = LineMark { key: line_key(&read, line), at, line: self.n_lines };
@@ -241,16 +251,14 @@ impl ActivityScan {
                 }
             }
             Some(Kind::User) if !read.is_sidechain => self.add_input(line, &mark),
-            Some(Kind::Attachment)
-                if read.body_type == Some(value::QUEUED_COMMAND.as_bytes()) && !read.is_sidechain =>
-            {
+            Some(Kind::Attachment) if !read.is_sidechain => {
                 let is_prompt =
                     |entry: &Entry| InputKind::of_attachment(entry) == Some(InputKind::QueuedPrompt);
                 if only_entry(line).as_ref().is_some_and(is_prompt) {
                     self.out.prompts.extend(self.keys.insert(mark.key).then_some(mark));
                 }
             }
-            Some(Kind::System) if read.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()) => {
+            Some(Kind::System) => {
                 self.out.compactions.extend(self.keys.insert(mark.key).then_some(mark));
             }
             _ => {}

@@ -127,6 +127,7 @@ impl FigureChange {
             Self::None => String::new(),
             Self::New => "new".to_owned(),
             Self::Percent(0) => "±0 %".to_owned(),
+            Self::Percent(percent) if percent > 99_999 => "> ×1000".to_owned(),
             Self::Percent(percent) if percent > 999 => format!("×{}", percent / 100 + 1),
             Self::Percent(percent) => format!("{percent:+} %").replace('-', "−"),
         }
@@ -393,6 +394,7 @@ mod tests {
             (1, Some(3), "−67 %"),
             (0, Some(3), "−100 %"),
             (300, Some(3), "×100"),
+            (30_000, Some(3), "> ×1000"),
         ] {
             assert_eq!(FigureChange::of(now, before).text(), text, "{now} {before:?}");
         }
