@@ -199,7 +199,7 @@ impl App {
         names: &FileNames,
         unread: &mut Vec<AppError>,
     ) -> FoundEdits {
-        let with_edits = sessions_with_edits(sessions, &names.file_names(), unread);
+        let with_edits = sessions_with_edits(sessions, &names.suffixes(), unread);
         let mut found = load_edits(&with_edits, &|path| names.stream(path).is_some());
         found.edits.retain(|edit| names.is_valid_at(&edit.edit.path, edit.edit.at));
         unread.append(&mut found.unread);
@@ -290,11 +290,17 @@ impl FileNames {
         Self { path: path.to_owned(), names, roots }
     }
 
-    /// Returns the last components of all names.
-    fn file_names(&self) -> Vec<&str> {
-        let own = self.path.file_name().and_then(|name| name.to_str());
-        let others = self.names.iter().filter_map(|(name, _)| name.rsplit('/').next());
-        own.into_iter().chain(others).collect::<BTreeSet<_>>().into_iter().collect()
+    /// Returns the ends of all paths: the names below the root of a working tree, or the name with its folder.
+    fn suffixes(&self) -> Vec<String> {
+        if !self.names.is_empty() {
+            let names: BTreeSet<&String> = self.names.iter().map(|(name, _)| name).collect();
+            return names.into_iter().cloned().collect();
+        }
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let (Some(file), folder) = (name(&self.path), self.path.parent().and_then(name)) else {
+            return Vec::new();
+        };
+        vec![folder.map_or_else(|| file.clone(), |folder| format!("{folder}/{file}"))]
     }
 
     /// Returns the folder and the name below it, if a path is one of the names of the file.

@@ -69,20 +69,38 @@ const EDIT_TOOLS: [&[u8]; 4] = [br#""Edit""#, br#""Write""#, br#""MultiEdit""#, 
 /// Searches lines for a call of an edit tool, or a command with changed files, that names a file.
 struct EditFinder {
     name: Finder<'static>,
+    /// The end of the path.
+    suffix: String,
     markers: Vec<Finder<'static>>,
 }
 
 impl EditFinder {
-    fn new(file_name: &str) -> Self {
+    /// Searches for paths that end with `suffix`, one or more components.
+    fn new(suffix: &str) -> Self {
+        let file_name = suffix.rsplit('/').next().unwrap_or(suffix);
         // A character that is not ASCII may be escaped. The rest of the name behind it is not.
         let quoted = escaped(file_name);
         let tail = quoted.rfind(|c: char| !c.is_ascii()).map_or(&*quoted, |at| {
             let rest = &quoted[at..];
             rest.char_indices().nth(1).map_or("", |(next, _)| &rest[next..])
         });
+        // Every string ends with a quote, so that alone finds too much.
+        let tail = if tail.len() > 1 { tail } else { &*quoted };
         let diff = key::quoted::BASH_EDIT_DIFF.as_bytes();
         let markers = EDIT_TOOLS.into_iter().chain([diff]).map(|marker| Finder::new(marker).into_owned());
-        Self { name: Finder::new(tail).into_owned(), markers: markers.collect() }
+        Self { name: Finder::new(tail).into_owned(), suffix: suffix.to_owned(), markers: markers.collect() }
+    }
+
+    /// Returns whether the path that ends before the quote at `end` of a line may be the file.
+    fn may_be_path(&self, line: &[u8], end: usize) -> bool {
+        let start = memchr::memrchr(b'"', &line[..end]).map_or(0, |quote| quote + 1);
+        let (path, suffix) = (&line[start..end], self.suffix.as_bytes());
+        let is_escaped = start > 1 && line[start - 2] == b'\\';
+        // A path with an escape is compared when it is decoded; a short one is relative.
+        is_escaped
+            || path.contains(&b'\\')
+            || path.strip_suffix(suffix).is_some_and(|dir| dir.is_empty() || dir.ends_with(b"/"))
+            || suffix.strip_suffix(path).is_some_and(|dir| dir.ends_with(b"/"))
     }
 
     /// Returns whether a block of whole lines contains such a line.
@@ -90,9 +108,14 @@ impl EditFinder {
         let mut at = 0;
         while let Some(hit) = self.name.find(&block[at..]) {
             let hit = at + hit;
-            let start = memchr::memrchr(b'\n', &block[at..hit]).map_or(at, |newline| at + newline + 1);
+            let start = memchr::memrchr(b'\n', &block[..hit]).map_or(0, |newline| newline + 1);
             let end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |newline| hit + newline);
             let line = &block[start..end];
+            let quote = hit + self.name.needle().len() - 1;
+            if !self.may_be_path(line, quote - start) {
+                at = hit + 1;
+                continue;
+            }
             if self.markers.iter().any(|marker| marker.find(line).is_some()) {
                 return true;
             }
@@ -115,13 +138,13 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns the sessions with an edit of a file of one of these names.
+/// Returns the sessions with an edit of a file whose path has one of these ends, and perhaps others.
 pub(crate) fn sessions_with_edits<'s>(
     sessions: &'s [SessionLogs],
-    file_names: &[&str],
+    suffixes: &[String],
     unread: &mut Vec<AppError>,
 ) -> Vec<&'s SessionLogs> {
-    let finders: Vec<EditFinder> = file_names.iter().map(|name| EditFinder::new(name)).collect();
+    let finders: Vec<EditFinder> = suffixes.iter().map(|suffix| EditFinder::new(suffix)).collect();
     let mut logs: Vec<(usize, &LogFile)> = Vec::new();
     for (at, session) in sessions.iter().enumerate() {
         logs.extend(session.logs().map(|log| (at, log)));
@@ -291,5 +314,14 @@ mod tests {
         // Some programs escape all characters that are not ASCII.
         assert!(finds("织机.rs", &edit.replace("loom.rs", r"\u7ec7\u673a.rs")));
         assert!(finds("织机", &edit.replace("loom.rs", "织机")));
+        // The folder counts, too.
+        assert!(finds("a/loom.rs", edit));
+        assert!(!finds("b/loom.rs", edit));
+        assert!(!finds("x/a/loom.rs", edit));
+        assert!(finds("x/a/loom.rs", &edit.replace("/a/", "a/")));
+        assert!(finds("b/loom.rs", &edit.replace("/a/", r"C:\\b\\")));
+        let other = r#"{"name":"Edit","input":{"file_path":"/c/loom.rs","old":"\"/a/loom.rs\""}}"#;
+        assert!(!finds("b/loom.rs", &other.replace("\\\"", "")));
+        assert!(finds("a/loom.rs", &format!("{}\n{edit}", edit.replace("/a/", "/b/"))));
     }
 }
