@@ -15,7 +15,7 @@ use threadline_view::{
     starts_agents,
 };
 
-use super::facts::{OverviewFacts, SessionFact, UNDATED};
+use super::facts::{MarkFact, OverviewFacts, SessionFact, UNDATED};
 use super::local_time::{LocalTime, date_of, day_number, since_text, start_of_day, until_text, zoned};
 use super::period::OverviewRange;
 use crate::config::App;
@@ -46,12 +46,15 @@ impl OverviewFacts {
 
     /// Returns the figures of a period alone.
     pub(super) fn period_figures(&self, range: &TimeRange) -> PeriodFigures {
-        let mut figures = PeriodFigures::default();
-        figures.sessions = self.listed_sessions(range).count() as u64;
         let dated = |at: Millis| (at != UNDATED).then_some(at);
-        figures.prompts = self.prompts.iter().filter(|mark| range.contains(dated(mark.at))).count() as u64;
-        figures.compactions =
-            self.compactions.iter().filter(|mark| range.contains(dated(mark.at))).count() as u64;
+        let count =
+            |marks: &[MarkFact]| marks.iter().filter(|mark| range.contains(dated(mark.at))).count() as u64;
+        let mut figures = PeriodFigures {
+            sessions: self.listed_sessions(range).count() as u64,
+            prompts: count(&self.prompts),
+            compactions: count(&self.compactions),
+            ..PeriodFigures::default()
+        };
         for fact in self.usage.iter().filter(|fact| range.contains(dated(fact.at))) {
             figures.usage += &fact.totals;
         }

@@ -136,10 +136,10 @@ fn content(out: &mut Markup, figures: Figures<'_>) {
     if let Some((_, details)) = figures.page.project {
         project::details(out, figures, details);
     }
-    periods(out, figures);
     over_time(out, figures);
     calendar(out, figures);
     hours(out, figures);
+    periods(out, figures);
     if figures.page.project.is_none() {
         out.lit("<div class=\"pair\">");
         projects(out, figures);

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::footer::foot;
 use super::link;
-use threadline_view::{humanize, short_tool};
+use threadline_view::{FilterChoices, humanize, short_tool};
 
 use crate::markup::Markup;
 use crate::text_format;
@@ -20,8 +20,8 @@ pub struct SearchPage<'a> {
     pub query: &'a str,
     /// The filters.
     pub filters: &'a SearchFilters,
-    /// The projects and tools to choose from.
-    pub choices: (&'a [(String, usize)], &'a [(String, usize)]),
+    /// The values that the filters offer.
+    pub choices: &'a FilterChoices,
     /// The error of an invalid query, and the byte range of the part that caused it.
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
     /// Whether the sessions are sorted by last activity instead of relevance.
@@ -133,7 +133,7 @@ const KINDS: &[&str] = &["prompt", "reply", "thinking", "tool", "result", "outpu
 
 fn filter_controls(out: &mut Markup, page: &SearchPage<'_>) {
     let filters = page.filters;
-    let (projects, tools) = page.choices;
+    let FilterChoices { projects, tools, .. } = page.choices;
     out.lit("<fieldset class=\"search-filters\"><legend class=\"sr\">Filters</legend>");
     let kinds: Vec<String> = KINDS.iter().map(|kind| (*kind).to_owned()).collect();
     let names = |choices: &[(String, usize)]| choices.iter().map(|(name, _)| name.clone()).collect();

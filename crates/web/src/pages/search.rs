@@ -52,7 +52,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
                 typed,
                 query: text,
                 filters: &filters,
-                choices: (&choices.projects, &choices.tools),
+                choices: &choices,
                 newest_first: is_newest_first(ask),
                 problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
                 sessions: &finds.sessions,

@@ -351,7 +351,7 @@ fn screenshots() {
     browser.resize(1440, 900);
     let pages = [
         ("session", "/s/a4d5d01a-99d6-4326-8497-3fed5e693dcc"),
-        ("overview", "/?range=all"),
+        ("overview", "/?range=year"),
         ("home", "/sessions"),
         ("search", "/search?q=drawdown"),
         ("usage", "/usage"),
