@@ -1,7 +1,7 @@
 //! Development tasks of the repository.
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
-//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list` and `search`), `chat`, `tui`,
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `blame`, `chat`, `tui`,
 //!   `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions of
@@ -18,6 +18,7 @@ mod agent_sdk;
 mod archive_bench;
 mod archive_check;
 mod bench;
+mod blame_bench;
 mod client_bench;
 mod command;
 mod conformance;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         ["bench"] => bench::run(),
         ["bench", "archive"] => bench::archive(),
         ["bench", "queries"] => bench::queries(),
+        ["bench", "blame"] => bench::blame(),
         ["bench", "chat"] => bench::chat(),
         #[cfg(unix)]
         ["bench", "tui"] => bench::tui(tui_bench::TURNS),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         _ => {
             eprintln!(
                 "usage: cargo xtask agent-sdk | archive | bench [archive | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
+                "usage: cargo xtask agent-sdk | bench [queries | blame | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | record | sdk | tidy"
             );
             ExitCode::from(2)
         }

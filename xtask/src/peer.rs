@@ -26,7 +26,18 @@ pub(crate) const CLAUDE_CODE_LOG: ComparedProgram = ComparedProgram {
     install: "pip install claude-code-log in a virtual environment, then CLAUDE_CODE_LOG=VENV/bin/claude-code-log",
 };
 
+pub(crate) const AGENTSVIEW: ComparedProgram = ComparedProgram {
+    name: "agentsview",
+    variable: "AGENTSVIEW",
+    install: "pip install agentsview in a virtual environment, then AGENTSVIEW=VENV/bin/agentsview",
+};
+
 impl ComparedProgram {
+    /// Returns how to install the program.
+    pub(crate) fn install(&self) -> &'static str {
+        self.install
+    }
+
     /// Returns a command that runs the program.
     pub(crate) fn command(&self) -> Command {
         let named = std::env::var_os(self.variable).map(PathBuf::from);

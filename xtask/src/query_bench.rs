@@ -35,6 +35,7 @@ pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchRepo
     measure_list(home, &threadline, report);
     measure_overview(home, &threadline, report);
     measure_search(home, &threadline, report);
+    crate::blame_bench::measure_blame(home, binary, report);
 }
 
 fn measure_usage(
