@@ -73,13 +73,20 @@ pub(crate) fn queries() -> ExitCode {
 
 /// Runs only the benchmarks of the archive.
 pub(crate) fn archive() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut report = BenchReport { missed: 0 };
+    crate::archive_bench::measure_archive(&target, &home, &binary, &mut report);
+    report.verdict()
+}
+
 /// Runs only the benchmark of `blame`.
 pub(crate) fn blame() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
     let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
     let mut report = BenchReport { missed: 0 };
-    crate::archive_bench::measure_archive(&target, &home, &binary, &mut report);
     crate::blame_bench::measure_blame(&home, &binary, &mut report);
     report.verdict()
 }

@@ -1,8 +1,9 @@
 //! Development tasks of the repository.
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
-//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `blame`, `chat`, `tui`,
-//!   `viewer`, `export` and `hostile` run one group.
+//! - `cargo xtask archive` checks the archive on an S3 server.
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`, `blame`,
+//!   `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions of
 //!   Claude Code.
@@ -73,8 +74,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
-                "usage: cargo xtask agent-sdk | bench [queries | blame | chat | tui | viewer [--quick] | export | hostile [WORD]] | conformance | receivers | record | sdk | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
             );
             ExitCode::from(2)
         }
