@@ -57,7 +57,7 @@ const FIGURES: &[FigureRow] = &[
     ("prompts", |figures| count(figures.prompts), |figures| figures.prompts.into()),
     ("tool calls", |figures| count(figures.calls), |figures| figures.calls.into()),
     ("failed", |figures| count(figures.failed), |figures| figures.failed.into()),
-    ("active", |figures| time(figures.active), |figures| figures.active.into()),
+    ("active", |figures| short_time(figures.active), |figures| figures.active.into()),
 ];
 
 impl Renderer<'_> {
@@ -92,18 +92,22 @@ impl Renderer<'_> {
         let periods: Vec<&OverviewPeriod> = selected.into_iter().chain(presets).collect();
         let mut columns = vec![TableColumn::text("")];
         columns.extend(periods.iter().map(|period| TableColumn::number(period_name(period))));
-        let rows: Vec<Vec<String>> = FIGURES
-            .iter()
-            .map(|(name, text, value)| {
+        let rendered = |has_changes: bool| {
+            let row = |(name, text, value): &FigureRow| -> Vec<String> {
                 let cells = periods.iter().map(|period| {
-                    let change = period.change(value).text();
-                    let change = if change.is_empty() { String::new() } else { format!(" {change:>6}") };
-                    format!("{}{change}", text(&period.figures))
+                    let change = period.change(value).text().replace(' ', "");
+                    let has_change = has_changes && !change.is_empty();
+                    let change = if has_change { format!(" {change:>5}") } else { String::new() };
+                    format!("{}{change}", text(&period.figures).replace("≥ ", "≥"))
                 });
                 std::iter::once((*name).to_owned()).chain(cells).collect()
-            })
-            .collect();
-        table(TermPage { width: Some(self.width), ..self.page }, &columns, &rows)
+            };
+            let rows: Vec<Vec<String>> = FIGURES.iter().map(row).collect();
+            table(TermPage { width: Some(self.width), ..self.page }, &columns, &rows)
+        };
+        let with_changes = rendered(true);
+        let fits = with_changes.lines().iter().all(|line| line.width() <= self.width);
+        if fits { with_changes } else { rendered(false) }
     }
 
     fn labelled(&self, label: &str, text: &str) -> TermText {
@@ -300,6 +304,16 @@ fn time(millis: i64) -> String {
     if millis < 1000 { "0 s".to_owned() } else { duration(millis) }
 }
 
+/// Formats a sum of times in one unit: `28 min`, `7.7 h`.
+fn short_time(millis: i64) -> String {
+    match millis / 1000 {
+        seconds @ ..60 => format!("{} s", seconds.max(0)),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds @ 3600..360_000 => format!("{:.1} h", seconds as f64 / 3600.0),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
 /// Returns one block character per value, as high as the value is compared with the highest.
 fn spark_line(values: &[f64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -333,6 +347,13 @@ mod tests {
             periods: periods.map(|name| OverviewPeriod { name, ..OverviewPeriod::default() }).to_vec(),
             ..Overview::default()
         };
+        for period in &mut overview.periods {
+            let mut figures = PeriodFigures { calls: 12_345, active: 70_000_000, ..PeriodFigures::default() };
+            figures.usage.cost = threadline_view::Money::from_f64(1276.12).unwrap();
+            figures.usage.under_reported = 1;
+            period.figures = figures;
+            period.previous = Some(PeriodFigures { calls: 1, active: 1, ..PeriodFigures::default() });
+        }
         overview.selected = overview.periods[2].clone();
         let name = |n: usize| format!("/home/ada/a-rather-long-name-of-a-project-{n}");
         overview.projects =
