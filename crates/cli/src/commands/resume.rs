@@ -109,7 +109,7 @@ fn picked_session(cx: &Context) -> Result<Option<SessionFile>, CommandError> {
         return Err(CommandError::new("a session is missing, and there is no terminal to choose one")
             .hint("`threadline list` shows the sessions"));
     }
-    Ok(search::pick_session(&cx.app, None)?.map(SessionFile::at))
+    Ok(search::pick_session(&cx.app, None, &|| false)?.map(SessionFile::at))
 }
 
 /// Returns whether Claude Code uses this home if it is started without further settings.

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tempfile::TempPath;
@@ -176,7 +177,20 @@ impl ScreenHost for ChatHost {
     }
 
     fn pick_session(&self) -> Option<PathBuf> {
-        search::pick_session(&self.app, self.cwd.to_str()).ok().flatten()
+        // The thread that handles signals waits for the picker.
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        #[cfg(unix)]
+        let handlers = {
+            use signal_hook::consts::{SIGHUP, SIGTERM};
+            [SIGHUP, SIGTERM].map(|signal| signal_hook::flag::register(signal, Arc::clone(&is_stopped)))
+        };
+        let should_leave = || is_stopped.load(Ordering::Relaxed);
+        let picked = search::pick_session(&self.app, self.cwd.to_str(), &should_leave);
+        #[cfg(unix)]
+        for handler in handlers.into_iter().flatten() {
+            signal_hook::low_level::unregister(handler);
+        }
+        picked.ok().flatten()
     }
 
     fn show_session(&self, log: &Path) {

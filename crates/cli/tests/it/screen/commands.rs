@@ -153,6 +153,16 @@ fn a_hang_up_restores_the_terminal_and_keeps_the_draft() {
 }
 
 #[test]
+fn a_hang_up_ends_the_picker_of_sessions_too() {
+    let stage = Stage::new(Vec::new());
+    let mut terminal = stage.open(&[]);
+    terminal.send("/resume\r");
+    terminal.wait_for("Enter open");
+    terminal.signal(Signal::HUP);
+    terminal.wait_exit();
+}
+
+#[test]
 fn the_cost_is_shown_line_by_line() {
     let stage = Stage::new(Vec::new());
     let mut terminal = stage.open(&[]);

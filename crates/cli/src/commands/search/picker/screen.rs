@@ -40,22 +40,23 @@ pub(crate) fn run(
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without a terminal, use `threadline search QUERY`"));
     }
-    match pick_match(&cx.app, query, sort, project)? {
+    match pick_match(&cx.app, query, sort, project, &|| false)? {
         Some((path, anchor, query)) => open_match(cx, &path, anchor.as_deref(), &query),
         None => Ok(CommandOutcome::Negative),
     }
 }
 
-/// Lets the person choose a match, or a session without a query.
+/// Lets the person choose a match, or a session without a query, until `should_leave` returns true.
 pub(crate) fn pick_match(
     app: &Arc<App>,
     query: &str,
     sort: Sort,
     project: Option<&str>,
+    should_leave: &dyn Fn() -> bool,
 ) -> io::Result<Option<PickedMatch>> {
     let (hunt, news) = BackgroundSearch::start(Arc::clone(app), project.map(str::to_owned));
     let mut screen = PickerScreen::open()?;
-    pick(app, &mut screen, Picker::new(query, sort), hunt, &news)
+    pick(app, &mut screen, Picker::new(query, sort), hunt, &news, should_leave)
 }
 
 /// A selected log, an anchor in it, and the query.
@@ -67,6 +68,7 @@ fn pick(
     mut picker: Picker,
     mut hunt: BackgroundSearch,
     news: &Receiver<(usize, SearchMessage)>,
+    should_leave: &dyn Fn() -> bool,
 ) -> io::Result<Option<PickedMatch>> {
     let mut number = hunt.request(&picker.input, picker.sort);
     let mut fresh = true;
@@ -84,6 +86,8 @@ fn pick(
             {
                 action = picker.handle_key(key);
             }
+        } else if should_leave() || is_terminal_gone() {
+            return Ok(None);
         }
         match action {
             PickerAction::Nothing => {}
@@ -110,6 +114,14 @@ fn pick(
             fresh &= bad;
         }
     }
+}
+
+/// Returns whether the terminal was closed. Then there are no more keys, and nothing to draw on.
+fn is_terminal_gone() -> bool {
+    #[cfg(unix)]
+    return rustix::termios::tcgetattr(io::stdin()).is_err();
+    #[cfg(not(unix))]
+    false
 }
 
 /// Loads the preview of the selected match.
