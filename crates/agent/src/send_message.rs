@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use threadline_api::{Message, RawObject, Role};
+use serde::Serialize;
+use threadline_api::{Message, Role};
 use threadline_tools::{InputSchema, Kind, Parameter, Permit, Tool, ToolContext, ToolInput, ToolOutput};
 
 use crate::agent::{Agent, lock};
@@ -67,6 +68,16 @@ enum Mailbox {
     /// It works. Messages are delivered after its next tools, or at its end.
     Running(Vec<String>),
     Finished(Box<Agent>),
+}
+
+/// The result of a call, for the model and the log.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageRecord<'a> {
+    success: bool,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed_agent_id: Option<&'a str>,
 }
 
 /// The result of a message.
@@ -140,15 +151,16 @@ impl Agent {
     ) -> ToolOutput {
         let to = input.text("to").unwrap_or_default();
         let message = input.text("message").unwrap_or_default();
-        let (is_success, text) = match self.mailboxes.deliver(to, message) {
+        let (success, text, resumed) = match self.mailboxes.deliver(to, message) {
             Delivery::Queued => {
-                (true, format!("Message queued for delivery to {to} at its next tool round."))
+                (true, format!("Message queued for delivery to {to} at its next tool round."), None)
             }
             Delivery::Unknown => (
                 false,
                 format!(
                     "No agent named '{to}' is currently addressable. Spawn a new one or use the agent ID."
                 ),
+                None,
             ),
             Delivery::Resumed(mut agent) => {
                 if let Some(role) = &mut agent.role {
@@ -161,13 +173,11 @@ impl Agent {
                      You'll be notified when it finishes. Output: {}",
                     output.display()
                 );
-                let result = RawObject::new().with("success", true).with("message", &text);
-                let result = result.with("resumedAgentId", to);
-                return ToolOutput::success(result.to_json(), &result);
+                (true, text, Some(to))
             }
         };
-        let result = RawObject::new().with("success", is_success).with("message", &text);
-        ToolOutput::success(result.to_json(), &result)
+        let record = MessageRecord { success, message: &text, resumed_agent_id: resumed };
+        ToolOutput::success(raw(&record).get(), &record)
     }
 
     /// Adds the messages of the session to the conversation of a sub-agent.
