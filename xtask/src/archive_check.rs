@@ -1,5 +1,5 @@
-//! Checks the archive on a real S3 server, `moto` from PyPI: sessions come back byte for byte, commands answer
-//! as they do for local files, faults lose nothing, and many machines push at the same time.
+//! Checks the archive on a real S3 server, `moto` from PyPI: sessions come back byte for byte, commands
+//! answer as they do for local files, faults lose nothing, and many machines push at the same time.
 //!
 //! `MOTO_SERVER` is the program `moto_server` of a virtual environment with `moto[server,s3]`.
 

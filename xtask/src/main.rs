@@ -2,11 +2,11 @@
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
 //! - `cargo xtask archive` checks the archive on an S3 server.
-//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`, `blame`,
-//!   `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
+//! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
+//!   `blame`, `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
-//! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions of
-//!   Claude Code.
+//! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions
+//!   of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
 //! - `cargo xtask record` records a session on the screen of `--demo chat` for the README.
 //! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.

@@ -22,7 +22,7 @@ const COMMON: &str = "the";
 /// A word that does not occur.
 const ABSENT: &str = "quixotic";
 
-/// Measures `usage`, `list`, `overview` and `search` on a home against newline splitting, ccusage and ripgrep.
+/// Measures the commands that read all logs of a home against newline splitting, ccusage and ripgrep.
 pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchReport) {
     let logs = LogFiles::in_folder(&home.join("projects"));
     println!("commands on {} files, {:.1} GB", logs.files.len(), logs.bytes as f64 / 1e9);

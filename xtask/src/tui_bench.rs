@@ -16,7 +16,7 @@ use crate::corpus::{Random, log};
 const ROUNDS: usize = 5;
 /// The number of keys whose time to the screen is measured.
 const KEYS: usize = 300;
-/// The number of turns whose memory is measured, unless another one is given.
+/// The number of turns to measure the memory of, unless another one is given.
 pub(crate) const TURNS: usize = 10_000;
 /// The pause between two pieces of a reply: the speed of a fast model.
 const DELTA_PAUSE: Duration = Duration::from_millis(10);

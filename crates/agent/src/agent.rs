@@ -137,7 +137,7 @@ pub struct Agent {
     pub(crate) has_reported_plan_mode: bool,
     /// Answers questions about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,
-    /// The person who can join turns.
+    /// The person at the screen, if prompts can join turns.
     pub(crate) turn_input: Option<Arc<dyn TurnInput>>,
     pub(crate) side_dir: PathBuf,
     pub(crate) tasks_dir: PathBuf,

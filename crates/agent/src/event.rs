@@ -84,8 +84,8 @@ pub enum AgentEvent<'a> {
         tool_use_result: Option<&'a RawValue>,
         /// Whether the client wrote the message by itself, to ask the model for something.
         is_synthetic: bool,
-        /// Whether it is the result of a call that was interrupted. The message says that it was rejected, as in
-        /// Claude Code.
+        /// Whether it is the result of a call that was interrupted. The message says that it was rejected,
+        /// as in Claude Code.
         is_interrupted: bool,
     },
     /// A command started to run in the background.
@@ -247,8 +247,8 @@ pub enum TurnEnd {
         /// Whether a tool ran.
         during_tools: bool,
     },
-    /// The person interrupted before the reply began, and takes the prompt back. The conversation is as it was
-    /// before.
+    /// The person interrupted before the reply began, and takes the prompt back. The conversation is as it
+    /// was before.
     TakenBack,
     /// The number of replies reached its limit.
     MaxTurns(u64),

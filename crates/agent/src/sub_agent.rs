@@ -234,7 +234,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Runs a task. `origin`: who gave it, if it is not the first one.
+    /// Runs a task. `origin` is its source, if it is not the first one.
     fn run(
         &mut self,
         agent: &mut Agent,

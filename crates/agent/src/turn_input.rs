@@ -31,7 +31,7 @@ pub struct QueuedPrompt {
 }
 
 impl Agent {
-    /// Sets the person who can join turns.
+    /// Sets the person at the screen, so that prompts can join turns.
     pub fn set_turn_input(&mut self, input: std::sync::Arc<dyn TurnInput>) {
         self.turn_input = Some(input);
     }

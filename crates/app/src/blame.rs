@@ -61,7 +61,7 @@ pub enum BlameError {
 /// The maximum size of a file.
 const MAX_SIZE: u64 = 32 << 20;
 
-/// The maximum number of commits whose texts are compared with the replay.
+/// The maximum number of commits to compare with the replay.
 const MAX_COMMITS: usize = 500;
 
 /// Options of [`App::blame`].
@@ -98,8 +98,8 @@ pub struct BlamedLine {
     pub text: String,
     /// The origin. Edits are indexes into [`FileBlame::edits`].
     pub origin: LineOrigin,
-    /// The commit that wrote it, as an index into [`FileBlame::commits`]; `None` if it is not committed, or if
-    /// it is unclear which line of the current commit it is.
+    /// The commit that wrote it, as an index into [`FileBlame::commits`]; `None` if it is not committed, or
+    /// if it is unclear which line of the current commit it is.
     pub commit: Option<usize>,
 }
 
@@ -290,7 +290,8 @@ impl FileNames {
         Self { path: path.to_owned(), names, roots }
     }
 
-    /// Returns the ends of all paths: the names below the root of a working tree, or the name with its folder.
+    /// Returns the ends of all paths: the names below the root of a working tree, or the name with its
+    /// folder.
     fn suffixes(&self) -> Vec<String> {
         if !self.names.is_empty() {
             let names: BTreeSet<&String> = self.names.iter().map(|(name, _)| name).collect();
@@ -451,7 +452,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns whether an edit was made before a commit, whose time has no fraction of a second.
+    /// Returns whether an edit was made before a commit. The time of a commit has no fraction of a second.
     fn is_before(&self, edit: usize, committed: Millis) -> bool {
         self.edits[edit].edit.at.is_some_and(|at| at / 1000 <= committed / 1000)
     }

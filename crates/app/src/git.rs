@@ -105,7 +105,8 @@ impl GitFile {
         renames
     }
 
-    /// Reads the file in some commits, by commit id and name. Those that are missing or not text are left out.
+    /// Reads the file in some commits, by commit id and name. Those that are missing or not text are left
+    /// out.
     pub(crate) fn texts(&self, commits: &[(&str, &str)]) -> HashMap<(String, String), String> {
         // A name with a newline would be read as two.
         let commits: Vec<_> = commits.iter().filter(|(_, name)| !name.contains('\n')).collect();

@@ -122,7 +122,7 @@ impl Objects {
         }
     }
 
-    /// Returns the objects whose names begin with `prefix` and a slash, sorted by name.
+    /// Returns the objects with names that begin with `prefix` and a slash, sorted by name.
     pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ArchiveError> {
         let path = ObjectPath::from(prefix);
         let listed: Result<Vec<_>, _> = self.runtime.block_on(self.store.list(Some(&path)).try_collect());

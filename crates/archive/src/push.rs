@@ -35,7 +35,7 @@ pub struct PushReport {
     pub new_files: usize,
     /// The number of files that have grown.
     pub grown_files: usize,
-    /// The number of files whose archived part has changed. The earlier version is kept.
+    /// The number of files with changes in the archived part. The earlier version is kept.
     pub rewritten_files: usize,
     /// The number of files without changes.
     pub unchanged_files: usize,

@@ -227,8 +227,7 @@ fn modified(version: &FileVersion) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(version.modified).unwrap_or(0))
 }
 
-/// Returns whether a file is the fetched copy of this version. Whoever changes a file in the cache on purpose
-/// reads what they wrote.
+/// Returns whether a file is the fetched copy of this version, by its size and time.
 fn is_fetched(path: &Path, version: &FileVersion) -> bool {
     let Ok(metadata) = fs::symlink_metadata(path) else { return false };
     let same_time = metadata.modified().is_ok_and(|time| time == modified(version));

@@ -112,7 +112,7 @@ impl Archive {
     }
 }
 
-/// Finds the session whose id is `name` or begins with it.
+/// Finds the session with an id that is `name` or begins with it.
 pub(crate) fn find<'m>(
     manifests: &'m [Manifest],
     name: &str,
@@ -132,7 +132,7 @@ pub(crate) fn find<'m>(
     last.ok_or_else(|| ArchiveError::NoSession { name: name.to_owned() })
 }
 
-/// Returns the sessions of a manifest whose log is archived.
+/// Returns the sessions of a manifest that have an archived log.
 fn sessions_of(manifest: &Manifest) -> Vec<ArchivedSession> {
     let mut sizes: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for (name, file) in &manifest.files {

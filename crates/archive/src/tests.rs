@@ -214,11 +214,10 @@ fn a_session_can_be_restored_into_another_project() {
     let setup = Setup::new();
     setup.push();
     let home = setup.dir.path().join("elsewhere");
-    let target =
-        RestoreTarget { home: Home::new(&home), project: Some("/work/new.app".into()), force: false };
+    let target = RestoreTarget { home: Home::new(&home), project: Some("/srv/new.app".into()), force: false };
     setup.archive().restore(SESSION, &OriginFilter::default(), &target).unwrap();
     let names: Vec<_> = files_below(&home).into_iter().map(|(name, _)| name).collect();
-    assert!(names.contains(&format!("projects/-work-new-app/{SESSION}.jsonl")), "{names:?}");
+    assert!(names.contains(&format!("projects/-srv-new-app/{SESSION}.jsonl")), "{names:?}");
     assert_eq!(names.len(), 4);
 }
 

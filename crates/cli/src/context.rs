@@ -76,7 +76,7 @@ pub(crate) struct SourceArgs {
 /// How a command uses the archive given with `--from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceUse<'a> {
-    /// It reads sessions: all, or those whose ids begin with a text.
+    /// It reads sessions: all, or those with ids that begin with a text.
     Sessions(Option<&'a str>),
     /// It opens the archive itself.
     Archive,

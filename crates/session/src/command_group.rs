@@ -1,6 +1,6 @@
 //! Groups shell commands by the program they run, so that runs of the same command can be counted.
 
-/// Programs whose first argument is a command of their own.
+/// Programs with a command of their own as the first argument.
 const WITH_COMMANDS: &[&str] = &[
     "apt",
     "apt-get",

@@ -76,7 +76,7 @@ pub struct LineHistory<'t> {
     text: Option<Cow<'t, str>>,
     lines: Vec<LineId>,
     origins: Vec<LineOrigin>,
-    /// The edits since the last known version whose places in the file are unknown.
+    /// The edits since the last known version at unknown places in the file.
     unplaced: Vec<UnplacedEdit>,
     budget: usize,
 }

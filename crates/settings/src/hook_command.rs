@@ -1,4 +1,4 @@
-//! Adds a hook of threadline to Claude Code's settings and removes it; every other byte of the file is preserved.
+//! Adds a hook of threadline to Claude Code's settings and removes it. Every other byte is preserved.
 
 use std::ops::Range;
 

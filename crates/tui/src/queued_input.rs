@@ -14,7 +14,7 @@ use crate::page::SharedPage;
 use crate::queue::EventQueue;
 use crate::worker::content;
 
-/// Prompts that were entered while a turn ran. The agent takes those that join the turn; the others follow it.
+/// Prompts that were entered during a turn. The agent takes those that join it; the others follow it.
 #[derive(Debug, Default)]
 pub(crate) struct QueuedInput {
     prompts: Mutex<VecDeque<(EnteredPrompt, Millis)>>,

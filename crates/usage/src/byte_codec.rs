@@ -11,7 +11,7 @@ pub fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Writes a number whose sign is the lowest bit.
+/// Writes a number with its sign in the lowest bit.
 pub fn put_signed(out: &mut Vec<u8>, number: i64) {
     put_number(out, ((number << 1) ^ (number >> 63)) as u64);
 }

@@ -187,7 +187,7 @@ const MIN_LINE_CHARS: usize = 8;
 const FIVE_MINUTES: Millis = 5 * 60 * 1000;
 const ONE_HOUR: Millis = 60 * 60 * 1000;
 
-/// An item whose tokens are not known yet.
+/// An item without known tokens.
 struct RawItem {
     part: WindowPart,
     label: String,

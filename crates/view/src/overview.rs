@@ -299,11 +299,11 @@ pub struct OpenSessionFigure {
     pub project: String,
     /// The time of the last message.
     pub last_active: Millis,
-    /// What the session does or waits for.
+    /// Whether the session works or waits.
     pub state: OpenState,
 }
 
-/// What an open session does or waits for, as its log shows.
+/// The state of an open session, as its log shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenState {
     /// The model works.

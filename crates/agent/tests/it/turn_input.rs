@@ -12,7 +12,7 @@ use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
 use crate::harness::Stage;
 
-/// A person who has entered prompts, or wants a prompt back.
+/// A person with entered prompts, or with a prompt to take back.
 #[derive(Default)]
 struct Person {
     prompts: Mutex<Vec<QueuedPrompt>>,

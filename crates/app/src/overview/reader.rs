@@ -80,8 +80,8 @@ impl OverviewReader {
         ReadOverview { facts: state.facts.clone(), is_reading: state.is_reading }
     }
 
-    /// Returns the facts that were read last, without looking at the logs. Waits up to `timeout` for the first
-    /// ones.
+    /// Returns the facts that were read last, without looking at the logs. Waits up to `timeout` for the
+    /// first ones.
     pub fn latest(&self, now: SystemTime, timeout: Duration) -> ReadOverview {
         let state = lock(&self.shared.state);
         match state.facts.clone() {

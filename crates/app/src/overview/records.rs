@@ -74,7 +74,7 @@ pub struct RecordRow {
     pub title: String,
     /// The directory of the project.
     pub project: String,
-    /// The id of the sub-agent whose log contains it.
+    /// The id of the sub-agent, if its log contains it.
     pub agent: Option<String>,
     /// The number of its line in that log.
     pub line: u32,

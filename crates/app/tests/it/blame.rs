@@ -12,7 +12,7 @@ use threadline_app::{App, AppConfig};
 use threadline_session::LineOrigin;
 use threadline_testkit::TestHome;
 
-/// A project whose history is made step by step. Every step takes a minute.
+/// A project with a history that is made step by step. Every step takes a minute.
 struct TestProject {
     home: TestHome,
     dir: tempfile::TempDir,

@@ -6,7 +6,7 @@ use threadline_testkit::TestHome;
 
 use crate::app;
 
-/// A session whose second prompt was typed twice: the first time, it wrote another file.
+/// A session with a second prompt that was typed twice: the first time, it wrote another file.
 const BRANCHES: &str = r#"
     u1        user   "start"
     a1 <- u1  reply  m1 tool t1 Write {"file_path":"/home/ada/loom/a.rs","content":"one\n"}
@@ -70,8 +70,8 @@ fn sessions_in_different_folders_have_the_same_files() {
         );
         home.session_in(cwd, name, &notation);
     };
-    session("first", "/work/first", "same\\n");
-    session("second", "/work/second", "same\\n");
+    session("first", "/srv/first", "same\\n");
+    session("second", "/srv/second", "same\\n");
     let app = app(&home);
     let ids = ["first", "second"].map(threadline_testkit::session_uuid);
     let compared = compare(&app, &ids[0], &ids[1]).unwrap();

@@ -14,9 +14,9 @@ use crate::error::{CommandError, CommandOutcome};
 /// Show which session, turn and prompt wrote each line of a file
 ///
 /// Replays the edits that all sessions made to the file, up to its present text, and adds the commits of
-/// `git blame`. A line is assigned to an edit only if that is certain. Otherwise, its origin is `older` (there
-/// before the first logged edit), `outside` (written by hand or by a program), `reformatted` (outside, but
-/// only white space differs from a line of a session), or `ambiguous`.
+/// `git blame`. A line is assigned to an edit only if that is certain. Otherwise, its origin is `older`
+/// (there before the first logged edit), `outside` (written by hand or by a program), `reformatted`
+/// (outside, but only white space differs from a line of a session), or `ambiguous`.
 ///
 /// Edits in other working trees of the repository, and under earlier names of the file, count if they were
 /// committed. Only changes that a log contains can be assigned, not those of shell commands.

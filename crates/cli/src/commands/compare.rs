@@ -14,9 +14,9 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Compare two sessions, or two branches of one
 ///
-/// Shows prompts, tools, files, tokens, cost and time side by side. `SESSION#m42` is the abandoned branch that
-/// contains line 42, from the beginning of the session. --diff shows the differences between the files that
-/// the two produced.
+/// Shows prompts, tools, files, tokens, cost and time side by side. `SESSION#m42` is the abandoned branch
+/// that contains line 42, from the beginning of the session. --diff shows the differences between the files
+/// that the two produced.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
     /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for a branch

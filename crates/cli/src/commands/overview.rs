@@ -15,7 +15,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// time is that until the next prompt or answer; pauses of more than 30 minutes are idle. These times are
 /// estimates, since logs do not record how long a permission was waited for.
 ///
-/// What was read is kept in a cache in $XDG_CACHE_HOME/threadline, which can be deleted at any time.
+/// Results are cached in $XDG_CACHE_HOME/threadline, which can be deleted at any time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OverviewArgs {
     /// Start of the period: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h` [default: 30 days]

@@ -31,7 +31,7 @@ impl FigureCell {
     }
 }
 
-/// Adds a table, whose first column names the rows. With a `summary`, it is collapsed.
+/// Adds a table. The first column names the rows. With a `summary`, it is collapsed.
 pub(super) fn figure_table(
     out: &mut Markup,
     columns: &[FigureColumn],

@@ -57,12 +57,12 @@ struct Figures<'a> {
 }
 
 impl Figures<'_> {
-    /// Returns a link whose target is limited to the selected period, and to the project of the page.
+    /// Returns a link with a target limited to the selected period, and to the project of the page.
     fn link(&self, path: &str, more: &[(&str, &str)]) -> String {
         self.period_link(&self.overview.selected, path, more)
     }
 
-    /// Returns a link whose target is limited to a period, and to the project of the page.
+    /// Returns a link with a target limited to a period, and to the project of the page.
     fn period_link(&self, period: &OverviewPeriod, path: &str, more: &[(&str, &str)]) -> String {
         let own = self.page.project.map(|(project, _)| ("project", project));
         let own = own.filter(|_| more.iter().all(|(key, _)| *key != "project"));
@@ -70,7 +70,7 @@ impl Figures<'_> {
         period_link(period, path, &parameters)
     }
 
-    /// Returns a link whose target is limited to a time, and to the project of the page.
+    /// Returns a link with a target limited to a time, and to the project of the page.
     fn time_link(&self, path: &str, since: &str, until: &str, more: &[(&str, &str)]) -> String {
         let own = self.page.project.map(|(project, _)| ("project", project));
         let bounds = [("since", since), ("until", until)];
@@ -86,7 +86,7 @@ impl Figures<'_> {
     }
 }
 
-/// Returns a link whose target is limited to a period. Parameters of `more` replace those of the period.
+/// Returns a link with a target limited to a period. Parameters of `more` replace those of the period.
 fn period_link(period: &OverviewPeriod, path: &str, more: &[(&str, &str)]) -> String {
     let since = period.since.as_deref().map(|since| ("since", since));
     let until = period.until.as_deref().map(|until| ("until", until));

@@ -41,7 +41,7 @@ pub struct RecordLine {
     pub session: (String, String),
     /// The directory of the project.
     pub project: String,
-    /// The id of the sub-agent whose log contains it.
+    /// The id of the sub-agent, if its log contains it.
     pub agent: Option<String>,
     /// The number of its line.
     pub line: u64,

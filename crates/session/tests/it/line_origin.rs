@@ -122,7 +122,7 @@ fn a_line_that_was_removed_and_added_again_belongs_to_the_last_edit() {
     2             first version
     0             c
     ");
-    // Nothing is known about a person who adds it again.
+    // The line was added again by hand.
     assert_snapshot!(blame(&results[..2], "a\nfirst version\nc\n"), @r"
     0             a
     outside       first version

@@ -5,7 +5,7 @@ use threadline_testkit::{Browser, TestHome, session_uuid};
 
 use crate::support::{TestServer, assert_no_browser_errors};
 
-/// A home whose figures all differ.
+/// A home with figures that all differ.
 fn home() -> TestHome {
     let home = TestHome::new();
     home.session(

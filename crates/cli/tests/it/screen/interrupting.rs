@@ -28,7 +28,7 @@ fn waiting_call(stage: &Stage) -> ScriptedReply {
     ScriptedReply::call("Bash", json!({"command": "echo begun; cat go", "description": "Wait"}))
 }
 
-/// A stage whose first reply is [`waiting_call`].
+/// A stage with [`waiting_call`] as the first reply.
 fn waiting_stage(then: Vec<ScriptedReply>) -> Stage {
     let mut stage = Stage::new(Vec::new());
     let call = waiting_call(&stage);
