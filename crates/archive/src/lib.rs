@@ -2,11 +2,12 @@
 //!
 //! An [`Archive`] consists of objects that are never changed: segments, which contain pieces of files, and
 //! manifests, which say which pieces make up each file of a home. [`Archive::push`] copies what is new,
-//! [`SessionSource::fetch`](threadline_app::SessionSource::fetch) writes archived sessions into a local folder
-//! that every reading operation can use as a home, and [`Archive::restore`] puts a session back in its place. [`Archive::verify`] reads everything and
-//! compares it with its digests.
+//! [`SessionSource::fetch`](threadline_app::SessionSource::fetch) writes archived sessions into a local
+//! folder that every reading operation can use as a home, and [`Archive::restore`] puts a session back in
+//! its place. [`Archive::verify`] reads everything and compares it with its digests.
 
 #![warn(missing_docs)]
+
 mod archive;
 mod digest;
 mod error;
