@@ -22,6 +22,11 @@ pub enum PrivacyLevel {
 }
 
 impl PrivacyLevel {
+    /// Returns whether a file of a home is copied at this level.
+    pub(crate) fn copies(self, name: &str) -> bool {
+        self != Self::Metadata || (is_log(name) && name != "history.jsonl")
+    }
+
     /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,15 +74,15 @@ impl<'r> SessionReducer<'r> {
         self.level
     }
 
-    /// Returns the copy of a file; `None` if it is not copied.
+    /// Returns the copy of a file that the level copies.
     ///
     /// Lines of a log are replaced one by one, so the copy of a log that has grown begins with the copy of
     /// what it was, unless a secret was found that occurs before. An incomplete last line is left out.
-    pub(crate) fn reduce(&mut self, name: &str, content: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn reduce(&mut self, name: &str, content: &[u8]) -> Vec<u8> {
         match self.level {
-            PrivacyLevel::Full => Some(content.to_vec()),
-            PrivacyLevel::Redacted => Some(self.redact(name, content)),
-            PrivacyLevel::Metadata if is_log(name) && name != "history.jsonl" => {
+            PrivacyLevel::Full => content.to_vec(),
+            PrivacyLevel::Redacted => self.redact(name, content),
+            PrivacyLevel::Metadata => {
                 let mut out = Vec::new();
                 let mut lines = LineReader::new(whole_lines(content));
                 while let Ok(Some(line)) = lines.next() {
@@ -86,9 +91,8 @@ impl<'r> SessionReducer<'r> {
                         out.push(b'\n');
                     }
                 }
-                Some(out)
+                out
             }
-            PrivacyLevel::Metadata => None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! changed: the next one gets the next serial number, and creating it fails if another process was faster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use threadline_store::{is_home_file_name, session_of_file};
@@ -46,6 +47,9 @@ pub(crate) struct Manifest {
 }
 
 const FORMAT: u32 = 1;
+
+/// The maximum size of a manifest, so that a damaged one cannot fill the memory.
+const MAX_MANIFEST_SIZE: u64 = 1 << 30;
 
 /// An archived file.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -106,7 +110,10 @@ impl Manifest {
 
     fn parse(object: &str, bytes: &[u8]) -> Result<Self, ArchiveError> {
         let damaged = |reason: String| ArchiveError::Damaged { object: object.to_owned(), reason };
-        let plain = zstd::stream::decode_all(bytes).map_err(|error| damaged(error.to_string()))?;
+        let mut plain = Vec::new();
+        zstd::stream::Decoder::new(bytes)
+            .and_then(|decoder| decoder.take(MAX_MANIFEST_SIZE).read_to_end(&mut plain))
+            .map_err(|error| damaged(error.to_string()))?;
         // The digest of the rest comes first.
         let (known, plain) = plain.split_at_checked(DIGEST_LENGTH).unwrap_or_default();
         if digest(plain).as_bytes() != known {
@@ -183,11 +190,22 @@ impl SerialManifest {
             return Ok(false);
         }
         self.serial += 1;
-        for object in objects.list(&format!("{MANIFESTS}/{folder}"))? {
-            if serial_of(&object.name).is_some_and(|serial| serial + 1 < self.serial) {
+        // A reader may have listed the last one.
+        self.delete_before(objects, self.serial - 1)?;
+        Ok(true)
+    }
+
+    /// Deletes all earlier manifests.
+    pub(crate) fn delete_earlier(&self, objects: &Objects) -> Result<(), ArchiveError> {
+        self.delete_before(objects, self.serial)
+    }
+
+    fn delete_before(&self, objects: &Objects, limit: u64) -> Result<(), ArchiveError> {
+        for object in objects.list(&format!("{MANIFESTS}/{}", self.manifest.origin.folder()))? {
+            if serial_of(&object.name).is_some_and(|serial| serial < limit) {
                 objects.delete(&object.name)?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 }

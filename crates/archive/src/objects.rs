@@ -57,7 +57,7 @@ impl Objects {
     /// Opens a local folder, and creates it if `create` is set.
     pub(crate) fn in_folder(folder: &Path, create: bool) -> Result<Self, ArchiveError> {
         if create {
-            std::fs::create_dir_all(folder)?;
+            create_private_folder(folder)?;
         }
         let location = |error: object_store::Error| ArchiveError::Location {
             text: format!("file:{}", folder.display()),
@@ -138,6 +138,15 @@ impl Objects {
         objects.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(objects)
     }
+}
+
+/// Creates a folder that only the user can read. One that exists is not changed.
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn storage(action: &'static str, name: &str, source: object_store::Error) -> ArchiveError {

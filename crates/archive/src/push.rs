@@ -149,11 +149,10 @@ impl Archive {
                 Some(reducer) => copier.copy_reduced(file, version, number, reducer),
             };
             match copied {
-                Ok(Some(version)) => {
+                Ok(version) => {
                     let stamp = stamp(file, options.now);
                     copier.result.files.push((file.name.clone(), FileVersion { stamp, ..version }));
                 }
-                Ok(None) => {}
                 Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(ArchiveError::Io(error)) => {
                     copier.result.unread.push(format!("cannot read {}: {error}", file.path.display()));
@@ -191,7 +190,8 @@ fn plan(
     let is_removed =
         |file: &HomeFile| session_of_file(&file.name).is_some_and(|id| known.removed.contains(id.as_str()));
     let n_files = files.len();
-    let files: Vec<HomeFile> = files.into_iter().filter(|file| !is_removed(file)).collect();
+    let is_copied = |file: &HomeFile| !is_removed(file) && options.level.copies(&file.name);
+    let files: Vec<HomeFile> = files.into_iter().filter(is_copied).collect();
     let mut jobs: Vec<Vec<HomeFile>> = Vec::new();
     if options.level == PrivacyLevel::Full {
         let mut size = u64::MAX;
@@ -227,6 +227,10 @@ fn apply(
     mut report: Option<&mut PushReport>,
 ) {
     for (name, version) in copied {
+        // Another process may have removed the session meanwhile.
+        if session_of_file(name).is_some_and(|id| manifest.removed.contains(id.as_str())) {
+            continue;
+        }
         let base = before.files.get(name);
         let now = manifest.files.get(name);
         let is_ours = now.map(|file| &file.current) == base.map(|file| &file.current);
@@ -239,12 +243,11 @@ fn apply(
                 let is_grown = file.current.digest != version.digest;
                 (if is_grown { Change::Grown } else { Change::None }, file.older.clone())
             }
-            Some(file) => {
-                // Texts that should not have been copied are not kept.
-                let keeps = file.current.level == version.level && version.level == PrivacyLevel::Full;
-                let older = file.older.iter().chain(keeps.then_some(&file.current)).cloned().collect();
-                (Change::Rewritten, older)
+            // Earlier copies may contain texts that this level leaves out.
+            Some(file) if file.current.level != version.level || version.level != PrivacyLevel::Full => {
+                (Change::Rewritten, Vec::new())
             }
+            Some(file) => (Change::Rewritten, file.older.iter().chain([&file.current]).cloned().collect()),
         };
         if let Some(report) = report.as_deref_mut() {
             match count {
@@ -276,13 +279,13 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// Copies the new bytes of a file. Returns `None` if the file has not changed and need not be recorded.
+    /// Copies the new bytes of a file.
     fn copy_whole(
         &mut self,
         file: &HomeFile,
         known: Option<&FileVersion>,
         number: u32,
-    ) -> Result<Option<FileVersion>, ArchiveError> {
+    ) -> Result<FileVersion, ArchiveError> {
         const BUFFER: usize = 256 << 10;
         let mut source = open_regular(&file.path)?;
         let mut buffer = vec![0; BUFFER];
@@ -319,7 +322,7 @@ impl Copier<'_> {
             size += n_read as u64;
             (self.progress)(n_read as u64);
         }
-        Ok(Some(FileVersion {
+        Ok(FileVersion {
             version,
             level: PrivacyLevel::Full,
             size,
@@ -327,7 +330,7 @@ impl Copier<'_> {
             modified: millis(file.modified),
             stamp: None,
             pieces: begin.map(|known| known.pieces.clone()).unwrap_or_default(),
-        }))
+        })
     }
 
     /// Copies a file without its secrets or texts.
@@ -337,11 +340,11 @@ impl Copier<'_> {
         known: Option<&FileVersion>,
         number: u32,
         reducer: &mut SessionReducer<'_>,
-    ) -> Result<Option<FileVersion>, ArchiveError> {
+    ) -> Result<FileVersion, ArchiveError> {
         let content = threadline_store::read_regular(&file.path)?;
         (self.progress)(content.len() as u64);
         let level = reducer.level();
-        let Some(copy) = reducer.reduce(&file.name, &content) else { return Ok(None) };
+        let copy = reducer.reduce(&file.name, &content);
         let starts_with = |known: &&FileVersion| {
             let archived = usize::try_from(known.size).unwrap_or(usize::MAX);
             copy.get(..archived).is_some_and(|start| digest(start) == known.digest)
@@ -356,7 +359,7 @@ impl Copier<'_> {
             level,
             &copy[usize::try_from(offset).unwrap_or(copy.len())..],
         )?;
-        Ok(Some(FileVersion {
+        Ok(FileVersion {
             version,
             level,
             size: copy.len() as u64,
@@ -364,7 +367,7 @@ impl Copier<'_> {
             modified: millis(file.modified),
             stamp: None,
             pieces: begin.map(|known| known.pieces.clone()).unwrap_or_default(),
-        }))
+        })
     }
 
     /// Writes bytes of a file into the current segment and, if that is full, into the next ones.

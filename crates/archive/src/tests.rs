@@ -294,6 +294,7 @@ fn a_removed_session_is_gone_and_stays_away() {
         assert_eq!(names, ["history.jsonl", OTHER]);
     }
     let archive = setup.archive();
+    assert_eq!(archive.objects().list(MANIFESTS).unwrap().len(), 2);
     for object in archive.objects().list(SEGMENTS).unwrap() {
         let digest = object.name.rsplit('/').next().unwrap().strip_suffix(".zst").unwrap();
         let segment = archive.segment(digest).unwrap();
@@ -349,6 +350,33 @@ fn redacted_copies_contain_no_secret_of_any_file_of_the_session() {
     assert_eq!((report.grown_files, report.rewritten_files), (1, 0));
     let session = &setup.archive().sessions(&OriginFilter::default()).unwrap()[0];
     assert_eq!(session.level, PrivacyLevel::Redacted);
+}
+
+#[test]
+fn a_lower_level_keeps_no_earlier_text() {
+    let mut setup = Setup::new();
+    setup.push();
+    // An earlier version at the full level.
+    setup.write(LOG, &text("rewritten", 3));
+    setup.push();
+    for level in [PrivacyLevel::Redacted, PrivacyLevel::Metadata] {
+        setup.level = level;
+        setup.push();
+        let manifests = setup.archive().manifests(&OriginFilter::default()).unwrap();
+        let file = &manifests[0].files[LOG];
+        assert_eq!((file.current.level, file.older.len()), (level, 0));
+        assert_eq!(setup.push().copied_bytes, 0);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_new_archive_can_be_read_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let setup = Setup::new();
+    setup.push();
+    let mode = fs::metadata(setup.dir.path().join("archive")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]

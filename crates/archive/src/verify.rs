@@ -110,13 +110,15 @@ impl Archive {
                 self.rewrite(&mut read, &small)?;
             }
         }
+        // Listed first: a segment that is written later is never deleted.
+        let stored = self.objects().list(SEGMENTS)?;
         let used: BTreeSet<String> = self
             .manifests(&OriginFilter::default())?
             .iter()
             .flat_map(|manifest| manifest.segments().into_iter().map(str::to_owned))
             .collect();
         let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(UNUSED_FOR).as_secs();
-        for object in self.objects().list(SEGMENTS)? {
+        for object in stored {
             let is_used = segment_digest(&object.name).is_none_or(|digest| used.contains(digest));
             let is_old = u64::try_from(object.written).unwrap_or(0) < limit;
             if !is_used && is_old {
@@ -133,7 +135,8 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If the archive has no such session, or cannot be written. Then the next call continues.
+    /// If the archive has no such session, or cannot be written. If it is interrupted after the manifests
+    /// were written, [`Archive::collect_garbage`] deletes the segments a day later.
     pub fn remove(&self, name: &str) -> Result<String, ArchiveError> {
         let manifests = self.manifests(&OriginFilter::default())?;
         let (_, session) = find(&manifests, name)?;
@@ -150,6 +153,7 @@ impl Archive {
             }
             read.manifest.removed.insert(session.id.clone());
             self.rewrite(&mut read, &segments)?;
+            read.delete_earlier(self.objects())?;
             for digest in &segments {
                 self.objects().delete(&segment_object(digest))?;
             }
@@ -170,13 +174,17 @@ impl Archive {
             }
             Ok(())
         };
+        let damaged = |name: &str| ArchiveError::Damaged {
+            object: name.to_owned(),
+            reason: "its pieces are not where the manifest says".to_owned(),
+        };
         for digest in segments {
             let segment = self.segment(digest)?;
             for (name, version) in manifest.versions() {
                 let mut offset = 0;
                 for piece in &version.pieces {
                     if piece.segment == *digest {
-                        let bytes = segment.bytes(piece.at, piece.length).unwrap_or_default();
+                        let bytes = segment.bytes(piece.at, piece.length).ok_or_else(|| damaged(name))?;
                         if writer.room() < piece.length {
                             store(
                                 std::mem::replace(&mut writer, SegmentWriter::new(&origin)?),
@@ -213,6 +221,9 @@ impl Archive {
                         pieces.push(new.clone());
                     }
                     offset += piece.length;
+                }
+                if pieces.iter().map(|piece| piece.length).sum::<u64>() != version.size {
+                    return Err(damaged(name));
                 }
                 version.pieces = pieces;
             }

@@ -32,7 +32,11 @@ const MAX_LISTED: usize = 10;
 
 pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, CommandError> {
     let location = super::location(cx, cx.source.from.as_deref())?;
-    let archive = Archive::create(&location, &env::storage_options())?;
+    // Without a push, the default archive does not exist yet.
+    let archive = match cx.source.from {
+        Some(_) => super::open(cx)?,
+        None => Archive::create(&location, &env::storage_options())?,
+    };
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     let mut is_complete = true;
     for home in cx.store().homes().iter().filter(|home| home.root().is_dir()) {
