@@ -209,7 +209,7 @@ fn edits_are_found_without_git() {
 }
 
 #[test]
-fn a_formatter_is_nobody() {
+fn lines_of_a_formatter_have_no_session() {
     let mut project = TestProject::with_git();
     project.write("first", "a.rs", "fn a(){\nlet x=1;\n}\n");
     project.by_hand("a.rs", "fn a() {\n    let x = 1;\n}\n");

@@ -293,6 +293,11 @@ fn lists_and_reports_are_safe() {
         &["search", "-n", "40", "--json", "a"],
         &["list", "--json"],
         &["check", "--json"],
+        &["overview", "--since", "2020-01-01"],
+        &["overview", "--since", "2020-01-01", "--json"],
+        &["archive", "push"],
+        &["archive", "status", "--all"],
+        &["archive", "verify"],
     ] {
         hostile.check(args);
     }
@@ -306,7 +311,7 @@ fn session_output_is_safe() {
     let hostile = HostileHome::new();
     for (i, log) in hostile.logs.iter().enumerate() {
         // Runs a third of the commands on each log; every command runs on some log.
-        let ways: [&[&str]; 14] = [
+        let ways: [&[&str]; 17] = [
             &["show"],
             &["show", "--outline"],
             &["show", "--patch"],
@@ -321,11 +326,15 @@ fn session_output_is_safe() {
             &["export", "json"],
             &["export", "html", "-o", "-"],
             &["show", "--level", "chat"],
+            &["context"],
+            &["context", "--unused", "5"],
+            &["context", "--json"],
         ];
         for way in ways.iter().skip(i % 3).step_by(3) {
             let way: Vec<&OsStr> = way.iter().map(OsStr::new).collect();
             hostile.check_os(&[&way[..], &[log.as_os_str()]].concat());
         }
+        hostile.check_os(&["compare".as_ref(), hostile.logs[0].as_os_str(), log.as_os_str()]);
     }
 }
 

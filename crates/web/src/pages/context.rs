@@ -1,4 +1,4 @@
-//! What filled the context window of a session.
+//! The page of the context window of a session.
 
 use threadline_app::SessionSummary;
 use threadline_html::{ContextPage, PageFrame, ViewerTab};
