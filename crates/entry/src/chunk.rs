@@ -325,6 +325,25 @@ mod tests {
     }
 
     #[test]
+    fn very_many_short_messages_share_entries_unless_long_lines_make_up_for_them() {
+        let short = "{\"type\":\"user\",\"message\":{\"content\":\"x\"}}\n";
+        let long = short.replace('x', &"x".repeat(300));
+        for (log, expected) in [
+            (short.repeat(1000), 1000..=1000),
+            (short.repeat(9000), 2001..=2001),
+            (format!("{}{long}", short.repeat(4000)), 2002..=2002),
+            (format!("{short}{long}").repeat(2900), 5800..=5800),
+            (format!("{}{long}", short.repeat(100)).repeat(90), 2000..=2300),
+        ] {
+            let entries = parse_by_chunks(log.as_bytes());
+            assert!(expected.contains(&entries.len()), "{} entries", entries.len());
+            let written: Vec<u8> =
+                entries.iter().flat_map(|(bytes, ..)| bytes.iter().copied().chain([b'\n'])).collect();
+            assert!(written == log.as_bytes());
+        }
+    }
+
+    #[test]
     fn a_nested_object_parses_as_a_separate_entry() {
         let line = "{\"type\":\"progress\",\"data\":{\"message\":{\"type\":\"user\",\"uuid\":\"织机\"}}}\n";
         let mut found = Vec::new();

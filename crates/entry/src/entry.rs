@@ -132,6 +132,8 @@ pub(crate) struct LineBatch {
     n_blank: usize,
     /// The number of other lines without content since the last line with content.
     n_empty: usize,
+    /// The number of short messages, less those that longer lines make up for.
+    n_short_messages: usize,
 }
 
 /// The number of consecutive lines without content that have entries of their own. Logs of Claude Code have
@@ -140,6 +142,15 @@ const MAX_EMPTY_LINES: usize = 64;
 
 /// The maximum length of an object that cannot matter: it has neither a message nor an id.
 const MAX_SHORT_LENGTH: usize = "{\"type\":\"attachment\"}".len();
+
+/// The minimum length of a message that Claude Code writes: with a time and the ids of itself, its parent and
+/// its session.
+const MIN_MESSAGE_LENGTH: usize = 300;
+
+/// The number of messages shorter than [`MIN_MESSAGE_LENGTH`] that have entries of their own, besides as many
+/// as the longer lines would make if they were that short. A message needs much more memory than its text, so
+/// a log of nothing else would need many times its size.
+const MAX_SHORT_MESSAGES: usize = 2000;
 
 impl LineBatch {
     /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
@@ -201,7 +212,23 @@ impl LineBatch {
         }
         self.n_blank = 0;
         self.n_empty = if is_valid && record.is_without_content() { self.n_empty + 1 } else { 0 };
-        self.n_empty > MAX_EMPTY_LINES
+        self.n_empty > MAX_EMPTY_LINES || (is_valid && self.is_beyond_short_messages(record))
+    }
+
+    /// Counts short messages, and returns whether this is one of too many.
+    fn is_beyond_short_messages(&mut self, record: &LineRecord) -> bool {
+        let length = (record.end - record.start) as usize;
+        let is_short =
+            matches!(record.kind, Kind::User | Kind::Assistant | Kind::System) && length < MIN_MESSAGE_LENGTH;
+        if is_short && self.n_short_messages >= MAX_SHORT_MESSAGES {
+            return true;
+        }
+        self.n_short_messages = if is_short {
+            self.n_short_messages + 1
+        } else {
+            self.n_short_messages.saturating_sub(length / MIN_MESSAGE_LENGTH)
+        };
+        false
     }
 
     /// Parses the entries of one line, which begins at offset `start` of `text`.

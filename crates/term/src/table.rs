@@ -1,5 +1,7 @@
 //! Tables with columns of natural width, some of which can be truncated.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr;
 
 use crate::page::{TermPage, TextLabel, to_one_line, truncate};
@@ -111,12 +113,10 @@ fn truncate_start(text: &str, width: usize) -> String {
 ///
 /// The table is at most as wide as the page, unless the columns that must not be truncated need more.
 pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> TermText {
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| to_one_line(cell)).collect()).collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();
-    for row in &rows {
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.width());
+            *width = (*width).max(to_one_line(cell).width());
         }
     }
     let mut shown = vec![true; columns.len()];
@@ -141,19 +141,15 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
     let keep = |at: &usize| shown[*at];
     let columns: Vec<TableColumn> = (0..columns.len()).filter(keep).map(|at| columns[at]).collect();
     let mut widths: Vec<usize> = (0..widths.len()).filter(keep).map(|at| widths[at]).collect();
-    let cells = |row: &[String]| -> Vec<String> {
-        row.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell.clone()).collect()
-    };
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let columns = &columns[..];
     if let Some(page_width) = page.width {
         widths =
             fitted_widths(columns, &widths, page_width.saturating_sub(2 * widths.len().saturating_sub(1)));
     }
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
+    let line = |cells: &mut dyn Iterator<Item = Cow<'_, str>>| {
         let mut out = String::new();
         for ((cell, width), column) in cells.zip(&widths).zip(columns) {
-            let cell = if column.keeps_end { truncate_start(cell, *width) } else { truncate(cell, *width) };
+            let cell = if column.keeps_end { truncate_start(&cell, *width) } else { truncate(&cell, *width) };
             let gap = " ".repeat(width.saturating_sub(cell.width()));
             let cell = if column.align == ColumnAlign::Right { gap + &cell } else { cell + &gap };
             out.push_str(&cell);
@@ -161,10 +157,11 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
         }
         out.trim_end().to_owned()
     };
-    let mut out = page.paint(TextLabel::Dim, line(&mut columns.iter().map(|column| column.name)));
+    let mut out = page.paint(TextLabel::Dim, line(&mut columns.iter().map(|column| column.name.into())));
     out.push("\n");
-    for row in &rows {
-        out.push(line(&mut row.iter().map(|cell| &**cell)));
+    for row in rows {
+        let cells = row.iter().zip(&shown).filter(|(_, shown)| **shown);
+        out.push(line(&mut cells.map(|(cell, _)| to_one_line(cell).into())));
         out.push("\n");
     }
     out

@@ -1,10 +1,10 @@
 //! Repairs faults of a session and of its sub-agents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use threadline_edit::{ContentDigest, EditDraft, PlanOptions, PlanSeed, PlanTarget, Repair, SideFileOp};
-use threadline_entry::{ChunkReader, Finding, Severity};
+use threadline_entry::{ChunkReader, Code, Finding, Severity};
 use threadline_session::Session;
 use threadline_store::Operation;
 
@@ -170,8 +170,8 @@ impl RepairedAgent {
 /// The codes of the faults of a session, each once.
 fn faults(session: &Session) -> Vec<String> {
     let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
-    let mut codes: Vec<String> = findings.map(|finding| finding.code.to_string()).collect();
+    let codes: BTreeSet<Code> = findings.map(|finding| finding.code).collect();
+    let mut codes: Vec<String> = codes.iter().map(Code::to_string).collect();
     codes.sort();
-    codes.dedup();
     codes
 }

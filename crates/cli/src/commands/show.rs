@@ -8,12 +8,13 @@ use std::str::FromStr;
 use threadline_app::LoadedSession;
 use threadline_search::Query;
 use threadline_session::{SessionFamily, ToolCall};
-use threadline_term::{TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript};
+use threadline_term::{
+    OutlineTable, TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript,
+};
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, ItemBody, OutlineBuilder, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter,
-    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline,
-    patch, wire,
+    DetailLevel, ItemBody, OutlineBuilder, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptItem,
+    TranscriptPart, TranscriptParts, TurnPredicate, TurnView, anchor_line, changes, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -252,12 +253,14 @@ fn show_outline(
 ) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args, args.level());
     args.check_turns(builder.family.main.turns().len())?;
-    let mut lines: Vec<OutlineLine> = Vec::new();
+    let mut table = OutlineTable::default();
     // The line of the last turn, and the turn without its items. `None` if none of these was wanted so far.
     let mut open: Option<(OutlineBuilder, Box<TurnView>)> = None;
     let mut unwritten = None;
     let mut end_turn = |open: Option<(OutlineBuilder, Box<TurnView>)>| {
-        lines.extend(open.map(|(line, turn)| line.finish(&turn)));
+        if let Some((line, turn)) = open {
+            table.add(&line.finish(&turn));
+        }
     };
     for part in builder.turns(&|number, count| args.is_wanted(number, count)).split() {
         let mut items = match part {
@@ -282,7 +285,7 @@ fn show_outline(
     }
     end_turn(open);
     let mut answer = cx.ui.paged_output();
-    answer.text(&render_outline(&lines, cx.ui.page()))?;
+    answer.text(&table.render(cx.ui.page()))?;
     answer.finish()?;
     Ok(CommandOutcome::Done)
 }

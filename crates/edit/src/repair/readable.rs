@@ -60,7 +60,13 @@ pub(super) fn readable(source: &Session, seed: &PlanSeed) -> ReadableSession {
         );
         lines[idx.position()].rewrite(&text, why.clone());
     }
-    let session = if links.is_empty() { first } else { Some(built(&lines)) };
+    let session = if links.is_empty() {
+        first
+    } else {
+        // Both together would double the memory.
+        drop(first);
+        Some(built(&lines))
+    };
     let notes = lines
         .into_iter()
         .enumerate()
