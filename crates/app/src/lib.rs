@@ -89,6 +89,7 @@ pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};
 pub use source::{SessionSource, SourceSelection};
+pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
 pub use usage::{

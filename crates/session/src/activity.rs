@@ -100,6 +100,22 @@ pub enum ActivityState {
     Idle,
 }
 
+impl ActivityState {
+    /// Returns the name in links and in the public JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Waiting => "waiting",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// Returns the state with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Active, Self::Waiting, Self::Idle].into_iter().find(|state| state.name() == name)
+    }
+}
+
 /// How the conversation of a log ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogEnding {

@@ -90,7 +90,7 @@ impl SessionFact {
 }
 
 /// Returns the length of the part of a period that is in a range.
-fn overlap(range: &TimeRange, start: Millis, end: Millis) -> Millis {
+pub(super) fn overlap(range: &TimeRange, start: Millis, end: Millis) -> Millis {
     let start = range.from.map_or(start, |from| start.max(from));
     let end = range.to.map_or(end, |to| end.min(to));
     end.saturating_sub(start).max(0)

@@ -1,11 +1,14 @@
-//! The records behind the figures of the overview: calls, prompts and compactions.
+//! The records behind the figures of the overview: calls, prompts, compactions, periods and sessions.
 
 use jiff::tz::TimeZone;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
-use threadline_session::ToolOutcome;
+use threadline_session::{ActivityState, ToolOutcome};
+use threadline_usage::UsageTotals;
 use threadline_view::starts_agents;
 
-use super::facts::{OverviewFacts, UNDATED};
+use super::facts::{CallFact, MarkFact, OverviewFacts, UNDATED};
+use super::figures::overlap;
 use super::local_time::LocalTime;
 use crate::config::App;
 use crate::time::TimeRange;
@@ -20,11 +23,18 @@ pub enum RecordKind {
     Prompts,
     /// Compactions.
     Compactions,
+    /// Periods in which a session was active, waiting or idle.
+    Periods,
+    /// Sessions.
+    Sessions,
+    /// Sessions with the cost of their sub-agents.
+    AgentCosts,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Calls, Self::Prompts, Self::Compactions];
+    pub const ALL: [Self; 6] =
+        [Self::Calls, Self::Prompts, Self::Compactions, Self::Periods, Self::Sessions, Self::AgentCosts];
 
     /// Returns the name of the kind in links.
     pub fn name(self) -> &'static str {
@@ -32,6 +42,20 @@ impl RecordKind {
             Self::Calls => "calls",
             Self::Prompts => "prompts",
             Self::Compactions => "compactions",
+            Self::Periods => "periods",
+            Self::Sessions => "sessions",
+            Self::AgentCosts => "agent-costs",
+        }
+    }
+
+    /// Returns the name of one record.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Calls => "call",
+            Self::Prompts => "prompt",
+            Self::Compactions => "compaction",
+            Self::Periods => "period",
+            Self::Sessions | Self::AgentCosts => "session",
         }
     }
 }
@@ -61,12 +85,18 @@ pub struct RecordFilter {
     pub weekday: Option<usize>,
     /// The hour of the day.
     pub hour: Option<usize>,
+    /// The state of periods.
+    pub state: Option<ActivityState>,
+    /// The working directory at the start of sessions.
+    pub directory: Option<String>,
+    /// Whether the longest records are first, and not the newest.
+    pub longest_first: bool,
 }
 
 /// A record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordRow {
-    /// When it was written.
+    /// When it was written or began; of a session, when it was last active.
     pub at: Option<Millis>,
     /// The id of the session.
     pub session: String,
@@ -76,30 +106,34 @@ pub struct RecordRow {
     pub project: String,
     /// The id of the sub-agent, if its log contains it.
     pub agent: Option<String>,
-    /// The number of its line in that log.
-    pub line: u32,
+    /// The number of its line in that log. `None` for periods and sessions.
+    pub line: Option<u32>,
     /// The tool of a call.
     pub tool: Option<String>,
     /// The command group or the path of a call.
     pub detail: Option<String>,
-    /// The time until the result, in milliseconds.
+    /// The time until the result, or the length of a period within the filter, in milliseconds.
     pub duration: Option<Millis>,
     /// The outcome of a call.
     pub outcome: Option<ToolOutcome>,
+    /// The state of a period.
+    pub state: Option<ActivityState>,
+    /// The cost of sub-agents.
+    pub cost: Option<UsageTotals>,
 }
 
 /// Some of the records that match a filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordRows {
-    /// The records, newest first.
+    /// The records, in order.
     pub rows: Vec<RecordRow>,
     /// The number of records that match.
     pub total: usize,
 }
 
 impl OverviewFacts {
-    /// Returns the records that match a filter, newest first: `count` of them after the first `skip`. `app`
-    /// masks secrets in texts, if its configuration requires it.
+    /// Returns the records that match a filter, newest first unless the filter says otherwise: `count` of them
+    /// after the first `skip`. `app` masks secrets in texts, if its configuration requires it.
     pub fn records(
         &self,
         filter: &RecordFilter,
@@ -108,57 +142,118 @@ impl OverviewFacts {
         skip: usize,
         count: usize,
     ) -> RecordRows {
-        let mut found: Vec<RecordRef> = Vec::new();
+        let mut found = match filter.kind {
+            RecordKind::Calls => self.calls(filter, zone, app).map(Record::Call).collect(),
+            RecordKind::Prompts => self.marks(filter, &self.prompts, zone),
+            RecordKind::Compactions => self.marks(filter, &self.compactions, zone),
+            RecordKind::Periods => self.periods(filter),
+            RecordKind::Sessions => self.sessions(filter, zone, app),
+            RecordKind::AgentCosts => self.agent_costs(filter),
+        };
+        // Facts are sorted by time.
+        if matches!(filter.kind, RecordKind::Calls | RecordKind::Prompts | RecordKind::Compactions) {
+            found.reverse();
+        }
+        if filter.longest_first {
+            found.sort_by_key(|record| std::cmp::Reverse(record.length()));
+        }
+        let shown = found.iter().skip(skip).take(count);
+        RecordRows { rows: shown.map(|record| self.row(record, app)).collect(), total: found.len() }
+    }
+
+    fn calls<'f>(
+        &'f self,
+        filter: &'f RecordFilter,
+        zone: &'f TimeZone,
+        app: &App,
+    ) -> impl Iterator<Item = &'f CallFact> {
+        // Texts are shown with secrets masked, so links contain them that way.
+        let is_shown_as = |wanted: &Option<String>| -> Option<Vec<bool>> {
+            let wanted = wanted.as_ref()?;
+            Some(self.names.iter().map(|name| *app.redacted(name) == **wanted).collect())
+        };
+        let [tool, command, file] = [&filter.tool, &filter.command, &filter.file].map(is_shown_as);
+        let bash: Vec<bool> = self.names.iter().map(|name| name == "Bash").collect();
+        let agents: Vec<bool> = self.names.iter().map(|name| starts_agents(name)).collect();
+        let is = |names: &Option<Vec<bool>>, id: Option<u32>| {
+            names.as_ref().is_none_or(|names| id.is_some_and(|id| names[id as usize]))
+        };
         let mut local = LocalTime::new(zone);
-        match filter.kind {
-            RecordKind::Calls => {
-                // Texts are shown with secrets masked, so links contain them that way.
-                let is_shown_as = |wanted: &Option<String>| -> Option<Vec<bool>> {
-                    let wanted = wanted.as_ref()?;
-                    Some(self.names.iter().map(|name| *app.redacted(name) == **wanted).collect())
-                };
-                let [tool, command, file] = [&filter.tool, &filter.command, &filter.file].map(is_shown_as);
-                let bash: Vec<bool> = self.names.iter().map(|name| name == "Bash").collect();
-                let agents: Vec<bool> = self.names.iter().map(|name| starts_agents(name)).collect();
-                let is = |names: &Option<Vec<bool>>, id: Option<u32>| {
-                    names.as_ref().is_none_or(|names| id.is_some_and(|id| names[id as usize]))
-                };
-                for (place, call) in self.calls.iter().enumerate() {
-                    let is_bash = bash[call.tool as usize];
-                    let matches = is(&tool, Some(call.tool))
-                        && (command.is_none() || (is_bash && is(&command, call.detail)))
-                        && (file.is_none()
-                            || (!is_bash && call.outcome == ToolOutcome::Ok && is(&file, call.detail)))
-                        && (!filter.failed || call.outcome == ToolOutcome::Error)
-                        && (!filter.agents || agents[call.tool as usize]);
-                    if matches && self.keeps(filter, call.at, call.log, &mut local) {
-                        found.push(RecordRef { place, at: call.at, log: call.log, line: call.line });
-                    }
-                }
-            }
-            RecordKind::Prompts | RecordKind::Compactions => {
-                let marks =
-                    if filter.kind == RecordKind::Prompts { &self.prompts } else { &self.compactions };
-                for (place, mark) in marks.iter().enumerate() {
-                    if self.keeps(filter, mark.at, mark.log, &mut local) {
-                        found.push(RecordRef { place, at: mark.at, log: mark.log, line: mark.line });
-                    }
-                }
+        self.calls.iter().filter(move |call| {
+            let is_bash = bash[call.tool as usize];
+            is(&tool, Some(call.tool))
+                && (command.is_none() || (is_bash && is(&command, call.detail)))
+                && (file.is_none() || (!is_bash && call.outcome == ToolOutcome::Ok && is(&file, call.detail)))
+                && (!filter.failed || call.outcome == ToolOutcome::Error)
+                && (!filter.agents || agents[call.tool as usize])
+                && self.keeps(filter, call.at, call.log, &mut local)
+        })
+    }
+
+    fn marks<'f>(&self, filter: &RecordFilter, marks: &'f [MarkFact], zone: &TimeZone) -> Vec<Record<'f>> {
+        let mut local = LocalTime::new(zone);
+        let kept = marks.iter().filter(|mark| self.keeps(filter, mark.at, mark.log, &mut local));
+        kept.map(Record::Mark).collect()
+    }
+
+    fn periods(&self, filter: &RecordFilter) -> Vec<Record<'_>> {
+        let wanted = self.periods.iter().filter(|period| {
+            filter.state.is_none_or(|state| period.state == state) && self.is_of(filter, period.session)
+        });
+        let mut found: Vec<Record<'_>> = wanted
+            .map(|period| Record::Period {
+                start: period.start,
+                session: period.session,
+                state: period.state,
+                length: overlap(&filter.range, period.start, period.end),
+            })
+            .filter(|period| period.length() > Some(0))
+            .collect();
+        found.reverse();
+        found
+    }
+
+    fn sessions<'f>(&'f self, filter: &RecordFilter, zone: &TimeZone, app: &App) -> Vec<Record<'f>> {
+        let of_file: Option<FxHashSet<u32>> = filter
+            .file
+            .as_ref()
+            .map(|_| self.calls(filter, zone, app).map(|call| self.session_of(call.log)).collect());
+        let starts_in = |wanted: &String, cwd: Option<u32>| cwd.is_some_and(|cwd| self.name(cwd) == wanted);
+        let mut found: Vec<(Millis, u32)> = (0..)
+            .zip(&self.sessions)
+            .filter(|(index, session)| match &of_file {
+                // A sub-agent of an unlisted session may have edited the file, too.
+                Some(sessions) => sessions.contains(index),
+                None => session.title.is_some() && session.is_in(&filter.range),
+            })
+            .filter(|(index, session)| {
+                self.is_of(filter, *index)
+                    && filter.directory.as_ref().is_none_or(|wanted| starts_in(wanted, session.cwd))
+            })
+            .map(|(index, session)| (session.last_active, index))
+            .collect();
+        found.sort_by_key(|(last_active, _)| std::cmp::Reverse(*last_active));
+        found.into_iter().map(|(_, session)| Record::Session { session, cost: None }).collect()
+    }
+
+    /// Returns the sessions whose sub-agents made calls, highest cost first.
+    fn agent_costs(&self, filter: &RecordFilter) -> Vec<Record<'_>> {
+        let mut sums: FxHashMap<u32, UsageTotals> = FxHashMap::default();
+        let dated = |at: Millis| (at != UNDATED).then_some(at);
+        for fact in self.usage.iter().filter(|fact| fact.is_agent && self.is_of(filter, fact.session)) {
+            if filter.range.contains(dated(fact.at)) {
+                *sums.entry(fact.session).or_default() += &fact.totals;
             }
         }
-        let total = found.len();
-        let shown = found.iter().rev().skip(skip).take(count);
-        RecordRows { rows: shown.map(|record| self.row(filter.kind, record, app)).collect(), total }
+        let mut sums: Vec<(u32, UsageTotals)> = sums.into_iter().collect();
+        sums.sort_by(|a, b| b.1.cost.cmp(&a.1.cost).then(a.0.cmp(&b.0)));
+        let record = |(session, totals)| Record::Session { session, cost: Some(Box::new(totals)) };
+        sums.into_iter().map(record).collect()
     }
 
     fn keeps(&self, filter: &RecordFilter, at: Millis, log: u32, local: &mut LocalTime<'_>) -> bool {
-        if !filter.range.contains((at != UNDATED).then_some(at)) {
-            return false;
-        }
-        let session = self.session(self.session_of(log));
-        let project = |wanted: &String| session.is_some_and(|session| self.name(session.project) == wanted);
-        let is_session = |wanted: &String| session.is_some_and(|session| session.id == *wanted);
-        if !filter.project.as_ref().is_none_or(project) || !filter.session.as_ref().is_none_or(is_session) {
+        if !filter.range.contains((at != UNDATED).then_some(at)) || !self.is_of(filter, self.session_of(log))
+        {
             return false;
         }
         if filter.weekday.is_none() && filter.hour.is_none() {
@@ -169,38 +264,73 @@ impl OverviewFacts {
             && filter.hour.is_none_or(|wanted| hour.hour == wanted)
     }
 
-    fn row(&self, kind: RecordKind, record: &RecordRef, app: &App) -> RecordRow {
+    /// Returns whether a session is the wanted one, and of the wanted project.
+    fn is_of(&self, filter: &RecordFilter, session: u32) -> bool {
+        let session = self.session(session);
+        let project = |wanted: &String| session.is_some_and(|session| self.name(session.project) == wanted);
+        let is_session = |wanted: &String| session.is_some_and(|session| session.id == *wanted);
+        filter.project.as_ref().is_none_or(project) && filter.session.as_ref().is_none_or(is_session)
+    }
+
+    fn row(&self, record: &Record<'_>, app: &App) -> RecordRow {
         let shown = |text: &str| app.redacted(text).into_owned();
-        let session = self.session(self.session_of(record.log));
+        let dated = |at: Millis| (at != UNDATED).then_some(at);
+        let agent = |log: u32| self.logs.get(log as usize).and_then(|log| log.agent.clone());
+        let (session, row) = match record {
+            Record::Call(call) => {
+                let row = RecordRow {
+                    at: dated(call.at),
+                    agent: agent(call.log),
+                    line: Some(call.line),
+                    tool: Some(self.name(call.tool).to_owned()),
+                    detail: call.detail.map(|detail| shown(self.name(detail))),
+                    duration: call.duration.map(Millis::from),
+                    outcome: Some(call.outcome),
+                    ..RecordRow::default()
+                };
+                (self.session_of(call.log), row)
+            }
+            Record::Mark(mark) => {
+                let (at, line) = (dated(mark.at), Some(mark.line));
+                let row = RecordRow { at, line, agent: agent(mark.log), ..RecordRow::default() };
+                (self.session_of(mark.log), row)
+            }
+            Record::Period { start, session, state, length } => {
+                let (at, duration) = (Some(*start), Some(*length));
+                (*session, RecordRow { at, duration, state: Some(*state), ..RecordRow::default() })
+            }
+            Record::Session { session, cost } => {
+                let at = self.session(*session).map(|session| session.last_active);
+                (*session, RecordRow { at, cost: cost.as_deref().cloned(), ..RecordRow::default() })
+            }
+        };
+        let session = self.session(session);
         let id = session.map(|session| session.id.clone()).unwrap_or_default();
         let title = session.and_then(|session| session.title.as_deref()).map(shown);
-        let mut row = RecordRow {
-            at: (record.at != UNDATED).then_some(record.at),
+        RecordRow {
             title: title.unwrap_or_else(|| id.clone()),
             session: id,
             project: session.map(|session| self.name(session.project).to_owned()).unwrap_or_default(),
-            agent: self.logs.get(record.log as usize).and_then(|log| log.agent.clone()),
-            line: record.line,
-            tool: None,
-            detail: None,
-            duration: None,
-            outcome: None,
-        };
-        if let Some(call) = self.calls.get(record.place).filter(|_| kind == RecordKind::Calls) {
-            row.tool = Some(self.name(call.tool).to_owned());
-            row.detail = call.detail.map(|detail| shown(self.name(detail)));
-            row.duration = call.duration.map(Millis::from);
-            row.outcome = Some(call.outcome);
+            ..row
         }
-        row
     }
 }
 
 /// A record that matches.
-struct RecordRef {
-    /// Its index among the facts of its kind.
-    place: usize,
-    at: Millis,
-    log: u32,
-    line: u32,
+enum Record<'f> {
+    Call(&'f CallFact),
+    Mark(&'f MarkFact),
+    Period { start: Millis, session: u32, state: ActivityState, length: Millis },
+    Session { session: u32, cost: Option<Box<UsageTotals>> },
+}
+
+impl Record<'_> {
+    /// Returns the milliseconds that the record took.
+    fn length(&self) -> Option<Millis> {
+        match self {
+            Self::Call(call) => call.duration.map(Millis::from),
+            Self::Period { length, .. } => Some(*length),
+            Self::Mark(_) | Self::Session { .. } => None,
+        }
+    }
 }

@@ -1,7 +1,7 @@
-//! The records behind a figure of the overview: calls, prompts or compactions.
+//! The records behind a figure of the overview: calls, prompts, compactions, periods or sessions.
 
 use jiff::tz::TimeZone;
-use threadline_view::{humanize, short_path};
+use threadline_view::{UsageTotals, humanize, short_path};
 
 use super::figure_table::{FigureCell, figure_table};
 use super::footer::foot;
@@ -16,7 +16,7 @@ pub struct RecordsPage<'a> {
     pub parameters: &'a [(String, String)],
     /// The name of one record, such as `prompt`.
     pub noun: &'static str,
-    /// The records of the current page, newest first.
+    /// The records of the current page, in order.
     pub records: &'a [RecordLine],
     /// The number of records on all pages.
     pub total: usize,
@@ -43,8 +43,8 @@ pub struct RecordLine {
     pub project: String,
     /// The id of the sub-agent, if its log contains it.
     pub agent: Option<String>,
-    /// The number of its line.
-    pub line: u64,
+    /// The number of its line, if it has one.
+    pub line: Option<u64>,
     /// The tool of a call.
     pub tool: Option<String>,
     /// The command group or the path of a call.
@@ -53,19 +53,24 @@ pub struct RecordLine {
     pub duration: Option<i64>,
     /// The outcome of a call.
     pub outcome: Option<&'static str>,
+    /// The state of a period.
+    pub state: Option<&'static str>,
+    /// The cost of sub-agents.
+    pub cost: Option<UsageTotals>,
 }
 
 impl RecordLine {
     /// Returns the link to the line in its session.
     fn href(&self) -> String {
         let mut href = link::session(&self.session.0);
+        let Some(line) = self.line else { return href };
         href.push('#');
         if let Some(agent) = &self.agent {
             href.push_str("a-");
             link::encode(agent, &mut href);
             href.push('-');
         }
-        href.push_str(&format!("m{}", self.line));
+        href.push_str(&format!("m{line}"));
         href
     }
 }
@@ -87,23 +92,9 @@ pub fn records(page: &RecordsPage<'_>) -> Markup {
     if page.records.is_empty() {
         out.lit("<div class=\"empty\"><p>No records match these filters</p></div>\n");
     } else {
-        let has_tools = page.records.iter().any(|record| record.tool.is_some());
-        let mut columns = vec![("time", false), ("session", false)];
-        if has_tools {
-            columns.extend([
-                ("tool", false),
-                ("command or file", false),
-                ("time taken", true),
-                ("outcome", false),
-            ]);
-        }
-        columns.push(("project", false));
-        figure_table(
-            &mut out,
-            &columns,
-            page.records.iter().map(|record| row(page, record, has_tools)),
-            None,
-        );
+        let columns = Columns::of(page.records);
+        let rows = page.records.iter().map(|record| row(page, record, columns));
+        figure_table(&mut out, &columns.names(), rows, None);
     }
     pages(&mut out, page);
     out.lit("</main>\n");
@@ -117,25 +108,72 @@ fn shown_value(key: &str, value: &str) -> String {
     match (key, value.parse::<usize>()) {
         ("weekday", Ok(day)) => WEEKDAYS.get(day).map_or(value, |name| name).to_owned(),
         ("failed" | "agents", _) => "yes".to_owned(),
+        ("sort", _) => format!("{value} first"),
         _ => value.to_owned(),
     }
 }
 
-fn row(page: &RecordsPage<'_>, record: &RecordLine, has_tools: bool) -> Vec<FigureCell> {
+/// The columns that depend on the kind of the records.
+#[derive(Clone, Copy)]
+struct Columns {
+    tools: bool,
+    periods: bool,
+    costs: bool,
+}
+
+impl Columns {
+    fn of(records: &[RecordLine]) -> Self {
+        Self {
+            tools: records.iter().any(|record| record.tool.is_some()),
+            periods: records.iter().any(|record| record.state.is_some()),
+            costs: records.iter().any(|record| record.cost.is_some()),
+        }
+    }
+
+    fn names(self) -> Vec<(&'static str, bool)> {
+        let mut names = vec![("time", false), ("session", false)];
+        if self.tools {
+            names.extend([("tool", false), ("command or file", false)]);
+            names.extend([("time taken", true), ("outcome", false)]);
+        }
+        if self.periods {
+            names.extend([("state", false), ("length", true)]);
+        }
+        if self.costs {
+            names.push(("cost of sub-agents", true));
+        }
+        names.push(("project", false));
+        names
+    }
+}
+
+fn row(page: &RecordsPage<'_>, record: &RecordLine, columns: Columns) -> Vec<FigureCell> {
     let at = record.at.and_then(|at| text_format::format_time(at, page.zone, "%Y-%m-%d %H:%M:%S"));
     let at = at.map_or_else(|| "undated".to_owned(), |(shown, _)| shown);
-    let mut cells = vec![
-        FigureCell::link(at, record.href()).titled(format!("line {}", record.line)),
-        FigureCell::link(text_format::excerpt(&record.session.1, 60), link::session(&record.session.0)),
-    ];
-    if has_tools {
+    let at = FigureCell::link(at, record.href());
+    let at = match record.line {
+        Some(line) => at.titled(format!("line {line}")),
+        None => at,
+    };
+    let title = text_format::excerpt(&record.session.1, 60);
+    let mut cells = vec![at, FigureCell::link(title, link::session(&record.session.0))];
+    let duration = || FigureCell::plain(record.duration.map(humanize::duration).unwrap_or_default());
+    if columns.tools {
         let detail = record.detail.as_deref().map(|detail| short_path(detail, page.home));
         cells.extend([
             FigureCell::plain(record.tool.clone().unwrap_or_default()),
             FigureCell::plain(detail.unwrap_or_default()),
-            FigureCell::plain(record.duration.map(humanize::duration).unwrap_or_default()),
+            duration(),
             FigureCell::plain(record.outcome.unwrap_or_default()),
         ]);
+    }
+    if columns.periods {
+        cells.extend([FigureCell::plain(record.state.unwrap_or_default()), duration()]);
+    }
+    if columns.costs {
+        let cost = record.cost.as_ref().map(text_format::cost).unwrap_or_default();
+        let usage = link::href("/usage", [("session", &*record.session.0)]);
+        cells.push(FigureCell::link(cost, usage));
     }
     cells.push(FigureCell::plain(short_path(&record.project, page.home)));
     cells

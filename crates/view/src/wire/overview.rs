@@ -163,7 +163,7 @@ pub struct OverviewRecordObject<'a> {
     pub session: &'a str,
     pub project: &'a str,
     pub agent: Option<&'a str>,
-    pub line: u64,
+    pub line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,6 +172,10 @@ pub struct OverviewRecordObject<'a> {
     pub duration_ms: Option<Millis>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<FiguresObject<'a>>,
 }
 
 impl<'a> From<&'a Overview> for OverviewObject<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_app::time::{TimeRange, millis};
-use threadline_app::{OverviewRange, ReadOverview, RecordFilter, RecordKind, RecordRow};
+use threadline_app::{ActivityState, OverviewRange, ReadOverview, RecordFilter, RecordKind, RecordRow};
 use threadline_html::{OverviewPage, PageFrame, RecordLine, RecordsPage, ViewerTab};
 use threadline_view::Selection;
 use threadline_view::wire::{OverviewObject, OverviewRecordObject};
@@ -121,8 +121,21 @@ fn not_read() -> PageError {
 
 /// The parameters of the records, in the order in which they are shown.
 const PARAMETERS: &[&str] = &[
-    "kind", "tool", "command", "file", "failed", "agents", "project", "session", "weekday", "hour", "since",
+    "kind",
+    "tool",
+    "command",
+    "file",
+    "failed",
+    "agents",
+    "state",
+    "directory",
+    "project",
+    "session",
+    "weekday",
+    "hour",
+    "since",
     "until",
+    "sort",
 ];
 
 fn filter(state: &ServerState, ask: &PageRequest) -> Result<RecordFilter, PageError> {
@@ -143,6 +156,9 @@ fn filter(state: &ServerState, ask: &PageRequest) -> Result<RecordFilter, PageEr
         agents: ask.query_param("agents").is_some(),
         weekday: number("weekday"),
         hour: number("hour"),
+        state: ask.query_param("state").and_then(ActivityState::named),
+        directory: text("directory"),
+        longest_first: ask.query_param("sort") == Some("longest"),
     })
 }
 
@@ -167,11 +183,7 @@ pub(crate) fn records(state: &ServerState, ask: &PageRequest) -> Result<PageResp
     let pages = found.total.div_ceil(RECORDS).max(1);
     let page = RecordsPage {
         parameters: &parameters,
-        noun: match filter.kind {
-            RecordKind::Calls => "call",
-            RecordKind::Prompts => "prompt",
-            RecordKind::Compactions => "compaction",
-        },
+        noun: filter.kind.noun(),
         records: &lines,
         total: found.total,
         page: (asked.saturating_sub(1).min(pages - 1), pages),
@@ -196,11 +208,13 @@ fn line(row: RecordRow) -> RecordLine {
         session: (row.session, row.title),
         project: row.project,
         agent: row.agent,
-        line: row.line.into(),
+        line: row.line.map(u64::from),
         tool: row.tool,
         detail: row.detail,
         duration: row.duration,
         outcome: row.outcome.map(threadline_view::outcome_name),
+        state: row.state.map(ActivityState::name),
+        cost: row.cost,
     }
 }
 
@@ -210,10 +224,12 @@ fn object(row: &RecordRow) -> OverviewRecordObject<'_> {
         session: &row.session,
         project: &row.project,
         agent: row.agent.as_deref(),
-        line: row.line.into(),
+        line: row.line.map(u64::from),
         tool: row.tool.as_deref(),
         detail: row.detail.as_deref(),
         duration_ms: row.duration,
         outcome: row.outcome.map(|outcome| outcome.name()),
+        state: row.state.map(ActivityState::name),
+        usage: row.cost.as_ref().map(Into::into),
     }
 }

@@ -52,7 +52,7 @@ fn object(found: PaletteMatch) -> PaletteObject {
     let href = match found.kind {
         PaletteKind::Session => format!("/s/{}", encode_url(&found.key)),
         PaletteKind::Project => href("/project", [("name", &*found.key)]),
-        PaletteKind::File => href("/records", [("file", &*found.key)]),
+        PaletteKind::File => href("/file", [("path", &*found.key)]),
         PaletteKind::Command => href("/records", [("command", &*found.key)]),
     };
     let detail = match found.kind {

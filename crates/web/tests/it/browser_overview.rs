@@ -107,7 +107,7 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
     );
     let marks: Vec<[String; 2]> = serde_json::from_value(marks).unwrap();
     assert!(marks.len() > 8, "{marks:?}");
-    for [title, href] in marks.iter().filter(|[title, _]| title.contains("prompt")) {
+    for [title, href] in marks.iter().filter(|[_, href]| href.contains("kind=prompts")) {
         let shown = title.rsplit(": ").next().unwrap().split(' ').next().unwrap();
         browser.open(&served.url(href));
         assert_eq!(count(&browser).to_string(), shown, "{title} {href}");
@@ -136,6 +136,98 @@ fn cost_and_models_lead_to_the_same_figures_of_usage() {
         assert_eq!(browser.wait_for(total), Value::from(cost.clone()), "{href}");
         assert_eq!(&count(&browser).to_string(), calls, "{href}");
     }
+}
+
+/// Returns the href of the cell in the row with this name, counted from 0.
+fn cell_link(browser: &Browser, row: &str, cell: usize) -> (String, String) {
+    let link = browser.run(&format!(
+        "const row = [...document.querySelectorAll('.overview .numbers tbody tr')].findLast(row => row.firstElementChild.textContent.trim() === '{row}');
+         const link = row.children[{cell}].querySelector('a'); return [link.textContent, link.getAttribute('href')]"
+    ));
+    serde_json::from_value(link).unwrap()
+}
+
+/// Returns the texts of a column of the records.
+fn column(browser: &Browser, name: &str) -> Vec<String> {
+    let texts = browser.wait_for(&format!(
+        "const heads = [...document.querySelectorAll('.explain thead th')].map(one => one.textContent.trim());
+         const at = heads.indexOf('{name}');
+         return at < 0 ? null : [...document.querySelectorAll('.explain tbody tr')].map(row => row.children[at].textContent.trim())"
+    ));
+    serde_json::from_value(texts).unwrap()
+}
+
+#[test]
+fn times_lead_to_the_periods_and_calls_they_are_from() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    home.session(
+        "one",
+        r#"
+u1        user   "weave" @2026-02-03T10:00:00Z
+a1 <- u1  reply  msg_1 tool t1 Bash {"command":"cargo test"} @2026-02-03T10:00:10Z
+r1 <- a1  result t1 "ok" @2026-02-03T10:01:10Z
+a2 <- r1  reply  msg_2 tool t2 Bash {"command":"ls"} @2026-02-03T10:01:20Z
+r2 <- a2  result t2 "ok" @2026-02-03T10:01:22Z
+a3 <- r2  reply  msg_3 text "done" @2026-02-03T10:01:30Z
+u2 <- a3  user   "again" @2026-02-03T10:06:30Z
+a4 <- u2  reply  msg_4 text "done" @2026-02-03T10:06:40Z
+title "Slow loom"
+"#,
+    );
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/?range=all"));
+    browser.wait_for(
+        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
+    );
+    let (shown, waiting) = cell_link(&browser, "Waiting", 2);
+    let (_, active) = cell_link(&browser, "Active", 2);
+    let (median, longest) = cell_link(&browser, "Bash", 3);
+    assert_eq!((&*shown, &*median), ("5 min 00 s", "2.0 s"));
+    browser.open(&served.url(&waiting));
+    assert_eq!(column(&browser, "length"), ["5 min 00 s"]);
+    browser.open(&served.url(&active));
+    assert_eq!(column(&browser, "length"), ["1 min 30 s", "10 s"]);
+    assert_eq!(column(&browser, "state"), ["active", "active"]);
+    browser.open(&served.url(&longest));
+    assert_eq!(column(&browser, "time taken"), ["1 min 00 s", "2.0 s"]);
+    assert_no_browser_errors(&browser);
+}
+
+#[test]
+fn the_cost_of_sub_agents_leads_to_their_sessions() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    home.agent(
+        "one",
+        "look",
+        "x1 user \"look\" @2026-02-04T11:00:01Z\ny1 <- x1 reply msg_9 text \"fine\" model=claude-opus-5 usage={\"output_tokens\":40000}",
+        None,
+    );
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/?range=all"));
+    browser.wait_for(
+        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
+    );
+    let (cost, href) = cell_link(&browser, "Sub-agents", 2);
+    browser.open(&served.url(&href));
+    assert_eq!(column(&browser, "cost of sub-agents"), [cost]);
+    assert_eq!(column(&browser, "session"), ["Slow loom"]);
+}
+
+#[test]
+fn an_edited_file_leads_to_its_edits() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/?range=all"));
+    browser.wait_for(
+        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
+    );
+    browser.run("[...document.querySelectorAll('.overview .numbers a')].find(link => link.textContent.endsWith('main.rs')).click()");
+    browser
+        .wait_for("return location.pathname === '/file' && document.querySelector('.file-edits')?.textContent.includes('weave')");
+    assert_no_browser_errors(&browser);
 }
 
 #[test]
@@ -254,7 +346,7 @@ fn the_palette_is_used_with_the_keyboard_alone() {
     for (query, target) in [
         ("slow", format!("/s/{}", session_uuid("one"))),
         ("home/ada/dye", "/project?name=/home/ada/dye".to_owned()),
-        ("main.rs", "/records?file=/home/ada/loom/src/main.rs".to_owned()),
+        ("main.rs", "/file?path=/home/ada/loom/src/main.rs".to_owned()),
         ("cargo", "/records?command=cargo%20test".to_owned()),
         ("usage", "/usage".to_owned()),
     ] {

@@ -5,6 +5,7 @@ use threadline_view::{humanize, short_tool};
 use super::{Figures, section, time};
 use crate::lists::chart::{self, CalendarDay, ChartBar, HeatCell};
 use crate::lists::figure_table::{FigureCell, figure_table};
+use crate::lists::link;
 use crate::lists::usage_table::percent;
 use crate::markup::Markup;
 use crate::text_format;
@@ -112,15 +113,21 @@ pub(super) fn tools(out: &mut Markup, figures: Figures<'_>) {
         })
         .collect();
     chart::narrow_bars(out, "Calls by tool", &bars);
-    let duration = |time: Option<i64>| time.map_or_else(|| "–".to_owned(), humanize::duration);
+    let duration = |time: Option<i64>, tool: &str| match time {
+        None => FigureCell::plain("–"),
+        Some(time) => {
+            let longest = figures.records(&[("tool", tool), ("sort", "longest")]);
+            FigureCell::link(humanize::duration(time), longest)
+        }
+    };
     let rows = overview.tools.iter().map(|tool| {
         let sessions = figures.link("/sessions", &[("tool", &tool.tool)]);
         vec![
             FigureCell::link(short_tool(&tool.tool), sessions).titled(tool.tool.clone()),
             FigureCell::link(humanize::count(tool.calls), figures.records(&[("tool", &tool.tool)])),
             failed_cell(tool.failed, || figures.records(&[("tool", &tool.tool), ("failed", "1")])),
-            FigureCell::plain(duration(tool.median)),
-            FigureCell::plain(duration(tool.p95)),
+            duration(tool.median, &tool.tool),
+            duration(tool.p95, &tool.tool),
         ]
     });
     let columns = [("tool", false), ("calls", true), ("failed", true), ("median", true), ("p95", true)];
@@ -181,10 +188,11 @@ pub(super) fn files(out: &mut Markup, figures: Figures<'_>) {
     }
     let rows = overview.files.iter().map(|file| {
         let edits = figures.records(&[("file", &file.path)]);
+        let sessions = figures.records(&[("kind", "sessions"), ("file", &file.path)]);
         vec![
-            FigureCell::link(figures.path(&file.path), edits.clone()),
+            FigureCell::link(figures.path(&file.path), link::href("/file", [("path", &*file.path)])),
             FigureCell::link(humanize::count(file.edits), edits),
-            FigureCell::plain(humanize::count(file.sessions)),
+            FigureCell::link(humanize::count(file.sessions), sessions),
         ]
     });
     figure_table(out, &[("file", false), ("edits", true), ("sessions", true)], rows, None);
@@ -199,23 +207,26 @@ pub(super) fn times(out: &mut Markup, figures: Figures<'_>) {
         ("Waiting", "for a prompt or an answer, up to 30 minutes", selected.waiting),
         ("Idle", "longer pauses", selected.idle),
     ];
+    let periods = |name: &str| {
+        let state = name.to_lowercase();
+        figures.records(&[("kind", "periods"), ("state", &state), ("sort", "longest")])
+    };
     let bars: Vec<ChartBar> = states
         .iter()
         .map(|(name, meaning, millis)| ChartBar {
             label: (*name).to_owned(),
-            href: None,
+            href: Some(periods(name)),
             title: format!("{name}: {meaning}"),
             value: *millis as f64,
             shown: time(*millis),
         })
         .collect();
     chart::narrow_bars(out, "Active, waiting and idle time", &bars);
-    let sessions = figures.link("/sessions", &[]);
     let rows = states.iter().map(|(name, meaning, millis)| {
         vec![
-            FigureCell::link(*name, sessions.clone()),
+            FigureCell::link(*name, periods(name)),
             FigureCell::plain(*meaning),
-            FigureCell::plain(time(*millis)),
+            FigureCell::link(time(*millis), periods(name)),
         ]
     });
     figure_table(out, &[("state", false), ("meaning", false), ("time", true)], rows, None);
@@ -224,7 +235,7 @@ pub(super) fn times(out: &mut Markup, figures: Figures<'_>) {
         vec![
             FigureCell::link("Sub-agents", figures.records(&[("agents", "1")])),
             FigureCell::link(humanize::count(selected.agents), figures.records(&[("agents", "1")])),
-            FigureCell::plain(text_format::cost(usage)),
+            FigureCell::link(text_format::cost(usage), figures.records(&[("kind", "agent-costs")])),
         ],
         vec![
             FigureCell::link("Compactions", figures.records(&[("kind", "compactions")])),

@@ -69,7 +69,8 @@ fn worktrees(out: &mut Markup, figures: Figures<'_>, details: &ProjectDetails) {
         return;
     }
     let rows = details.worktrees.iter().map(|(directory, sessions)| {
-        vec![FigureCell::plain(figures.path(directory)), FigureCell::plain(humanize::count(*sessions))]
+        let href = figures.records(&[("kind", "sessions"), ("directory", directory)]);
+        vec![FigureCell::plain(figures.path(directory)), FigureCell::link(humanize::count(*sessions), href)]
     });
     figure_table(out, &[("directory", false), ("sessions", true)], rows, None);
     out.lit("</section>\n");
