@@ -39,6 +39,8 @@ const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 56.0;
 const BELOW: f64 = 22.0;
 const ABOVE: f64 = 8.0;
+/// The width of a character of a label.
+const LABEL_CHAR: f64 = 7.2;
 
 /// Draws stacked columns.
 pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
@@ -66,8 +68,9 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
     for (n, column) in chart.columns.iter().enumerate() {
         let left = LEFT + room * n as f64;
         if let Some(label) = &column.label {
+            let half = label.chars().count() as f64 * LABEL_CHAR / 2.0;
             out.lit("<text class=\"tick\" text-anchor=\"middle\" x=\"");
-            point(out, (left + room / 2.0).clamp(LEFT + 14.0, WIDTH - 18.0)).lit("\" y=\"");
+            point(out, (left + room / 2.0).clamp(LEFT + 14.0, WIDTH - half.max(18.0))).lit("\" y=\"");
             point(out, ABOVE + HEIGHT + 15.0).lit("\">").text(label).lit("</text>");
         }
         if column.parts.iter().all(|(_, value)| *value <= 0.0) {

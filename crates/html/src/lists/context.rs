@@ -123,7 +123,10 @@ fn parts(out: &mut Markup, here: &str, call: &ContextCall) {
             href: None,
             title: part.label().into_owned(),
             value: *tokens as f64,
-            shown: format!("{} ({share:.0} %)", humanize::short_count(*tokens)),
+            shown: match share < 1.0 {
+                true => format!("{} (< 1 %)", humanize::short_count(*tokens)),
+                false => format!("{} ({share:.0} %)", humanize::short_count(*tokens)),
+            },
         }
     };
     out.lit("<section class=\"figure\"><h2>Largest window</h2><p class=\"quiet\">");

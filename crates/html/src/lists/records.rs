@@ -78,7 +78,8 @@ impl RecordLine {
 /// Renders the main content and the footer of the page.
 pub fn records(page: &RecordsPage<'_>) -> Markup {
     let mut out = Markup::new();
-    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain\" data-news=\"").num(page.event_no);
+    out.lit("<main id=\"main\" tabindex=\"-1\" class=\"usage explain records\" data-news=\"")
+        .num(page.event_no);
     out.lit("\">\n<header class=\"opening\"><h1>Records</h1><p class=\"facts\">");
     for (key, value) in page.parameters.iter().filter(|(key, _)| !["page", "kind"].contains(&&**key)) {
         out.text(key).lit(" <b>").text(&shown_value(key, value)).lit("</b> <span>·</span> ");
