@@ -12,7 +12,7 @@ use threadline_cancel::CancelToken;
 use threadline_permission::{PermissionMode, RuleEffect, RuleSource, Suggestion};
 use threadline_term::TermText;
 
-pub(crate) use self::preview::{EditablePart, Preview};
+pub(crate) use self::preview::{EditablePart, ModelQuestion, Preview};
 use crate::host::ScreenHost;
 use crate::message::AgentMessage;
 use crate::page::SharedPage;
@@ -140,8 +140,8 @@ impl Approval {
     }
 
     /// Returns the questions of the model, if the call asks some.
-    pub(crate) fn questions(&self) -> Vec<String> {
-        preview::questions(&self.input).into_iter().map(|question| question.text).collect()
+    pub(crate) fn questions(&self) -> Vec<ModelQuestion> {
+        preview::questions(&self.input)
     }
 }
 

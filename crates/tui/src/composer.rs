@@ -97,7 +97,7 @@ impl Composer {
         action
     }
 
-    /// Inserts a paste, folded if it is long. The path of an image is attached.
+    /// Inserts a paste, folded if it is long. The same paste again expands it. The path of an image is attached.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let path = PathBuf::from(text.trim().trim_matches(['\'', '"']).replace("\\ ", " "));
@@ -108,12 +108,25 @@ impl Composer {
             search.words.push_str(text.lines().next().unwrap_or_default());
         } else if is_image && !text.trim().contains('\n') && path.is_file() {
             self.attach(Paste::Image(path));
+        } else if let Some(folded) = self.folded_before_cursor(&text) {
+            self.area.delete(folded);
+            self.area.insert(&text);
         } else if text.matches('\n').count() > MAX_PASTE_NEWLINES || text.chars().count() > MAX_PASTE_CHARS {
             self.attach(Paste::Text(text));
         } else {
             self.area.insert(&text);
         }
         self.edited();
+    }
+
+    /// Returns the position of the placeholder of this text, if it is before the cursor.
+    fn folded_before_cursor(&self, text: &str) -> Option<std::ops::Range<usize>> {
+        let end = self.area.cursor();
+        let before = &self.area.text()[..end];
+        let is_same = |i: &usize| matches!(&self.pastes[*i], Paste::Text(paste) if paste == text);
+        let placeholders = (0..self.pastes.len()).filter(is_same).map(|i| self.placeholder(i));
+        let placeholder = placeholders.into_iter().find(|placeholder| before.ends_with(&**placeholder))?;
+        Some(end - placeholder.len()..end)
     }
 
     /// Attaches an image.
@@ -405,6 +418,19 @@ mod tests {
         composer.paste(&long);
         press(&mut composer, KeyCode::Backspace, KeyModifiers::NONE);
         assert_eq!(composer.area.text(), "");
+    }
+
+    #[test]
+    fn the_same_paste_again_expands_a_folded_one() {
+        let mut composer = Composer::default();
+        let long = "line\n".repeat(50);
+        composer.paste(&long);
+        composer.paste("other\n");
+        composer.paste(&long);
+        assert_eq!(composer.area.text(), "[Pasted text #1 +50 lines]other\n[Pasted text #2 +50 lines]");
+        composer.paste(&long);
+        assert_eq!(composer.area.text(), format!("[Pasted text #1 +50 lines]other\n{long}"));
+        assert_eq!(composer.take().text, format!("{long}other\n{long}"));
     }
 
     #[test]

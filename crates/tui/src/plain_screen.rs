@@ -62,7 +62,8 @@ impl<W: Write> PlainScreen<W> {
         for (i, choice) in state.choices().iter().enumerate() {
             writeln!(self.out, "{}. {}", i + 1, TermText::from(choice.label()).as_str())?;
         }
-        write!(self.out, "Type a number: ")
+        let hint = if state.takes_several() { "Type one or more numbers" } else { "Type a number" };
+        write!(self.out, "{hint}: ")
     }
 }
 

@@ -46,6 +46,8 @@ enum EditableKind {
 pub(crate) struct ModelQuestion {
     pub(crate) text: String,
     pub(crate) options: Vec<(String, String)>,
+    /// Whether several options can be chosen.
+    pub(crate) takes_several: bool,
 }
 
 impl Preview {
@@ -222,6 +224,7 @@ pub(super) fn questions(input: &RawValue) -> Vec<ModelQuestion> {
                 (text("label"), text("description"))
             })
             .collect(),
+        takes_several: question.get("multiSelect").is_some_and(|flag| flag.get() == "true"),
     };
     list(&input, "questions").iter().map(question).collect()
 }

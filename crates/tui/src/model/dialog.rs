@@ -1,5 +1,7 @@
 //! Questions that replace the composer: approvals, and lists to choose from.
 
+use std::collections::BTreeSet;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use threadline_agent::RewindPoint;
 
@@ -17,6 +19,8 @@ pub(crate) struct ApprovalState {
     pub(crate) reason: Option<TextArea>,
     /// The answers to the questions of the model so far.
     pub(crate) answers: Vec<(String, String)>,
+    /// The marked options of the current question, if it takes several.
+    pub(crate) marked: BTreeSet<usize>,
 }
 
 /// The answer to a question about a call.
@@ -25,18 +29,43 @@ pub(crate) enum ApprovalAnswer {
     /// There is none yet.
     Pending,
     Choose(Choice),
+    /// The options that are marked.
+    SendMarked,
     /// No, with a reason; without one, the turn ends.
     Refuse(String),
 }
 
 impl ApprovalState {
     pub(crate) fn new(approval: Approval) -> Self {
-        Self { approval, selected: 0, scroll: 0, reason: None, answers: Vec::new() }
+        let (answers, marked) = (Vec::new(), BTreeSet::new());
+        Self { approval, selected: 0, scroll: 0, reason: None, answers, marked }
     }
 
     /// Whether the model asks the person something, instead of asking for permission.
     pub(crate) fn is_question(&self) -> bool {
         self.approval.choices.iter().any(|choice| matches!(choice, Choice::Option { .. }))
+    }
+
+    /// Whether several options of the current question can be chosen.
+    pub(crate) fn takes_several(&self) -> bool {
+        self.approval.questions().get(self.answers.len()).is_some_and(|question| question.takes_several)
+    }
+
+    /// Returns the labels of the marked options, and an answer in own words, separated by commas.
+    pub(crate) fn joined_answer(&self, own: Option<&str>) -> String {
+        let choices = self.choices();
+        let label = |place: &usize| match choices.get(*place) {
+            Some(Choice::Option { label, .. }) => Some(&**label),
+            _ => None,
+        };
+        self.marked.iter().filter_map(label).chain(own).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Marks the option at a place, or removes its mark.
+    fn toggle(&mut self, place: usize) {
+        if !self.marked.remove(&place) {
+            self.marked.insert(place);
+        }
     }
 
     /// The label of a choice.
@@ -98,7 +127,20 @@ impl ApprovalState {
                 self.scroll = (self.scroll + 10).min(self.approval.lines.len().saturating_sub(1));
                 None
             }
-            KeyCode::Enter => choices.get(self.selected),
+            KeyCode::Enter if self.marked.is_empty() || choices.get(self.selected) == Some(&Choice::No) => {
+                choices.get(self.selected)
+            }
+            KeyCode::Enter => return ApprovalAnswer::SendMarked,
+            KeyCode::Char(ch @ (' ' | '1'..='9')) if self.takes_several() => {
+                let place = if ch == ' ' { self.selected } else { ch as usize - '1' as usize };
+                match choices.get(place) {
+                    Some(Choice::Option { .. }) => {
+                        (self.selected, _) = (place, self.toggle(place));
+                        None
+                    }
+                    other => other,
+                }
+            }
             KeyCode::Char(ch @ '1'..='9') => choices.get(ch as usize - '1' as usize),
             KeyCode::Char(ch) => choices.iter().find(|choice| choice.key() == Some(ch)),
             _ => None,

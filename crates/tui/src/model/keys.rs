@@ -67,6 +67,9 @@ impl Model {
                 let reason = line.to_owned();
                 return self.answer(ApprovalAnswer::Refuse(reason));
             }
+            if state.takes_several() && line.trim().chars().any(|ch| ch.is_ascii_digit()) {
+                return self.several_options(line);
+            }
             let key = line.trim().chars().next().map_or(KeyCode::Esc, KeyCode::Char);
             let effects = self.approval_key(KeyEvent::new(key, KeyModifiers::NONE));
             if self.approvals.front().is_some_and(|state| state.reason.is_some()) {
@@ -79,6 +82,19 @@ impl Model {
         }
         let prompt = EnteredPrompt { shown: line.to_owned(), text: line.to_owned(), images: Vec::new() };
         self.entered(prompt, now)
+    }
+
+    /// Marks the options whose numbers a line contains, and sends them.
+    fn several_options(&mut self, line: &str) -> Vec<Effect> {
+        for digit in line.chars().filter(char::is_ascii_digit) {
+            self.approval_key(KeyEvent::new(KeyCode::Char(digit), KeyModifiers::NONE));
+        }
+        match self.approvals.front() {
+            Some(state) if !state.marked.is_empty() && state.reason.is_none() => {
+                self.answer(ApprovalAnswer::SendMarked)
+            }
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn handle_paste(&mut self, text: &str) -> Vec<Effect> {
@@ -253,8 +269,12 @@ impl Model {
                 if !label.trim().is_empty()
                     && self.approvals.front().is_some_and(ApprovalState::is_question) =>
             {
-                let description = String::new();
-                self.choose(Choice::Option { question: 0, label, description })
+                let joined = self.approvals.front().map(|state| state.joined_answer(Some(&label)));
+                self.choose_option(joined.unwrap_or(label))
+            }
+            ApprovalAnswer::SendMarked => {
+                let joined = self.approvals.front().map(|state| state.joined_answer(None));
+                self.choose_option(joined.unwrap_or_default())
             }
             ApprovalAnswer::Refuse(reason) => {
                 if let Some(state) = self.approvals.pop_front() {
@@ -276,6 +296,10 @@ impl Model {
         }
     }
 
+    fn choose_option(&mut self, label: String) -> Vec<Effect> {
+        self.choose(Choice::Option { question: 0, label, description: String::new() })
+    }
+
     fn choose(&mut self, choice: Choice) -> Vec<Effect> {
         let Some(mut state) = self.approvals.pop_front() else { return Vec::new() };
         // The time of a call begins with its permission.
@@ -293,9 +317,10 @@ impl Model {
             }
             Choice::Option { label, .. } => {
                 let questions = state.approval.questions();
-                let question = questions.get(state.answers.len()).cloned().unwrap_or_default();
-                state.answers.push((question, label));
+                let question = questions.get(state.answers.len()).map(|question| question.text.clone());
+                state.answers.push((question.unwrap_or_default(), label));
                 (state.selected, state.reason) = (0, None);
+                state.marked.clear();
                 if state.answers.len() < questions.len() {
                     self.approvals.push_front(state);
                 } else {

@@ -4,6 +4,7 @@ use threadline_term::{TermPage, TermText, TextLabel, text, truncate, visible};
 use unicode_width::UnicodeWidthStr;
 
 use super::{FramePart, dim, fit};
+use crate::approval::Choice;
 use crate::composer::shown;
 use crate::model::{ApprovalState, Dialog};
 
@@ -42,7 +43,11 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     }
     part.lines.extend(choices);
     let more = if waiting > 1 { format!(" · {} more questions", waiting - 1) } else { String::new() };
-    part.lines.push(dim(page, &format!("  Enter chooses · Esc stops the turn{more}")));
+    let keys = match state.takes_several() {
+        true => "Space marks · Enter sends the marked options",
+        false => "Enter chooses",
+    };
+    part.lines.push(dim(page, &format!("  {keys} · Esc stops the turn{more}")));
     part
 }
 
@@ -50,11 +55,17 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
 fn choice_lines(state: &ApprovalState, page: TermPage) -> Vec<TermText> {
     let mut lines = Vec::new();
     let choices = state.choices();
+    let takes_several = state.takes_several();
     for (i, choice) in choices.iter().enumerate() {
         // A key chooses the first of several similar choices.
         let is_first = !choices[..i].iter().any(|other| other.key() == choice.key());
         let key = choice.key().filter(|_| is_first).map(|key| format!(" ({key})")).unwrap_or_default();
-        let line = format!("{}. {}{key}", i + 1, visible(&state.label(choice)));
+        let mark = match choice {
+            Choice::Option { .. } if takes_several && state.marked.contains(&i) => "[x] ",
+            Choice::Option { .. } if takes_several => "[ ] ",
+            _ => "",
+        };
+        let line = format!("{}. {mark}{}{key}", i + 1, visible(&state.label(choice)));
         for (row, line) in page.wrap(&line, 5).into_iter().enumerate() {
             let margin = if row == 0 { "" } else { "   " };
             lines.push(choice_line(page, &text!("{margin}{line}"), i == state.selected, row == 0));

@@ -41,7 +41,7 @@ pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, Chat
             .hint("use -p to print the answer: threadline chat -p \"…\""));
     }
     if !cx.is_demo {
-        trust::ask(cx)?;
+        trust::ask(cx, args.setting_sources.as_deref())?;
     }
     let mut resumed = None;
     loop {

@@ -24,10 +24,12 @@ const PARTS: &[(&str, &str)] = &[
 
 /// Asks whether the working folder is trusted, if it has settings that depend on it and the person has not
 /// trusted it yet. Without an answer, it is not.
-pub(super) fn ask(cx: &Context) -> Result<(), CommandError> {
+///
+/// `sources` is the value of `--setting-sources`: files that are not read are no reason to ask.
+pub(super) fn ask(cx: &Context, sources: Option<&str>) -> Result<(), CommandError> {
     let paths = config::paths(cx, &[], &config::current_dir()?)?;
     let file = config_file(&paths.claude_home, paths.user_home.as_deref());
-    let found = parts_of(&paths.cwd, &paths.claude_home);
+    let found = parts_of(&paths.cwd, &paths.claude_home, sources);
     if found.is_empty() || TrustedFolders::read(&file).contain(&paths.cwd) {
         return Ok(());
     }
@@ -44,10 +46,21 @@ pub(super) fn ask(cx: &Context) -> Result<(), CommandError> {
 }
 
 /// Returns the parts that a folder has. In the home folder, the person's own settings are not parts of it.
-fn parts_of(folder: &Path, claude_home: &Path) -> Vec<&'static (&'static str, &'static str)> {
+fn parts_of(
+    folder: &Path,
+    claude_home: &Path,
+    sources: Option<&str>,
+) -> Vec<&'static (&'static str, &'static str)> {
+    let is_read =
+        |source: &str| sources.is_none_or(|sources| sources.split(',').any(|one| one.trim() == source));
     let is_part = |(name, _): &&(&str, &str)| {
         let path = folder.join(name);
-        path.exists() && !path.starts_with(claude_home)
+        let is_read = match *name {
+            ".claude/settings.json" => is_read("project"),
+            ".claude/settings.local.json" => is_read("local"),
+            _ => true,
+        };
+        is_read && path.exists() && !path.starts_with(claude_home)
     };
     PARTS.iter().filter(is_part).collect()
 }

@@ -149,6 +149,30 @@ fn output_of_a_command_is_shown_while_it_runs() {
 }
 
 #[test]
+fn several_options_of_a_question_are_marked_and_sent() {
+    let question = ScriptedReply::call(
+        "AskUserQuestion",
+        json!({"questions": [{"question": "Which colours?", "header": "Colours", "multiSelect": true,
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"},
+                {"label": "Grey", "description": "calm"}]}]}),
+    );
+    let stage = Stage::new(vec![question, ScriptedReply::text("Two colours.")]);
+    let mut terminal = stage.open(&[]);
+    terminal.send("ask me\r");
+    terminal.wait_for("1. [ ] Red");
+    terminal.send("1");
+    terminal.wait_for("1. [x] Red");
+    // The mark of the first option is set again and removed.
+    terminal.send(" ");
+    terminal.wait_for("1. [ ] Red");
+    terminal.send(" 3");
+    terminal.wait_for("3. [x] Grey");
+    terminal.send("\r");
+    wait_idle(&terminal, "Two colours.");
+    assert!(stage.last_request().contains("Which colours?\\\"=\\\"Red, Grey"), "{}", stage.last_request());
+}
+
+#[test]
 fn a_question_of_the_model_is_answered_in_own_words() {
     let question = ScriptedReply::call(
         "AskUserQuestion",

@@ -40,3 +40,12 @@ fn a_folder_that_is_not_trusted_is_used_without_its_hooks() {
     assert!(!stage.work("hooked").exists());
     assert!(!stage.path("home/.claude.json").exists());
 }
+
+#[test]
+fn settings_that_are_not_read_are_not_asked_about() {
+    let stage = stage();
+    let mut terminal = stage.open(&["--setting-sources", "user"]);
+    ask(&mut terminal, "hello", "One.");
+    assert!(!terminal.all_text().contains("Type 1 or 2"));
+    assert!(!stage.work("hooked").exists());
+}
