@@ -74,6 +74,9 @@ pub(crate) struct FileVersion {
     /// Identifies the state of the file that was copied; `None` if that may have changed unnoticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stamp: Option<String>,
+    /// The session, if the name of the file does not identify it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     pub(crate) pieces: Vec<FilePiece>,
 }
 
@@ -99,8 +102,14 @@ impl Manifest {
 
     /// Returns the names of the files of a session.
     pub(crate) fn files_of(&self, session: &str) -> Vec<&str> {
-        let is_own = |name: &str| session_of_file(name).is_some_and(|id| id.as_str() == session);
+        let is_own = |name: &str| self.session_of(name).is_some_and(|id| id == session);
         self.files.keys().map(|name| &**name).filter(|name| is_own(name)).collect()
+    }
+
+    /// Returns the session that an archived file belongs to.
+    pub(crate) fn session_of(&self, name: &str) -> Option<String> {
+        let known = || self.files.get(name)?.current.session.clone();
+        session_of_file(name).map(Into::into).or_else(known)
     }
 
     /// Returns the digests of the segments that are in use.

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use threadline_secret::Rules;
-use threadline_store::{Home, HomeFile, Store, open_regular, session_of_file};
+use threadline_store::{
+    Home, HomeFile, Store, is_shared_agent_name, open_regular, read_session_of_file, session_of_file,
+};
 
 use crate::archive::Archive;
 use crate::digest::{digest, hex_digits};
@@ -151,7 +153,11 @@ impl Archive {
             match copied {
                 Ok(version) => {
                     let stamp = stamp(file, options.now);
-                    copier.result.files.push((file.name.clone(), FileVersion { stamp, ..version }));
+                    let session = match is_shared_agent_name(&file.name) {
+                        true => session_of(file, known),
+                        false => None,
+                    };
+                    copier.result.files.push((file.name.clone(), FileVersion { stamp, session, ..version }));
                 }
                 Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(ArchiveError::Io(error)) => {
@@ -183,12 +189,17 @@ fn plan(
     let is_changed = |file: &HomeFile| {
         let current = known.files.get(&file.name).map(|known| &known.current);
         let is_same = |current: &FileVersion| {
-            current.level == options.level && current.stamp.is_some() && current.stamp == raw_stamp(file)
+            current.level == options.level
+                && current.stamp.is_some()
+                && current.stamp == raw_stamp(file)
+                // Earlier versions of the program did not record the session.
+                && (current.session.is_some() || !is_shared_agent_name(&file.name))
         };
         !current.is_some_and(is_same)
     };
-    let is_removed =
-        |file: &HomeFile| session_of_file(&file.name).is_some_and(|id| known.removed.contains(id.as_str()));
+    let is_removed = |file: &HomeFile| {
+        !known.removed.is_empty() && session_of(file, known).is_some_and(|id| known.removed.contains(&id))
+    };
     let n_files = files.len();
     let is_copied = |file: &HomeFile| !is_removed(file) && options.level.copies(&file.name);
     let files: Vec<HomeFile> = files.into_iter().filter(is_copied).collect();
@@ -211,7 +222,7 @@ fn plan(
         // A secret that is found in one file of a session is replaced in all of them.
         let mut sessions: BTreeMap<Option<String>, Vec<HomeFile>> = BTreeMap::new();
         for file in files {
-            sessions.entry(session_of_file(&file.name).map(|id| id.to_string())).or_default().push(file);
+            sessions.entry(session_of(&file, known)).or_default().push(file);
         }
         jobs.extend(sessions.into_values().filter(|files| files.iter().any(is_changed)));
     }
@@ -228,7 +239,8 @@ fn apply(
 ) {
     for (name, version) in copied {
         // Another process may have removed the session meanwhile.
-        if session_of_file(name).is_some_and(|id| manifest.removed.contains(id.as_str())) {
+        let session = session_of_file(name).map(Into::into).or_else(|| version.session.clone());
+        if session.is_some_and(|id| manifest.removed.contains(&id)) {
             continue;
         }
         let base = before.files.get(name);
@@ -329,6 +341,7 @@ impl Copier<'_> {
             digest: hex_digits(hash),
             modified: millis(file.modified),
             stamp: None,
+            session: None,
             pieces: begin.map(|known| known.pieces.clone()).unwrap_or_default(),
         })
     }
@@ -366,6 +379,7 @@ impl Copier<'_> {
             digest: digest(&copy),
             modified: millis(file.modified),
             stamp: None,
+            session: None,
             pieces: begin.map(|known| known.pieces.clone()).unwrap_or_default(),
         })
     }
@@ -428,6 +442,17 @@ impl Copier<'_> {
         }
         Ok(self.result)
     }
+}
+
+/// Returns the session of a file. One that must be read is read only if it may have changed.
+pub(crate) fn session_of(file: &HomeFile, known: &Manifest) -> Option<String> {
+    let archived = known.files.get(&file.name).map(|known| &known.current);
+    let is_same = |version: &&FileVersion| version.stamp.is_some() && version.stamp == raw_stamp(file);
+    if let Some(session) = archived.filter(is_same).and_then(|version| version.session.clone()) {
+        return Some(session);
+    }
+    // A file that cannot be read is reported when it is copied.
+    read_session_of_file(file).ok().flatten().map(Into::into)
 }
 
 fn millis(time: SystemTime) -> i64 {

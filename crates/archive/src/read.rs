@@ -143,7 +143,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let is_wanted = |name: &str| {
             let Some(session) = session else { return true };
-            threadline_store::session_of_file(name).is_some_and(|id| id.starts_with(session))
+            manifest.session_of(name).is_some_and(|id| id.starts_with(session))
         };
         let mut missing: Vec<(&str, &FileVersion)> = Vec::new();
         for (name, file) in manifest.files.iter().filter(|(name, _)| is_wanted(name)) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use threadline_store::{Home, encode_project, session_of_file};
+use threadline_store::{Home, encode_project};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
@@ -136,8 +136,8 @@ pub(crate) fn find<'m>(
 fn sessions_of(manifest: &Manifest) -> Vec<ArchivedSession> {
     let mut sizes: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for (name, file) in &manifest.files {
-        if let Some(id) = session_of_file(name) {
-            let (files, size) = sizes.entry(id.to_string()).or_default();
+        if let Some(id) = manifest.session_of(name) {
+            let (files, size) = sizes.entry(id).or_default();
             *files += 1;
             *size += file.current.size;
         }

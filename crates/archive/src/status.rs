@@ -8,7 +8,7 @@ use threadline_store::{Home, HomeFile, Store, read_regular, session_of_file};
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::manifest::{Manifest, Origin, read_manifest};
-use crate::push::raw_stamp;
+use crate::push::{raw_stamp, session_of};
 
 /// The state of the sessions of a home.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,8 @@ pub struct LocalSession {
 }
 
 impl Archive {
-    /// Compares a home with its copy in the archive. Only the history of prompts is opened.
+    /// Compares a home with its copy in the archive. Only the history of prompts and new sub-agents that
+    /// are not in the folder of their session are opened.
     ///
     /// # Errors
     ///
@@ -48,8 +49,8 @@ impl Archive {
             .map_or_else(|| Manifest::new(origin.clone()), |read| read.manifest);
         let mut sessions: BTreeMap<String, Vec<HomeFile>> = BTreeMap::new();
         for file in store.files_of(home).found {
-            if let Some(id) = session_of_file(&file.name) {
-                sessions.entry(id.to_string()).or_default().push(file);
+            if let Some(id) = session_of(&file, &manifest) {
+                sessions.entry(id).or_default().push(file);
             }
         }
         // Backups and side files of a deleted log are no session.

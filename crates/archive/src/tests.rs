@@ -193,6 +193,40 @@ fn deleted_sessions_stay_in_the_archive_and_come_back() {
     assert_eq!((report.written.len(), report.present.len()), (0, 4));
 }
 
+/// A sub-agent of [`SESSION`] next to its log, as versions before 2.1.2 wrote it, and one of the other session.
+fn write_shared_agents(setup: &Setup) {
+    for (name, session) in [("1", SESSION), ("2", "0b5b3a5e-0000-4000-8000-000000000002")] {
+        let line = format!("{{\"isSidechain\":true,\"sessionId\":\"{session}\"}}\n");
+        setup.write(&format!("projects/-p/agent-{name}.jsonl"), &line);
+    }
+}
+
+#[test]
+fn sub_agents_next_to_the_log_come_back_with_their_session() {
+    for level in [PrivacyLevel::Full, PrivacyLevel::Redacted, PrivacyLevel::Metadata] {
+        let mut setup = Setup::new();
+        setup.level = level;
+        write_shared_agents(&setup);
+        setup.push();
+        fs::remove_dir_all(setup.home().join("projects/-p")).unwrap();
+        let target = RestoreTarget { home: Home::new(setup.home()), project: None, force: false };
+        setup.archive().restore(SESSION, &OriginFilter::default(), &target).unwrap();
+        let exists = |name: &str| setup.home().join(format!("projects/-p/agent-{name}.jsonl")).exists();
+        assert_eq!([exists("1"), exists("2")], [true, false], "{level}");
+    }
+}
+
+#[test]
+fn sub_agents_next_to_the_log_are_removed_with_their_session() {
+    let setup = Setup::new();
+    write_shared_agents(&setup);
+    setup.push();
+    setup.archive().remove(SESSION).unwrap();
+    assert_eq!(setup.push().copied_bytes, 0);
+    let names: Vec<_> = files_below(&setup.fetch()[0]).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["history.jsonl", "projects/-p/agent-2.jsonl", OTHER]);
+}
+
 #[test]
 fn a_file_that_differs_is_not_replaced_unless_asked() {
     let setup = Setup::new();

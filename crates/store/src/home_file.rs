@@ -1,8 +1,10 @@
 //! The files of a home that belong to sessions, for copies of all of them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::agent_file::read_owner;
 use crate::home::{Home, Store};
 use crate::id::{SessionId, is_plain_name};
 use crate::identity::{FileId, change_time};
@@ -31,6 +33,8 @@ const MAX_DEPTH: usize = 12;
 /// The folders of a home that contain files of sessions.
 const PROJECTS: &str = "projects";
 const FILE_HISTORY: &str = "file-history";
+/// The folder that sub-agents of all sessions of a project shared in some versions.
+const SUBAGENTS: &str = "subagents";
 
 impl Store {
     /// Returns the files of a home that belong to sessions, sorted by name: logs, sub-agents, stored tool
@@ -60,9 +64,37 @@ pub fn session_of_file(name: &str) -> Option<SessionId> {
             let id = log.strip_suffix(".jsonl").filter(|id| !id.starts_with("agent-"))?;
             SessionId::new(id)
         }
+        (PROJECTS, _, Some(SUBAGENTS), Some(_)) => None,
         (PROJECTS, _, Some(id), Some(_)) | (FILE_HISTORY, id, Some(_), _) => SessionId::new(id),
         _ => None,
     }
+}
+
+/// Returns whether a name below a home is that of a sub-agent that is not in the folder of its session: next
+/// to the log, or in a folder that all sessions of a project share. Its content names the session.
+pub fn is_shared_agent_name(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts[..] {
+        [PROJECTS, _, file] | [PROJECTS, _, SUBAGENTS, file] => file.starts_with("agent-"),
+        _ => false,
+    }
+}
+
+/// Returns the session of a file of a home. Opens the file only if it [is a shared
+/// agent](is_shared_agent_name).
+///
+/// # Errors
+///
+/// If the file must be read and cannot be.
+pub fn read_session_of_file(file: &HomeFile) -> io::Result<Option<SessionId>> {
+    if !is_shared_agent_name(&file.name) {
+        return Ok(session_of_file(&file.name));
+    }
+    let log = match file.name.ends_with(".meta.json") {
+        true => file.path.with_extension("").with_extension("jsonl"),
+        false => file.path.clone(),
+    };
+    Ok(read_owner(&log)?.and_then(|id| SessionId::new(&id)))
 }
 
 /// Returns whether a name below a home is one that [`Store::files_of`] returns.
@@ -119,7 +151,9 @@ mod tests {
             "projects/-p/a/subagents/agent-1.jsonl",
             "projects/-p/a/tool-results/b.txt",
             "projects/-p/agent-2.jsonl",
+            "projects/-p/agent-2.meta.json",
             "projects/-p/memory.md",
+            "projects/-p/subagents/agent-3.jsonl",
             "projects/stray.jsonl",
             "file-history/a/c0ffee@v1",
             "history.jsonl",
@@ -128,7 +162,7 @@ mod tests {
         ] {
             let path = dir.path().join(name);
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
-            fs_err::write(path, name).unwrap();
+            fs_err::write(path, "{\"sessionId\":\"b\"}\n").unwrap();
         }
         let store = Store::open([dir.path().to_owned()]);
         let names: Vec<_> =
@@ -142,11 +176,17 @@ mod tests {
                 "projects/-p/a/subagents/agent-1.jsonl",
                 "projects/-p/a/tool-results/b.txt",
                 "projects/-p/agent-2.jsonl",
+                "projects/-p/agent-2.meta.json",
+                "projects/-p/subagents/agent-3.jsonl",
             ]
         );
         let sessions: Vec<_> = names.iter().map(|name| session_of_file(name)).collect();
         let of_a = SessionId::new("a");
-        assert_eq!(sessions, [of_a.clone(), None, of_a.clone(), of_a.clone(), of_a, None]);
+        assert_eq!(sessions[..5], [of_a.clone(), None, of_a.clone(), of_a.clone(), of_a]);
+        assert_eq!(sessions[5..], [None, None, None]);
+        let files = store.files_of(&store.homes()[0]).found;
+        let read: Vec<_> = files[5..].iter().map(|file| read_session_of_file(file).unwrap()).collect();
+        assert_eq!(read, [SessionId::new("b"), SessionId::new("b"), SessionId::new("b")]);
     }
 
     #[test]

@@ -53,7 +53,9 @@ pub use disk::Visibility;
 pub use fingerprint::Fingerprint;
 pub use follow::{FileMark, Follower, PollOutcome};
 pub use home::{Home, Store};
-pub use home_file::{HomeFile, is_home_file_name, session_of_file};
+pub use home_file::{
+    HomeFile, is_home_file_name, is_shared_agent_name, read_session_of_file, session_of_file,
+};
 pub use id::{SessionId, is_plain_name};
 pub use identity::FileId;
 pub use last_active::read_last_active;
