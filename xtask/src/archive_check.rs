@@ -1,5 +1,6 @@
-//! Checks the archive on a real S3 server, `moto` from PyPI: sessions come back byte for byte, commands
-//! answer as they do for local files, faults lose nothing, and many machines push at the same time.
+//! Checks the archive: real versions of Claude Code resume restored sessions. On a real S3 server, `moto` from
+//! PyPI, sessions come back byte for byte, commands answer as they do for local files, faults lose nothing, and
+//! many machines push at the same time.
 //!
 //! `MOTO_SERVER` is the program `moto_server` of a virtual environment with `moto[server,s3]`.
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::archive_resume::check_resume;
 use crate::bench::{LogFiles, shared};
 use crate::command::binary;
 
@@ -19,12 +21,8 @@ const BUCKET: &str = "threadline-sessions";
 const MACHINES: usize = 200;
 
 pub(crate) fn run() -> ExitCode {
-    let Some(server) = std::env::var_os("MOTO_SERVER").map(PathBuf::from) else {
-        println!("archive: skipped, MOTO_SERVER is not set (pip install 'moto[server,s3]')");
-        return ExitCode::SUCCESS;
-    };
     let Some(binary) = binary() else { return ExitCode::from(2) };
-    match check(&server, &binary) {
+    match check(&binary) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("archive: {error}");
@@ -33,11 +31,23 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn check(server: &Path, binary: &Path) -> Result<(), String> {
+fn check(binary: &Path) -> Result<(), String> {
     let work = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let home = home(work.path()).map_err(|error| error.to_string())?;
+    let local = Client { binary, work: work.path(), port: 0 };
+    check_resume(&local)?;
+    match std::env::var_os("MOTO_SERVER").map(PathBuf::from) {
+        Some(server) => check_s3(&server, binary, work.path()),
+        None => {
+            println!("S3: skipped, MOTO_SERVER is not set (pip install 'moto[server,s3]')");
+            Ok(())
+        }
+    }
+}
+
+fn check_s3(server: &Path, binary: &Path, work: &Path) -> Result<(), String> {
+    let home = home(work).map_err(|error| error.to_string())?;
     let mut moto = MotoServer::start(server, None)?;
-    let client = Client { binary, work: work.path(), port: moto.port };
+    let client = Client { binary, work, port: moto.port };
     let url = format!("s3://{BUCKET}/team");
     let push = ["archive", "push", "--to", &url, "--level", "full"];
     client.expect(&home, "one", &push)?;
@@ -109,14 +119,15 @@ fn simulate_team(client: &Client<'_>, url: &str) -> Result<(), String> {
 }
 
 /// The program with a server of object storage.
-struct Client<'a> {
-    binary: &'a Path,
-    work: &'a Path,
-    port: u16,
+pub(crate) struct Client<'a> {
+    pub(crate) binary: &'a Path,
+    /// A temporary folder.
+    pub(crate) work: &'a Path,
+    pub(crate) port: u16,
 }
 
 impl Client<'_> {
-    fn command(&self, home: &Path, machine: &str, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, home: &Path, machine: &str, args: &[&str]) -> Command {
         let mut command = Command::new(self.binary);
         command.arg("--home").arg(home).args(args).stdin(Stdio::null());
         for (name, folder) in [("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache")] {
@@ -129,7 +140,7 @@ impl Client<'_> {
     }
 
     /// Runs a command that must succeed, and returns its output.
-    fn expect(&self, home: &Path, machine: &str, args: &[&str]) -> Result<String, String> {
+    pub(crate) fn expect(&self, home: &Path, machine: &str, args: &[&str]) -> Result<String, String> {
         let Output { status, stdout, stderr } =
             self.command(home, machine, args).output().map_err(|error| error.to_string())?;
         match status.success() {
@@ -211,6 +222,23 @@ fn home(work: &Path) -> std::io::Result<PathBuf> {
         fs::copy(log, folder.join(format!("{i:08}-0000-4000-8000-000000000000.jsonl")))?;
     }
     Ok(home)
+}
+
+/// Copies a folder with everything in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        match path.is_dir() {
+            true => copy_folder(&path, &target)?,
+            false => {
+                fs::copy(&path, &target).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sorts lines, and leaves out the time of the copy.

@@ -1,7 +1,7 @@
 //! Development tasks of the repository.
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
-//! - `cargo xtask archive` checks the archive on an S3 server.
+//! - `cargo xtask archive` checks the archive with real versions of Claude Code, and on an S3 server.
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
 //!   `blame`, `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
@@ -18,6 +18,7 @@
 mod agent_sdk;
 mod archive_bench;
 mod archive_check;
+mod archive_resume;
 mod bench;
 mod blame_bench;
 mod client_bench;

@@ -76,7 +76,7 @@ fn take_turns(root: &Path, args: &TurnArgs) -> Option<PathBuf> {
 }
 
 /// The commands of the shared folder that run Claude Code, if there is one.
-fn oracle_commands() -> Vec<String> {
+pub(crate) fn oracle_commands() -> Vec<String> {
     let script = shared().join("oracle/claude_oracle.py");
     let command = |version: &&str| format!("python3 {} replay --version {version}", script.display());
     if script.exists() { VERSIONS.iter().map(command).collect() } else { Vec::new() }
