@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::archive_resume::check_resume;
 use crate::bench::{LogFiles, shared};
 use crate::command::binary;
+use crate::tables_check::check_tables;
 
 const BUCKET: &str = "threadline-sessions";
 
@@ -35,6 +36,7 @@ fn check(binary: &Path) -> Result<(), String> {
     let work = tempfile::tempdir().map_err(|error| error.to_string())?;
     let local = Client { binary, work: work.path(), port: 0 };
     check_resume(&local)?;
+    check_tables(&local)?;
     match std::env::var_os("MOTO_SERVER").map(PathBuf::from) {
         Some(server) => check_s3(&server, binary, work.path()),
         None => {
@@ -210,7 +212,7 @@ impl Drop for MotoServer {
 }
 
 /// Returns a home with the real sessions, or with the sample sessions if there are none.
-fn home(work: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn home(work: &Path) -> std::io::Result<PathBuf> {
     let home = work.join("home");
     let mut logs = LogFiles::in_folder(&shared().join("corpus")).files;
     if logs.is_empty() {

@@ -10,6 +10,7 @@
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
 //! - `cargo xtask record` records a session on the screen of `--demo chat` for the README.
 //! - `cargo xtask sdk` streams from the scripted API with the official SDKs and compares the messages.
+//! - `cargo xtask tables` compares the Parquet tables, as DuckDB and chdb read them, with `usage`.
 //! - `cargo xtask tidy` prints statistics about the code.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its results")]
@@ -35,6 +36,7 @@ mod receivers;
 mod recording;
 mod sdk;
 mod server_process;
+mod tables_check;
 mod tidy;
 mod trace;
 #[cfg(unix)]
@@ -72,10 +74,11 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         ["record"] => recording::run(),
         ["sdk"] => sdk::run(),
+        ["tables"] => tables_check::run(),
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tables | tidy"
             );
             ExitCode::from(2)
         }

@@ -161,6 +161,20 @@ fn open_bucket(
     })
 }
 
+/// Opens the objects at an address, and creates a local folder if `create` is set.
+pub(crate) fn open_objects(
+    location: &ArchiveLocation,
+    options: &StorageOptions,
+    create: bool,
+) -> Result<Objects, ArchiveError> {
+    match location {
+        ArchiveLocation::Folder(folder) => Objects::in_folder(folder, create),
+        ArchiveLocation::Bucket { kind, bucket, prefix } => {
+            Objects::new(open_bucket(*kind, bucket, prefix, options)?)
+        }
+    }
+}
+
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An archive: copies of the files of sessions, of one or more machines.
@@ -189,13 +203,7 @@ impl Archive {
     }
 
     fn at(location: &ArchiveLocation, options: &StorageOptions, create: bool) -> Result<Self, ArchiveError> {
-        let objects = match location {
-            ArchiveLocation::Folder(folder) => Objects::in_folder(folder, create)?,
-            ArchiveLocation::Bucket { kind, bucket, prefix } => {
-                Objects::new(open_bucket(*kind, bucket, prefix, options)?)?
-            }
-        };
-        Ok(Self { location: location.clone(), objects })
+        Ok(Self { location: location.clone(), objects: open_objects(location, options, create)? })
     }
 
     /// Returns the address of the archive.

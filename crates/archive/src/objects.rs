@@ -107,6 +107,13 @@ impl Objects {
         }
     }
 
+    /// Creates or replaces an object.
+    pub(crate) fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+        let path = ObjectPath::from(name);
+        let put = self.store.put_opts(&path, PutPayload::from(bytes), PutOptions::default());
+        self.runtime.block_on(put).map(|_| ()).map_err(|source| storage("write", name, source))
+    }
+
     /// Deletes an object, if it exists.
     pub(crate) fn delete(&self, name: &str) -> Result<(), ArchiveError> {
         #[cfg(test)]

@@ -18,8 +18,9 @@ use threadline_entry::{Finding, Millis};
 use threadline_session::{ClientVersion, ReplayMessage};
 
 pub use archive::{
-    ArchiveGarbageObject, ArchiveHomeObject, ArchivePushObject, ArchiveRemovedObject, ArchiveRestoreObject,
-    ArchiveSessionObject, ArchiveVerifyObject,
+    ArchiveGarbageObject, ArchiveHomeObject, ArchiveKeyObject, ArchivePushObject, ArchiveRebuildObject,
+    ArchiveRemovedObject, ArchiveRestoreObject, ArchiveSessionObject, ArchiveTablesObject,
+    ArchiveVerifyObject,
 };
 pub use blame::{BlameEditObject, BlameLineObject, CommitObject};
 pub use card::{CardObject, HitObject, LabelObject, SessionCountObject};

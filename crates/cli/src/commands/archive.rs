@@ -5,6 +5,7 @@ mod maintain;
 mod push;
 mod restore;
 mod status;
+mod tables;
 
 use threadline_archive::{Archive, ArchiveError, ArchiveLocation};
 
@@ -25,8 +26,16 @@ pub(crate) enum ArchiveCommand {
     Verify(maintain::VerifyArgs),
     Gc(maintain::GcArgs),
     Remove(maintain::RemoveArgs),
+    Tables(tables::TablesArgs),
     Install(install::InstallArgs),
     Uninstall(install::UninstallArgs),
+}
+
+impl ArchiveCommand {
+    /// Returns whether the command reads the sessions of an archive, and not the archive itself.
+    pub(crate) fn reads_sessions(&self) -> bool {
+        matches!(self, Self::Tables(_))
+    }
 }
 
 pub(crate) fn run(cx: &Context, command: &ArchiveCommand) -> Result<CommandOutcome, CommandError> {
@@ -37,6 +46,7 @@ pub(crate) fn run(cx: &Context, command: &ArchiveCommand) -> Result<CommandOutco
         ArchiveCommand::Verify(args) => maintain::run_verify(cx, args),
         ArchiveCommand::Gc(args) => maintain::run_gc(cx, args),
         ArchiveCommand::Remove(args) => maintain::run_remove(cx, args),
+        ArchiveCommand::Tables(args) => tables::run(cx, args),
         ArchiveCommand::Install(args) => install::run(cx, args),
         ArchiveCommand::Uninstall(args) => install::run_uninstall(cx, args),
     }

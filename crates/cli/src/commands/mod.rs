@@ -86,9 +86,10 @@ impl Command {
             | Self::Blame(_)
             | Self::Compare(_)
             | Self::Context(_)
-            | Self::Config(_)
             | Self::Trace(trace::TraceCommand::Push(_)) => SourceUse::Sessions(None),
-            Self::Archive(_) => SourceUse::Archive,
+            Self::Archive(command) if command.reads_sessions() => SourceUse::Sessions(None),
+            // `config` shows the settings, which no archive changes.
+            Self::Archive(_) | Self::Config(_) => SourceUse::Archive,
             _ => SourceUse::None,
         }
     }

@@ -206,3 +206,38 @@ fn the_hook_is_added_and_removed_byte_for_byte() {
     fixture.run(&["archive", "uninstall", "--apply"]);
     assert_eq!(fs::read_to_string(&settings).unwrap(), "{\n  \"model\": \"opus\"\n}\n");
 }
+
+#[test]
+fn tables_are_written_again_at_the_same_level_only() {
+    let fixture = ArchiveFixture::new();
+    let to = format!("file:{}", fixture.dir.path().join("tables").display());
+    let first = fixture.run(&["archive", "tables", "--to", &to, "--level", "metadata", "--json"]).json();
+    assert_eq!((&first["rows"]["usage"], &first["rows"]["tool_calls"]), (&json!(3), &json!(1)));
+    let again = fixture.run(&["archive", "tables", "--to", &to, "--level", "metadata", "--json"]).json();
+    assert_eq!(again, first);
+    let other = fixture.run(&["archive", "tables", "--to", &to]);
+    assert_eq!(other.code, 2);
+    assert!(other.err.contains("the target contains other tables"), "{other}");
+    let remote = fixture.run(&["archive", "tables", "--to", "s3://bucket/x"]);
+    assert!(remote.err.contains("need a privacy level"), "{remote}");
+}
+
+#[test]
+fn tables_of_an_archive_name_the_machine_and_the_user() {
+    let fixture = ArchiveFixture::new();
+    fixture.run(&["archive", "push"]);
+    delete(&fixture.log("slow"));
+    let to = format!("file:{}", fixture.dir.path().join("tables").display());
+    let written = fixture.run(&["archive", "tables", "--to", &to, "--from", &fixture.url(), "--json"]).json();
+    assert_eq!(written["rows"]["turns"], 2);
+    fixture.run(&["archive", "remove", &session_uuid("slow"), "--apply"]);
+    let written = fixture.run(&["archive", "tables", "--to", &to, "--from", &fixture.url(), "--json"]).json();
+    assert_eq!(written["rows"]["turns"], 1);
+}
+
+#[test]
+fn settings_are_shown_without_reading_the_archive() {
+    let fixture = ArchiveFixture::new();
+    let config = fixture.run(&["config", "--from", "file:/nonexistent/archive"]);
+    assert_eq!(config.code, 0, "{config}");
+}

@@ -67,6 +67,7 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("cli/src/ui.rs", "prints any value of view::wire"),
     ("store/src/op/operation.rs", "receipts on disk"),
     ("store/src/op/receipt.rs", "receipts on disk"),
+    ("tables/src/partition.rs", "the name of the type that writes Parquet files"),
     ("trace/src/state.rs", "the state of an export on disk"),
     ("web/src/pages/live.rs", "events for the page's own script"),
     ("web/src/pages/session.rs", "answers to the page's own script"),

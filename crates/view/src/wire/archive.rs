@@ -1,5 +1,6 @@
 //! JSON of `archive`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -73,4 +74,34 @@ pub struct ArchiveGarbageObject {
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct ArchiveRemovedObject<'a> {
     pub session: &'a str,
+}
+
+/// The result of `archive rebuild`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ArchiveRebuildObject<'a> {
+    pub homes: usize,
+    pub files: usize,
+    pub incomplete: &'a [String],
+    pub damaged: &'a [String],
+}
+
+/// The result of `archive key`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ArchiveKeyObject<'a> {
+    pub path: &'a Path,
+    pub recipient: &'a str,
+}
+
+/// The result of `archive tables`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct ArchiveTablesObject<'a> {
+    pub location: &'a str,
+    pub level: &'a str,
+    pub rows: &'a BTreeMap<&'static str, u64>,
+    pub written_files: usize,
+    pub deleted_files: usize,
+    pub bytes: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use threadline_archive::{Archive, PrivacyLevel, PushOptions, PushReport};
+use threadline_archive::{Archive, ArchiveLocation, PrivacyLevel, PushOptions, PushReport};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::ArchivePushObject;
 
@@ -33,7 +33,7 @@ pub(crate) struct PushArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum LevelName {
+pub(super) enum LevelName {
     /// Times, models, tokens and names of tools, without any text
     Metadata,
     /// Everything, with secrets replaced as `edit redact` does
@@ -57,15 +57,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, CommandError> {
     let location = super::location(cx, args.to.as_deref())?;
-    let level = match args.level {
-        Some(name) => name.into(),
-        None if cx.app.config().redaction.is_some() => PrivacyLevel::Redacted,
-        None if location.is_local() => PrivacyLevel::Full,
-        None => {
-            return Err(CommandError::new("an archive on another machine needs a privacy level")
-                .hint("add --level metadata, --level redacted or --level full"));
-        }
-    };
+    let level = level(cx, args.level, &location)?;
     let archive = Archive::create(&location, &env::storage_options())?;
     loop {
         let report = push(cx, &archive, level)?;
@@ -78,6 +70,21 @@ pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, Comma
             return Ok(if is_partial { CommandOutcome::Partial } else { CommandOutcome::Done });
         }
         std::thread::sleep(WATCH_INTERVAL);
+    }
+}
+
+/// Returns the privacy level for copies at an address.
+pub(super) fn level(
+    cx: &Context,
+    given: Option<LevelName>,
+    location: &ArchiveLocation,
+) -> Result<PrivacyLevel, CommandError> {
+    match given {
+        Some(name) => Ok(name.into()),
+        None if cx.app.config().redaction.is_some() => Ok(PrivacyLevel::Redacted),
+        None if location.is_local() => Ok(PrivacyLevel::Full),
+        None => Err(CommandError::new("copies on another machine need a privacy level")
+            .hint("add --level metadata, --level redacted or --level full")),
     }
 }
 
