@@ -13,8 +13,10 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, RetryConfig};
 
+use crate::cipher;
 use crate::error::ArchiveError;
 use crate::http::UreqConnector;
+use crate::key_file::KeyFile;
 use crate::objects::Objects;
 
 /// The address of an archive.
@@ -181,6 +183,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Archive {
     location: ArchiveLocation,
     objects: Objects,
+    key: Option<KeyFile>,
 }
 
 impl Archive {
@@ -190,7 +193,20 @@ impl Archive {
     ///
     /// If the archive cannot be reached.
     pub fn open(location: &ArchiveLocation, options: &StorageOptions) -> Result<Self, ArchiveError> {
-        Self::at(location, options, false)
+        Self::at(location, options, None, false)
+    }
+
+    /// Opens an archive to read it. One that is encrypted needs its key.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Archive::open`], and if the key is missing or wrong.
+    pub fn open_with_key(
+        location: &ArchiveLocation,
+        options: &StorageOptions,
+        key: Option<KeyFile>,
+    ) -> Result<Self, ArchiveError> {
+        Self::at(location, options, key, false)
     }
 
     /// Opens an archive to write it, and creates its folder.
@@ -199,11 +215,36 @@ impl Archive {
     ///
     /// If the archive cannot be reached or created.
     pub fn create(location: &ArchiveLocation, options: &StorageOptions) -> Result<Self, ArchiveError> {
-        Self::at(location, options, true)
+        Self::at(location, options, None, true)
     }
 
-    fn at(location: &ArchiveLocation, options: &StorageOptions, create: bool) -> Result<Self, ArchiveError> {
-        Ok(Self { location: location.clone(), objects: open_objects(location, options, create)? })
+    /// Opens an archive to write it. With a key, a new one is encrypted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Archive::create`], and if the key is missing or wrong.
+    pub fn create_with_key(
+        location: &ArchiveLocation,
+        options: &StorageOptions,
+        key: Option<KeyFile>,
+    ) -> Result<Self, ArchiveError> {
+        Self::at(location, options, key, true)
+    }
+
+    fn at(
+        location: &ArchiveLocation,
+        options: &StorageOptions,
+        key: Option<KeyFile>,
+        create: bool,
+    ) -> Result<Self, ArchiveError> {
+        let objects = open_objects(location, options, create)?;
+        cipher::unlock(&objects, key.as_ref())?;
+        Ok(Self { location: location.clone(), objects, key })
+    }
+
+    /// Must be called before the first object is written.
+    pub(crate) fn begin_writing(&self) -> Result<(), ArchiveError> {
+        cipher::begin_writing(&self.objects, self.key.as_ref())
     }
 
     /// Returns the address of the archive.

@@ -14,7 +14,12 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 /// Returns a finished digest in hexadecimal digits.
 pub(crate) fn hex_digits(hash: Sha256) -> String {
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+    hex(&hash.finalize())
+}
+
+/// Returns bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })

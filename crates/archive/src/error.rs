@@ -1,6 +1,7 @@
 //! Errors of the archive, with hints.
 
 use std::io;
+use std::path::PathBuf;
 
 /// An error of the archive. [`ArchiveError::hints`] returns suggestions for the user.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,26 @@ pub enum ArchiveError {
     Damaged {
         /// The object.
         object: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The archive is encrypted, and no key was given.
+    #[error("the archive is encrypted, and needs its key file")]
+    KeyNeeded,
+    /// The archive is encrypted for other keys.
+    #[error("the archive is encrypted for other keys than those in {}", path.display())]
+    WrongKey {
+        /// The path of the key file.
+        path: PathBuf,
+    },
+    /// A key was given to write to an archive that is not encrypted.
+    #[error("the archive is not encrypted, and nothing is written to it while a key file is given")]
+    NotEncrypted,
+    /// A key file cannot be read or created.
+    #[error("{}: {reason}", path.display())]
+    KeyFile {
+        /// The path of the key file.
+        path: PathBuf,
         /// The reason.
         reason: String,
     },
@@ -67,6 +88,12 @@ impl ArchiveError {
             Self::Location { .. } => "use file:DIRECTORY, s3://BUCKET/PREFIX, gs://… or az://…",
             Self::Storage { .. } => "run the command again: it continues where it stopped",
             Self::Damaged { .. } => "`threadline archive verify` lists everything that is damaged",
+            Self::KeyNeeded => {
+                "name it with --key FILE, THREADLINE_ARCHIVE_KEY or `archive_key` in config.toml"
+            }
+            Self::WrongKey { .. } => "name the key file that the archive was created with: --key FILE",
+            Self::NotEncrypted => "use another address for an encrypted archive, or name no key",
+            Self::KeyFile { .. } => "`threadline archive key FILE` creates a key file",
             Self::Busy => "run the command again when they have finished",
             Self::NoSession { .. } => "`threadline archive status` lists the archived sessions",
             Self::Ambiguous { .. } => "give more characters of the id",

@@ -8,10 +8,13 @@
 
 #![warn(missing_docs)]
 
+mod age_file;
 mod archive;
+mod cipher;
 mod digest;
 mod error;
 mod http;
+mod key_file;
 mod level;
 mod manifest;
 mod object_folder;
@@ -28,6 +31,7 @@ mod verify;
 
 pub use archive::{Archive, ArchiveLocation, StorageKind, StorageOptions};
 pub use error::ArchiveError;
+pub use key_file::KeyFile;
 pub use level::PrivacyLevel;
 pub use manifest::Origin;
 pub use object_folder::ObjectFolder;

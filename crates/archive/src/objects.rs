@@ -1,7 +1,7 @@
 //! The objects of an archive: immutable, named by their content or by a serial number.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::TryStreamExt;
 use object_store::local::LocalFileSystem;
@@ -9,12 +9,16 @@ use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use tokio::runtime::Runtime;
 
+use crate::cipher::{ArchiveCipher, no_random_numbers};
+use crate::digest::digest;
 use crate::error::ArchiveError;
 
 /// A flat folder of objects. The methods block.
 pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
     runtime: Runtime,
+    /// Encrypts all objects. Not set if nothing was written to the archive yet.
+    cipher: OnceLock<Option<ArchiveCipher>>,
     #[cfg(test)]
     pub(crate) faults: Faults,
 }
@@ -73,13 +77,60 @@ impl Objects {
         Ok(Self {
             store,
             runtime,
+            cipher: OnceLock::new(),
             #[cfg(test)]
             faults: Faults::default(),
         })
     }
 
+    /// Sets whether and how objects are encrypted.
+    pub(crate) fn set_cipher(&self, cipher: Option<ArchiveCipher>) {
+        // Two processes that begin at the same time agree: the object is never changed.
+        let _ = self.cipher.set(cipher);
+    }
+
+    pub(crate) fn has_format(&self) -> bool {
+        self.cipher.get().is_some()
+    }
+
+    pub(crate) fn cipher(&self) -> Option<&ArchiveCipher> {
+        self.cipher.get()?.as_ref()
+    }
+
+    /// Returns the name of a segment with this uncompressed content.
+    pub(crate) fn segment_name(&self, content: &[u8]) -> String {
+        self.name_of_digest(digest(content))
+    }
+
+    /// Returns the name of a segment whose content has this digest.
+    pub(crate) fn name_of_digest(&self, digest: String) -> String {
+        match self.cipher() {
+            Some(cipher) => cipher.segment_name(&digest),
+            None => digest,
+        }
+    }
+
+    /// Returns the name of an object in the storage.
+    fn stored_name(&self, name: &str) -> String {
+        match self.cipher() {
+            Some(_) => format!("{name}{ENCRYPTED_SUFFIX}"),
+            None => name.to_owned(),
+        }
+    }
+
     /// Returns the content of an object; `None` if it does not exist.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let bytes = self.get_raw(&self.stored_name(name))?;
+        let Some((cipher, bytes)) = self.cipher().zip(bytes.as_ref()) else { return Ok(bytes) };
+        let plain = cipher.decrypt(bytes).ok_or_else(|| ArchiveError::Damaged {
+            object: name.to_owned(),
+            reason: "it cannot be decrypted".to_owned(),
+        })?;
+        Ok(Some(plain))
+    }
+
+    /// Returns the content of an object as it is stored.
+    pub(crate) fn get_raw(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
         let read = async { self.store.get(&ObjectPath::from(name)).await?.bytes().await };
         match self.runtime.block_on(read) {
             Ok(bytes) => Ok(Some(bytes.into())),
@@ -90,13 +141,19 @@ impl Objects {
 
     /// Creates an object. Returns `false` if one of this name exists, which is not changed.
     pub(crate) fn create(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
+        let bytes = match self.cipher() {
+            Some(cipher) => cipher.encrypt(&bytes).ok_or_else(no_random_numbers)?,
+            None => bytes,
+        };
+        let name = self.stored_name(name);
         #[cfg(test)]
-        return self.faults.run(|| self.create_object(name, bytes));
+        return self.faults.run(|| self.create_raw(&name, bytes));
         #[cfg(not(test))]
-        self.create_object(name, bytes)
+        self.create_raw(&name, bytes)
     }
 
-    fn create_object(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
+    /// Creates an object with content that is stored as it is.
+    pub(crate) fn create_raw(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
         let options = PutOptions::from(PutMode::Create);
         let path = ObjectPath::from(name);
         let put = self.store.put_opts(&path, PutPayload::from(bytes), options);
@@ -116,16 +173,27 @@ impl Objects {
 
     /// Deletes an object, if it exists.
     pub(crate) fn delete(&self, name: &str) -> Result<(), ArchiveError> {
+        let name = self.stored_name(name);
         #[cfg(test)]
-        return self.faults.run(|| self.delete_object(name));
+        return self.faults.run(|| self.delete_object(&name));
         #[cfg(not(test))]
-        self.delete_object(name)
+        self.delete_object(&name)
     }
 
     fn delete_object(&self, name: &str) -> Result<(), ArchiveError> {
         match self.runtime.block_on(self.store.delete(&ObjectPath::from(name))) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(source) => Err(storage("delete", name, source)),
+        }
+    }
+
+    /// Returns the name of an object from that in the storage.
+    fn plain_name(&self, stored: &str) -> String {
+        match self.cipher() {
+            Some(_) => {
+                stored.strip_suffix(ENCRYPTED_SUFFIX).map_or_else(|| format!("{stored}?"), str::to_owned)
+            }
+            None => stored.to_owned(),
         }
     }
 
@@ -137,7 +205,7 @@ impl Objects {
             .map_err(|source| storage("list", prefix, source))?
             .into_iter()
             .map(|object| ObjectInfo {
-                name: object.location.to_string(),
+                name: self.plain_name(object.location.as_ref()),
                 size: object.size,
                 written: object.last_modified.timestamp(),
             })
@@ -146,6 +214,9 @@ impl Objects {
         Ok(objects)
     }
 }
+
+/// The end of the names of encrypted objects.
+const ENCRYPTED_SUFFIX: &str = ".age";
 
 /// Creates a folder that only the user can read. One that exists is not changed.
 fn create_private_folder(folder: &Path) -> std::io::Result<()> {

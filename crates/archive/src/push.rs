@@ -72,6 +72,7 @@ impl Archive {
         options: &PushOptions<'_>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<PushReport, ArchiveError> {
+        self.begin_writing()?;
         let listing = store.files_of(home);
         let mut report = PushReport {
             unread: listing.errors.iter().map(ToString::to_string).collect(),
@@ -411,6 +412,7 @@ impl Copier<'_> {
     fn store(&mut self, writer: SegmentWriter) -> Result<(), ArchiveError> {
         if let Some(NewSegment { digest, bytes, pieces }) = writer.finish()? {
             let size = bytes.len() as u64;
+            let digest = self.archive.objects().name_of_digest(digest);
             if self.archive.objects().create(&segment_object(&digest), bytes)? {
                 self.result.stored_bytes += size;
             }

@@ -65,7 +65,7 @@ impl Archive {
             reason: "it is missing".to_owned(),
         };
         let bytes = self.objects().get(&segment_object(digest))?.ok_or_else(missing)?;
-        Segment::open(digest, &bytes)
+        Segment::open(digest, &bytes, |content| self.objects().segment_name(content))
     }
 
     /// Reads versions of files and compares them with their digests. Returns those that differ or cannot be

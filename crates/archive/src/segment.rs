@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zstd::stream::Encoder;
 
-use crate::digest::{digest, hex_digits, is_digest};
+use crate::digest::{hex_digits, is_digest};
 use crate::error::ArchiveError;
 use crate::level::PrivacyLevel;
 use crate::manifest::Origin;
@@ -129,8 +129,12 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Decompresses a segment and checks that its content has the digest in its name.
-    pub(crate) fn open(name: &str, compressed: &[u8]) -> Result<Self, ArchiveError> {
+    /// Decompresses a segment and checks that its name is that of its content.
+    pub(crate) fn open(
+        name: &str,
+        compressed: &[u8],
+        name_of: impl FnOnce(&[u8]) -> String,
+    ) -> Result<Self, ArchiveError> {
         let damaged = |reason: &str| ArchiveError::Damaged {
             object: format!("segment {name}"),
             reason: reason.to_owned(),
@@ -143,7 +147,7 @@ impl Segment {
         if bytes.len() as u64 > MAX_SEGMENT_SIZE {
             return Err(damaged("it is too large"));
         }
-        if digest(&bytes) != name {
+        if name_of(&bytes) != name {
             return Err(damaged("its content has another digest than its name"));
         }
         let table = read_table(&bytes).ok_or_else(|| damaged("its table of pieces cannot be read"))?;

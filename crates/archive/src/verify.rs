@@ -169,6 +169,7 @@ impl Archive {
         let mut finished: Vec<(String, Vec<crate::segment::SegmentPiece>)> = Vec::new();
         let store = |writer: SegmentWriter, finished: &mut Vec<_>| -> Result<(), ArchiveError> {
             if let Some(NewSegment { digest, bytes, pieces }) = writer.finish()? {
+                let digest = self.objects().name_of_digest(digest);
                 self.objects().create(&segment_object(&digest), bytes)?;
                 finished.push((digest, pieces));
             }
