@@ -181,6 +181,12 @@ pub(crate) fn read_manifest(objects: &Objects, folder: &str) -> Result<Option<Se
     Err(ArchiveError::Busy)
 }
 
+/// Returns the highest serial number in a folder, also that of a manifest that cannot be read.
+pub(crate) fn highest_serial(objects: &Objects, folder: &str) -> Result<u64, ArchiveError> {
+    let listed = objects.list(&format!("{MANIFESTS}/{folder}"))?;
+    Ok(listed.iter().filter_map(|object| serial_of(&object.name)).max().unwrap_or(0))
+}
+
 /// Returns the folders of all manifests.
 pub(crate) fn manifest_folders(objects: &Objects) -> Result<BTreeSet<String>, ArchiveError> {
     let listed = objects.list(MANIFESTS)?;

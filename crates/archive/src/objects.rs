@@ -141,10 +141,7 @@ impl Objects {
 
     /// Creates an object. Returns `false` if one of this name exists, which is not changed.
     pub(crate) fn create(&self, name: &str, bytes: Vec<u8>) -> Result<bool, ArchiveError> {
-        let bytes = match self.cipher() {
-            Some(cipher) => cipher.encrypt(&bytes).ok_or_else(no_random_numbers)?,
-            None => bytes,
-        };
+        let bytes = self.encrypted(bytes)?;
         let name = self.stored_name(name);
         #[cfg(test)]
         return self.faults.run(|| self.create_raw(&name, bytes));
@@ -166,9 +163,26 @@ impl Objects {
 
     /// Creates or replaces an object.
     pub(crate) fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), ArchiveError> {
-        let path = ObjectPath::from(name);
+        let bytes = self.encrypted(bytes)?;
+        let path = ObjectPath::from(self.stored_name(name));
         let put = self.store.put_opts(&path, PutPayload::from(bytes), PutOptions::default());
         self.runtime.block_on(put).map(|_| ()).map_err(|source| storage("write", name, source))
+    }
+
+    fn encrypted(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ArchiveError> {
+        match self.cipher() {
+            Some(cipher) => cipher.encrypt(&bytes).ok_or_else(no_random_numbers),
+            None => Ok(bytes),
+        }
+    }
+
+    /// Returns when an object was written, in seconds since 1970; `None` if it does not exist.
+    pub(crate) fn written(&self, name: &str) -> Result<Option<i64>, ArchiveError> {
+        match self.runtime.block_on(self.store.head(&ObjectPath::from(self.stored_name(name)))) {
+            Ok(object) => Ok(Some(object.last_modified.timestamp())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(source) => Err(storage("read", name, source)),
+        }
     }
 
     /// Deletes an object, if it exists.

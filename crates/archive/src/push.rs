@@ -87,14 +87,22 @@ impl Archive {
             let done: Vec<JobResult> = jobs.par_iter().with_max_len(1).map(run).collect::<Result<_, _>>()?;
             let before = known.manifest.clone();
             let mut copied = Vec::new();
+            let mut reused = Vec::new();
             for job in done {
                 report.unread.extend(job.unread);
                 report.copied_bytes += job.copied_bytes;
                 report.stored_bytes += job.stored_bytes;
                 copied.extend(job.files);
+                reused.extend(job.reused);
             }
             apply(&mut known.manifest, &before, &copied, Some(&mut report));
             self.write_manifest(&mut known, &before, &copied)?;
+            for (name, bytes) in reused {
+                // It may have been deleted just before it was written again.
+                if self.objects().written(&name)?.is_none() {
+                    self.objects().create(&name, bytes)?;
+                }
+            }
         }
         Ok(report)
     }
@@ -135,6 +143,7 @@ impl Archive {
             archive: self,
             writer: SegmentWriter::new(&known.origin)?,
             origin: &known.origin,
+            known,
             segments: Vec::new(),
             result: JobResult::default(),
             progress,
@@ -178,6 +187,8 @@ struct JobResult {
     copied_bytes: u64,
     stored_bytes: u64,
     unread: Vec<String>,
+    /// Segments that existed already, and that this home did not use.
+    reused: Vec<(String, Vec<u8>)>,
 }
 
 /// Returns the files that may have changed, in jobs of about one segment each.
@@ -286,6 +297,7 @@ struct Copier<'a> {
     archive: &'a Archive,
     writer: SegmentWriter,
     origin: &'a Origin,
+    known: &'a Manifest,
     segments: Vec<(String, Vec<crate::segment::SegmentPiece>)>,
     result: JobResult,
     progress: &'a (dyn Fn(u64) + Sync),
@@ -413,8 +425,13 @@ impl Copier<'_> {
         if let Some(NewSegment { digest, bytes, pieces }) = writer.finish()? {
             let size = bytes.len() as u64;
             let digest = self.archive.objects().name_of_digest(digest);
-            if self.archive.objects().create(&segment_object(&digest), bytes)? {
+            let name = segment_object(&digest);
+            if self.archive.objects().create(&name, bytes.clone())? {
                 self.result.stored_bytes += size;
+            } else if !self.known.segments().contains(&*digest) {
+                // `gc` may be about to delete it: it deletes nothing that was written within a day.
+                self.archive.objects().replace(&name, bytes.clone())?;
+                self.result.reused.push((name, bytes));
             }
             self.segments.push((digest, pieces));
         }

@@ -594,3 +594,82 @@ fn interrupted_pushes_of_an_encrypted_archive_lose_nothing() {
         assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0], "fault {from}");
     }
 }
+
+#[test]
+fn a_segment_that_a_push_uses_again_is_young() {
+    let setup = Setup::new();
+    let mut archive = setup.archive();
+    // The segments are written, the manifest is not.
+    archive.objects_mut().faults.from.store(2, SeqCst);
+    assert!(setup.push_to(&archive, "laptop").is_err());
+    fs::remove_dir_all(setup.dir.path().join("archive").join(MANIFESTS)).ok();
+    let archive = setup.archive();
+    let segment = archive.objects().list(SEGMENTS).unwrap().remove(0).name;
+    let file = fs::File::options().write(true).open(setup.dir.path().join("archive").join(&segment)).unwrap();
+    file.set_modified(UNIX_EPOCH).unwrap();
+    assert_eq!(archive.objects().written(&segment).unwrap(), Some(0));
+    setup.push();
+    assert!(archive.objects().written(&segment).unwrap() > Some(0));
+}
+
+#[test]
+fn lost_manifests_are_rebuilt_from_the_segments() {
+    for (setup, is_damaged) in [(Setup::new(), false), (Setup::new(), true), (Setup::encrypted(), false)] {
+        write_shared_agents(&setup);
+        setup.push();
+        setup.push_to(&setup.archive(), "desktop").unwrap();
+        setup.write(LOG, &text(LOG, 90));
+        setup.write(OTHER, &text("rewritten", 9));
+        setup.push();
+        let expected = setup.archive().manifests(&OriginFilter::default()).unwrap();
+        for object in setup.archive().objects().list(MANIFESTS).unwrap() {
+            if object.name.contains(&origin("laptop").folder()) {
+                let suffix = if setup.key.is_some() { ".age" } else { "" };
+                let path = setup.dir.path().join("archive").join(format!("{}{suffix}", object.name));
+                match is_damaged {
+                    true => fs::write(path, "damaged").unwrap(),
+                    false => fs::remove_file(path).unwrap(),
+                }
+            }
+        }
+        let report = setup.archive().rebuild().unwrap();
+        assert_eq!((report.homes, report.files), (1, 8), "{report:?}");
+        assert!(report.incomplete.is_empty() && report.damaged.is_empty(), "{report:?}");
+        let rebuilt = setup.archive().manifests(&OriginFilter::default()).unwrap();
+        let without_times = |manifests: &[crate::manifest::Manifest]| {
+            let versions = manifests.iter().flat_map(crate::manifest::Manifest::versions);
+            let facts = versions.map(|(name, version)| {
+                let session = version.session.clone();
+                (name.to_owned(), version.version, version.digest.clone(), version.size, session)
+            });
+            facts.collect::<Vec<_>>()
+        };
+        assert_eq!(without_times(&rebuilt), without_times(&expected));
+        assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0]);
+        let fetched = setup.fetch();
+        assert!(fetched.iter().any(|home| files_below(home) == files_below(&setup.home())));
+        assert_eq!(setup.push().copied_bytes, 0);
+        // A second time, nothing is left to do.
+        assert_eq!(setup.archive().rebuild().unwrap().homes, 0);
+    }
+}
+
+#[test]
+fn a_rebuilt_manifest_names_what_is_missing() {
+    let setup = Setup::new();
+    setup.push();
+    setup.write(LOG, &text(LOG, 90));
+    setup.push();
+    let archive = setup.archive();
+    let manifests = archive.manifests(&OriginFilter::default()).unwrap();
+    let pieces = &manifests[0].files[LOG].current.pieces;
+    assert_eq!(pieces.len(), 2);
+    let first = pieces[0].segment.clone();
+    archive.objects().delete(&segment_object(&first)).unwrap();
+    fs::remove_dir_all(setup.dir.path().join("archive").join(MANIFESTS)).unwrap();
+    let report = archive.rebuild().unwrap();
+    assert_eq!(report.incomplete, [LOG]);
+    // The next push copies it again.
+    setup.push();
+    assert_eq!(files_below(&setup.fetch()[0]), files_below(&setup.home()));
+}

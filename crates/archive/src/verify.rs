@@ -121,7 +121,10 @@ impl Archive {
         for object in stored {
             let is_used = segment_digest(&object.name).is_none_or(|digest| used.contains(digest));
             let is_old = u64::try_from(object.written).unwrap_or(0) < limit;
-            if !is_used && is_old {
+            // A push that needs it has written it again.
+            let is_unchanged =
+                || Ok::<_, ArchiveError>(self.objects().written(&object.name)? == Some(object.written));
+            if !is_used && is_old && is_unchanged()? {
                 self.objects().delete(&object.name)?;
                 report.deleted += 1;
                 report.deleted_bytes += object.size;
