@@ -31,6 +31,8 @@ pub(crate) struct ConfigFile {
     pub(crate) redact_allow: Option<PathBuf>,
     /// The program with which `resume` continues a session.
     pub(crate) resume_with: Option<String>,
+    /// The key file of encrypted archives.
+    pub(crate) archive_key: Option<PathBuf>,
 }
 
 /// The colours of pages.
@@ -95,6 +97,7 @@ impl UserConfig {
         let home = etcetera::home_dir().ok();
         let paths = file.homes.iter_mut().flatten();
         let paths = paths.chain(&mut file.prices).chain(&mut file.redact_rules).chain(&mut file.redact_allow);
+        let paths = paths.chain(&mut file.archive_key);
         for path in paths {
             *path = expand(path, home.as_deref());
         }

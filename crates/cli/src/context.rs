@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_app::{App, AppConfig, AppError, DisplayRedaction, SessionSource, SourceSelection};
-use threadline_archive::{Archive, ArchiveLocation};
+use threadline_archive::{Archive, ArchiveLocation, KeyFile};
 use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
@@ -63,6 +63,10 @@ pub(crate) struct SourceArgs {
     /// Read the sessions of an archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
     #[arg(long, global = true, value_name = "URL", conflicts_with = "demo")]
     pub(crate) from: Option<String>,
+
+    /// Key file of an encrypted archive [default: $THREADLINE_ARCHIVE_KEY, else `archive_key` in config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
 
     /// Only archived sessions of this machine
     #[arg(long, global = true, value_name = "NAME", requires = "from")]
@@ -122,7 +126,7 @@ impl Context {
         let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
         let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
         let cache_dir = base.map(|base| base.cache_dir().join("threadline"));
-        let homes = match fetch(&args.source, source_use, cache_dir.as_deref(), &ui)? {
+        let homes = match fetch(&args.source, source_use, file, cache_dir.as_deref(), &ui)? {
             Some(fetched) => fetched,
             None => homes,
         };
@@ -159,6 +163,15 @@ impl Context {
     /// If a file with rules cannot be read.
     pub(crate) fn redaction_rules(&self) -> Result<Rules, CommandError> {
         redaction_rules(&self.user.file)
+    }
+
+    /// Reads the key file of the archive, if one is named.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub(crate) fn archive_key(&self) -> Result<Option<KeyFile>, CommandError> {
+        archive_key(&self.source, &self.user.file)
     }
 
     /// Returns the colours of pages.
@@ -203,6 +216,7 @@ impl Context {
 fn fetch(
     source: &SourceArgs,
     source_use: SourceUse<'_>,
+    file: &ConfigFile,
     cache_dir: Option<&Path>,
     ui: &Ui,
 ) -> Result<Option<Vec<PathBuf>>, CommandError> {
@@ -217,11 +231,19 @@ fn fetch(
     };
     let cache_dir =
         cache_dir.ok_or_else(|| CommandError::new("there is no folder for caches").hint("set HOME"))?;
-    let archive = Archive::open(&from.parse::<ArchiveLocation>()?, &env::storage_options())?;
+    let location: ArchiveLocation = from.parse()?;
+    let archive = Archive::open_with_key(&location, &env::storage_options(), archive_key(source, file)?)?;
     let selection = SourceSelection { machine: source.machine.clone(), user: source.user.clone(), session };
     let progress = ui.byte_progress("fetched");
     let homes = archive.fetch(&selection, &cache_dir.join("archive"), &|size| progress.add(size))?;
     Ok(Some(homes))
+}
+
+/// Reads the key file of the archive, if an option, the environment or the configuration file names one.
+fn archive_key(source: &SourceArgs, file: &ConfigFile) -> Result<Option<KeyFile>, CommandError> {
+    let in_environment = || env::get(env::THREADLINE_ARCHIVE_KEY).map(PathBuf::from);
+    let path = source.key.clone().or_else(in_environment).or_else(|| file.archive_key.clone());
+    Ok(path.map(|path| KeyFile::read(&path)).transpose()?)
 }
 
 /// Returns the rules of redaction with those of the configuration file.
@@ -282,6 +304,10 @@ fn applied_settings(
     let theme = file.theme.map(|theme| theme.name().to_owned());
     let theme = in_file(theme).unwrap_or_else(|| ("auto".to_owned(), Default));
     let resume = in_file(file.resume_with.clone()).unwrap_or_else(|| ("claude".to_owned(), Default));
+    let archive_key = match &args.source.key {
+        Some(key) => (path(key), Flag),
+        None => from_env(env::THREADLINE_ARCHIVE_KEY).unwrap_or_else(|| optional(&file.archive_key)),
+    };
     let settings = [
         ("homes", (homes, homes_source)),
         ("time_zone", (zone, zone_source)),
@@ -292,6 +318,7 @@ fn applied_settings(
         ("redact_rules", optional(&file.redact_rules)),
         ("redact_allow", optional(&file.redact_allow)),
         ("resume_with", resume),
+        ("archive_key", archive_key),
     ];
     settings.into_iter().map(|(name, (value, source))| AppliedSetting { name, value, source }).collect()
 }

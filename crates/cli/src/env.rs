@@ -28,6 +28,9 @@ pub(crate) const USERNAME: &str = "USERNAME";
 #[cfg(not(unix))]
 pub(crate) const COMPUTERNAME: &str = "COMPUTERNAME";
 
+/// The key file of encrypted archives.
+pub(crate) const THREADLINE_ARCHIVE_KEY: &str = "THREADLINE_ARCHIVE_KEY";
+
 /// The user id in traces.
 pub(crate) const LANGFUSE_USER_ID: &str = "LANGFUSE_USER_ID";
 /// The environment name in traces.

@@ -6,6 +6,7 @@ mod push;
 mod restore;
 mod status;
 mod tables;
+mod timer;
 
 use threadline_archive::{Archive, ArchiveError, ArchiveLocation};
 
@@ -24,9 +25,11 @@ pub(crate) enum ArchiveCommand {
     Status(status::StatusArgs),
     Restore(restore::RestoreArgs),
     Verify(maintain::VerifyArgs),
+    Rebuild(maintain::RebuildArgs),
     Gc(maintain::GcArgs),
     Remove(maintain::RemoveArgs),
     Tables(tables::TablesArgs),
+    Key(maintain::KeyArgs),
     Install(install::InstallArgs),
     Uninstall(install::UninstallArgs),
 }
@@ -44,9 +47,11 @@ pub(crate) fn run(cx: &Context, command: &ArchiveCommand) -> Result<CommandOutco
         ArchiveCommand::Status(args) => status::run(cx, args),
         ArchiveCommand::Restore(args) => restore::run(cx, args),
         ArchiveCommand::Verify(args) => maintain::run_verify(cx, args),
+        ArchiveCommand::Rebuild(args) => maintain::run_rebuild(cx, args),
         ArchiveCommand::Gc(args) => maintain::run_gc(cx, args),
         ArchiveCommand::Remove(args) => maintain::run_remove(cx, args),
         ArchiveCommand::Tables(args) => tables::run(cx, args),
+        ArchiveCommand::Key(args) => maintain::run_key(cx, args),
         ArchiveCommand::Install(args) => install::run(cx, args),
         ArchiveCommand::Uninstall(args) => install::run_uninstall(cx, args),
     }
@@ -69,7 +74,7 @@ fn open(cx: &Context) -> Result<Archive, CommandError> {
         return Err(CommandError::new(format!("there is no archive at {}", folder.display()))
             .hint("create it: `threadline archive push`"));
     }
-    Ok(Archive::open(&location, &env::storage_options())?)
+    Ok(Archive::open_with_key(&location, &env::storage_options(), cx.archive_key()?)?)
 }
 
 impl From<ArchiveError> for CommandError {

@@ -18,6 +18,7 @@ use crate::error::{CommandError, CommandOutcome};
 ///   redact_rules = "rules.txt"    additional rules, as in `edit redact --rules`
 ///   redact_allow = "allow.txt"    exceptions, as in `edit redact --allow`
 ///   resume_with = "claude"        program of `resume`
+///   archive_key = "~/key.txt"     key file of encrypted archives
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ConfigArgs {}

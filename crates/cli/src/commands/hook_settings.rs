@@ -23,6 +23,13 @@ pub(crate) struct HookSettingsArgs {
     apply: bool,
 }
 
+impl HookSettingsArgs {
+    /// Returns whether to write the change.
+    pub(crate) fn applies(&self) -> bool {
+        self.apply
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum SettingsScope {
     /// Your settings for all projects: settings.json in Claude Code's folder

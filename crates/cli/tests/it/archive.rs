@@ -236,6 +236,101 @@ fn tables_of_an_archive_name_the_machine_and_the_user() {
 }
 
 #[test]
+fn an_encrypted_archive_is_read_with_its_key_only() {
+    let fixture = ArchiveFixture::new();
+    let key = fixture.dir.path().join("key");
+    let key = key.to_str().unwrap();
+    let created = fixture.run(&["archive", "key", key, "--json"]).json();
+    assert!(created["recipient"].as_str().unwrap().starts_with("age1"), "{created}");
+    assert_eq!(fixture.run(&["archive", "key", key]).code, 2);
+    assert_eq!(fixture.run(&["archive", "push", "--key", key]).code, 0);
+    let url = fixture.url();
+    for command in [&["list"][..], &["archive", "verify"], &["archive", "gc"], &["archive", "restore", "x"]] {
+        let refused = fixture.run(&[command, &["--from", &url]].concat());
+        assert_eq!(refused.code, 2);
+        assert!(refused.err.contains("the archive is encrypted, and needs its key file"), "{refused}");
+    }
+    let other = fixture.dir.path().join("other");
+    fixture.run(&["archive", "key", other.to_str().unwrap()]);
+    let wrong = fixture.run(&["list", "--from", &url, "--key", other.to_str().unwrap()]);
+    assert!(wrong.err.contains("encrypted for other keys"), "{wrong}");
+    delete(&fixture.log("slow"));
+    let found = fixture.run(&["search", "why is the loom", "--from", &url, "--key", key]);
+    assert!(found.out.contains("Slow loom"), "{found}");
+    let mut restore = fixture.command(&["archive", "restore", &session_uuid("slow")]);
+    let restored = RunOutput::of(restore.env("THREADLINE_ARCHIVE_KEY", key));
+    assert_eq!(restored.code, 0, "{restored}");
+    assert!(fixture.log("slow").is_file());
+    let to = format!("file:{}", fixture.dir.path().join("tables").display());
+    let tables = fixture.run(&["archive", "tables", "--to", &to, "--from", &url, "--key", key]);
+    assert_eq!(tables.code, 0, "{tables}");
+}
+
+#[test]
+fn lost_manifests_are_rebuilt() {
+    let fixture = ArchiveFixture::new();
+    fixture.run(&["archive", "push"]);
+    let before = fixture.run(&["list", "--json", "--from", &fixture.url()]).json_lines().len();
+    fs::remove_dir_all(fixture.dir.path().join("state/threadline/archive/manifests")).unwrap();
+    assert_eq!(fixture.run(&["list", "--json", "--from", &fixture.url()]).json_lines().len(), 0);
+    let rebuilt = fixture.run(&["archive", "rebuild", "--json"]).json();
+    assert_eq!((&rebuilt["homes"], &rebuilt["files"]), (&json!(1), &json!(3)));
+    assert_eq!(fixture.run(&["archive", "verify"]).code, 0);
+    assert_eq!(fixture.run(&["list", "--json", "--from", &fixture.url()]).json_lines().len(), before);
+    assert!(fixture.run(&["archive", "rebuild"]).out.contains("nothing to rebuild"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_timer_is_started_and_removed_exactly() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = ArchiveFixture::new();
+    let dir = fixture.dir.path();
+    let config = dir.join("config");
+    let program = dir.join("bin/systemctl");
+    fs::create_dir_all(dir.join("bin")).unwrap();
+    fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> '{}'\n", dir.join("log").display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = fixture.command(args);
+        RunOutput::of(command.env("XDG_CONFIG_HOME", &config).env("PATH", dir.join("bin")))
+    };
+    let units = || fs::read_dir(config.join("systemd/user")).map_or(0, |entries| entries.count());
+    let install = ["archive", "install", "--timer", "--to", "s3://bucket/a b", "--level", "metadata"];
+    let shown = run(&install);
+    assert!(shown.out.contains("OnUnitActiveSec=60min"), "{shown}");
+    assert_eq!((units(), dir.join("log").exists()), (0, false), "nothing happens without --apply");
+    fs::create_dir_all(config.join("systemd/user")).unwrap();
+    fs::write(config.join("systemd/user/other.timer"), "[Timer]").unwrap();
+    run(&[&install[..], &["--apply"]].concat());
+    assert_eq!(units(), 3);
+    let service = fs::read_to_string(config.join("systemd/user/threadline-archive.service")).unwrap();
+    let words = r#""archive" "push" "--quiet" "--to" "s3://bucket/a b" "--level" "metadata""#;
+    assert!(service.contains(words), "{service}");
+    run(&["archive", "uninstall", "--timer", "--apply"]);
+    assert_eq!(units(), 1);
+    let started = fs::read_to_string(dir.join("log")).unwrap();
+    let expected = "--user daemon-reload\n--user enable --now threadline-archive.timer\n\
+                    --user disable --now threadline-archive.timer\n";
+    assert_eq!(started, expected);
+    // A unit of the same name that someone else wrote is not touched.
+    fs::write(config.join("systemd/user/threadline-archive.timer"), "[Timer]").unwrap();
+    for command in ["install", "uninstall"] {
+        let refused = run(&["archive", command, "--timer", "--apply"]);
+        assert!(refused.err.contains("was not written by threadline"), "{refused}");
+    }
+}
+
+#[test]
+fn a_hook_for_object_storage_names_its_level() {
+    let fixture = ArchiveFixture::new();
+    let refused = fixture.run(&["archive", "install", "--to", "s3://bucket/x"]);
+    assert!(refused.err.contains("need a privacy level"), "{refused}");
+    let shown = fixture.run(&["archive", "install", "--to", "s3://bucket/x", "--level", "redacted"]);
+    assert!(shown.out.contains("--to s3://bucket/x --level redacted"), "{shown}");
+}
+
+#[test]
 fn settings_are_shown_without_reading_the_archive() {
     let fixture = ArchiveFixture::new();
     let config = fixture.run(&["config", "--from", "file:/nonexistent/archive"]);

@@ -1,8 +1,13 @@
-//! `archive verify`, `archive gc` and `archive remove`.
+//! `archive verify`, `archive rebuild`, `archive gc`, `archive remove` and `archive key`.
 
+use std::path::PathBuf;
+
+use threadline_archive::KeyFile;
 use threadline_term::visible;
 use threadline_view::humanize::{bytes, plural};
-use threadline_view::wire::{ArchiveGarbageObject, ArchiveRemovedObject, ArchiveVerifyObject};
+use threadline_view::wire::{
+    ArchiveGarbageObject, ArchiveKeyObject, ArchiveRebuildObject, ArchiveRemovedObject, ArchiveVerifyObject,
+};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -12,6 +17,24 @@ use crate::error::{CommandError, CommandOutcome};
 /// Exits with 1 if something is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {}
+
+/// Rebuild lost or damaged manifests from the segments
+///
+/// Every segment says which files it contains. Manifests that can be read are not changed. Exits with 1 if
+/// something is missing or damaged.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RebuildArgs {}
+
+/// Create a key file for an encrypted archive
+///
+/// The file has the format of age (age-encryption.org), and only you can read it. Keep a copy in a safe place:
+/// without it, nobody can read the archive. An archive is encrypted if a key is given at the first push.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyArgs {
+    /// File to create
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
 
 /// Delete what no archived file uses, and join small segments
 #[derive(Debug, clap::Args)]
@@ -56,6 +79,52 @@ pub(crate) fn run_verify(cx: &Context, VerifyArgs {}: &VerifyArgs) -> Result<Com
     }
     answer.finish()?;
     Ok(if report.damaged.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
+}
+
+pub(crate) fn run_rebuild(
+    cx: &Context,
+    RebuildArgs {}: &RebuildArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let report = super::open(cx)?.rebuild()?;
+    let is_whole = report.incomplete.is_empty() && report.damaged.is_empty();
+    let mut answer = cx.ui.output();
+    if cx.json {
+        answer.json(&ArchiveRebuildObject {
+            homes: report.homes,
+            files: report.files,
+            incomplete: &report.incomplete,
+            damaged: &report.damaged,
+        })?;
+    } else {
+        for damage in &report.damaged {
+            writeln!(answer, "{}", visible(damage))?;
+        }
+        for name in &report.incomplete {
+            writeln!(answer, "{}: only the beginning was found", visible(name))?;
+        }
+        match report.homes {
+            0 => writeln!(answer, "every manifest can be read; nothing to rebuild")?,
+            homes => {
+                let (homes, files) = (plural(homes as u64, "manifest"), plural(report.files as u64, "file"));
+                writeln!(answer, "{homes} rebuilt, {files}")?;
+            }
+        }
+    }
+    answer.finish()?;
+    Ok(if is_whole { CommandOutcome::Done } else { CommandOutcome::Negative })
+}
+
+pub(crate) fn run_key(cx: &Context, args: &KeyArgs) -> Result<CommandOutcome, CommandError> {
+    let key = KeyFile::create(&args.file)?;
+    let mut answer = cx.ui.output();
+    let recipient = key.recipient();
+    match cx.json {
+        true => answer.json(&ArchiveKeyObject { path: key.path(), recipient: &recipient })?,
+        false => writeln!(answer, "{}: {recipient}", key.path().display())?,
+    }
+    answer.finish()?;
+    cx.ui.note("keep a copy in a safe place: without it, nobody can read the archive");
+    Ok(CommandOutcome::Done)
 }
 
 pub(crate) fn run_gc(cx: &Context, GcArgs {}: &GcArgs) -> Result<CommandOutcome, CommandError> {

@@ -58,7 +58,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, CommandError> {
     let location = super::location(cx, args.to.as_deref())?;
     let level = level(cx, args.level, &location)?;
-    let archive = Archive::create(&location, &env::storage_options())?;
+    let archive = Archive::create_with_key(&location, &env::storage_options(), cx.archive_key()?)?;
     loop {
         let report = push(cx, &archive, level)?;
         let has_news = report.copied_bytes > 0 || !report.unread.is_empty();

@@ -35,7 +35,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
     // Without a push, the default archive does not exist yet.
     let archive = match cx.source.from {
         Some(_) => super::open(cx)?,
-        None => Archive::create(&location, &env::storage_options())?,
+        None => Archive::create_with_key(&location, &env::storage_options(), cx.archive_key()?)?,
     };
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     let mut is_complete = true;

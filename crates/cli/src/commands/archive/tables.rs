@@ -49,7 +49,7 @@ pub(crate) fn run(cx: &Context, args: &TablesArgs) -> Result<CommandOutcome, Com
     let source = match &cx.source.from {
         Some(from) => {
             let filter = OriginFilter { machine: cx.source.machine.clone(), user: cx.source.user.clone() };
-            let archive = Archive::open(&from.parse()?, &env::storage_options())?;
+            let archive = Archive::open_with_key(&from.parse()?, &env::storage_options(), cx.archive_key()?)?;
             // The last modified one comes first, and is the one that is read.
             for session in archive.sessions(&filter)? {
                 let own = SessionOrigin { machine: session.origin.machine, user: session.origin.user };
