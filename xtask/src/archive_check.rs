@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::archive_encryption::check_encryption;
 use crate::archive_resume::check_resume;
 use crate::bench::{LogFiles, shared};
 use crate::command::binary;
@@ -35,6 +36,7 @@ pub(crate) fn run() -> ExitCode {
 fn check(binary: &Path) -> Result<(), String> {
     let work = tempfile::tempdir().map_err(|error| error.to_string())?;
     let local = Client { binary, work: work.path(), port: 0 };
+    check_encryption(&local)?;
     check_resume(&local)?;
     check_tables(&local)?;
     match std::env::var_os("MOTO_SERVER").map(PathBuf::from) {
