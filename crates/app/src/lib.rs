@@ -67,6 +67,11 @@ pub mod sync;
 pub mod time;
 mod usage;
 
+/// The examples of the guide, which `cargo test --doc` compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/library.md")]
+struct GuideExamples;
+
 pub use check::{CheckReport, CheckTargets, CodeSummary, check_log, session_log};
 pub use config::{App, AppConfig};
 pub use counter::{SessionCounter, SessionFigures};

@@ -17,6 +17,8 @@ mod docs;
 mod edit;
 mod export;
 mod figures;
+#[cfg(unix)]
+mod guide;
 mod inspect;
 mod kill;
 mod layers;
