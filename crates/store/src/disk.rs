@@ -186,6 +186,7 @@ impl FileSystem for RealFileSystem {
     }
 
     fn create_folder(&self, path: &Path, visibility: Visibility) -> io::Result<()> {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "folders have a mode on Unix only"))]
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         if visibility == Visibility::Private {

@@ -61,10 +61,19 @@ fn process(file: &SessionFile) -> Option<u64> {
     found.filter(|&pid| process_exists(pid)).min()
 }
 
-/// Whether a process with this id exists; `true` if this cannot be determined.
+/// Whether a process with this id exists.
+#[cfg(unix)]
 fn process_exists(pid: u64) -> bool {
-    let processes = Path::new("/proc");
-    !processes.join("self").exists() || processes.join(pid.to_string()).exists()
+    use rustix::process::{Pid, test_kill_process};
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    // A process of another user exists, too.
+    !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+/// Whether a process with this id exists. It is assumed to: a wrong answer would allow an edit in place.
+#[cfg(not(unix))]
+fn process_exists(_: u64) -> bool {
+    true
 }
 
 #[cfg(test)]
@@ -72,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     fn a_session_is_live_while_its_process_runs() {
         let dir = tempfile::tempdir().unwrap();
         let file = SessionFile::at(dir.path().join("projects/-p/s1.jsonl"));

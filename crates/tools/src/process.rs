@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Code(i32),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "signals end processes on Unix only"))]
     Signal(i32),
 }
 

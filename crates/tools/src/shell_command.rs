@@ -64,7 +64,16 @@ const KILL_GRACE: Duration = Duration::from_millis(500);
 
 impl ShellCommand<'_> {
     /// Runs the command in a process group of its own, which is ended with it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, and on systems that are not Unix: there is no shell for it, and no process group
+    /// to end.
     pub fn run(&self, cancel: &CancelToken) -> io::Result<ShellResult> {
+        if cfg!(not(unix)) {
+            let message = "shell commands of settings are not supported on this system";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
         let start = Instant::now();
         // Files instead of pipes: a process that the command leaves behind cannot block us.
         let mut input = tempfile::tempfile()?;

@@ -17,8 +17,10 @@ pub(crate) enum InputEvent {
     /// A line, on a screen for screen readers.
     Line(String),
     /// Ctrl-C outside of raw mode, or a signal.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "signals exist on Unix only"))]
     Interrupt,
     /// The process was continued after it had been stopped.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "signals exist on Unix only"))]
     Continued,
     /// The process should end.
     Terminate,
