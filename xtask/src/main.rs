@@ -5,6 +5,7 @@
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
 //!   `blame`, `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
+//! - `cargo xtask dist` makes the files of a release; `build` those of one target, `finish` those of all.
 //! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions
 //!   of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
@@ -27,6 +28,7 @@ mod client_bench;
 mod command;
 mod conformance;
 mod corpus;
+mod dist;
 mod edit_bench;
 mod hostile;
 mod peer;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         ["bench", "hostile", only] => bench::hostile(only),
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
+        ["dist", ref args @ ..] => dist::run(args),
         ["random-turns", ref args @ ..] => random_turns::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
         #[cfg(unix)]
@@ -79,7 +82,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | random-turns | receivers | record | sdk | tables | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | random-turns | receivers | record | sdk | tables | tidy"
             );
             ExitCode::from(2)
         }
