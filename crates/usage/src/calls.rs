@@ -13,6 +13,7 @@ use crate::price_book::PriceBook;
 use crate::reconcile::CostAccount;
 use crate::reply_line::LineOrigin;
 use crate::scan::{CallRecord, CallRow, FAST, REGIONAL, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::stored::CallSum;
 use crate::totals::UsageTotals;
 use crate::window::LimitNotice;
 
@@ -22,6 +23,8 @@ pub struct ModelCalls {
     pub(crate) names: NameTable,
     pub(crate) files: Vec<LedgerLog>,
     pub(crate) rows: Vec<CallRow>,
+    /// Sums of calls that are not in `rows`. Only [`CallGroups::of`](crate::CallGroups::of) includes them.
+    pub(crate) sums: Vec<CallSum>,
     /// Pairs of a call and a log that contains a copy of it.
     pub(crate) copies: Vec<(u32, u32)>,
     /// Sorted by call.

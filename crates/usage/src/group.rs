@@ -12,6 +12,7 @@ use crate::days::DayLookup;
 use crate::name_table::NameId;
 use crate::price_book::{ModelPrice, PriceBook};
 use crate::scan::{CallRow, ToolUse, UNDATED};
+use crate::stored::CallSum;
 use crate::totals::UsageTotals;
 
 /// The property that calls are grouped by.
@@ -127,7 +128,7 @@ impl CallGroups {
             }
             adder
         };
-        let adder = match &*calls.rows {
+        let mut adder = match &*calls.rows {
             rows if rows.len() <= CHUNK_CALLS => add((0, rows)),
             rows => rows
                 .par_chunks(CHUNK_CALLS)
@@ -135,7 +136,14 @@ impl CallGroups {
                 .map(add)
                 .reduce(|| GroupAdder::new(calls, book), GroupAdder::join),
         };
-        adder.finish(&DayLookup::new(zone, by))
+        let mut days = DayLookup::new(zone, by);
+        for sum in &calls.sums {
+            let call = calls.call(&sum.row);
+            if let Some(id) = group_id(calls, &sum.row, &mut days).filter(|_| keep(&call)) {
+                adder.count_sum(id, sum, &call);
+            }
+        }
+        adder.finish(&days)
     }
 
     /// Keeps only the groups that `wanted` accepts, and recomputes the total.
@@ -294,6 +302,12 @@ impl<'a> GroupAdder<'a> {
     fn count_in(&mut self, id: GroupId, row: &CallRow, call: &ModelCall<'_>) {
         let (book, prices) = (self.book, self.prices(row, call));
         self.sum_at(id, row.at).totals.count(call, book, prices);
+    }
+
+    fn count_sum(&mut self, id: GroupId, sum: &CallSum, call: &ModelCall<'_>) {
+        let (book, prices) = (self.book, self.prices(&sum.row, call));
+        let last = if sum.last_at == UNDATED { Millis::MIN } else { sum.last_at };
+        self.sum(id, sum.row.at, last).totals.count_sum(sum, call, book, prices);
     }
 
     /// Returns the sum of a group and extends its time range to `at`.

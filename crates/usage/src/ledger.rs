@@ -12,6 +12,7 @@ use crate::name_table::{NameId, NameTable};
 use crate::reconcile::CostAccount;
 use crate::reply_line::LineOrigin;
 use crate::scan::{CallRecord, CallRow, IS_FORK, REGIONAL, ScannedLog, ToolUse, UNDATED};
+use crate::stored::CallSum;
 use crate::window::LimitNotice;
 
 /// Collects the scans of logs, in any order.
@@ -19,12 +20,14 @@ use crate::window::LimitNotice;
 /// The result depends neither on the order nor on how often a log is added.
 #[derive(Debug, Default)]
 pub struct CallLedger {
-    names: NameTable,
+    pub(crate) names: NameTable,
     files: Vec<LedgerLog>,
     /// One row per run of consecutive lines of a call; after folding, one per call.
     rows: Vec<CallRow>,
     /// The key of each row.
     keys: Vec<CallKey>,
+    /// Sums of calls that no row describes.
+    pub(crate) sums: Vec<CallSum>,
     tools: Vec<ToolUse>,
     records: Vec<CallRecord>,
     limits: Vec<LimitNotice>,
@@ -197,6 +200,7 @@ impl CallLedger {
             names: self.names,
             files: self.files,
             rows: self.rows,
+            sums: self.sums,
             copies,
             tools: self.tools,
             records: self.records,

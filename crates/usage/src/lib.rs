@@ -50,6 +50,7 @@ mod reply_line;
 mod scan;
 mod scan_cache;
 mod scanned_log;
+mod stored;
 mod totals;
 mod window;
 
@@ -65,5 +66,6 @@ pub use price_book::{ModelPrice, PriceBook, PriceBookError, TokenRates};
 pub use reconcile::{CostAccount, CostAccountModel, Reconciliation, reconcile};
 pub use scan::{LogSource, ScanOptions, ScannedLog, UsageScan};
 pub use scan_cache::ScanCache;
+pub use stored::{LogStart, StoredCall, StoredSum};
 pub use totals::UsageTotals;
 pub use window::{LimitNotice, LimitWindow, limit_end, windows};

@@ -145,14 +145,34 @@ impl PriceBook {
         self.cost_by(self.prices(call.model), call)
     }
 
+    /// Returns the numbers of input tokens above which a call has another price, sorted.
+    pub fn context_limits(&self) -> Vec<u64> {
+        let prices = self.prices.values().flatten();
+        let mut limits: Vec<u64> =
+            prices.filter_map(|price| price.long.as_ref().map(|(above, _)| *above)).collect();
+        limits.sort_unstable();
+        limits.dedup();
+        limits
+    }
+
     /// Returns the same, for callers that have looked up the model's prices already.
     pub(crate) fn cost_by(&self, prices: &[ModelPrice], call: &ModelCall<'_>) -> Option<Money> {
+        self.cost_with(prices, call, call.tokens.context())
+    }
+
+    /// Returns the same, with another number of input tokens to decide between two prices.
+    pub(crate) fn cost_with(
+        &self,
+        prices: &[ModelPrice],
+        call: &ModelCall<'_>,
+        context: u64,
+    ) -> Option<Money> {
         let day = call.at.unwrap_or(Millis::MAX);
         let price = prices.iter().rev().find(|price| price.from.is_none_or(|from| from <= day));
         let price = price.or(prices.first())?;
         let tokens = call.tokens;
         let rates = match &price.long {
-            Some((above, rates)) if tokens.context() > *above => rates,
+            Some((above, rates)) if context > *above => rates,
             _ => &price.rates,
         };
         let fast = if call.fast { price.fast? } else { ONE };

@@ -6,8 +6,8 @@ use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use crate::call_key::CallKey;
 use crate::figures::TokenCounts;
 use crate::name_table::NameTable;
-use crate::reply_line::LineOrigin;
 use crate::scan::{CallRow, LogSource, ScannedLog, ToolUse};
+use crate::stored::origin;
 
 impl ScannedLog {
     /// Appends the calls and their tools to `out`. Records, limits and accounts are not written.
@@ -110,11 +110,6 @@ impl ScannedLog {
             ..Self::default()
         })
     }
-}
-
-fn origin(byte: u8) -> Option<LineOrigin> {
-    let all = [LineOrigin::Main, LineOrigin::Sidechain, LineOrigin::Replay, LineOrigin::Progress];
-    all.into_iter().find(|origin| *origin as u8 == byte)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::calls::ModelCall;
 use crate::figures::TokenCounts;
 use crate::money::Money;
 use crate::price_book::{ModelPrice, PriceBook};
+use crate::stored::CallSum;
 
 /// The sum of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -101,6 +102,28 @@ impl UsageTotals {
                 let name = call.model;
                 let fast = call.fast && !prices.is_empty();
                 self.unpriced.insert(if fast { format!("{name} (fast)") } else { name.to_owned() });
+            }
+        }
+    }
+
+    /// Adds a sum of calls; `call` has the sum of their figures.
+    pub(crate) fn count_sum(
+        &mut self,
+        sum: &CallSum,
+        call: &ModelCall<'_>,
+        book: &PriceBook,
+        prices: &[ModelPrice],
+    ) {
+        self.calls += sum.calls;
+        self.tokens += &call.tokens;
+        self.web_searches += sum.web_searches;
+        self.under_reported += if call.under_reported { sum.calls } else { 0 };
+        let call = ModelCall { web_searches: sum.web_searches, ..*call };
+        match book.cost_with(prices, &call, sum.context) {
+            Some(cost) => self.cost += cost,
+            None => {
+                self.unpriced_calls += sum.calls;
+                self.unpriced.insert(call.model.to_owned());
             }
         }
     }
