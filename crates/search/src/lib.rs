@@ -30,6 +30,7 @@ mod call;
 mod fold;
 mod fork;
 mod head;
+mod index;
 mod moment;
 mod needle;
 mod piece;
@@ -40,6 +41,7 @@ mod snippet;
 mod term;
 
 pub use head::{directories, retain_matching};
+pub use index::index_text;
 pub use moment::parse as moment;
 pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};
 pub use query::{Query, QueryError, unknown_field};
