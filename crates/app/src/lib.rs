@@ -93,7 +93,7 @@ pub use overview::{
 pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};
-pub use source::{SessionSource, SourceSelection};
+pub use source::{CallQuery, SessionSource, SourceSelection};
 pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;

@@ -18,6 +18,7 @@ use crate::error::ArchiveError;
 use crate::http::UreqConnector;
 use crate::key_file::KeyFile;
 use crate::objects::Objects;
+use crate::postgres::{PostgresArchive, PostgresLocation};
 
 /// The address of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum ArchiveLocation {
         /// The beginning of the names of all objects; may be empty.
         prefix: String,
     },
+    /// A database: `postgres://USER@HOST:PORT/DATABASE`.
+    Postgres(PostgresLocation),
 }
 
 /// A kind of object storage.
@@ -61,6 +64,11 @@ impl ArchiveLocation {
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Folder(_))
     }
+
+    /// Returns whether the address contains a password, so that it must not be stored.
+    pub fn has_password(&self) -> bool {
+        matches!(self, Self::Postgres(location) if location.has_password())
+    }
 }
 
 impl FromStr for ArchiveLocation {
@@ -74,7 +82,7 @@ impl FromStr for ArchiveLocation {
         };
         let wrong = |reason: &str| ArchiveError::Location { text: shown.clone(), reason: reason.to_owned() };
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(wrong("it does not begin with `file:`, `s3:`, `gs:` or `az:`"));
+            return Err(wrong("it does not begin with `file:`, `s3:`, `gs:`, `az:` or `postgres:`"));
         };
         let kind = match scheme {
             "file" => {
@@ -83,6 +91,9 @@ impl FromStr for ArchiveLocation {
                     return Err(wrong("the folder is missing"));
                 }
                 return Ok(Self::Folder(Path::new(path).to_owned()));
+            }
+            "postgres" | "postgresql" => {
+                return PostgresLocation::parse(text).map(Self::Postgres).map_err(|reason| wrong(&reason));
             }
             "s3" => StorageKind::S3,
             "gs" => StorageKind::Google,
@@ -106,12 +117,13 @@ impl fmt::Display for ArchiveLocation {
         match self {
             Self::Folder(path) => write!(f, "file:{}", path.display()),
             Self::Bucket { kind, bucket, prefix } => write!(f, "{}://{bucket}/{prefix}", kind.scheme()),
+            Self::Postgres(location) => location.fmt(f),
         }
     }
 }
 
 /// Options of object storage: credentials, region and address of the server, by the names of the environment
-/// variables of the vendors, such as `AWS_ACCESS_KEY_ID`. They are never stored.
+/// variables of the vendors, such as `AWS_ACCESS_KEY_ID` or `PGPASSWORD`. They are never stored.
 pub type StorageOptions = BTreeMap<String, String>;
 
 /// Opens a bucket.
@@ -174,6 +186,10 @@ pub(crate) fn open_objects(
         ArchiveLocation::Bucket { kind, bucket, prefix } => {
             Objects::new(open_bucket(*kind, bucket, prefix, options)?)
         }
+        ArchiveLocation::Postgres(_) => {
+            let reason = "a database cannot contain these files".to_owned();
+            Err(ArchiveError::Location { text: location.to_string(), reason })
+        }
     }
 }
 
@@ -182,8 +198,14 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// An archive: copies of the files of sessions, of one or more machines.
 pub struct Archive {
     location: ArchiveLocation,
-    objects: Objects,
+    backend: Backend,
     key: Option<KeyFile>,
+}
+
+/// Where the archive is stored.
+enum Backend {
+    Objects(Objects),
+    Postgres(Box<PostgresArchive>),
 }
 
 impl Archive {
@@ -237,14 +259,23 @@ impl Archive {
         key: Option<KeyFile>,
         create: bool,
     ) -> Result<Self, ArchiveError> {
-        let objects = open_objects(location, options, create)?;
-        cipher::unlock(&objects, key.as_ref())?;
-        Ok(Self { location: location.clone(), objects, key })
+        let backend = match location {
+            ArchiveLocation::Postgres(_) if key.is_some() => return Err(ArchiveError::NotEncrypted),
+            ArchiveLocation::Postgres(database) => {
+                Backend::Postgres(Box::new(PostgresArchive::open(database, options, create)?))
+            }
+            location => {
+                let objects = open_objects(location, options, create)?;
+                cipher::unlock(&objects, key.as_ref())?;
+                Backend::Objects(objects)
+            }
+        };
+        Ok(Self { location: location.clone(), backend, key })
     }
 
     /// Must be called before the first object is written.
     pub(crate) fn begin_writing(&self) -> Result<(), ArchiveError> {
-        cipher::begin_writing(&self.objects, self.key.as_ref())
+        cipher::begin_writing(self.objects(), self.key.as_ref())
     }
 
     /// Returns the address of the archive.
@@ -252,12 +283,27 @@ impl Archive {
         &self.location
     }
 
+    /// Returns the objects of an archive that is not in a database.
     pub(crate) fn objects(&self) -> &Objects {
-        &self.objects
+        match &self.backend {
+            Backend::Objects(objects) => objects,
+            Backend::Postgres(_) => unreachable!("every operation on a database is done by it"),
+        }
+    }
+
+    /// Returns the database, if the archive is in one.
+    pub(crate) fn database(&self) -> Option<&PostgresArchive> {
+        match &self.backend {
+            Backend::Objects(_) => None,
+            Backend::Postgres(database) => Some(database),
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn objects_mut(&mut self) -> &mut Objects {
-        &mut self.objects
+        match &mut self.backend {
+            Backend::Objects(objects) => objects,
+            Backend::Postgres(_) => unreachable!("every operation on a database is done by it"),
+        }
     }
 }

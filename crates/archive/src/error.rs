@@ -25,6 +25,22 @@ pub enum ArchiveError {
         /// The reason.
         source: object_store::Error,
     },
+    /// The database did not do what was asked.
+    #[error("cannot {action} the database: {reason}")]
+    Database {
+        /// The action, as a verb.
+        action: &'static str,
+        /// The answer of the server, or the reason why there is none.
+        reason: String,
+        /// Whether another process changed the same rows, so that it can be tried again.
+        is_conflict: bool,
+    },
+    /// The database contains no archive.
+    #[error("there is no archive in this database")]
+    NoDatabase,
+    /// The tables were made by a newer version.
+    #[error("the archive in this database was made by a newer version of threadline")]
+    NewerDatabase,
     /// An object of the archive is damaged.
     #[error("{object} is damaged: {reason}")]
     Damaged {
@@ -85,8 +101,10 @@ impl ArchiveError {
     /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::Location { .. } => "use file:DIRECTORY, s3://BUCKET/PREFIX, gs://… or az://…",
-            Self::Storage { .. } => "run the command again: it continues where it stopped",
+            Self::Location { .. } => "use file:DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://… or postgres://…",
+            Self::Storage { .. } | Self::Database { .. } => {
+                "run the command again: it continues where it stopped"
+            }
             Self::Damaged { .. } => "`threadline archive verify` lists everything that is damaged",
             Self::KeyNeeded => {
                 "name it with --key FILE, THREADLINE_ARCHIVE_KEY or `archive_key` in config.toml"
@@ -94,6 +112,8 @@ impl ArchiveError {
             Self::WrongKey { .. } => "name the key file that the archive was created with: --key FILE",
             Self::NotEncrypted => "use another address for an encrypted archive, or name no key",
             Self::KeyFile { .. } => "`threadline archive key FILE` creates a key file",
+            Self::NoDatabase => "create it: `threadline archive push --to postgres://…`",
+            Self::NewerDatabase => "update threadline",
             Self::Busy => "run the command again when they have finished",
             Self::NoSession { .. } => "`threadline archive status` lists the archived sessions",
             Self::Ambiguous { .. } => "give more characters of the id",

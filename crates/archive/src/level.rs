@@ -27,6 +27,11 @@ impl PrivacyLevel {
         self != Self::Metadata || (is_log(name) && name != "history.jsonl")
     }
 
+    /// Returns the level with a name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Metadata, Self::Redacted, Self::Full].into_iter().find(|level| level.name() == name)
+    }
+
     /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {

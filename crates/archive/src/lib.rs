@@ -5,6 +5,8 @@
 //! [`SessionSource::fetch`](threadline_app::SessionSource::fetch) writes archived sessions into a local
 //! folder that every reading operation can use as a home, and [`Archive::restore`] puts a session back in
 //! its place. [`Archive::verify`] reads everything and compares it with its digests.
+//!
+//! An archive can also be in a PostgreSQL database, with the same operations; see [`PostgresLocation`].
 
 #![warn(missing_docs)]
 
@@ -19,6 +21,7 @@ mod level;
 mod manifest;
 mod object_folder;
 mod objects;
+mod postgres;
 mod push;
 mod read;
 mod rebuild;
@@ -36,6 +39,7 @@ pub use key_file::KeyFile;
 pub use level::PrivacyLevel;
 pub use manifest::Origin;
 pub use object_folder::ObjectFolder;
+pub use postgres::PostgresLocation;
 pub use push::{PushOptions, PushReport};
 pub use read::OriginFilter;
 pub use rebuild::RebuildReport;

@@ -72,6 +72,9 @@ impl Archive {
         options: &PushOptions<'_>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<PushReport, ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.push(store, home, origin, options, progress);
+        }
         self.begin_writing()?;
         let listing = store.files_of(home);
         let mut report = PushReport {
@@ -192,7 +195,7 @@ struct JobResult {
 }
 
 /// Returns the files that may have changed, in jobs of about one segment each.
-fn plan(
+pub(crate) fn plan(
     files: Vec<HomeFile>,
     known: &Manifest,
     options: &PushOptions<'_>,
@@ -474,7 +477,7 @@ pub(crate) fn session_of(file: &HomeFile, known: &Manifest) -> Option<String> {
     read_session_of_file(file).ok().flatten().map(Into::into)
 }
 
-fn millis(time: SystemTime) -> i64 {
+pub(crate) fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
@@ -487,7 +490,7 @@ pub(crate) fn raw_stamp(file: &HomeFile) -> Option<String> {
 
 /// Returns the stamp of a file that was read after it was listed. A file that changed a moment ago may change
 /// again without getting other times, so it has none.
-fn stamp(file: &HomeFile, now: SystemTime) -> Option<String> {
+pub(crate) fn stamp(file: &HomeFile, now: SystemTime) -> Option<String> {
     let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(SETTLING).as_nanos();
     let is_settled = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() < limit
         && u128::try_from(file.changed?).is_ok_and(|changed| changed < limit);

@@ -1,6 +1,6 @@
 //! Reads files from the archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use threadline_app::{AppError, SessionSource, SourceSelection};
+use threadline_app::{AppError, CallQuery, SessionSource, SourceSelection};
 use threadline_store::read_regular;
+use threadline_usage::ModelCalls;
 
 use crate::archive::Archive;
 use crate::digest::{digest, hex_digits};
 use crate::error::ArchiveError;
-use crate::manifest::{FileVersion, Manifest, Origin, manifest_folders, read_manifest};
+use crate::manifest::{ArchivedFile, FileVersion, Manifest, Origin, manifest_folders, read_manifest};
 use crate::segment::{Segment, segment_object};
 
 /// Which homes of an archive to read. Texts are matched as a whole.
@@ -33,9 +34,27 @@ impl SessionSource for Archive {
         cache: &Path,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<PathBuf>, AppError> {
-        self.fetch_homes(selection, cache, progress)
-            .map_err(|error| AppError::Source { message: error.to_string(), hints: error.hints() })
+        self.fetch_homes(selection, cache, progress).map_err(source_error)
     }
+
+    fn counts_calls(&self) -> bool {
+        self.database().is_some()
+    }
+
+    fn model_calls(
+        &self,
+        selection: &SourceSelection,
+        query: &CallQuery,
+    ) -> Result<Option<ModelCalls>, AppError> {
+        match self.database() {
+            Some(database) => database.model_calls(selection, query).map_err(source_error),
+            None => Ok(None),
+        }
+    }
+}
+
+fn source_error(error: ArchiveError) -> AppError {
+    AppError::Source { message: error.to_string(), hints: error.hints() }
 }
 
 impl OriginFilter {
@@ -49,6 +68,9 @@ impl OriginFilter {
 impl Archive {
     /// Reads the newest manifests of the selected homes.
     pub(crate) fn manifests(&self, filter: &OriginFilter) -> Result<Vec<Manifest>, ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.manifests(filter);
+        }
         let mut manifests = Vec::new();
         for folder in manifest_folders(self.objects())? {
             let read = read_manifest(self.objects(), &folder)?;
@@ -118,17 +140,32 @@ impl Archive {
         cache: &Path,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<PathBuf>, ArchiveError> {
-        let SourceSelection { machine, user, session } = selection;
+        let SourceSelection { machine, user, session, texts: _ } = selection;
         let filter = OriginFilter { machine: machine.clone(), user: user.clone() };
         let cache = cache.join(&digest(self.location().to_string().as_bytes())[..16]);
         fs::create_dir_all(&cache)?;
         // Another process may fetch at the same time.
         let lock = File::create(cache.join("lock"))?;
         lock.lock()?;
+        let candidates = match self.database() {
+            Some(database) => database.candidates(selection)?,
+            None => None,
+        };
         let mut homes = Vec::new();
         for manifest in self.manifests(&filter)? {
-            let home = cache.join(manifest.origin.folder());
-            self.fetch_home(&manifest, session.as_deref(), &home, progress)?;
+            let folder = manifest.origin.folder();
+            let home = cache.join(&folder);
+            let is_wanted = |name: &str| {
+                let id = manifest.session_of(name);
+                let has_id = |wanted: &String| id.as_ref().is_some_and(|id| id.starts_with(&**wanted));
+                // The log of a sub-agent may not be named by its session.
+                let is_candidate = |candidates: &HashSet<(String, String)>| match &id {
+                    Some(id) => candidates.contains(&(folder.clone(), id.to_string())),
+                    None => name != "history.jsonl",
+                };
+                session.as_ref().is_none_or(has_id) && candidates.as_ref().is_none_or(is_candidate)
+            };
+            self.fetch_home(&manifest, &is_wanted, session.is_none(), &home, progress)?;
             homes.push(home);
         }
         Ok(homes)
@@ -137,22 +174,24 @@ impl Archive {
     fn fetch_home(
         &self,
         manifest: &Manifest,
-        session: Option<&str>,
+        is_wanted: &dyn Fn(&str) -> bool,
+        deletes_others: bool,
         home: &Path,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), ArchiveError> {
-        let is_wanted = |name: &str| {
-            let Some(session) = session else { return true };
-            manifest.session_of(name).is_some_and(|id| id.starts_with(session))
-        };
         let mut missing: Vec<(&str, &FileVersion)> = Vec::new();
         for (name, file) in manifest.files.iter().filter(|(name, _)| is_wanted(name)) {
             if !is_fetched(&home.join(name), &file.current) {
                 missing.push((name, &file.current));
             }
         }
-        if session.is_none() {
-            delete_others(home, &manifest.files.keys().map(|name| home.join(name)).collect())?;
+        if deletes_others {
+            // Files that were fetched before may stay, if they are current.
+            let is_kept = |(name, file): &(&String, &ArchivedFile)| {
+                is_wanted(name) || is_fetched(&home.join(name), &file.current)
+            };
+            let kept = manifest.files.iter().filter(is_kept).map(|(name, _)| home.join(name)).collect();
+            delete_others(home, &kept)?;
         }
         self.write_files(&missing, home, progress)
     }
@@ -164,6 +203,9 @@ impl Archive {
         folder: &Path,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.write_files(files, folder, progress);
+        }
         // The pieces by segment, so that each segment is read once.
         let mut segments: BTreeMap<&str, Vec<(PathBuf, u64, u64, u64)>> = BTreeMap::new();
         for (name, version) in files {
@@ -203,19 +245,19 @@ impl Archive {
     }
 }
 
-fn wrong_content(name: &str) -> ArchiveError {
+pub(crate) fn wrong_content(name: &str) -> ArchiveError {
     ArchiveError::Damaged { object: name.to_owned(), reason: "its content has another digest".to_owned() }
 }
 
 /// Returns the path of a file that is being written.
-fn partial(path: &Path) -> PathBuf {
+pub(crate) fn partial(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     path.with_file_name(name)
 }
 
 /// Creates a file that only the user can read.
-fn private(path: &Path) -> io::Result<File> {
+pub(crate) fn private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -223,7 +265,7 @@ fn private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn modified(version: &FileVersion) -> SystemTime {
+pub(crate) fn modified(version: &FileVersion) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(version.modified).unwrap_or(0))
 }
 

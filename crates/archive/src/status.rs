@@ -45,8 +45,11 @@ impl Archive {
     ///
     /// If the archive cannot be read.
     pub fn status(&self, store: &Store, home: &Home, origin: &Origin) -> Result<HomeStatus, ArchiveError> {
-        let manifest = read_manifest(self.objects(), &origin.folder())?
-            .map_or_else(|| Manifest::new(origin.clone()), |read| read.manifest);
+        let manifest = match self.database() {
+            Some(database) => database.manifest_of(origin)?,
+            None => read_manifest(self.objects(), &origin.folder())?.map(|read| read.manifest),
+        };
+        let manifest = manifest.unwrap_or_else(|| Manifest::new(origin.clone()));
         let mut sessions: BTreeMap<String, Vec<HomeFile>> = BTreeMap::new();
         for file in store.files_of(home).found {
             if let Some(id) = session_of(&file, &manifest) {

@@ -52,6 +52,9 @@ impl Archive {
     ///
     /// If the archive cannot be listed. Damage is reported.
     pub fn verify(&self, progress: &(dyn Fn() + Sync)) -> Result<VerifyReport, ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.verify(progress);
+        }
         let mut damaged = Vec::new();
         let mut manifests = Vec::new();
         for folder in manifest_folders(self.objects())? {
@@ -93,6 +96,9 @@ impl Archive {
     ///
     /// If the archive cannot be read or written. Nothing that is in use is deleted.
     pub fn collect_garbage(&self, now: SystemTime) -> Result<GarbageReport, ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.collect_garbage();
+        }
         let mut report = GarbageReport::default();
         let sizes: BTreeMap<String, u64> = self
             .objects()
@@ -141,6 +147,9 @@ impl Archive {
     /// If the archive has no such session, or cannot be written. If it is interrupted after the manifests
     /// were written, [`Archive::collect_garbage`] deletes the segments a day later.
     pub fn remove(&self, name: &str) -> Result<String, ArchiveError> {
+        if let Some(database) = self.database() {
+            return database.remove(name);
+        }
         let manifests = self.manifests(&OriginFilter::default())?;
         let (_, session) = find(&manifests, name)?;
         for folder in manifest_folders(self.objects())? {

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etcetera::BaseStrategy;
+use threadline_app::time::TimeRange;
 use threadline_app::{App, AppConfig, AppError, DisplayRedaction, SessionSource, SourceSelection};
 use threadline_archive::{Archive, ArchiveLocation, KeyFile};
 use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
+use threadline_usage::ModelCalls;
 use threadline_web::PageRedaction;
 
+use crate::commands::UsageArgs;
 use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
 use crate::error::{CommandError, CommandOutcome};
 use crate::ui::{ColorChoice, Ui};
@@ -60,7 +63,7 @@ pub(crate) struct GlobalArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct SourceArgs {
-    /// Read the sessions of an archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
+    /// Read the sessions of an archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs://, az:// or postgres://
     #[arg(long, global = true, value_name = "URL", conflicts_with = "demo")]
     pub(crate) from: Option<String>,
 
@@ -78,14 +81,24 @@ pub(crate) struct SourceArgs {
 }
 
 /// How a command uses the archive given with `--from`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum SourceUse<'a> {
     /// It reads sessions: all, or those with ids that begin with a text.
     Sessions(Option<&'a str>),
+    /// It searches sessions for lines that contain all of these texts; all sessions if there are none.
+    Search(Vec<String>),
+    /// It adds up model calls.
+    Calls(&'a UsageArgs),
     /// It opens the archive itself.
     Archive,
     /// It cannot use an archive.
     None,
+}
+
+/// Model calls that an archive has counted, and their time range.
+pub(crate) struct ArchivedCalls {
+    pub(crate) calls: ModelCalls,
+    pub(crate) range: TimeRange,
 }
 
 /// The application and the streams, for every command.
@@ -97,6 +110,8 @@ pub(crate) struct Context {
     pub(crate) is_demo: bool,
     /// The archive given with `--from`.
     pub(crate) source: SourceArgs,
+    /// The model calls that the archive has counted.
+    pub(crate) archived_calls: Option<ArchivedCalls>,
     /// The configuration file.
     pub(crate) user: UserConfig,
     /// The settings that apply, with their sources.
@@ -126,11 +141,20 @@ impl Context {
         let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
         let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
         let cache_dir = base.map(|base| base.cache_dir().join("threadline"));
-        let homes = match fetch(&args.source, source_use, file, cache_dir.as_deref(), &ui)? {
-            Some(fetched) => fetched,
-            None => homes,
+        let usage = match &source_use {
+            SourceUse::Calls(usage) => Some(*usage),
+            _ => None,
         };
-        let config = AppConfig {
+        let archive = OpenArchive::new(&args.source, source_use, file, cache_dir.as_deref())?;
+        // An archive that counts calls itself need not be copied for that.
+        let can_count = archive.as_ref().is_some_and(|archive| archive.archive.counts_calls());
+        let counts = usage.filter(|usage| can_count && usage.can_be_counted_by_archive(args.json));
+        let homes = match (&archive, counts) {
+            (None, _) => homes,
+            (Some(archive), None) => archive.fetch(&ui)?,
+            (Some(_), Some(_)) => Vec::new(),
+        };
+        let mut config = AppConfig {
             homes,
             state_dir: base
                 .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
@@ -141,9 +165,20 @@ impl Context {
             home_dir: etcetera::home_dir().ok(),
             build: crate::version::build_id(),
         };
-        let app = Arc::new(App::new(config));
+        let mut app = Arc::new(App::new(config.clone()));
+        let mut archived_calls = None;
+        if let (Some(archive), Some(usage)) = (&archive, counts) {
+            let (query, range) = usage.call_query(&app)?;
+            match archive.archive.model_calls(&archive.selection, &query)? {
+                Some(calls) => archived_calls = Some(ArchivedCalls { calls, range }),
+                None => {
+                    config.homes = archive.fetch(&ui)?;
+                    app = Arc::new(App::new(config));
+                }
+            }
+        }
         let source = args.source.clone();
-        Ok(Self { app, ui, json: args.json, is_demo: args.demo, source, user, settings })
+        Ok(Self { app, ui, json: args.json, is_demo: args.demo, source, archived_calls, user, settings })
     }
 
     /// Returns the same application, with everything masked that should not be shared.
@@ -211,32 +246,47 @@ impl Context {
     }
 }
 
-/// Copies the sessions of the archive given with `--from` into the cache, and returns the folders to use as
-/// homes; `None` if there is no archive to read.
-fn fetch(
-    source: &SourceArgs,
-    source_use: SourceUse<'_>,
-    file: &ConfigFile,
-    cache_dir: Option<&Path>,
-    ui: &Ui,
-) -> Result<Option<Vec<PathBuf>>, CommandError> {
-    let Some(from) = &source.from else { return Ok(None) };
-    let session = match source_use {
-        SourceUse::Sessions(session) => session.map(str::to_owned),
-        SourceUse::Archive => return Ok(None),
-        SourceUse::None => {
-            return Err(CommandError::new("this command cannot read an archive")
-                .hint("restore the session first: `threadline archive restore SESSION`"));
-        }
-    };
-    let cache_dir =
-        cache_dir.ok_or_else(|| CommandError::new("there is no folder for caches").hint("set HOME"))?;
-    let location: ArchiveLocation = from.parse()?;
-    let archive = Archive::open_with_key(&location, &env::storage_options(), archive_key(source, file)?)?;
-    let selection = SourceSelection { machine: source.machine.clone(), user: source.user.clone(), session };
-    let progress = ui.byte_progress("fetched");
-    let homes = archive.fetch(&selection, &cache_dir.join("archive"), &|size| progress.add(size))?;
-    Ok(Some(homes))
+/// The archive given with `--from`, and what to read of it.
+struct OpenArchive {
+    archive: Archive,
+    selection: SourceSelection,
+    cache_dir: PathBuf,
+}
+
+impl OpenArchive {
+    /// Opens the archive; `None` if there is none to read.
+    fn new(
+        source: &SourceArgs,
+        source_use: SourceUse<'_>,
+        file: &ConfigFile,
+        cache_dir: Option<&Path>,
+    ) -> Result<Option<Self>, CommandError> {
+        let Some(from) = &source.from else { return Ok(None) };
+        let (session, texts) = match source_use {
+            SourceUse::Sessions(session) => (session.map(str::to_owned), None),
+            SourceUse::Search(texts) => (None, Some(texts)),
+            SourceUse::Calls(_) => (None, None),
+            SourceUse::Archive => return Ok(None),
+            SourceUse::None => {
+                return Err(CommandError::new("this command cannot read an archive")
+                    .hint("restore the session first: `threadline archive restore SESSION`"));
+            }
+        };
+        let cache_dir =
+            cache_dir.ok_or_else(|| CommandError::new("there is no folder for caches").hint("set HOME"))?;
+        let location: ArchiveLocation = from.parse()?;
+        let key = archive_key(source, file)?;
+        let archive = Archive::open_with_key(&location, &env::storage_options(), key)?;
+        let (machine, user) = (source.machine.clone(), source.user.clone());
+        let selection = SourceSelection { machine, user, session, texts };
+        Ok(Some(Self { archive, selection, cache_dir: cache_dir.join("archive") }))
+    }
+
+    /// Copies the sessions into the cache, and returns the folders to use as homes.
+    fn fetch(&self, ui: &Ui) -> Result<Vec<PathBuf>, CommandError> {
+        let progress = ui.byte_progress("fetched");
+        Ok(self.archive.fetch(&self.selection, &self.cache_dir, &|size| progress.add(size))?)
+    }
 }
 
 /// Reads the key file of the archive, if an option, the environment or the configuration file names one.

@@ -146,13 +146,18 @@ pub(crate) fn set_variables(variables: BTreeMap<String, String>) {
     let _ = SETTINGS_VARIABLES.set(variables);
 }
 
-/// Returns the variables with which vendors of object storage configure their clients.
+/// Returns the variables with which vendors of object storage and databases configure their clients.
 pub(crate) fn storage_options() -> BTreeMap<String, String> {
-    const PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
-    std::env::vars_os()
+    const PREFIXES: [&str; 4] = ["AWS_", "AZURE_", "GOOGLE_", "PG"];
+    let mut options: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
-        .collect()
+        .collect();
+    if let Ok(home) = etcetera::home_dir() {
+        let file = home.join(".pgpass").to_string_lossy().into_owned();
+        options.entry("PGPASSFILE".to_owned()).or_insert(file);
+    }
+    options
 }
 
 /// Returns the value of a variable, if it is set and not empty.

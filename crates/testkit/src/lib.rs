@@ -74,6 +74,8 @@ mod axe;
 mod browser;
 mod home;
 mod notation;
+#[cfg(unix)]
+mod postgres_server;
 mod samples;
 mod secret;
 mod shared;
@@ -86,6 +88,8 @@ pub use axe::axe_script;
 pub use browser::Browser;
 pub use home::{TestHome, session_uuid, slug};
 pub use notation::{log, log_of};
+#[cfg(unix)]
+pub use postgres_server::PostgresServer;
 pub use samples::{Sample, samples};
 pub use secret::{GeneratedSecret, SeededRandom, secrets, secrets_in_context, text_without_secrets};
 pub use shared::{corpus, demo, shared, shared_logs};

@@ -25,6 +25,7 @@ mod tag;
 mod trace;
 mod usage;
 
+pub(crate) use self::usage::UsageArgs;
 use crate::context::{Context, SourceUse};
 use crate::error::{CommandError, CommandOutcome};
 
@@ -73,15 +74,15 @@ impl Command {
             |name: &str| name.len() == UUID_LENGTH && name.bytes().filter(|byte| *byte == b'-').count() == 4;
         match self {
             Self::Show(args) if one(args.session()) => SourceUse::Sessions(Some(args.session())),
+            Self::Search(args) => SourceUse::Search(args.index_texts()),
+            Self::Usage(args) => SourceUse::Calls(args),
             Self::List(_)
             | Self::Show(_)
             | Self::Serve(_)
-            | Self::Search(_)
             | Self::Inspect(_)
             | Self::Check(_)
             | Self::Replay(_)
             | Self::Export(_)
-            | Self::Usage(_)
             | Self::Overview(_)
             | Self::Blame(_)
             | Self::Compare(_)

@@ -68,6 +68,19 @@ pub(crate) struct SearchArgs {
     sort: Option<Sort>,
 }
 
+impl SearchArgs {
+    /// Returns texts that every line with a match contains. It is empty if other sessions matter, too.
+    pub(crate) fn index_texts(&self) -> Vec<String> {
+        // An invalid query is reported later.
+        match parse(&self.query.join(" ")) {
+            Ok(query) if !self.interactive && self.project.is_none() && !query.selects_sessions() => {
+                query.index_texts()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 const HELP: &str = r#"Query syntax:
   slow loom          Both words in one block of a message. A word also matches inside longer words.
                      Accents are ignored, and case unless the word has a capital

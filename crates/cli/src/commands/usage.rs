@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use threadline_app::UsageSelection;
+use jiff::{Timestamp, Zoned};
 use threadline_app::time::TimeRange;
+use threadline_app::{App, CallQuery, UsageRead, UsageSelection};
 use threadline_usage::{CallGroupKey, CallGroups, GroupBy, PriceBook, ScanOptions};
 
-use crate::context::Context;
+use crate::context::{ArchivedCalls, Context};
 use crate::error::{CommandError, CommandOutcome};
 
 /// Count tokens and cost
@@ -81,6 +81,30 @@ pub(crate) struct UsageArgs {
     reconcile: bool,
 }
 
+impl UsageArgs {
+    /// Returns whether an archive can count the calls by itself: sums of all sessions that need nothing else.
+    pub(crate) fn can_be_counted_by_archive(&self, json: bool) -> bool {
+        // A table of sessions has their titles, and calls are split between tools one by one.
+        let is_sum = match self.by {
+            Grouping::Session => json || self.csv,
+            by => by != Grouping::Tool,
+        };
+        let shows_records = self.blocks || self.explain || self.reconcile;
+        self.command.is_none() && self.sessions.is_empty() && is_sum && !shows_records
+    }
+
+    /// Returns which calls an archive counts, and their time range.
+    pub(crate) fn call_query(&self, app: &App) -> Result<(CallQuery, TimeRange), CommandError> {
+        let range = self.range(&Timestamp::now().to_zoned(self.pricing.zone()?))?;
+        let context_limits = self.pricing.book(app)?.context_limits();
+        Ok((CallQuery { since: range.from, until: range.to, context_limits }, range))
+    }
+
+    fn range(&self, now: &Zoned) -> Result<TimeRange, CommandError> {
+        Ok(TimeRange::parse(self.since.as_deref(), self.until.as_deref(), now)?)
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
 enum UsageCommand {
     Statusline(statusline::StatuslineArgs),
@@ -111,10 +135,10 @@ impl Pricing {
         }
     }
 
-    fn book(&self, cx: &Context) -> Result<Arc<PriceBook>, CommandError> {
+    fn book(&self, app: &App) -> Result<Arc<PriceBook>, CommandError> {
         match &self.prices {
             Some(file) => Ok(Arc::new(threadline_app::price_list(Some(file))?)),
-            None => Ok(cx.app.prices()?),
+            None => Ok(app.prices()?),
         }
     }
 }
@@ -178,14 +202,19 @@ impl GroupOrder {
     }
 }
 
-pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<CommandOutcome, CommandError> {
+pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, CommandError> {
     if let Some(UsageCommand::Statusline(args)) = &args.command {
         return statusline::run(cx, args);
     }
     let zone = args.pricing.zone()?;
-    let book = args.pricing.book(cx)?;
+    let book = args.pricing.book(&cx.app)?;
     let now = Timestamp::now();
-    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &now.to_zoned(zone.clone()))?;
+    let archived = cx.archived_calls.take();
+    let cx = &*cx;
+    let range = match &archived {
+        Some(archived) => archived.range,
+        None => args.range(&now.to_zoned(zone.clone()))?,
+    };
     let UsageSelection { logs, sessions } = cx.app.usage_logs(&args.sessions)?;
     let wants = ScanOptions {
         tools: args.by == Grouping::Tool,
@@ -193,9 +222,13 @@ pub(crate) fn run(cx: &Context, args: &UsageArgs) -> Result<CommandOutcome, Comm
         limits: args.blocks,
         accounts: args.reconcile,
     };
-    let progress = cx.ui.progress("reading log", logs.found.len());
-    let read = logs.read(wants, &|| progress.step());
-    drop(progress);
+    let read = match archived {
+        Some(ArchivedCalls { calls, .. }) => UsageRead { calls, unread: Vec::new(), gone: Vec::new() },
+        None => {
+            let progress = cx.ui.progress("reading log", logs.found.len());
+            logs.read(wants, &|| progress.step())
+        }
+    };
     let chosen = |session: &str| sessions.as_ref().is_none_or(|sessions| sessions.contains(session));
     let keep = |at: Option<i64>, session: &str| range.contains(at) && chosen(session);
     let report = report::UsageReport {

@@ -4,6 +4,8 @@
 
 mod acp;
 mod archive;
+#[cfg(unix)]
+mod archive_postgres;
 mod blame;
 mod chat;
 mod check;

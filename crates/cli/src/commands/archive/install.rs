@@ -50,6 +50,10 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, Co
     let location = super::location(cx, args.to.as_deref())?;
     let level = level(cx, args.level, &location)?;
     if let Some(to) = &args.to {
+        if location.has_password() {
+            return Err(CommandError::new("the address contains a password, which would be stored")
+                .hint("leave it out, and add it to ~/.pgpass"));
+        }
         words.extend(["--to".to_owned(), to.clone()]);
     }
     if args.level.is_some() || !location.is_local() {

@@ -69,13 +69,17 @@ pub(crate) fn run_verify(cx: &Context, VerifyArgs {}: &VerifyArgs) -> Result<Com
         for damage in &report.damaged {
             writeln!(answer, "{}", visible(damage))?;
         }
-        let (segments, files) =
-            (plural(report.segments as u64, "segment"), plural(report.files as u64, "file"));
+        let segments = match report.segments {
+            // A database has none.
+            0 => String::new(),
+            segments => format!("{}, ", plural(segments as u64, "segment")),
+        };
+        let files = plural(report.files as u64, "file");
         let result = match report.damaged.len() {
             0 => "no damage".to_owned(),
             damaged => format!("{damaged} damaged"),
         };
-        writeln!(answer, "{segments}, {files}, {}: {result}", bytes(report.bytes))?;
+        writeln!(answer, "{segments}{files}, {}: {result}", bytes(report.bytes))?;
     }
     answer.finish()?;
     Ok(if report.damaged.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })

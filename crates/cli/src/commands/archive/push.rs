@@ -16,10 +16,11 @@ use crate::{env, machine};
 /// Code is writing are copied as far as they are written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// Address of the archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
+    /// Address of the archive: file:DIRECTORY, s3://BUCKET/PREFIX, gs://, az:// or
+    /// postgres://USER@HOST/DATABASE
     ///
     /// The default is a folder in threadline's state folder. Credentials are read from the environment
-    /// variables of the vendor, such as AWS_ACCESS_KEY_ID, and never stored.
+    /// variables of the vendor, such as AWS_ACCESS_KEY_ID or PGPASSWORD, and never stored.
     #[arg(long, value_name = "URL")]
     to: Option<String>,
 
@@ -128,7 +129,11 @@ fn print(cx: &Context, archive: &Archive, report: &PushReport) -> Result<(), Com
     } else {
         let files = plural((report.new_files + report.grown_files + report.rewritten_files) as u64, "file");
         let (copied, stored) = (bytes(report.copied_bytes), bytes(report.stored_bytes));
-        writeln!(answer, "{location}: {files} copied, {copied}, compressed to {stored}")?;
+        let compressed = match report.stored_bytes < report.copied_bytes {
+            true => format!(", compressed to {stored}"),
+            false => String::new(),
+        };
+        writeln!(answer, "{location}: {files} copied, {copied}{compressed}")?;
         if report.rewritten_files > 0 {
             let files = plural(report.rewritten_files as u64, "file");
             writeln!(

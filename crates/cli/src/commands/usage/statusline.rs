@@ -33,7 +33,7 @@ pub(super) fn run(cx: &Context, args: &StatuslineArgs) -> Result<CommandOutcome,
             .hint("this command is run by Claude Code; see `threadline usage statusline --help`")
     })?;
     let zone = args.pricing.zone()?;
-    let book = args.pricing.book(cx)?;
+    let book = args.pricing.book(&cx.app)?;
     let now = Timestamp::now();
     let midnight =
         now.to_zoned(zone.clone()).start_of_day().map_err(|error| CommandError::new(error.to_string()))?;
