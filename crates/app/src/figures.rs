@@ -57,6 +57,13 @@ pub struct CountedFigures {
 }
 
 impl App {
+    /// Returns the options for figures with the cache below the folder for caches.
+    pub fn figure_options(&self) -> FigureOptions {
+        let config = self.config();
+        let cache = config.cache_dir.as_ref().map(|dir| dir.join("figures"));
+        FigureOptions { cache, build: config.build.clone() }
+    }
+
     /// Counts the figures of sessions, which must be all those of the homes: a call that several logs contain
     /// belongs to one of them. `progress` is called once per log that is read.
     ///

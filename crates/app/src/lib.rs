@@ -8,7 +8,8 @@
 //! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
 //! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] if shown repeatedly |
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
-//! | follow a session while it is written | [`LiveSession`] |
+//! | limit any of these to one project | [`ProjectScope`] |
+//! | follow a session while it is written | [`LiveSession`], [`SessionCache`] |
 //! | search | [`App::search_scope`], [`search`] |
 //! | activity and cost over all sessions | [`App::overview_facts`], [`OverviewFacts::overview`] |
 //! | count tokens and costs | [`App::usage_logs`], [`UsageLogs::read`], [`SessionCounter`] |
@@ -61,7 +62,9 @@ mod page_layout;
 mod prices;
 mod redaction;
 pub mod restore;
+mod scope;
 pub mod search;
+mod session_cache;
 mod source;
 pub mod sync;
 pub mod time;
@@ -93,6 +96,8 @@ pub use overview::{
 pub use page_layout::PageLayout;
 pub use prices::price_list;
 pub use redaction::{DisplayRedaction, RedactionReport};
+pub use scope::ProjectScope;
+pub use session_cache::{SessionCache, SessionSlot};
 pub use source::{CallQuery, SessionSource, SourceSelection};
 pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};

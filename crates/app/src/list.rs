@@ -20,6 +20,7 @@ use crate::counter::{SessionCounter, SessionFigures};
 use crate::error::AppError;
 use crate::figures::FigureOptions;
 use crate::labels::SessionLabels;
+use crate::scope::ProjectScope;
 use crate::sync::lock;
 use crate::time::millis;
 
@@ -57,6 +58,11 @@ impl SessionSummary {
         Ok(Self { preview: read_session_preview(&file)?, file })
     }
 
+    /// Returns whether the session belongs to a project.
+    pub fn is_in(&self, scope: &ProjectScope) -> bool {
+        scope.contains(self.preview.cwd.as_deref(), self.file.folder.as_deref())
+    }
+
     /// Returns the title of the session; `None` if it has neither a title nor a prompt.
     pub fn title(&self) -> Option<String> {
         self.preview.title()
@@ -81,12 +87,11 @@ impl App {
     pub fn list(&self, filter: &ListFilter) -> Listing<SessionSummary> {
         let listing = if filter.untitled { self.list_untitled() } else { self.store().list() };
         let summaries = listing.found.into_iter().map(|(file, preview)| SessionSummary { file, preview });
-        let wanted = |session: &SessionSummary| {
-            let Some(text) = &filter.project else { return true };
-            let folder = session.file.folder.as_ref().is_some_and(|folder| folder.contains(text));
-            folder || session.preview.cwd.as_ref().is_some_and(|cwd| cwd.contains(text))
-        };
-        let found = summaries.filter(wanted).take(filter.limit.unwrap_or(usize::MAX)).collect();
+        let scope = filter.project.as_deref().map_or(ProjectScope::All, ProjectScope::containing);
+        let found = summaries
+            .filter(|session| session.is_in(&scope))
+            .take(filter.limit.unwrap_or(usize::MAX))
+            .collect();
         Listing { found, errors: listing.errors }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rayon::prelude::*;
-pub use threadline_search::{LogHit, LogProblem, Query, ScanEvent, SearchedSession};
+pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
 use threadline_search::{Searcher, SessionScan, directories, retain_matching};
 use threadline_store::{SessionFile, SessionLogs, open_regular, read_last_active};
 use threadline_view::humanize;
@@ -19,6 +19,7 @@ use threadline_view::wire::{HitObject, moment};
 use crate::config::App;
 use crate::list::SessionSummary;
 use crate::redaction::DisplayRedaction;
+use crate::scope::ProjectScope;
 
 /// The sessions to search, last active first.
 #[derive(Debug)]
@@ -34,16 +35,21 @@ impl App {
     /// Returns the sessions that the `session:` and `project:` fields of a query select. With `project`, only
     /// those with this text in their working directory or project folder.
     pub fn search_scope(&self, query: Option<&Query>, project: Option<&str>) -> SearchScope {
+        self.search_scope_in(query, &project.map_or(ProjectScope::All, ProjectScope::containing))
+    }
+
+    /// Returns the sessions of a project that the `session:` and `project:` fields of a query select.
+    pub fn search_scope_in(&self, query: Option<&Query>, scope: &ProjectScope) -> SearchScope {
         let listing = self.store().session_logs();
         let mut sessions: Vec<SearchedSession> = listing.found.into_iter().map(searched).collect();
         if let Some(query) = query {
             retain_matching(&mut sessions, query, &open);
         }
-        if let Some(text) = project {
+        if *scope != ProjectScope::All {
             let mut directories = directories(&sessions, &open).into_iter();
             sessions.retain(|session| {
-                let cwd = directories.next().flatten().unwrap_or_default();
-                cwd.contains(text) || session.folder.contains(text)
+                let cwd = directories.next().flatten();
+                scope.contains(cwd.as_deref(), Some(&session.folder))
             });
         }
         sessions.par_iter_mut().for_each(|session| {

@@ -58,6 +58,7 @@ mod transcript;
 mod transcript_builder;
 mod transcript_parts;
 mod transcript_writer;
+mod turn_range;
 mod usage_board;
 mod visible;
 pub mod wire;
@@ -95,5 +96,6 @@ pub use transcript::{
 };
 pub use transcript_builder::{OutputReader, TranscriptBuilder, findings, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
+pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};
 pub use visible::{is_hidden, visible};

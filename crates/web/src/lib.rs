@@ -13,7 +13,6 @@ mod pages;
 mod request;
 mod response;
 mod server;
-mod session_cache;
 mod state;
 mod watch;
 

@@ -190,6 +190,11 @@ fn candidate_link(candidate: &SessionCandidate) -> (String, String) {
     (format!("/s/{}", threadline_html::encode_url(&candidate.id)), label)
 }
 
+/// Returns the error for a session that does not exist, or no longer.
+pub(crate) fn session_not_found() -> PageError {
+    AppError::NoSession { id: String::new() }.into()
+}
+
 impl From<AppError> for PageError {
     fn from(error: AppError) -> Self {
         let problem = match error {

@@ -6,13 +6,16 @@ use std::time::SystemTime;
 use axum::http::{HeaderMap, header};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_app::{App, AppError, CardList, ListedCards, OverviewReader, PriceBook, SessionCounter};
+use threadline_app::{
+    App, AppError, CardList, ListedCards, LiveSession, OverviewReader, PriceBook, SessionCache,
+    SessionCounter,
+};
 
 use threadline_html::{Masking, PageTheme, ViewerSettings};
 
 use crate::change_notifier::ChangeNotifier;
+use crate::response::PageError;
 use crate::server::PageRedaction;
-use crate::session_cache::SessionCache;
 use crate::watch::SessionWatches;
 
 /// The state of the server, as requests see it that mask secrets or do not. Cheap to clone.
@@ -146,6 +149,15 @@ impl ServerState {
     /// Returns the sessions of all homes. Waits up to `timeout` for figures that are not available yet.
     pub(crate) fn cards(&self, timeout: std::time::Duration) -> ListedCards {
         self.cards.list(&self.app, &self.counter, self.now(), timeout)
+    }
+
+    /// Calls `run` with the current state of a session.
+    pub(crate) fn with_session<T: Send>(
+        &self,
+        id: &str,
+        run: impl FnOnce(&mut LiveSession) -> Result<T, PageError> + Send,
+    ) -> Result<T, PageError> {
+        self.session_cache.with(&self.app, id, run)
     }
 
     /// Returns the current time in the time zone of the server.

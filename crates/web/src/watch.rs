@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
-use threadline_app::SessionFile;
 use threadline_app::sync::lock;
+use threadline_app::{SessionFile, SessionSlot};
 use tokio::sync::{Notify, watch};
 
-use crate::session_cache::SessionSlot;
 use crate::state::ServerState;
 
 /// Polling interval, in case the system reports no changes.
@@ -69,7 +68,7 @@ async fn watch_session(state: ServerState, id: String, tell: watch::Sender<u64>,
     while alive.strong_count() > 0 && !*state.shutdown.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.session_cache.with(&state.app, &id, |live| {
+            state.with_session(&id, |live| {
                 if quiet {
                     live.settle();
                 }

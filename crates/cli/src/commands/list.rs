@@ -134,9 +134,9 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     if args.no_figures && filter.needs_figures() {
         return Err(CommandError::new("this order needs figures").hint("leave out --no-figures"));
     }
-    let options = (!args.no_figures).then(|| FigureOptions {
-        cache: cx.app.config().cache_dir.as_ref().map(|dir| dir.join("figures")).filter(|_| !args.no_cache),
-        build: crate::version::build_id(),
+    let options = (!args.no_figures).then(|| {
+        let options = cx.app.figure_options();
+        FigureOptions { cache: options.cache.filter(|_| !args.no_cache), ..options }
     });
     let progress = cx.ui.progress("reading log", cx.store().logs().found.len());
     let listed = cx.app.list_cards(&filter, &zone, options.as_ref(), now, &|| progress.step());

@@ -99,7 +99,7 @@ impl LiveUpdates {
             version.mark_unchanged();
             let (state, id, selector) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let plan = tokio::task::spawn_blocking(move || {
-                state.session_cache.with(&state.app, &id, |live| Ok(live.page_layout(&selector)?))
+                state.with_session(&id, |live| Ok(live.page_layout(&selector)?))
             });
             match plan.await {
                 Ok(Ok(plan)) => {

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use crate::request::PageRequest;
-use crate::response::{PageError, PageResponse};
-use crate::session_cache::session_not_found;
+use crate::response::{PageError, PageResponse, session_not_found};
 use crate::state::ServerState;
 
 /// Redirects to the session above this one in the list.

@@ -9,8 +9,7 @@ use threadline_view::wire::ChangeObject;
 use threadline_view::{PagePart, TurnView, anchor_line};
 
 use crate::request::{PageRequest, ResponseFormat};
-use crate::response::{PageError, PageResponse};
-use crate::session_cache::session_not_found;
+use crate::response::{PageError, PageResponse, session_not_found};
 use crate::state::ServerState;
 
 /// Tool output longer than this is truncated on pages; the raw line has all of it.
@@ -64,7 +63,7 @@ fn html_page(
 ) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
     let at = ask.query_param("at").and_then(anchor_line);
-    let (plan, lines_read, drawn, facts) = state.session_cache.with(&state.app, id, |live| {
+    let (plan, lines_read, drawn, facts) = state.with_session(id, |live| {
         live.count();
         let plan = live.page_layout(selector)?;
         let from = at.map_or(0, |line| plan.part_at(line));
@@ -204,7 +203,7 @@ fn render_parts(
 pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
     let name = ask.query_param("name").unwrap_or_default();
-    let (plan, lines_read, at) = state.session_cache.with(&state.app, id, |live| {
+    let (plan, lines_read, at) = state.with_session(id, |live| {
         let plan = live.page_layout(&selector)?;
         let at = plan.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
         let lines_read = live.read(&selector, &plan.layout, &plan.parts[at].1)?;
@@ -218,7 +217,7 @@ pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 /// Returns a section of the outline.
 pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let plan = state.session_cache.with(&state.app, id, |live| Ok(live.page_layout(&selector)?))?;
+    let plan = state.with_session(id, |live| Ok(live.page_layout(&selector)?))?;
     let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
         .and_then(|number| plan.outline_parts.get(number))
@@ -232,9 +231,8 @@ pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<
 /// Renders everything around the conversation again.
 pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let (plan, facts) = state.session_cache.with(&state.app, id, |live| {
-        Ok((live.page_layout(&selector)?, SessionPageInfo::of(live, &selector)?))
-    })?;
+    let (plan, facts) = state
+        .with_session(id, |live| Ok((live.page_layout(&selector)?, SessionPageInfo::of(live, &selector)?)))?;
     let (options, query) = (render_options(state, id), query_string(&selector));
     let served = facts.session_page(&plan, &options, &query, Vec::new(), state.settings);
     let (opening, ending) = threadline_html::header_and_footer(&served);
@@ -250,7 +248,7 @@ const MAX_INLINE_BYTES: u64 = 1 << 20;
 pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
     let agent = selector.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
-    let read = state.session_cache.with(&state.app, id, |live| {
+    let read = state.with_session(id, |live| {
         let plan = live.page_layout(&selector)?;
         let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
         if live.log(&selector)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
@@ -298,8 +296,7 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| PageError::bad_request("Missing or invalid parameter: line"))?;
     let most = if ask.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
-    let found =
-        state.session_cache.with(&state.app, id, |live| Ok(live.log(&selector)?.0.raw(line, most)?))?;
+    let found = state.with_session(id, |live| Ok(live.log(&selector)?.0.raw(line, most)?))?;
     let (bytes, length) = found.ok_or_else(|| PageError::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > most {
@@ -311,7 +308,7 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
-    let (edits, title, first_prompt, cwd) = state.session_cache.with(&state.app, id, |live| {
+    let (edits, title, first_prompt, cwd) = state.with_session(id, |live| {
         let plan = live.page_layout(&SessionSelector::default())?;
         let header = &plan.layout.header;
         Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd()))
@@ -340,9 +337,8 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
 /// Returns the anchors of the blocks in this conversation that match a query.
 pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let (path, plan) = state.session_cache.with(&state.app, id, |live| {
-        Ok((live.log(&selector)?.0.path.clone(), live.page_layout(&selector)?))
-    })?;
+    let (path, plan) = state
+        .with_session(id, |live| Ok((live.log(&selector)?.0.path.clone(), live.page_layout(&selector)?)))?;
     let query = ask.query_param("q").unwrap_or_default();
     let query =
         Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;

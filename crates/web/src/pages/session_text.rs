@@ -13,7 +13,7 @@ pub(crate) fn page(
     selector: &SessionSelector,
 ) -> Result<PageResponse, PageError> {
     let (id, selector, form) = (ask.path_param(0).to_owned(), selector.clone(), ask.format);
-    let plan = state.session_cache.with(&state.app, &id, |live| {
+    let plan = state.with_session(&id, |live| {
         live.settle();
         Ok(live.page_layout(&selector)?)
     })?;
@@ -25,8 +25,7 @@ pub(crate) fn page(
             return Some(head_chunk(&plan, form));
         }
         let turn = turns.next()?;
-        let view =
-            state.session_cache.with(&state.app, &id, |live| Ok(live.turn(&selector, &plan.layout, turn)?));
+        let view = state.with_session(&id, |live| Ok(live.turn(&selector, &plan.layout, turn)?));
         // The head was already sent, so only the error can follow.
         Some(view.map_or_else(|problem| error_chunk(&problem, form), |view| turn_chunk(&view, &plan, form)))
     };

@@ -1,12 +1,16 @@
 //! A cache of the sessions that were used last. Others are read again when they are requested.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use threadline_app::sync::lock;
-use threadline_app::{App, AppError, LiveLimits, LiveSession, PriceBook};
+use threadline_usage::PriceBook;
 
-use crate::response::PageError;
+use crate::config::App;
+use crate::error::AppError;
+use crate::live::LiveSession;
+use crate::live_log::LiveLimits;
+use crate::sync::lock;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
 const MAX_CACHED_BYTES: usize = 96 << 20;
@@ -15,10 +19,10 @@ const MAX_CACHED_BYTES: usize = 96 << 20;
 const LARGE_LOG: u64 = 8 << 20;
 
 /// A session, or `None` until it has been read.
-pub(crate) type SessionSlot = Arc<Mutex<Option<LiveSession>>>;
+pub type SessionSlot = Arc<Mutex<Option<LiveSession>>>;
 
-/// A cache of the sessions that were used last.
-pub(crate) struct SessionCache {
+/// A cache of the sessions that were used last, for a front end that answers many requests.
+pub struct SessionCache {
     book: Arc<PriceBook>,
     /// The sessions by id with their memory use, most recently used last.
     slots: Mutex<VecDeque<(String, SessionSlot, usize)>>,
@@ -31,7 +35,8 @@ pub(crate) struct SessionCache {
 }
 
 impl SessionCache {
-    pub(crate) fn new(book: Arc<PriceBook>) -> Self {
+    /// Creates an empty cache. Costs are counted with these prices.
+    pub fn new(book: Arc<PriceBook>) -> Self {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).thread_name(|_| "session-cache".to_owned());
         // Without a pool, jobs run on the calling thread.
         let pool = pool.build().ok();
@@ -45,13 +50,18 @@ impl SessionCache {
         }
     }
 
-    /// Calls `run` with the current state of a session.
-    pub(crate) fn with<T: Send>(
+    /// Calls `run` with the current state of the session with exactly this id, with secrets masked if the
+    /// configuration requires it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `run`, [`AppError::NoSession`], and errors of reading the logs.
+    pub fn with<T: Send, E: From<AppError> + From<io::Error> + Send>(
         &self,
         app: &App,
         id: &str,
-        run: impl FnOnce(&mut LiveSession) -> Result<T, PageError> + Send,
-    ) -> Result<T, PageError> {
+        run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
         let slot = self.slot(id);
         let mut guard = lock(&slot);
         match &mut *guard {
@@ -61,7 +71,7 @@ impl SessionCache {
                     *guard = None;
                     drop(guard);
                     self.forget(id);
-                    return Err(session_not_found());
+                    return Err(not_found(id).into());
                 }
             }
             None => match self.open(app, id) {
@@ -73,7 +83,7 @@ impl SessionCache {
                 }
             },
         }
-        let Some(live) = &mut *guard else { return Err(session_not_found()) };
+        let Some(live) = &mut *guard else { return Err(not_found(id).into()) };
         let answer = self.run(|| run(live));
         let weight = live.weight();
         drop(guard);
@@ -81,7 +91,7 @@ impl SessionCache {
         answer
     }
 
-    fn open(&self, app: &App, id: &str) -> Result<LiveSession, PageError> {
+    fn open<E: From<AppError> + From<io::Error>>(&self, app: &App, id: &str) -> Result<LiveSession, E> {
         let file = app.session(id)?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE_LOG).then(|| lock(&self.reading));
@@ -98,7 +108,7 @@ impl SessionCache {
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not
     /// exist.
-    pub(crate) fn slot(&self, id: &str) -> SessionSlot {
+    pub fn slot(&self, id: &str) -> SessionSlot {
         let mut slots = lock(&self.slots);
         let at = slots.iter().position(|(known, ..)| known == id);
         let found =
@@ -135,7 +145,6 @@ impl SessionCache {
     }
 }
 
-/// Returns the error for a session that does not exist, or no longer.
-pub(crate) fn session_not_found() -> PageError {
-    AppError::NoSession { id: String::new() }.into()
+fn not_found(id: &str) -> AppError {
+    AppError::NoSession { id: id.to_owned() }
 }
