@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use threadline_entry::{Json, JsonKind};
 
+use crate::json_text::{SettingsText, key_start, last_member, with_comma};
+
 /// Why the settings were not changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,6 +16,9 @@ pub enum HookInstallError {
     /// A value that should contain hooks has another type.
     #[error("`{0}` in the settings has an unexpected type")]
     UnexpectedType(String),
+    /// Another program has the name.
+    #[error("`{0}` in the settings is another program")]
+    NameInUse(String),
 }
 
 /// The change to make to the settings file.
@@ -225,76 +230,6 @@ fn first_word(command: &str) -> (String, &str) {
         }
     }
     (word, "")
-}
-
-/// A JSON text, to locate parsed values in.
-struct SettingsText<'a>(&'a str);
-
-impl<'a> SettingsText<'a> {
-    fn root(&self) -> Result<Json<'a>, HookInstallError> {
-        Json::parse(self.0).filter(|json| json.is_object()).ok_or(HookInstallError::NotAnObject)
-    }
-
-    /// Returns the byte range of a parsed value.
-    fn range(&self, json: Json<'_>) -> Range<usize> {
-        let start = json.raw().as_ptr() as usize - self.0.as_ptr() as usize;
-        start..start + json.raw().len()
-    }
-
-    /// Returns the leading white space of the line that contains `at`.
-    fn indent(&self, at: usize) -> &'a str {
-        let line = &self.0[self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
-        &line[..line.len() - line.trim_start().len()]
-    }
-
-    /// Whether only white space precedes `at` on its line.
-    fn is_on_own_line(&self, at: usize) -> bool {
-        self.0[..at].trim_end_matches([' ', '\t']).ends_with('\n')
-    }
-}
-
-/// Returns the offset and text to insert a new last member into an object.
-fn last_member(
-    text: &SettingsText<'_>,
-    object: Json<'_>,
-    key: &str,
-    value: impl Fn(&str, &str) -> String,
-) -> (usize, String) {
-    let range = text.range(object);
-    let outer = text.indent(range.start);
-    let last = object.members().last();
-    match last {
-        Some((_, last)) => {
-            let first = object.members().next().map_or(range.start, |(key, _)| key_start(text, key));
-            let end = text.range(last).end;
-            if text.is_on_own_line(first) {
-                let indent = text.indent(first);
-                let step = indent.strip_prefix(outer).filter(|step| !step.is_empty()).unwrap_or("  ");
-                (end, format!(",\n{indent}\"{key}\": {}", value(indent, step)))
-            } else {
-                (end, format!(", \"{key}\": {}", value(outer, "  ")))
-            }
-        }
-        None => (range.start + 1, format!("\"{key}\": {}", value(outer, "  "))),
-    }
-}
-
-/// Returns the offset of the quote that opens a member's key.
-fn key_start(text: &SettingsText<'_>, key: threadline_entry::JsonKey<'_>) -> usize {
-    (key.raw().as_ptr() as usize - text.0.as_ptr() as usize).saturating_sub(1)
-}
-
-/// Returns the range of item `at` including the comma that separates it from a neighbour.
-fn with_comma(ranges: &[Range<usize>], at: usize) -> Range<usize> {
-    let own = ranges[at].clone();
-    match at.checked_sub(1) {
-        Some(before) => ranges[before].end..own.end,
-        // The first item is removed together with the comma after it, up to the next item.
-        None => {
-            let next = ranges.get(1).map_or(own.end, |next| next.start);
-            own.start..next
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@
 //! see [`SettingsFile::may_extend`].
 
 mod hook_command;
+mod json_text;
 mod load;
+mod mcp_entry;
 mod settings;
 mod stack;
 mod trust;
@@ -20,6 +22,7 @@ mod tests;
 
 pub use hook_command::{HookCommand, HookInstallError, SettingsChange};
 pub use load::{SettingsError, SettingsInput, SettingsPaths, user_settings};
+pub use mcp_entry::McpEntry;
 pub use settings::{PermissionSettings, SandboxNetwork, SandboxSettings, Settings};
 pub use stack::{IgnoredSetting, SettingsFile, SettingsSource, SettingsStack, SourcedRule};
 pub use trust::{TrustedFolders, config_file};
