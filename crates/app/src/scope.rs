@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use threadline_entry::project_directory;
-use threadline_store::{FindError, SessionCandidate, SessionFile, folder_matches, worktrees};
+use threadline_store::{
+    FindError, SessionCandidate, SessionFile, folder_matches, session_of_process, worktrees,
+};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -94,6 +96,11 @@ impl App {
         let mut found = self.list(&ListFilter::default()).found;
         found.retain(|session| session.is_in(scope));
         found
+    }
+
+    /// Returns the id of the session that a process of Claude Code has open.
+    pub fn session_of_process(&self, pid: u32) -> Option<String> {
+        self.store().homes().iter().find_map(|home| session_of_process(home.root(), pid))
     }
 
     /// Finds a session of a project by `last`, an id, a unique prefix of an id, or a title. Never uses the

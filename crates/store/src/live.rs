@@ -61,6 +61,14 @@ fn process(file: &SessionFile) -> Option<u64> {
     found.filter(|&pid| process_exists(pid)).min()
 }
 
+/// Returns the id of the session that a process of Claude Code has open, given the folder of the home.
+pub fn session_of_process(home: &Path, pid: u32) -> Option<String> {
+    let path = home.join("sessions").join(format!("{pid}.json"));
+    let (entry, _) = Entry::parse(regular_file::read(&path).ok()?.trim_ascii());
+    let id = entry.get(key::SESSION_ID)?.as_str()?;
+    Some(id.into_owned())
+}
+
 /// Whether a process with this id exists.
 #[cfg(unix)]
 fn process_exists(pid: u64) -> bool {
@@ -94,6 +102,8 @@ mod tests {
         put("4000000000.json", "{\"pid\":4000000000,\"sessionId\":\"s1\"}".to_owned());
         put("other.json", format!("{{\"pid\":{},\"sessionId\":\"s2\"}}\n", std::process::id()));
         put("torn.json", "{".to_owned());
+        assert_eq!(session_of_process(dir.path(), 4_000_000_000), Some("s1".to_owned()));
+        assert_eq!(session_of_process(dir.path(), 1), None);
         assert_eq!(live(), None);
         put(&format!("{}.json", std::process::id()), "{\"sessionId\":\"s1\"}".to_owned());
         assert_eq!(live(), Some(LiveEvidence::Process(u64::from(std::process::id()))));

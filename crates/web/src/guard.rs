@@ -98,6 +98,13 @@ impl AccessGuard {
 
     /// Checks a request before its credentials. Returns the reason if it is rejected.
     fn rejection(&self, request: &Request) -> Option<PageError> {
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        let wrong_method = || PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
+        self.foreign_request(request).or_else(|| (!is_read).then(wrong_method))
+    }
+
+    /// Checks the host of a request, and the page that sent it.
+    fn foreign_request(&self, request: &Request) -> Option<PageError> {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(|host| self.is_own_host(host)) {
@@ -114,10 +121,16 @@ impl AccessGuard {
         if foreign || embedded {
             return Some(PageError::new(StatusCode::FORBIDDEN, "Cross-site request blocked"));
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Some(PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"));
-        }
         None
+    }
+
+    /// Returns whether a request has the token in its `Authorization` header.
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| value.split_once(' '));
+        given.is_some_and(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case("bearer") && constant_time_eq(token.trim(), &self.keys.token)
+        })
     }
 
     fn cookie_name(&self) -> String {
@@ -191,6 +204,27 @@ pub(crate) async fn check_access(State(guard): State<AccessGuard>, request: Requ
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Rejects or serves a request of a program, which has the token in its `Authorization` header. Browsers do not
+/// send this header by themselves, and no cookie is accepted.
+pub(crate) async fn check_token(State(guard): State<AccessGuard>, request: Request, next: Next) -> Response {
+    let mut response = if let Some(problem) = guard.foreign_request(&request) {
+        problem.to_response(ResponseFormat::Json)
+    } else if !guard.has_token(request.headers()) {
+        let problem = PageError::new(StatusCode::UNAUTHORIZED, "Not authorised");
+        let mut response = problem
+            .with_hint("Send the header Authorization: Bearer TOKEN")
+            .to_response(ResponseFormat::Json);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -14,8 +14,10 @@ mod request;
 mod response;
 mod server;
 mod state;
+mod token_server;
 mod watch;
 
 pub use connection::ConnectionLimits;
 pub use guard::AccessKeys;
 pub use server::{PageRedaction, Server, ServerOptions, StopHandle};
+pub use token_server::TokenServer;
