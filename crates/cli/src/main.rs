@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Err(error) => return report_usage(&error),
     };
     // First of all, since it may re-execute the process.
-    if matches!(cli.command, commands::Command::Serve(_)) {
+    if cli.command.is_server() {
         commands::serve::set_malloc_threshold();
     }
     let outcome =

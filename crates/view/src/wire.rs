@@ -44,7 +44,7 @@ pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{
     AccountObject, FiguresObject, GroupObject, KeyObject, ReconciledObject, RecordObject, WindowObject, exact,
 };
-pub use web::{ChangeObject, ErrorObject, PaletteObject};
+pub use web::{ChangeObject, ErrorObject, McpAddressObject, PaletteObject};
 
 /// The version of the types below.
 pub const SCHEMA: u32 = 2;

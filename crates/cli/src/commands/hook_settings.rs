@@ -77,7 +77,7 @@ pub(crate) fn program_word() -> Result<String, CommandError> {
 }
 
 /// Shows a change, and applies it if `apply` is set.
-fn show_or_apply(
+pub(crate) fn show_or_apply(
     cx: &Context,
     path: &Path,
     before: Option<&str>,
@@ -127,7 +127,7 @@ fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandE
     })
 }
 
-fn read(path: &Path) -> Result<Option<String>, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -135,7 +135,7 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
     }
 }
 
-fn settings_error(path: &Path, error: &HookInstallError) -> CommandError {
+pub(crate) fn settings_error(path: &Path, error: &HookInstallError) -> CommandError {
     CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
 }
 

@@ -13,6 +13,7 @@ mod export;
 mod hook_settings;
 mod inspect;
 mod list;
+mod mcp;
 mod op;
 mod overview;
 mod replay;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Trace(trace::TraceCommand),
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    Mcp(mcp::McpArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
@@ -91,7 +93,17 @@ impl Command {
             Self::Archive(command) if command.reads_sessions() => SourceUse::Sessions(None),
             // `config` shows the settings, which no archive changes.
             Self::Archive(_) | Self::Config(_) => SourceUse::Archive,
+            Self::Mcp(args) => args.source_use(),
             _ => SourceUse::None,
+        }
+    }
+
+    /// Returns whether the command answers requests until it is stopped.
+    pub(crate) fn is_server(&self) -> bool {
+        match self {
+            Self::Serve(_) => true,
+            Self::Mcp(args) => args.is_server(),
+            _ => false,
         }
     }
 
@@ -119,6 +131,7 @@ impl Command {
             Self::Op(command) => op::run(cx, &command),
             Self::Trace(command) => trace::run(cx, &command),
             Self::Archive(command) => archive::run(cx, &command),
+            Self::Mcp(args) => mcp::run(cx, &args),
             Self::Config(args) => config::run(cx, &args),
             Self::Completions(args) => completions::run(cx, &args),
             Self::Man(args) => completions::man(cx, &args),

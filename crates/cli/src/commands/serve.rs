@@ -93,7 +93,7 @@ pub(crate) fn set_malloc_threshold() {
 pub(crate) fn set_malloc_threshold() {}
 
 /// Returns 128 random bits in hexadecimal.
-fn random_key() -> Result<String, CommandError> {
+pub(crate) fn random_key() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CommandError::new(format!("cannot generate random numbers: {error}")))?;

@@ -95,7 +95,7 @@ fn the_code_map_has_every_crate_with_the_edges_of_its_manifest() {
             let mut uses: Vec<String> = section
                 .lines()
                 .filter_map(|line| line.strip_prefix("threadline-"))
-                .map(|line| line.chars().take_while(char::is_ascii_lowercase).collect())
+                .map(|line| line.chars().take_while(|ch| ch.is_ascii_lowercase() || *ch == '-').collect())
                 .collect();
             uses.sort();
             (name, uses)

@@ -55,6 +55,7 @@ const PROTOCOLS: &[(&str, bool, &str)] = &[
     ("tools/", true, "inputs, results and files of tools"),
     ("agent/", false, "messages of the API"),
     ("mcp/", true, "the Model Context Protocol"),
+    ("mcp-server/", true, "the Model Context Protocol"),
     ("cli/src/commands/chat", true, "the events that Claude Code prints"),
 ];
 

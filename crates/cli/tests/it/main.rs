@@ -25,6 +25,7 @@ mod inspect;
 mod kill;
 mod layers;
 mod list;
+mod mcp;
 mod overview;
 #[cfg(unix)]
 mod path_safety;

@@ -21,6 +21,14 @@ impl<'a> ErrorObject<'a> {
     }
 }
 
+/// The address of `mcp --http`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct McpAddressObject<'a> {
+    pub url: &'a str,
+    pub token: &'a str,
+}
+
 /// An entry of the palette.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

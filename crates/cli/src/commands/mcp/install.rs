@@ -1,0 +1,109 @@
+//! `mcp install` and `mcp uninstall`: the server in Claude Code's configuration.
+
+use std::path::PathBuf;
+
+use threadline_settings::{McpEntry, SettingsChange, config_file};
+
+use super::ScopeArgs;
+use crate::commands::hook_settings::{read, settings_error, show_or_apply};
+use crate::context::Context;
+use crate::error::{CommandError, CommandOutcome};
+
+/// Add the server to Claude Code's configuration
+///
+/// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code before:
+/// it writes the same file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpInstallArgs {
+    #[command(flatten)]
+    file: McpFileArgs,
+
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+/// Remove the server from Claude Code's configuration
+///
+/// Shows the change; --apply writes it. The rest of the file stays byte-identical.
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpUninstallArgs {
+    #[command(flatten)]
+    file: McpFileArgs,
+}
+
+/// Which file to change, and whether to write it.
+#[derive(Debug, clap::Args)]
+struct McpFileArgs {
+    /// File to change
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
+    scope: McpScope,
+
+    /// Write the change
+    #[arg(long)]
+    apply: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum McpScope {
+    /// All of your projects: ~/.claude.json
+    User,
+    /// Everyone who works on this project: .mcp.json in the working directory
+    Project,
+}
+
+pub(crate) fn run(cx: &Context, args: &McpInstallArgs) -> Result<CommandOutcome, CommandError> {
+    let path = args.file.path(cx)?;
+    let before = read(&path)?;
+    let entry = McpEntry { program: args.file.program()?, arguments: args.scope.arguments() };
+    let change = entry.install(before.as_deref()).map_err(|error| settings_error(&path, &error))?;
+    show_or_apply(cx, &path, before.as_deref(), &change, args.file.apply)
+}
+
+pub(crate) fn uninstall(cx: &Context, args: &McpUninstallArgs) -> Result<CommandOutcome, CommandError> {
+    let path = args.file.path(cx)?;
+    let before = read(&path)?;
+    let change = match &before {
+        Some(text) => McpEntry::uninstall(text).map_err(|error| settings_error(&path, &error))?,
+        None => SettingsChange::None,
+    };
+    show_or_apply(cx, &path, before.as_deref(), &change, args.file.apply)
+}
+
+impl McpFileArgs {
+    fn path(&self, cx: &Context) -> Result<PathBuf, CommandError> {
+        match self.scope {
+            McpScope::User => {
+                let home = cx.store().homes().first();
+                let home = home
+                    .ok_or_else(|| CommandError::new("no Claude Code home found").hint("use --home DIR"))?;
+                Ok(config_file(home.root(), cx.app.config().home_dir.as_deref()))
+            }
+            McpScope::Project => Ok(std::env::current_dir()?.join(".mcp.json")),
+        }
+    }
+
+    /// Returns the program to run. A file of the project is shared, so it names the program without its path.
+    fn program(&self) -> Result<String, CommandError> {
+        match self.scope {
+            McpScope::Project => Ok("threadline".to_owned()),
+            McpScope::User => {
+                let program = std::env::current_exe()?;
+                let text = program.to_str().map(str::to_owned);
+                text.ok_or_else(|| CommandError::new("the path of this program is not valid UTF-8"))
+            }
+        }
+    }
+}
+
+impl ScopeArgs {
+    /// Returns the arguments with which the server is started.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["mcp".to_owned()];
+        if let Some(project) = &self.project {
+            arguments.extend(["--project".to_owned(), project.clone()]);
+        }
+        arguments.extend(self.all.then(|| "--all".to_owned()));
+        arguments.extend(self.no_redact.then(|| "--no-redact".to_owned()));
+        arguments
+    }
+}

@@ -1,0 +1,141 @@
+//! Sessions as resources: `threadline://session/ID`, with templates for their parts.
+
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::Map;
+
+use crate::budget::{PagePlace, shorten};
+use crate::error::HistoryError;
+use crate::history::{History, one_line};
+use crate::tool::tool_named;
+
+/// The start of the address of a session.
+const SESSION_URI: &str = "threadline://session/";
+
+/// The number of sessions on one page of the list of resources.
+const PAGE_SESSIONS: usize = 100;
+
+/// The size of a resource in tokens.
+const RESOURCE_TOKENS: u64 = 20_000;
+
+/// The templates: address, name, title, description.
+const TEMPLATES: [(&str, &str, &str, &str); 5] = [
+    ("threadline://session/{session}", "session", "Outline of a session", "One line per turn"),
+    (
+        "threadline://session/{session}/turns/{turns}",
+        "session-turns",
+        "Turns of a session",
+        "Prompts, replies and tool calls of turns such as 3, 2..4 or -1",
+    ),
+    (
+        "threadline://session/{session}/item/{item}",
+        "session-item",
+        "One item of a session",
+        "A whole prompt, reply or tool call, such as m42",
+    ),
+    (
+        "threadline://session/{session}/agent/{agent}",
+        "session-agent",
+        "Sub-agent of a session",
+        "The outline of the conversation of a sub-agent",
+    ),
+    (
+        "threadline://session/{session}/changes",
+        "session-changes",
+        "Changes of a session",
+        "The net change of each file that the session edited, as a patch",
+    ),
+];
+
+/// Returns the templates of resources.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let template = |(uri, name, title, description): (&str, &str, &str, &str)| {
+        ResourceTemplate::new(uri, name)
+            .with_title(title)
+            .with_description(description)
+            .with_mime_type(MIME_TYPE)
+    };
+    TEMPLATES.into_iter().map(template).collect()
+}
+
+const MIME_TYPE: &str = "text/markdown";
+
+/// Returns one page of the sessions as resources, and the cursor of the next one.
+pub(crate) fn list(
+    history: &History,
+    cursor: Option<&str>,
+) -> Result<(Vec<Resource>, Option<String>), HistoryError> {
+    // The list has no arguments, so all of its cursors belong to the same request.
+    let start = cursor
+        .map(|cursor| PagePlace::parse(cursor, 0).ok_or_else(|| HistoryError::new("the cursor is invalid")));
+    let start = usize::try_from(start.transpose()?.unwrap_or_default().item).unwrap_or(usize::MAX);
+    let sessions = history.app.list_in(&history.scope);
+    let page = sessions.iter().skip(start).take(PAGE_SESSIONS).map(|session| {
+        let title = session.title().unwrap_or_else(|| session.file.id.to_string());
+        let title = history.clean(&shorten(&one_line(&title), 200).0);
+        let active = history.shown_time(Some(threadline_app::time::millis(session.preview.last_active)));
+        let about = format!("{} · last active {active}", one_line(session.project().unwrap_or("–")));
+        Resource::new(format!("{SESSION_URI}{}", session.file.id), history.clean(&session.file.id))
+            .with_title(title)
+            .with_description(history.clean(&about))
+            .with_mime_type(MIME_TYPE)
+    });
+    let end = start.saturating_add(PAGE_SESSIONS);
+    let next = (end < sessions.len()).then(|| PagePlace { item: end as u64, byte: 0 }.cursor(0));
+    Ok((page.collect(), next))
+}
+
+/// Reads a resource.
+pub(crate) fn read(history: &History, uri: &str) -> Result<ResourceContents, HistoryError> {
+    let unknown = || HistoryError::new(format!("no resource has the address `{uri}`"));
+    let path = uri.strip_prefix(SESSION_URI).ok_or_else(unknown)?;
+    let parts: Vec<String> = path.split('/').map(percent_decoded).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (tool, arguments): (&str, Vec<(&str, &str)>) = match parts[..] {
+        [session] => ("read_session", vec![("session", session)]),
+        [session, "turns", turns] => ("read_session", vec![("session", session), ("turns", turns)]),
+        [session, "item", item] => ("read_session", vec![("session", session), ("item", item)]),
+        [session, "agent", agent] => ("read_session", vec![("session", session), ("agent", agent)]),
+        [session, "changes"] => ("session_changes", vec![("session", session)]),
+        _ => return Err(unknown()),
+    };
+    let mut object: Map<_, _> =
+        arguments.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    object.insert("max_tokens".to_owned(), RESOURCE_TOKENS.into());
+    let row = tool_named(tool).ok_or_else(unknown)?;
+    let text = row.text(history, object)?;
+    Ok(ResourceContents::text(text, history.clean(uri)).with_mime_type(MIME_TYPE))
+}
+
+/// Decodes `%20` and the like in a part of an address.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| byte == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(decoded) => {
+                bytes.push(decoded);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent_decoded;
+
+    #[test]
+    fn parts_of_addresses_are_decoded() {
+        for (text, decoded) in
+            [("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz", "%zz"), ("%ff", "\u{fffd}"), ("%C3%A9", "é")]
+        {
+            assert_eq!(percent_decoded(text), decoded);
+        }
+    }
+}

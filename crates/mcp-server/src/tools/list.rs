@@ -1,0 +1,250 @@
+//! `list_sessions`: the sessions of the scope.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use threadline_app::{AppError, CardFilter};
+use threadline_entry::Millis;
+use threadline_view::wire::moment;
+use threadline_view::{Selection, SessionCard, SortBy, TypedTime};
+
+use crate::answer::AnswerEnd;
+use crate::budget::{AnswerPage, shorten};
+use crate::call::PageRequestState;
+use crate::error::HistoryError;
+use crate::history::{History, one_line};
+use crate::tool::{HistoryTool, ToolAnswer};
+
+pub(crate) struct ListSessions;
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListArguments {
+    /// Words that must all occur in the title or the first prompt.
+    #[serde(default)]
+    words: Option<String>,
+    /// A part of the directory.
+    #[serde(default)]
+    project: Option<String>,
+    /// A part of the git branch.
+    #[serde(default)]
+    branch: Option<String>,
+    /// A part of the name of a model that was used.
+    #[serde(default)]
+    model: Option<String>,
+    /// A tool that was called; mcp__* for several.
+    #[serde(default)]
+    tool: Option<String>,
+    /// A tag of the session.
+    #[serde(default)]
+    tag: Option<String>,
+    /// Only sessions active since: 2026-03-01, 2026-03, 7d, 12h, today, yesterday.
+    #[serde(default)]
+    since: Option<String>,
+    /// Only sessions started before the end of this time.
+    #[serde(default)]
+    until: Option<String>,
+    /// Only sessions with errors.
+    #[serde(default)]
+    errors: bool,
+    /// Default: active (last active first).
+    #[serde(default)]
+    sort: Option<ListOrder>,
+    /// Also turns, errors, models, tokens and cost. Default: true.
+    #[serde(default)]
+    figures: Option<bool>,
+    /// Approximate size of the answer. Default: 6000.
+    #[serde(default)]
+    max_tokens: Option<u64>,
+    /// The next_cursor of the previous page.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read before the arguments are parsed")]
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ListOrder {
+    Active,
+    Started,
+    Turns,
+    Tokens,
+    Cost,
+    Errors,
+}
+
+impl From<ListOrder> for SortBy {
+    fn from(order: ListOrder) -> Self {
+        match order {
+            ListOrder::Active => Self::Active,
+            ListOrder::Started => Self::Started,
+            ListOrder::Turns => Self::Turns,
+            ListOrder::Tokens => Self::Tokens,
+            ListOrder::Cost => Self::Cost,
+            ListOrder::Errors => Self::Errors,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct ListAnswer {
+    /// The number of sessions on all pages.
+    total: u64,
+    items: Vec<ListedSession>,
+    #[serde(flatten)]
+    end: AnswerEnd,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct ListedSession {
+    /// The id, for the other tools.
+    session: String,
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_prompt: Option<String>,
+    project: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<String>,
+    last_active: String,
+    /// Whether the session is being written now.
+    live: bool,
+    /// Whether it is the session that asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    current: bool,
+    tags: Vec<String>,
+    agents: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    /// In dollars. A minimum if the log lacks some figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+impl HistoryTool for ListSessions {
+    const NAME: &'static str = "list_sessions";
+    const TITLE: &'static str = "List sessions";
+    const DESCRIPTION: &'static str = "Lists earlier Claude Code sessions with title, project, branch, times, \
+        turns, errors and cost; filtered by words, time, branch, model or tool.";
+    type Arguments = ListArguments;
+    type Answer = ListAnswer;
+
+    fn run(
+        history: &History,
+        arguments: ListArguments,
+        request: &PageRequestState,
+    ) -> Result<ToolAnswer<ListAnswer>, HistoryError> {
+        let (cards, unread) = cards(history, &arguments)?;
+        let current = history.current_session();
+        let mut page = AnswerPage::new(arguments.max_tokens);
+        let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
+        for (index, card) in cards.iter().enumerate().skip(skipped) {
+            let is_current = current.as_ref() == Some(&card.id);
+            let item = ListedSession { current: is_current, ..ListedSession::of(card) };
+            let text = item.text(history, card);
+            if !page.push(index as u64, item, &text) {
+                break;
+            }
+        }
+        let (items, mut text, next) = page.finish();
+        let mut notes = unread;
+        if cards.is_empty() {
+            notes.push(format!("no sessions in {} match", history.scope.label()));
+        }
+        let end = AnswerEnd::new(request, next, notes, &mut text);
+        let text = format!("{} sessions\n\n{text}", cards.len());
+        Ok(ToolAnswer { data: ListAnswer { total: cards.len() as u64, items, end }, text })
+    }
+}
+
+fn cards(
+    history: &History,
+    arguments: &ListArguments,
+) -> Result<(Vec<SessionCard>, Vec<String>), HistoryError> {
+    let now = history.now();
+    type ParseTime = fn(&str, &jiff::Zoned) -> Result<Millis, AppError>;
+    let time = |text: &Option<String>, parse: ParseTime| {
+        let typed = |text: &String| parse(text, &now).map(|at| TypedTime { text: text.clone(), at });
+        text.as_ref().map(typed).transpose()
+    };
+    let filter = CardFilter {
+        selection: Selection {
+            words: arguments.words.clone().unwrap_or_default(),
+            tag: arguments.tag.clone(),
+            since: time(&arguments.since, threadline_app::time::start_of)?,
+            until: time(&arguments.until, threadline_app::time::end_of)?,
+            errors: arguments.errors,
+            sort: arguments.sort.map_or_else(SortBy::default, Into::into),
+            ..Selection::default()
+        },
+        project: arguments.project.clone(),
+        branch: arguments.branch.clone(),
+        model: arguments.model.clone(),
+        tool: arguments.tool.clone(),
+        untitled: false,
+    };
+    let options = history.app.figure_options();
+    let counts = arguments.figures.unwrap_or(true) || filter.needs_figures();
+    let (mut cards, unread) = history.app.list_cards(
+        &filter,
+        &history.zone,
+        counts.then_some(&options),
+        history.clock(),
+        &|| (),
+    )?;
+    cards.retain(|card| history.scope.contains(card.cwd.as_deref(), Some(&card.folder)));
+    Ok((cards, unread))
+}
+
+impl ListedSession {
+    fn of(card: &SessionCard) -> Self {
+        let figures = card.figures.as_ref();
+        let prompt = card.first_prompt.as_ref().filter(|prompt| one_line(prompt) != one_line(&card.title));
+        Self {
+            session: card.id.clone(),
+            title: shorten(&one_line(&card.title), 200).0,
+            first_prompt: prompt.map(|prompt| shorten(&one_line(prompt), 300).0),
+            project: card.project.clone(),
+            branch: card.branch.clone(),
+            started: card.started.map(moment),
+            last_active: moment(card.last_active),
+            live: card.live,
+            current: false,
+            tags: card.tags.iter().cloned().chain(card.tag.clone()).collect(),
+            agents: card.agents as u64,
+            turns: figures.map(|figures| figures.tally.turns),
+            errors: figures.map(|figures| figures.tally.errors),
+            models: figures.map(|figures| figures.models.clone()),
+            tokens: figures.map(|figures| figures.totals.tokens.total()),
+            cost_usd: figures.map(|figures| figures.totals.cost.to_f64()),
+        }
+    }
+
+    fn text(&self, history: &History, card: &SessionCard) -> String {
+        let mut facts = vec![history.shown_time(Some(card.last_active)), self.project.clone()];
+        facts.extend(self.branch.clone());
+        if let Some(figures) = &card.figures {
+            facts.push(format!("{} turns", figures.tally.turns));
+            if figures.tally.errors > 0 {
+                facts.push(format!("{} errors", figures.tally.errors));
+            }
+            facts.push(figures.totals.short_cost());
+        }
+        if self.live || self.current {
+            facts.push(if self.current { "this session" } else { "live" }.to_owned());
+        }
+        let mut text = format!("- {}  {}\n  {}\n", self.session, self.title, one_line(&facts.join(" · ")));
+        if let Some(prompt) = &self.first_prompt {
+            let _ = writeln!(text, "  > {}", shorten(prompt, 200).0);
+        }
+        text
+    }
+}

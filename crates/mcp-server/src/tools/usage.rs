@@ -1,0 +1,188 @@
+//! `usage`: tokens and cost of the sessions of the scope.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use threadline_app::time::TimeRange;
+use threadline_app::{prices_note, usage_notes};
+use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ScanOptions, UsageTotals};
+
+use crate::answer::AnswerEnd;
+use crate::budget::AnswerPage;
+use crate::call::PageRequestState;
+use crate::error::HistoryError;
+use crate::history::{History, one_line};
+use crate::tool::{HistoryTool, ToolAnswer};
+
+pub(crate) struct UsageCount;
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageArguments {
+    /// Default: model.
+    #[serde(default)]
+    by: Option<UsageGrouping>,
+    /// Only this session: the id, a unique beginning of it, the title, or `last`.
+    #[serde(default)]
+    session: Option<String>,
+    /// Only calls since: 2026-03-01, 2026-03, 7d, 12h, today, yesterday.
+    #[serde(default)]
+    since: Option<String>,
+    /// Only calls before the end of this time.
+    #[serde(default)]
+    until: Option<String>,
+    /// Approximate size of the answer. Default: 6000.
+    #[serde(default)]
+    max_tokens: Option<u64>,
+    /// The next_cursor of the previous page.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read before the arguments are parsed")]
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum UsageGrouping {
+    Day,
+    Week,
+    Month,
+    Session,
+    Project,
+    Model,
+    Tool,
+    Branch,
+}
+
+impl From<UsageGrouping> for GroupBy {
+    fn from(grouping: UsageGrouping) -> Self {
+        match grouping {
+            UsageGrouping::Day => Self::Day,
+            UsageGrouping::Week => Self::Week,
+            UsageGrouping::Month => Self::Month,
+            UsageGrouping::Session => Self::Session,
+            UsageGrouping::Project => Self::Project,
+            UsageGrouping::Model => Self::Model,
+            UsageGrouping::Tool => Self::Tool,
+            UsageGrouping::Branch => Self::Branch,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageAnswer {
+    total: UsageItem,
+    items: Vec<UsageItem>,
+    #[serde(flatten)]
+    end: AnswerEnd,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct UsageItem {
+    /// The day, week, month, session, project, model, tool or branch.
+    name: String,
+    /// The project of a session or branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    cost_usd: f64,
+    /// Whether the cost is a minimum.
+    is_minimum: bool,
+}
+
+impl HistoryTool for UsageCount {
+    const NAME: &'static str = "usage";
+    const TITLE: &'static str = "Tokens and cost";
+    const DESCRIPTION: &'static str = "Counts the model calls, tokens and cost of earlier Claude Code sessions, \
+        by day, week, month, session, project, model, tool or branch.";
+    type Arguments = UsageArguments;
+    type Answer = UsageAnswer;
+
+    fn run(
+        history: &History,
+        arguments: UsageArguments,
+        request: &PageRequestState,
+    ) -> Result<ToolAnswer<UsageAnswer>, HistoryError> {
+        let range = TimeRange::parse(arguments.since.as_deref(), arguments.until.as_deref(), &history.now())?;
+        let sessions: Option<HashSet<String>> = match &arguments.session {
+            Some(name) => Some(HashSet::from([history.find(name)?.0.id.to_string()])),
+            None => history.session_ids(),
+        };
+        let by: GroupBy = arguments.by.unwrap_or(UsageGrouping::Model).into();
+        let book = history.app.prices()?;
+        // All logs are read: a call that several sessions contain counts in one of them.
+        let logs = history.app.usage_logs(&[])?.logs;
+        request.state.expect(logs.found.len());
+        let options = ScanOptions { tools: by == GroupBy::Tool, ..ScanOptions::default() };
+        let read = logs.read(options, &|| request.state.step());
+        let groups = CallGroups::of(&read.calls, by, &book, &history.zone, |at, session| {
+            range.contains(at) && sessions.as_ref().is_none_or(|sessions| sessions.contains(session))
+        });
+        let mut page = AnswerPage::new(arguments.max_tokens);
+        let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
+        for (index, group) in groups.groups.iter().enumerate().skip(skipped) {
+            let item = UsageItem::of(&group.key, &group.totals);
+            let text = item.form(&group.totals);
+            if !page.push(index as u64, item, &text) {
+                break;
+            }
+        }
+        let (items, mut text, next) = page.finish();
+        let mut notes = usage_notes(&read.calls, &groups.total);
+        notes.extend(read.unread);
+        notes.push(prices_note(&book));
+        let total = UsageItem::total(&groups.total);
+        text.push_str(&total.form(&groups.total));
+        let end = AnswerEnd::new(request, next, notes, &mut text);
+        Ok(ToolAnswer { data: UsageAnswer { total, items, end }, text })
+    }
+}
+
+impl UsageItem {
+    fn of(key: &CallGroupKey, totals: &UsageTotals) -> Self {
+        let (name, project) = match key {
+            CallGroupKey::Day(name)
+            | CallGroupKey::Week(name)
+            | CallGroupKey::Month(name)
+            | CallGroupKey::Project(name)
+            | CallGroupKey::Model(name)
+            | CallGroupKey::Tool(name) => (name, None),
+            CallGroupKey::Session { session, project } => (session, Some(project.clone())),
+            CallGroupKey::Branch { project, branch } => (branch, Some(project.clone())),
+        };
+        Self { name: name.clone(), project, ..Self::total(totals) }
+    }
+
+    fn total(totals: &UsageTotals) -> Self {
+        Self {
+            name: "total".to_owned(),
+            project: None,
+            calls: totals.calls,
+            input_tokens: totals.tokens.input,
+            output_tokens: totals.tokens.output,
+            cache_read_tokens: totals.tokens.cache_read,
+            cache_write_tokens: totals.tokens.cache_write(),
+            cost_usd: totals.cost.to_f64(),
+            is_minimum: totals.is_lower_bound(),
+        }
+    }
+
+    fn form(&self, totals: &UsageTotals) -> String {
+        let project =
+            self.project.as_ref().map_or_else(String::new, |project| format!(" ({})", one_line(project)));
+        format!(
+            "{}{project}: {}, {} calls, {} input, {} output, {} cache read, {} cache write tokens\n",
+            one_line(&self.name),
+            totals.short_cost(),
+            self.calls,
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens
+        )
+    }
+}
