@@ -81,6 +81,16 @@ pub(crate) fn archive() -> ExitCode {
     report.verdict()
 }
 
+/// Runs only the benchmarks of the MCP server.
+pub(crate) fn mcp() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Ok(home) = corpus::home(&target, "bench-home-large", 1.6) else { return ExitCode::from(2) };
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut report = BenchReport { missed: 0 };
+    crate::mcp_bench::measure_mcp(&home, &binary, &mut report);
+    report.verdict()
+}
+
 /// Runs only the benchmark of `blame`.
 pub(crate) fn blame() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");

@@ -3,9 +3,11 @@
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
 //! - `cargo xtask archive` checks the archive with real versions of Claude Code, and on an S3 server.
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
-//!   `blame`, `chat`, `tui`, `viewer`, `export` and `hostile` run one group.
+//!   `blame`, `chat`, `mcp`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask dist` makes the files of a release; `build` those of one target, `finish` those of all.
+//! - `cargo xtask mcp` checks the MCP server with clients that others wrote, `cargo xtask plugin` the plugin in the
+//!   real Claude Code.
 //! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions
 //!   of Claude Code.
 //! - `cargo xtask receivers` sends real sessions to MLflow and Phoenix and reads them back.
@@ -31,6 +33,8 @@ mod corpus;
 mod dist;
 mod edit_bench;
 mod hostile;
+mod mcp_bench;
+mod mcp_check;
 mod peer;
 mod query_bench;
 mod random_turns;
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         ["bench", "queries"] => bench::queries(),
         ["bench", "blame"] => bench::blame(),
         ["bench", "chat"] => bench::chat(),
+        ["bench", "mcp"] => bench::mcp(),
         #[cfg(unix)]
         ["bench", "tui"] => bench::tui(tui_bench::TURNS),
         #[cfg(unix)]
@@ -73,6 +78,8 @@ fn main() -> ExitCode {
         ["bench", "--child", what, path] => bench::child(what, path.as_ref()),
         ["conformance", ref args @ ..] => conformance::run(args),
         ["dist", ref args @ ..] => dist::run(args),
+        ["mcp"] => mcp_check::run(),
+        ["plugin"] => mcp_check::run_plugin(),
         ["random-turns", ref args @ ..] => random_turns::run(args),
         ["receivers", ref args @ ..] => receivers::run(args),
         #[cfg(unix)]
@@ -82,7 +89,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | random-turns | receivers | record | sdk | tables | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | mcp | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | mcp | plugin | random-turns | receivers | record | sdk | tables | tidy"
             );
             ExitCode::from(2)
         }

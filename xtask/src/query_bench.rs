@@ -36,6 +36,7 @@ pub(crate) fn measure_queries(home: &Path, binary: &Path, report: &mut BenchRepo
     measure_overview(home, &threadline, report);
     measure_search(home, &threadline, report);
     crate::blame_bench::measure_blame(home, binary, report);
+    crate::mcp_bench::measure_mcp(home, binary, report);
 }
 
 fn measure_usage(
