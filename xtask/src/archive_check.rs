@@ -12,12 +12,13 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::archive_encryption::check_encryption;
+use crate::archive_faults::{check_faults, check_full_disk};
 use crate::archive_resume::check_resume;
 use crate::bench::{LogFiles, shared};
 use crate::command::binary;
 use crate::tables_check::check_tables;
 
-const BUCKET: &str = "threadline-sessions";
+pub(crate) const BUCKET: &str = "threadline-sessions";
 
 /// The number of machines that push at the same time.
 const MACHINES: usize = 200;
@@ -39,6 +40,7 @@ fn check(binary: &Path) -> Result<(), String> {
     check_encryption(&local)?;
     check_resume(&local)?;
     check_tables(&local)?;
+    check_full_disk(&local)?;
     match std::env::var_os("MOTO_SERVER").map(PathBuf::from) {
         Some(server) => check_s3(&server, binary, work.path()),
         None => {
@@ -62,9 +64,14 @@ fn check_s3(server: &Path, binary: &Path, work: &Path) -> Result<(), String> {
         &["usage", "--by", "model", "--json"],
         &["search", "the", "-c", "--json"],
         &["inspect", "00000003", "--json"],
+        &["show", "00000003", "--json"],
+        &["check", "--json"],
+        &["replay", "00000003", "--json"],
+        &["export", "json", "00000003"],
+        &["export", "markdown", "00000003"],
     ] {
-        let local = client.expect(&home, "one", query)?;
-        let archived = client.expect(&home, "one", &[query, &["--from", &url]].concat())?;
+        let local = client.answer(&home, "one", query)?;
+        let archived = client.answer(&home, "one", &[query, &["--from", &url]].concat())?;
         let cache = client.cached_home("one").ok_or("nothing was fetched")?;
         let [local, archived] = [(local, &home), (archived, &cache)]
             .map(|(out, home)| sorted(&out.replace(&*home.to_string_lossy(), "[home]")));
@@ -76,6 +83,8 @@ fn check_s3(server: &Path, binary: &Path, work: &Path) -> Result<(), String> {
     let cached = client.cached_home("one").ok_or("nothing was fetched")?;
     compare(&home.join("projects"), &cached.join("projects"))?;
     println!("{} files come back byte for byte", LogFiles::in_folder(&home).files.len());
+
+    check_faults(&client, &moto)?;
 
     // The server is gone half-way, and another one takes its place.
     let port = moto.port;
@@ -153,8 +162,22 @@ impl Client<'_> {
         }
     }
 
+    /// Runs a command that may find nothing or problems, and returns its exit code and output.
+    fn answer(&self, home: &Path, machine: &str, args: &[&str]) -> Result<String, String> {
+        let done = self.command(home, machine, args).output().map_err(|error| error.to_string())?;
+        match done.status.code() {
+            Some(code @ 0..=1) => Ok(format!("{code}\n{}", String::from_utf8_lossy(&done.stdout))),
+            _ => Err(format!("{args:?}: {}", String::from_utf8_lossy(&done.stderr))),
+        }
+    }
+
+    /// Returns the same program with another server.
+    pub(crate) fn with_port(&self, port: u16) -> Self {
+        Self { port, binary: self.binary, work: self.work }
+    }
+
     /// Returns the folder that the archive of a machine was fetched to.
-    fn cached_home(&self, machine: &str) -> Option<PathBuf> {
+    pub(crate) fn cached_home(&self, machine: &str) -> Option<PathBuf> {
         let archives = fs::read_dir(self.work.join(machine).join("cache/threadline/archive")).ok()?;
         let folders = archives.flatten().filter_map(|archive| fs::read_dir(archive.path()).ok()).flatten();
         folders.flatten().map(|entry| entry.path()).find(|path| path.join("projects").is_dir())
@@ -162,9 +185,9 @@ impl Client<'_> {
 }
 
 /// A server with the interface of S3, which is killed when dropped.
-struct MotoServer {
+pub(crate) struct MotoServer {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl MotoServer {
@@ -189,16 +212,51 @@ impl MotoServer {
         Ok(server)
     }
 
-    fn request(&self, line: &str) -> Option<String> {
+    fn request(&self, line: &str) -> Option<Vec<u8>> {
+        self.send(line, &[])
+    }
+
+    /// Sends a request and returns the answer with its head.
+    fn send(&self, line: &str, body: &[u8]) -> Option<Vec<u8>> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         let head = format!(
-            "{line}\r\nHost: 127.0.0.1:{}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            self.port
+            "{line}\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\nAuthorization: AWS test:test\r\nConnection: close\r\n\r\n",
+            self.port,
+            body.len()
         );
         stream.write_all(head.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
+        stream.write_all(body).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
         Some(answer)
+    }
+
+    /// Returns the names of the objects with a prefix.
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<String>, String> {
+        let answer = self.request(&format!("GET /{BUCKET}?list-type=2&prefix={prefix} HTTP/1.1"));
+        let answer = String::from_utf8_lossy(&answer.ok_or("the server does not answer")?).into_owned();
+        let names = answer.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
+        Ok(names.map(|(name, _)| name.to_owned()).collect())
+    }
+
+    /// Returns the content of an object.
+    pub(crate) fn get(&self, name: &str) -> Result<Vec<u8>, String> {
+        let answer =
+            self.request(&format!("GET /{BUCKET}/{name} HTTP/1.1")).ok_or("the server does not answer")?;
+        if !answer.starts_with(b"HTTP/1.1 200") {
+            return Err(format!("{name}: {}", String::from_utf8_lossy(&answer)));
+        }
+        let body = answer.windows(4).position(|window| window == b"\r\n\r\n").ok_or("there is no body")?;
+        Ok(answer[body + 4..].to_vec())
+    }
+
+    /// Replaces an object.
+    pub(crate) fn put(&self, name: &str, content: &[u8]) -> Result<(), String> {
+        let answer = self.send(&format!("PUT /{BUCKET}/{name} HTTP/1.1"), content);
+        match answer.is_some_and(|answer| answer.starts_with(b"HTTP/1.1 200")) {
+            true => Ok(()),
+            false => Err(format!("{name} cannot be written")),
+        }
     }
 
     fn stop(&mut self) {
@@ -248,7 +306,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
 /// Sorts lines, and leaves out the time of the copy.
 fn sorted(out: &str) -> String {
     let without_time = |line: &str| {
-        let mut value: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+        let Ok(mut value) = serde_json::from_str::<serde_json::Value>(line) else { return line.to_owned() };
         if let Some(object) = value.as_object_mut() {
             object.remove("modified_at");
         }
@@ -260,7 +318,7 @@ fn sorted(out: &str) -> String {
 }
 
 /// Compares two folders byte for byte.
-fn compare(a: &Path, b: &Path) -> Result<(), String> {
+pub(crate) fn compare(a: &Path, b: &Path) -> Result<(), String> {
     let files = |folder: &Path| {
         let mut files = LogFiles::in_folder(folder).files;
         files.sort();

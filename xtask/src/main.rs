@@ -23,6 +23,7 @@ mod agent_sdk;
 mod archive_bench;
 mod archive_check;
 mod archive_encryption;
+mod archive_faults;
 mod archive_resume;
 mod bench;
 mod blame_bench;
