@@ -41,18 +41,30 @@ pub(crate) fn measure_archive(target: &Path, home: &Path, binary: &Path, report:
     let _ = fs::remove_dir_all(&work);
 }
 
-/// Copies the real sessions into a home; `None` if there are none.
+/// Copies the real sessions into a home, each repository that they come from as a project; `None` if there are
+/// none. Sub-agents stay in the folder of their session.
 fn copied_corpus(work: &Path) -> Option<PathBuf> {
-    let source = LogFiles::in_folder(&shared().join("corpus"));
+    let corpus = shared().join("corpus");
+    let source = LogFiles::in_folder(&corpus);
     if source.files.is_empty() {
         println!("archive of real sessions: skipped, there are none (set THREADLINE_SHARED)");
         return None;
     }
     let home = work.join("home");
-    let folder = home.join("projects/-real");
-    fs::create_dir_all(&folder).ok()?;
     for (i, log) in source.files.iter().enumerate() {
-        fs::copy(log, folder.join(format!("{i:08}-0000-4000-8000-000000000000.jsonl"))).ok()?;
+        let parts: Vec<_> =
+            log.strip_prefix(&corpus).ok()?.iter().map(|part| part.to_string_lossy()).collect();
+        let folder = home.join(format!("projects/-{}", parts.first()?));
+        let side = parts.iter().position(|part| *part == "subagents").and_then(|at| at.checked_sub(1));
+        let mut target = match side {
+            Some(session) => parts[session..].iter().fold(folder, |path, part| path.join(&**part)),
+            None => folder.join(&**parts.last()?),
+        };
+        if target.exists() {
+            target = target.with_file_name(format!("{i:08}-0000-4000-8000-000000000000.jsonl"));
+        }
+        fs::create_dir_all(target.parent()?).ok()?;
+        fs::copy(log, target).ok()?;
     }
     Some(home)
 }
