@@ -21,17 +21,21 @@ use crate::tables_check::check_tables;
 pub(crate) const BUCKET: &str = "threadline-sessions";
 
 /// The number of machines that push at the same time.
-const MACHINES: usize = 200;
+pub(crate) const MACHINES: usize = 200;
 
 pub(crate) fn run() -> ExitCode {
     let Some(binary) = binary() else { return ExitCode::from(2) };
-    match check(&binary) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("archive: {error}");
-            ExitCode::from(1)
-        }
+    let objects = check(&binary);
+    #[cfg(unix)]
+    let database = crate::postgres_check::check(&binary);
+    #[cfg(not(unix))]
+    let database: Result<(), String> = Ok(());
+    let mut code = ExitCode::SUCCESS;
+    for error in [objects, database].into_iter().filter_map(Result::err) {
+        println!("archive: {error}");
+        code = ExitCode::from(1);
     }
+    code
 }
 
 fn check(binary: &Path) -> Result<(), String> {
@@ -102,15 +106,7 @@ fn check_s3(server: &Path, binary: &Path, work: &Path) -> Result<(), String> {
 
 /// Pushes from many machines at the same time.
 fn simulate_team(client: &Client<'_>, url: &str) -> Result<(), String> {
-    let home = client.work.join("small");
-    let folder = home.join("projects/-small");
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let text = "{\"type\":\"user\",\"uuid\":\"1\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}\n"
-        .repeat(200);
-    for i in 0..5 {
-        let name = format!("{i:08}-0000-4000-8000-000000000000.jsonl");
-        fs::write(folder.join(name), &text).map_err(|error| error.to_string())?;
-    }
+    let home = team_home(client.work)?;
     let begun = Instant::now();
     let spawn = |machine: usize| {
         let push = ["archive", "push", "--to", url, "--level", "full"];
@@ -129,6 +125,20 @@ fn simulate_team(client: &Client<'_>, url: &str) -> Result<(), String> {
     let listed = client.expect(&home, "reader", &["list", "--json", "--from", url])?;
     println!("read by one: {} sessions", listed.lines().count());
     if failed > 0 { Err(format!("{failed} pushes failed")) } else { Ok(()) }
+}
+
+/// Creates a home with five small sessions.
+pub(crate) fn team_home(work: &Path) -> Result<PathBuf, String> {
+    let home = work.join("small");
+    let folder = home.join("projects/-small");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let text = "{\"type\":\"user\",\"uuid\":\"1\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}\n"
+        .repeat(200);
+    for i in 0..5 {
+        let name = format!("{i:08}-0000-4000-8000-000000000000.jsonl");
+        fs::write(folder.join(name), &text).map_err(|error| error.to_string())?;
+    }
+    Ok(home)
 }
 
 /// The program with a server of object storage.
@@ -304,7 +314,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 /// Sorts lines, and leaves out the time of the copy.
-fn sorted(out: &str) -> String {
+pub(crate) fn sorted(out: &str) -> String {
     let without_time = |line: &str| {
         let Ok(mut value) = serde_json::from_str::<serde_json::Value>(line) else { return line.to_owned() };
         if let Some(object) = value.as_object_mut() {

@@ -91,6 +91,16 @@ pub(crate) fn mcp() -> ExitCode {
     report.verdict()
 }
 
+/// Runs only the benchmarks of archives in a database.
+#[cfg(unix)]
+pub(crate) fn postgres() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut report = BenchReport { missed: 0 };
+    crate::postgres_bench::measure_postgres(&target, &binary, &mut report);
+    report.verdict()
+}
+
 /// Runs only the benchmark of `blame`.
 pub(crate) fn blame() -> ExitCode {
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");

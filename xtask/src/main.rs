@@ -1,9 +1,10 @@
 //! Development tasks of the repository.
 //!
 //! - `cargo xtask agent-sdk` drives the client with the Agent SDK, and with MCP servers that others wrote.
-//! - `cargo xtask archive` checks the archive with real versions of Claude Code, and on an S3 server.
+//! - `cargo xtask archive` checks the archive with real versions of Claude Code, on an S3 server
+//!   and in a PostgreSQL database.
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
-//!   `blame`, `chat`, `mcp`, `tui`, `viewer`, `export` and `hostile` run one group.
+//!   `blame`, `chat`, `mcp`, `postgres`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask dist` makes the files of a release; `build` those of one target, `finish` those of all.
 //! - `cargo xtask mcp` checks the MCP server with clients that others wrote, `cargo xtask plugin` the plugin in the
@@ -37,6 +38,10 @@ mod hostile;
 mod mcp_bench;
 mod mcp_check;
 mod peer;
+#[cfg(unix)]
+mod postgres_bench;
+#[cfg(unix)]
+mod postgres_check;
 mod query_bench;
 mod random_turns;
 mod receivers;
@@ -61,6 +66,8 @@ fn main() -> ExitCode {
         ["archive"] => archive_check::run(),
         ["bench"] => bench::run(),
         ["bench", "archive"] => bench::archive(),
+        #[cfg(unix)]
+        ["bench", "postgres"] => bench::postgres(),
         ["bench", "queries"] => bench::queries(),
         ["bench", "blame"] => bench::blame(),
         ["bench", "chat"] => bench::chat(),
@@ -90,7 +97,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | queries | chat | mcp | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | mcp | plugin | random-turns | receivers | record | sdk | tables | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | postgres | queries | chat | mcp | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | mcp | plugin | random-turns | receivers | record | sdk | tables | tidy"
             );
             ExitCode::from(2)
         }

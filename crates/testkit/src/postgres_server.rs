@@ -179,6 +179,7 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 /// Returns the folder of the programs of PostgreSQL: `THREADLINE_POSTGRES`, or that of the newest version.
+#[expect(clippy::disallowed_methods, reason = "tests are configured by the environment")]
 fn programs() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("THREADLINE_POSTGRES") {
         return Some(folder.into());
