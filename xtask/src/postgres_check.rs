@@ -30,6 +30,8 @@ pub(crate) fn check(binary: &Path) -> Result<(), String> {
     client.expect(&home, "one", &[&push[..], &[&folder]].concat())?;
     client.expect(&home, "one", &["archive", "verify", "--from", &url])?;
     answers(&client, &home, &[&folder, &url])?;
+    session_store(&url)?;
+    client.expect(&home, "one", &["archive", "verify", "--from", &url])?;
     faults(&client, &server, &home)?;
     simulate_team(&client, &server)
 }
@@ -72,6 +74,23 @@ fn answers(client: &Client<'_>, local_home: &Path, archives: &[&str]) -> Result<
     }
     println!("{} files come back byte for byte", LogFiles::in_folder(local_home).files.len());
     Ok(())
+}
+
+/// Runs the conformance checks of the Agent SDK.
+fn session_store(url: &str) -> Result<(), String> {
+    let Some(python) = std::env::var_os("AGENT_SDK_PYTHON") else {
+        println!("SessionStore: skipped, AGENT_SDK_PYTHON is not set (claude-agent-sdk, psycopg[binary])");
+        return Ok(());
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../integrations/python");
+    let mut command = Command::new(python);
+    command.arg("-B").arg("test_conformance.py").arg(url).current_dir(folder);
+    let done = command.output().map_err(|error| error.to_string())?;
+    println!("SessionStore: {}", String::from_utf8_lossy(&done.stdout).trim());
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
 }
 
 /// Interrupts pushes: the program is killed, and the server restarts or crashes.

@@ -10,7 +10,7 @@ use crate::manifest::Manifest;
 use crate::postgres::connection::{DatabaseResult as _, PostgresArchive};
 use crate::postgres::copy_format::CopyReader;
 use crate::postgres::derive::{DERIVED, lost};
-use crate::postgres::push::delete_rows;
+use crate::postgres::file_copier::delete_rows;
 use crate::postgres::stored_file::{COLUMNS, StoredFile};
 use crate::read::OriginFilter;
 use crate::restore::find;
@@ -31,6 +31,7 @@ struct ContentCheck {
 impl PostgresArchive {
     /// See [`Archive::verify`](crate::Archive::verify).
     pub(crate) fn verify(&self, progress: &(dyn Fn() + Sync)) -> Result<VerifyReport, ArchiveError> {
+        self.seal()?;
         let mut report = VerifyReport::default();
         let mut files: Vec<StoredFile> = Vec::new();
         let mut current: BTreeMap<(i64, String), Vec<(i32, bool)>> = BTreeMap::new();
@@ -125,7 +126,7 @@ impl PostgresArchive {
     /// Finds rows of files that do not exist. A user who does not see all files sees no such rows.
     fn verify_owners(&self, files: &[StoredFile], report: &mut VerifyReport) -> Result<(), ArchiveError> {
         let ids: Vec<i64> = files.iter().map(|file| file.id).collect();
-        let tables = ["lines", "chunks"].into_iter().chain(DERIVED.map(|(table, _)| table));
+        let tables = ["lines", "chunks", "entry_ids"].into_iter().chain(DERIVED.map(|(table, _)| table));
         self.run(|client| {
             for table in tables {
                 // Files that were added meanwhile are in the table.

@@ -7,6 +7,7 @@
 mod connection;
 mod copy_format;
 mod derive;
+mod file_copier;
 mod line_batch;
 mod location;
 mod maintain;
@@ -14,6 +15,7 @@ mod push;
 mod query;
 mod read;
 mod schema;
+mod seal;
 mod stored_file;
 mod tls;
 

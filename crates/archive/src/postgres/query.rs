@@ -33,6 +33,7 @@ impl PostgresArchive {
         let Some(texts) = selection.texts.as_ref().filter(|texts| !texts.is_empty()) else {
             return Ok(None);
         };
+        self.seal()?;
         let filter = OriginFilter { machine: selection.machine.clone(), user: selection.user.clone() };
         let patterns: Vec<String> = texts.iter().map(|text| like_pattern(text)).collect();
         let conditions: Vec<String> =
@@ -64,6 +65,7 @@ impl PostgresArchive {
         selection: &SourceSelection,
         query: &CallQuery,
     ) -> Result<Option<ModelCalls>, ArchiveError> {
+        self.seal()?;
         let filter = OriginFilter { machine: selection.machine.clone(), user: selection.user.clone() };
         self.run(|client| {
             let mut transaction = client.transaction().action("read")?;

@@ -22,6 +22,7 @@ const FILES_PER_STATEMENT: usize = 256;
 impl PostgresArchive {
     /// Returns the manifests of the selected homes.
     pub(crate) fn manifests(&self, filter: &OriginFilter) -> Result<Vec<Manifest>, ArchiveError> {
+        self.seal()?;
         self.run(|client| {
             let homes = homes(client, filter)?;
             manifests(client, &homes)

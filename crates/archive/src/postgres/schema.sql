@@ -50,6 +50,8 @@ create table threadline.files (
 
 create unique index files_current on threadline.files (home, name) where is_current;
 create index files_session on threadline.files (session);
+-- Files that other programs have appended to. Their digests are not known yet.
+create index files_unsealed on threadline.files (id) where digest = '';
 create index files_unmarked on threadline.files (id) where not is_marked;
 
 -- Sessions that were removed and are not copied again.
@@ -57,6 +59,13 @@ create table threadline.removed (
     home bigint not null references threadline.homes,
     session text not null,
     primary key (home, session)
+);
+
+-- The ids of entries that were appended through a SessionStore of the Agent SDK, which repeats them.
+create table threadline.entry_ids (
+    file bigint not null,
+    uuid text not null,
+    primary key (file, uuid)
 );
 
 create table threadline.sessions (
@@ -185,6 +194,8 @@ alter table threadline.sessions enable row level security;
 create policy own on threadline.sessions using (home in (select id from threadline.homes));
 alter table threadline.lines enable row level security;
 create policy own on threadline.lines using (file in (select id from threadline.files));
+alter table threadline.entry_ids enable row level security;
+create policy own on threadline.entry_ids using (file in (select id from threadline.files));
 alter table threadline.chunks enable row level security;
 create policy own on threadline.chunks using (file in (select id from threadline.files));
 alter table threadline.messages enable row level security;

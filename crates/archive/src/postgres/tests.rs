@@ -533,6 +533,43 @@ fn files_that_left_the_archive_leave_the_cache() {
 }
 
 #[test]
+fn lines_that_other_programs_append_are_completed() {
+    let Some(setup) = Setup::new() else { return };
+    setup.push();
+    let lines = text("sdk", 7);
+    let mut at = 0;
+    for (number, line) in (1..).zip(lines.lines()) {
+        if number == 1 {
+            setup.sql(&format!(
+                "insert into threadline.homes (folder, machine_id, machine, user_name, path)
+                 values ('{}', 'id-sdk', 'sdk', 'ada', '/h');
+                 insert into threadline.files (home, name, version, session, level, size, digest, modified, tail_at,
+                 n_lines, longest_line, is_log, n_invalid, is_torn, row_sum, tail_sum, checksum)
+                 select max(id), 'projects/sdk/{SESSION}.jsonl', 0, '{SESSION}', 'full', 0, '', 0, 0, 0, 0, false, 0,
+                 false, 0, 0, '' from threadline.homes",
+                origin("sdk").folder()
+            ));
+        }
+        let file = "(select id from threadline.files where name like 'projects/sdk/%')";
+        setup.sql(&format!(
+            "insert into threadline.lines values ({file}, {at}, {number}, convert_to('{line}' || chr(10), 'UTF8'));
+             update threadline.files set size = {}, n_lines = {number}, digest = '' where id = {file}",
+            at + line.len() + 1
+        ));
+        at += line.len() + 1;
+        let selection = SourceSelection { machine: Some("sdk".to_owned()), ..SourceSelection::default() };
+        let homes = setup.fetch_with(&selection);
+        let expected = (format!("projects/sdk/{SESSION}.jsonl"), lines.as_bytes()[..at].to_vec());
+        assert_eq!(files_below(&homes[0]), [expected]);
+        let calls = setup.archive().model_calls(&selection, &CallQuery::default()).unwrap().unwrap();
+        let groups =
+            CallGroups::of(&calls, GroupBy::Model, &PriceBook::embedded(), &TimeZone::UTC, |_, _| true);
+        assert_eq!(groups.total.calls, number);
+    }
+    assert_eq!(setup.damage(), [""; 0]);
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let Some(setup) = Setup::new() else { return };
     let open = |url: &str| Archive::open(&url.parse().unwrap(), &StorageOptions::new()).err().unwrap();
