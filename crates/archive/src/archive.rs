@@ -35,7 +35,7 @@ pub enum ArchiveLocation {
         prefix: String,
     },
     /// A database: `postgres://USER@HOST:PORT/DATABASE`.
-    Postgres(PostgresLocation),
+    Postgres(Box<PostgresLocation>),
 }
 
 /// A kind of object storage.
@@ -93,7 +93,9 @@ impl FromStr for ArchiveLocation {
                 return Ok(Self::Folder(Path::new(path).to_owned()));
             }
             "postgres" | "postgresql" => {
-                return PostgresLocation::parse(text).map(Self::Postgres).map_err(|reason| wrong(&reason));
+                return PostgresLocation::parse(text)
+                    .map(|location| Self::Postgres(Box::new(location)))
+                    .map_err(|reason| wrong(&reason));
             }
             "s3" => StorageKind::S3,
             "gs" => StorageKind::Google,

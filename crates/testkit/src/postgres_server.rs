@@ -19,6 +19,7 @@ pub struct PostgresServer {
     input: Mutex<Option<ChildStdin>>,
     programs: PathBuf,
     port: u16,
+    dir: PathBuf,
     n_databases: AtomicUsize,
 }
 
@@ -51,6 +52,17 @@ cd /
 rm -rf "$dir"
 "#;
 
+/// Creates an authority and a certificate for 127.0.0.1.
+const CERTIFICATES: &str = r#"
+set -e
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.crt
+openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr
+echo subjectAltName=IP:127.0.0.1 >names
+openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt
+chmod 600 server.key
+chmod 755 .
+"#;
+
 /// The server is not found to run within this time.
 const START_TIME: Duration = Duration::from_secs(60);
 
@@ -67,16 +79,34 @@ impl PostgresServer {
             report_skipped("PostgreSQL is not installed (Debian: postgresql)");
             return None;
         };
-        let server = Self::start_with(&programs, options);
+        let server = Self::start_with(&programs, options, false);
         if server.is_none() {
             report_skipped("PostgreSQL does not start");
         }
         server
     }
 
-    fn start_with(programs: &Path, options: &[&str]) -> Option<Self> {
+    /// Starts a server with a certificate for 127.0.0.1; see [`PostgresServer::certificate`]. `None`, with a
+    /// message, if PostgreSQL or OpenSSL is not installed.
+    pub fn start_encrypted() -> Option<Self> {
+        let server = programs().and_then(|programs| Self::start_with(&programs, &["-c", "fsync=off"], true));
+        if server.is_none() {
+            report_skipped("PostgreSQL or OpenSSL is not installed (Debian: postgresql, openssl)");
+        }
+        server
+    }
+
+    /// Returns the file with the certificate of the authority that has signed that of the server.
+    pub fn certificate(&self) -> PathBuf {
+        self.dir.join("ca.crt")
+    }
+
+    fn start_with(programs: &Path, options: &[&str], encrypted: bool) -> Option<Self> {
         let dir = tempfile::Builder::new().prefix("threadline-pg").tempdir().ok()?.keep();
         let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        if encrypted {
+            output(Command::new("sh").args(["-c", CERTIFICATES]).current_dir(&dir))?;
+        }
         // The server refuses to run as root.
         let is_root = output(Command::new("id").arg("-u"))?.trim() == "0";
         let mut command = match is_root {
@@ -85,7 +115,7 @@ impl PostgresServer {
                 let user = ["postgres", "nobody"]
                     .into_iter()
                     .find_map(|user| output(Command::new("id").args(["-u", user])))?;
-                output(Command::new("chown").arg(user.trim()).arg(&dir))?;
+                output(Command::new("chown").args(["-R", user.trim()]).arg(&dir))?;
                 let mut command = Command::new("setpriv");
                 command.arg(format!("--reuid={}", user.trim())).args(["--clear-groups", "sh"]);
                 command
@@ -98,7 +128,7 @@ impl PostgresServer {
         let mut child = command.spawn().ok()?;
         let input = Mutex::new(child.stdin.take());
         let server =
-            Self { child, input, programs: programs.to_owned(), port, n_databases: AtomicUsize::new(0) };
+            Self { child, input, programs: programs.to_owned(), port, dir, n_databases: AtomicUsize::new(0) };
         server.wait().then_some(server)
     }
 

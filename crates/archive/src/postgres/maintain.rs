@@ -11,6 +11,7 @@ use crate::postgres::connection::{DatabaseResult as _, PostgresArchive};
 use crate::postgres::copy_format::CopyReader;
 use crate::postgres::derive::{DERIVED, lost};
 use crate::postgres::file_copier::delete_rows;
+use crate::postgres::read::ContentRow;
 use crate::postgres::stored_file::{COLUMNS, StoredFile};
 use crate::read::OriginFilter;
 use crate::restore::find;
@@ -74,8 +75,8 @@ impl PostgresArchive {
             || ContentCheck { hash: Sha256::new(), size: 0, n_lines: 0, in_line: false, is_sound: true };
         let mut checks: BTreeMap<i64, ContentCheck> = files.iter().map(|file| (file.id, new())).collect();
         let ids: Vec<i64> = checks.keys().copied().collect();
-        self.contents(&ids, &mut |id, at, line, bytes| {
-            let Some(check) = checks.get_mut(&id) else { return Ok(()) };
+        self.contents(&ids, &mut |&ContentRow { file, at, line, bytes }| {
+            let Some(check) = checks.get_mut(&file) else { return Ok(()) };
             check.hash.update(bytes);
             check.is_sound &= at == check.size && line.is_none_or(|line| line == check.n_lines + 1);
             check.size += i64::try_from(bytes.len()).unwrap_or(i64::MAX);

@@ -60,10 +60,11 @@ impl PostgresArchive {
                 targets.insert(id, FileTarget { name, file, left: version.size, hash: Sha256::new() });
             }
             let ids: Vec<i64> = targets.keys().copied().collect();
-            self.contents(&ids, &mut |id, _, _, bytes| {
-                let Some(target) = targets.get_mut(&id) else { return Ok(()) };
+            self.contents(&ids, &mut |row| {
+                let Some(target) = targets.get_mut(&row.file) else { return Ok(()) };
                 // A push may have appended rows meanwhile.
-                let bytes = &bytes[..bytes.len().min(usize::try_from(target.left).unwrap_or(usize::MAX))];
+                let bytes =
+                    &row.bytes[..row.bytes.len().min(usize::try_from(target.left).unwrap_or(usize::MAX))];
                 target.left -= bytes.len() as u64;
                 target.hash.update(bytes);
                 target.file.write_all(bytes)?;
@@ -78,12 +79,11 @@ impl PostgresArchive {
         Ok(())
     }
 
-    /// Calls `sink` with the rows of the content of some files, in order: the file, the offset, the line number
-    /// and the bytes.
+    /// Calls `sink` with the rows of the content of some files, in order.
     pub(super) fn contents(
         &self,
         ids: &[i64],
-        sink: &mut dyn FnMut(i64, i64, Option<i64>, &[u8]) -> Result<(), ArchiveError>,
+        sink: &mut dyn FnMut(&ContentRow<'_>) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
         let ids = ids.join(",");
@@ -99,13 +99,23 @@ impl PostgresArchive {
                     if let (Some(file), Some(at), Some(bytes)) =
                         (rows.number(0), rows.number(1), rows.bytes(3))
                     {
-                        sink(file, at, rows.number(2), bytes)?;
+                        sink(&ContentRow { file, at, line: rows.number(2), bytes })?;
                     }
                 }
             }
             Ok(())
         })
     }
+}
+
+/// A row of the content of a file.
+pub(super) struct ContentRow<'r> {
+    pub(super) file: i64,
+    /// The offset in the file.
+    pub(super) at: i64,
+    /// The number of the line; `None` for a chunk.
+    pub(super) line: Option<i64>,
+    pub(super) bytes: &'r [u8],
 }
 
 /// A file that is being written.

@@ -570,6 +570,20 @@ fn lines_that_other_programs_append_are_completed() {
 }
 
 #[test]
+fn encrypted_connections_check_the_certificate() {
+    let Some(server) = PostgresServer::start_encrypted() else { return };
+    let database = server.database();
+    let open = |parameters: &str| {
+        let url = format!("postgres://threadline@127.0.0.1:{}/{database}?{parameters}", server.port());
+        Archive::create(&url.parse().unwrap(), &StorageOptions::new()).err().map(|error| error.to_string())
+    };
+    let unknown = open("sslmode=require").unwrap();
+    assert!(unknown.contains("certificate"), "{unknown}");
+    let own = format!("sslmode=verify-full&sslrootcert={}", server.certificate().display());
+    assert_eq!(open(&own), None);
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let Some(setup) = Setup::new() else { return };
     let open = |url: &str| Archive::open(&url.parse().unwrap(), &StorageOptions::new()).err().unwrap();
