@@ -1,7 +1,7 @@
 //! Checks the MCP server with clients that others wrote, and the plugin in the real Claude Code.
 //!
-//! `MCP_PYTHON` is a Python interpreter with the package `mcp`, `MCP_INSPECTOR` the program `mcp-inspector` of
-//! `@modelcontextprotocol/inspector`, `CLAUDE_CODE` the command of Claude Code.
+//! `MCP_PYTHON` is a Python interpreter with the package `mcp`, `MCP_INSPECTOR` the program `mcp-inspector`
+//! of `@modelcontextprotocol/inspector`, `CLAUDE_CODE` the command of Claude Code.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -140,7 +140,7 @@ impl App {
                 found.retain(|candidate| file_inside(candidate).is_some());
                 match &found[..] {
                     [] => Err(FindError::NoMatch { needle, similar: found, errors: Vec::new() }.into()),
-                    [one] => file_inside(one).ok_or_else(|| AppError::NoSession { id: needle }),
+                    [one] => file_inside(one).ok_or(AppError::NoSession { id: needle }),
                     _ => Err(FindError::Ambiguous { needle, found }.into()),
                 }
             }

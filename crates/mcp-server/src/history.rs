@@ -48,10 +48,11 @@ impl History {
         self.client.and_then(|pid| self.app.session_of_process(pid))
     }
 
-    /// Finds a session of the scope. `last` is the last one besides that of the client. An item may follow the name: `3f2a#m42`. Returns both.
+    /// Finds a session of the scope. `last` is the last one besides that of the client. The anchor of an item
+    /// may follow the name, as in `3f2a#m42`. Returns both.
     pub(crate) fn find(&self, name: &str) -> Result<(SessionFile, Option<String>), HistoryError> {
         let name = name.trim();
-        // A title may contain `#`, so the text as a whole comes first.
+        // A title may contain `#`, too.
         let (name, item) = match name.rsplit_once('#').filter(|(_, item)| is_anchor(item)) {
             Some((name, item)) => (name, Some(item.to_owned())),
             None => (name, None),

@@ -1,9 +1,9 @@
 //! The sessions as an MCP server: tools that search, list and read them, sessions as resources, prompts.
 //!
-//! A [`HistoryServer`] answers the requests of clients; [`serve_stdio`] connects it to the standard streams of
-//! the process, [`serve_http`] to a port of this machine. The server is read-only. It answers about the sessions of one
-//! [`ProjectScope`](threadline_app::ProjectScope), masks secrets if the configuration of its application
-//! requires it, and shows control characters of logs as visible text.
+//! A [`HistoryServer`] answers the requests of clients; [`serve_stdio`] connects it to the standard streams
+//! of the process, [`serve_http`] to a port of this machine. The server is read-only. It answers about the
+//! sessions of one [`ProjectScope`](threadline_app::ProjectScope), masks secrets if the configuration of its
+//! application requires it, and shows control characters of logs as visible text.
 //!
 //! Every answer fits a budget of tokens, ends between two items, and contains a cursor if there is more. Each
 //! item names its source, such as `3f2a…#m42`.

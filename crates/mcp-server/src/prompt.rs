@@ -91,14 +91,15 @@ fn answer(history: &History, tool: &str, arguments: Value) -> Result<String, His
 }
 
 fn decisions(history: &History, topic: Option<&str>) -> Result<String, HistoryError> {
-    let topic = topic.unwrap_or_default();
+    // A topic is prose: quotes and slashes have no meaning in it.
+    let topic = topic.unwrap_or_default().replace(['"', '/'], " ");
     let found =
         answer(history, "search_sessions", serde_json::json!({ "query": topic, "max_tokens": 5000 }))?;
     Ok(format!(
-        "What did we decide about {topic}? The excerpts below are from earlier sessions. Read more of them with \
-         read_session where they are not enough, and search with other words if they miss the point. Name the \
-         source (session#item) and the date of each decision, and say if decisions contradict each other.\n\n\
-         {found}"
+        "What did we decide about {topic}? The excerpts below are from earlier sessions. Read more of them \
+         with read_session where they are not enough, and search with other words if they miss the point. \
+         Name the source (session#item) and the date of each decision, and say if decisions contradict each \
+         other.\n\n{found}"
     ))
 }
 
@@ -109,10 +110,10 @@ fn continue_session(history: &History, session: Option<&str>) -> Result<String, 
     let last = serde_json::json!({ "session": session, "turns": "-2..", "max_tokens": 4000 });
     let last = answer(history, "read_session", last)?;
     Ok(format!(
-        "Continue the work of this earlier session. Its outline and its last turns are below; read the turns \
-         that matter with read_session, and its edits with session_changes. Compare with the present state of \
-         the files before you change anything. Begin with a short summary of what was done and what is left.\n\n\
-         {outline}\n{last}"
+        "Continue the work of this earlier session. Its outline and its last turns are below; read the \
+         turns that matter with read_session, and its edits with session_changes. Compare with the present \
+         state of the files before you change anything. Begin with a short summary of what was done and what \
+         is left.\n\n{outline}\n{last}"
     ))
 }
 
@@ -120,7 +121,7 @@ fn recent(history: &History, since: Option<&str>) -> Result<String, HistoryError
     let since = since.unwrap_or("7d");
     let found = answer(history, "list_sessions", serde_json::json!({ "since": since, "max_tokens": 5000 }))?;
     Ok(format!(
-        "Summarise what happened in the sessions below (since {since}), by topic. Read the sessions whose title \
-         says too little with read_session. Name the sessions that are not finished.\n\n{found}"
+        "Summarise what happened in the sessions below (since {since}), by topic. Read the sessions whose \
+         title says too little with read_session. Name the sessions that are not finished.\n\n{found}"
     ))
 }

@@ -105,8 +105,8 @@ impl ToolRow {
     }
 }
 
-/// Removes what clients need not know from a schema: the sizes of Rust's numbers, defaults that are `null`, and,
-/// where `is_input` is set, that optional arguments may be `null`. Every client pays for the size of schemas.
+/// Removes from a schema the sizes of Rust's numbers, defaults that are `null`, and, if `is_input` is set, that
+/// optional arguments may be `null`. Models read these schemas, so their size matters.
 fn plain_schema(schema: &JsonObject, is_input: bool) -> Arc<JsonObject> {
     let mut schema = schema.clone();
     schema.remove("$schema");
@@ -157,7 +157,7 @@ fn run_tool<T: HistoryTool>(
 }
 
 /// The tools, in the order in which clients list them.
-pub(crate) const TOOLS: [ToolRow; 7] = [
+pub(crate) static TOOLS: [ToolRow; 7] = [
     ToolRow::of::<SearchSessions>(),
     ToolRow::of::<ListSessions>(),
     ToolRow::of::<ReadSession>(),
@@ -174,6 +174,5 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
 
 /// Returns the tool with a name.
 pub(crate) fn tool_named(name: &str) -> Option<&'static ToolRow> {
-    static ROWS: [ToolRow; 7] = TOOLS;
-    ROWS.iter().find(|tool| tool.name == name)
+    TOOLS.iter().find(|tool| tool.name == name)
 }

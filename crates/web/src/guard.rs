@@ -208,8 +208,8 @@ pub(crate) async fn check_access(State(guard): State<AccessGuard>, request: Requ
     response
 }
 
-/// Rejects or serves a request of a program, which has the token in its `Authorization` header. Browsers do not
-/// send this header by themselves, and no cookie is accepted.
+/// Rejects or serves a request of a program, which has the token in its `Authorization` header. Browsers do
+/// not send this header by themselves, and no cookie is accepted.
 pub(crate) async fn check_token(State(guard): State<AccessGuard>, request: Request, next: Next) -> Response {
     let mut response = if let Some(problem) = guard.foreign_request(&request) {
         problem.to_response(ResponseFormat::Json)

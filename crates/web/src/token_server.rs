@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use crate::connection::{ConnectionLimits, serve};
 use crate::guard::{AccessGuard, AccessKeys, check_token};
 
-/// A server on a loopback address whose requests must have a token, as `Authorization: Bearer TOKEN`. Host and
-/// origin are checked as for pages.
+/// A server on a loopback address whose requests must have a token, as `Authorization: Bearer TOKEN`. Host
+/// and origin are checked as for pages.
 pub struct TokenServer {
     runtime: Runtime,
     listener: TcpListener,

@@ -70,8 +70,8 @@ struct NetFileChange {
 impl HistoryTool for SessionChanges {
     const NAME: &'static str = "session_changes";
     const TITLE: &'static str = "Changes of a session";
-    const DESCRIPTION: &'static str = "Returns the net change of each file that a session edited, as a patch. \
-        With at: the content of the files at the beginning of a turn.";
+    const DESCRIPTION: &'static str = "Returns the net change of each file that a session edited, as a \
+        patch. With at: the content of the files at the beginning of a turn.";
     type Arguments = ChangesArguments;
     type Answer = ChangesAnswer;
 

@@ -132,8 +132,8 @@ struct ListedSession {
 impl HistoryTool for ListSessions {
     const NAME: &'static str = "list_sessions";
     const TITLE: &'static str = "List sessions";
-    const DESCRIPTION: &'static str = "Lists earlier Claude Code sessions with title, project, branch, times, \
-        turns, errors and cost; filtered by words, time, branch, model or tool.";
+    const DESCRIPTION: &'static str = "Lists earlier Claude Code sessions with title, project, branch, \
+        times, turns, errors and cost; filtered by words, time, branch, model or tool.";
     type Arguments = ListArguments;
     type Answer = ListAnswer;
 

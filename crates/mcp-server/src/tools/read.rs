@@ -116,8 +116,8 @@ impl HistoryTool for ReadSession {
     const NAME: &'static str = "read_session";
     const TITLE: &'static str = "Read a session";
     const DESCRIPTION: &'static str = "Reads an earlier Claude Code session. Without turns and item: its \
-        outline, one line per turn. With turns: prompts, replies and tool calls of these turns. With item: one \
-        item as a whole, such as the complete output of a command.";
+        outline, one line per turn. With turns: prompts, replies and tool calls of these turns. With item: \
+        one item as a whole, such as the complete output of a command.";
     type Arguments = ReadArguments;
     type Answer = ReadAnswer;
 

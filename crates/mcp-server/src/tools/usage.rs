@@ -97,8 +97,8 @@ struct UsageItem {
 impl HistoryTool for UsageCount {
     const NAME: &'static str = "usage";
     const TITLE: &'static str = "Tokens and cost";
-    const DESCRIPTION: &'static str = "Counts the model calls, tokens and cost of earlier Claude Code sessions, \
-        by day, week, month, session, project, model, tool or branch.";
+    const DESCRIPTION: &'static str = "Counts the model calls, tokens and cost of earlier Claude Code \
+        sessions, by day, week, month, session, project, model, tool or branch.";
     type Arguments = UsageArguments;
     type Answer = UsageAnswer;
 

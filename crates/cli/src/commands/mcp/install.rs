@@ -11,8 +11,8 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Add the server to Claude Code's configuration
 ///
-/// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code before:
-/// it writes the same file.
+/// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code
+/// before: it writes the same file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpInstallArgs {
     #[command(flatten)]
