@@ -102,6 +102,9 @@ impl ArchiveError {
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Location { .. } => "use file:DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://… or postgres://…",
+            Self::Storage { source: object_store::Error::NotFound { .. }, .. } => {
+                "check the address: does the bucket exist?"
+            }
             Self::Storage { .. } | Self::Database { .. } => {
                 "run the command again: it continues where it stopped"
             }

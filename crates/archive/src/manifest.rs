@@ -181,6 +181,30 @@ pub(crate) fn read_manifest(objects: &Objects, folder: &str) -> Result<Option<Se
     Err(ArchiveError::Busy)
 }
 
+/// Reads the newest manifests of all homes, with one request for each besides the listing.
+pub(crate) fn read_manifests(objects: &Objects) -> Result<Vec<SerialManifest>, ArchiveError> {
+    let listed = objects.list(MANIFESTS)?;
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    for object in &listed {
+        if let (Some(folder), Some(serial)) = (object.name.split('/').nth(1), serial_of(&object.name)) {
+            let known = newest.entry(folder).or_default();
+            *known = serial.max(*known);
+        }
+    }
+    let names: Vec<String> = newest.iter().map(|(folder, serial)| manifest_object(folder, *serial)).collect();
+    let mut manifests = Vec::new();
+    for (((folder, serial), name), bytes) in newest.iter().zip(&names).zip(objects.get_many(&names)) {
+        match bytes? {
+            Some(bytes) => {
+                manifests.push(SerialManifest { serial: *serial, manifest: Manifest::parse(name, &bytes)? });
+            }
+            // The writer of the next manifest has deleted it.
+            None => manifests.extend(read_manifest(objects, folder)?),
+        }
+    }
+    Ok(manifests)
+}
+
 /// Returns the highest serial number in a folder, also that of a manifest that cannot be read.
 pub(crate) fn highest_serial(objects: &Objects, folder: &str) -> Result<u64, ArchiveError> {
     let listed = objects.list(&format!("{MANIFESTS}/{folder}"))?;

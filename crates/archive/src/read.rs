@@ -15,7 +15,7 @@ use threadline_usage::ModelCalls;
 use crate::archive::Archive;
 use crate::digest::{digest, hex_digits};
 use crate::error::ArchiveError;
-use crate::manifest::{ArchivedFile, FileVersion, Manifest, Origin, manifest_folders, read_manifest};
+use crate::manifest::{ArchivedFile, FileVersion, Manifest, Origin, read_manifests};
 use crate::segment::{Segment, segment_object};
 
 /// Which homes of an archive to read. Texts are matched as a whole.
@@ -71,11 +71,8 @@ impl Archive {
         if let Some(database) = self.database() {
             return database.manifests(filter);
         }
-        let mut manifests = Vec::new();
-        for folder in manifest_folders(self.objects())? {
-            let read = read_manifest(self.objects(), &folder)?;
-            manifests.extend(read.map(|read| read.manifest).filter(|read| filter.accepts(&read.origin)));
-        }
+        let read = read_manifests(self.objects())?.into_iter().map(|read| read.manifest);
+        let mut manifests: Vec<_> = read.filter(|read| filter.accepts(&read.origin)).collect();
         manifests.sort_by(|a, b| a.origin.cmp(&b.origin));
         Ok(manifests)
     }

@@ -326,9 +326,12 @@ fn a_flipped_bit_is_found() {
         for at in (0..bytes.len()).step_by(bytes.len() / 20 + 1) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 4;
-            fs::write(&path, damaged).unwrap();
+            fs::write(&path, &damaged).unwrap();
             let report = setup.archive().verify(&|| ()).unwrap();
-            assert!(!report.damaged.is_empty(), "{prefix} byte {at}");
+            // A few bits of compressed data have no meaning.
+            let content = |bytes: &[u8]| zstd::stream::decode_all(bytes).ok();
+            let is_harmless = content(&damaged) == content(&bytes);
+            assert!(is_harmless || !report.damaged.is_empty(), "{prefix} byte {at}");
         }
         fs::write(&path, bytes).unwrap();
         assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0]);
