@@ -16,7 +16,7 @@ use crate::archive_faults::{check_faults, check_full_disk};
 use crate::archive_resume::check_resume;
 use crate::bench::{LogFiles, shared};
 use crate::command::binary;
-use crate::tables_check::check_tables;
+use crate::tables_check::{check_tables, check_tables_on_s3};
 
 pub(crate) const BUCKET: &str = "threadline-sessions";
 
@@ -88,6 +88,7 @@ fn check_s3(server: &Path, binary: &Path, work: &Path) -> Result<(), String> {
     compare(&home.join("projects"), &cached.join("projects"))?;
     println!("{} files come back byte for byte", LogFiles::in_folder(&home).files.len());
 
+    check_tables_on_s3(&client, &moto, &home, &url)?;
     check_faults(&client, &moto)?;
 
     // The server is gone half-way, and another one takes its place.

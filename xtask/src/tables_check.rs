@@ -3,12 +3,13 @@
 //! `TABLES_PYTHON` is a Python interpreter with the packages `duckdb` and `chdb`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::archive_check::{Client, home};
+use crate::archive_check::{BUCKET, Client, MotoServer, home};
 use crate::command::binary;
 
 /// Prints the totals of the table `usage` by model and by day, and the numbers of rows of all tables, as each
@@ -87,6 +88,35 @@ pub(crate) fn check_tables(client: &Client<'_>) -> Result<(), String> {
         return Err(format!("the numbers of rows differ: {counts:?}"));
     }
     Ok(())
+}
+
+/// Writes tables from an archive on object storage to object storage, twice, and compares the objects with the
+/// files of the same tables in a folder.
+pub(crate) fn check_tables_on_s3(
+    client: &Client<'_>,
+    moto: &MotoServer,
+    home: &Path,
+    archive: &str,
+) -> Result<(), String> {
+    let folder = client.work.join("tables-s3");
+    let local = format!("file:{}", folder.display());
+    let remote = format!("s3://{BUCKET}/tables");
+    for to in [&local, &remote, &remote] {
+        client.expect(
+            home,
+            "one",
+            &["archive", "tables", "--from", archive, "--to", to, "--level", "metadata"],
+        )?;
+    }
+    let names = moto.list("tables/")?;
+    for name in &names {
+        let file = folder.join(name.strip_prefix("tables/").unwrap_or(name));
+        if fs::read(&file).ok() != Some(moto.get(name)?) {
+            return Err(format!("{name} differs from {}", file.display()));
+        }
+    }
+    println!("{} objects of tables on S3 are the same as in a folder", names.len());
+    if names.is_empty() { Err("no tables were written".to_owned()) } else { Ok(()) }
 }
 
 /// The figures of a group, by the kind and the name of the group. Amounts are without trailing zeros.
