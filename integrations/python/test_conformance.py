@@ -1,6 +1,6 @@
 """Runs the conformance checks of the Claude Agent SDK: `python test_conformance.py postgres://...`.
 
-The database must contain an archive of threadline. Its sessions of the machines that are named here are deleted.
+The database must contain an archive of threadline. Some sessions are added to it.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A SessionStore of the Claude Agent SDK that keeps sessions in an archive of threadline.
 
-The database must contain an archive: `threadline archive push --to postgres://...` creates the tables. Sessions
-that the SDK writes are then read like all others: `threadline list --from postgres://...`.
+The database must contain an archive: `threadline archive push --to postgres://...` creates the tables.
+Sessions that the SDK writes are then read like all others: `threadline list --from postgres://...`.
 
     from claude_agent_sdk import ClaudeAgentOptions, query
     from threadline_session_store import PostgresSessionStore
@@ -9,7 +9,8 @@ that the SDK writes are then read like all others: `threadline list --from postg
     store = PostgresSessionStore("postgres://ada@db.example/sessions")
     options = ClaudeAgentOptions(session_store=store)
 
-Requires `claude-agent-sdk` and `psycopg` 3. The password is read from the address, from PGPASSWORD or from ~/.pgpass.
+Requires `claude-agent-sdk` and `psycopg` 3. The password is read from the address, from PGPASSWORD or from
+~/.pgpass.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-//! Checks archives in a database with a real server: sessions come back byte for byte, commands answer as they
-//! do for local files and for a folder, faults lose nothing, and many machines push at the same time.
+//! Checks archives in a database with a real server: sessions come back byte for byte, commands answer as
+//! they do for local files and for a folder, faults lose nothing, and many machines push at the same time.
 
 use std::fs;
 use std::path::{Path, PathBuf};

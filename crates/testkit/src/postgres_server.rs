@@ -12,8 +12,8 @@ use crate::skip::report_skipped;
 
 /// A PostgreSQL server in a temporary folder, on a free port of this machine.
 ///
-/// It ends when its standard input is closed: when this value is dropped, and also when the process ends in any
-/// other way.
+/// It ends when its standard input is closed: when this value is dropped, and also when the process ends in
+/// any other way.
 pub struct PostgresServer {
     child: Child,
     input: Mutex<Option<ChildStdin>>,

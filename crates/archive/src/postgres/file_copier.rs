@@ -64,7 +64,7 @@ impl<'t, 'c> FileCopier<'t, 'c> {
         Ok(Self { transaction, home_id, buffers, rows: Vec::new(), retired: Vec::new() })
     }
 
-    /// Copies the content from the end of the last whole line on. `tail` is what the reader was beyond that.
+    /// Copies the content from the end of the last whole line on. `tail` was read already.
     pub(super) fn content(
         &mut self,
         row: &mut StoredFile,
@@ -264,8 +264,8 @@ pub(super) fn delete_rows(
     Ok(())
 }
 
-/// Reads the part of a file that is archived. Returns the bytes of its incomplete last line if it is the same,
-/// and `None` if the file was rewritten.
+/// Reads the part of a file that is archived. Returns the bytes of its incomplete last line if it is the
+/// same, and `None` if the file was rewritten.
 pub(super) fn read_start(
     reader: &mut dyn ReadSeek,
     known: &StoredFile,

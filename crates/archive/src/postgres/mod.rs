@@ -1,8 +1,8 @@
 //! An archive in a PostgreSQL database.
 //!
 //! The lines of logs and the chunks of other files are rows, byte for byte. Messages, tool calls and the
-//! figures of model calls are derived from the lines when they are copied, so that search and usage run in the
-//! database. A push copies some files per transaction; an interrupted one leaves what was committed.
+//! figures of model calls are derived from the lines when they are copied, so that search and usage run in
+//! the database. A push copies some files per transaction; an interrupted one leaves what was committed.
 
 mod connection;
 mod copy_format;

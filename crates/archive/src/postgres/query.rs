@@ -24,8 +24,8 @@ const SUM_MILLIS: i64 = 15 * 60 * 1000;
 const N_NEWEST: usize = 4;
 
 impl PostgresArchive {
-    /// Returns the sessions that may contain all of some texts in one line, as pairs of the folder of the home
-    /// and the id. `None` if the texts do not exclude any session.
+    /// Returns the sessions that may contain all of some texts in one line, as pairs of the folder of the
+    /// home and the id. `None` if the texts do not exclude any session.
     pub(crate) fn candidates(
         &self,
         selection: &SourceSelection,
