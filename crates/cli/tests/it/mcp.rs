@@ -83,7 +83,7 @@ fn the_scope_is_the_repository_of_the_working_directory() {
     let mut both = vec![inside.clone(), outside.clone()];
     both.sort();
     let (ids, text) = list(&[]);
-    assert_eq!(ids, [inside.clone()]);
+    assert_eq!(ids, [&*inside]);
     assert!(!text.contains(SECRET) && text.contains("[secret:github-token"), "{text}");
     assert_eq!(list(&["--all"]).0, both);
     assert_eq!(list(&["--project", "ada/loom"]).0, [outside]);
