@@ -100,7 +100,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".claude")).unwrap();
         std::fs::write(folder.path().join(".claude/settings.json"), "{}").unwrap();
-        let names = |claude_home: &str| parts_of(folder.path(), &folder.path().join(claude_home)).len();
+        let names = |claude_home: &str| parts_of(folder.path(), &folder.path().join(claude_home), None).len();
         assert_eq!((names(".claude"), names("other")), (0, 1));
     }
 }
