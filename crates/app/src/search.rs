@@ -98,15 +98,21 @@ impl SearchScope {
     ) -> Result<(), E> {
         let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
         scan.run(order, &mut |mut event| {
-            if let (ScanEvent::Hit(_, LogHit { hit: Some(hit), .. }), Some(redaction)) =
-                (&mut event, &self.redaction)
-                && let Cow::Owned(clean) = redaction.text(&hit.text)
-            {
-                hit.ranges = query.highlight(&clean);
-                hit.text = clean;
+            if let ScanEvent::Hit(_, hit) = &mut event {
+                self.mask_hit(query, hit);
             }
             on_event(event)
         })
+    }
+
+    /// Masks secrets in the text of a hit, if the configuration requires it.
+    fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
+        if let (LogHit { hit: Some(hit), .. }, Some(redaction)) = (hit, &self.redaction)
+            && let Cow::Owned(clean) = redaction.text(&hit.text)
+        {
+            hit.ranges = query.highlight(&clean);
+            hit.text = clean;
+        }
     }
 
     /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions
@@ -128,7 +134,10 @@ impl SearchScope {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let mut found: HashMap<usize, SessionMatches> = HashMap::new();
-        self.search(query, context, cancelled, &mut |event| match event {
+        let order: Vec<usize> = (0..self.sessions.len()).collect();
+        let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
+        // Masking takes longer than searching, so hits are masked when they are passed on.
+        scan.run(&order, &mut |event| match event {
             ScanEvent::Hit(session, hit) => {
                 found.entry(session).or_default().add(hit, max_kept);
                 Ok(ControlFlow::Continue(()))
@@ -147,7 +156,8 @@ impl SearchScope {
             .collect();
         ranked.sort_by(|(x, a, _), (y, b, _)| y.total_cmp(x).then_with(|| a.cmp(b)));
         for (_, session, matches) in ranked {
-            for hit in matches.hits() {
+            for mut hit in matches.hits() {
+                self.mask_hit(query, &mut hit);
                 if on_event(ScanEvent::Hit(session, hit))?.is_break() {
                     return Ok(());
                 }

@@ -206,7 +206,7 @@ pub struct Archive {
 
 /// Where the archive is stored.
 enum Backend {
-    Objects(Objects),
+    Objects(Box<Objects>),
     Postgres(Box<PostgresArchive>),
 }
 
@@ -269,7 +269,7 @@ impl Archive {
             location => {
                 let objects = open_objects(location, options, create)?;
                 cipher::unlock(&objects, key.as_ref())?;
-                Backend::Objects(objects)
+                Backend::Objects(Box::new(objects))
             }
         };
         Ok(Self { location: location.clone(), backend, key })

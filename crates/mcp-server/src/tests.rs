@@ -247,6 +247,31 @@ fn answers_fit_the_budget_and_continue() {
 }
 
 #[test]
+fn a_search_for_the_newest_matches_ends_with_its_page_and_continues() {
+    let home = TestHome::new();
+    for number in 0..60 {
+        home.session(&format!("s{number}"), "u1 user \"a slow loom\"\na1 <- u1 reply m1 text \"It is.\"");
+    }
+    with_client(&home, async |peer| {
+        let mut sources = Vec::new();
+        let mut arguments = json!({"query": "loom", "sort": "newest", "max_tokens": 400});
+        let mut is_first = true;
+        loop {
+            let (data, text) = answer(&peer, "search_sessions", arguments.clone()).await;
+            assert!(!is_first || text.contains("older sessions were not searched"), "{text}");
+            sources.extend(data["items"].as_array().unwrap().iter().map(|item| item["source"].clone()));
+            let Some(cursor) = data["next_cursor"].as_str() else { break };
+            arguments["cursor"] = cursor.into();
+            is_first = false;
+        }
+        let mut distinct: Vec<String> = sources.iter().map(Value::to_string).collect();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!((sources.len(), distinct.len()), (60, 60));
+    });
+}
+
+#[test]
 fn errors_are_results_that_say_what_to_do() {
     let home = loom();
     with_client(&home, async |peer| {

@@ -1,6 +1,6 @@
 //! The overview on one screen: figures of four periods, a chart line, and lists side by side.
 
-use threadline_view::humanize::{count, duration, short_count};
+use threadline_view::humanize::{count, duration, plural, short_count};
 use threadline_view::{
     OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, short_model, short_path, short_tool,
 };
@@ -152,12 +152,14 @@ impl Renderer<'_> {
     fn time_line(&self) -> TermText {
         let figures = &self.overview.selected.figures;
         let [active, waiting, idle] = [figures.active, figures.waiting, figures.idle].map(time);
-        let mut text =
-            format!("{active} active, {waiting} waiting, {idle} idle · {} sub-agents", count(figures.agents));
+        let mut text = format!(
+            "{active} active, {waiting} waiting, {idle} idle · {}",
+            plural(figures.agents, "sub-agent")
+        );
         if self.overview.agent_usage.calls > 0 {
             text.push_str(&format!(" ({})", self.overview.agent_usage.short_cost()));
         }
-        text.push_str(&format!(" · {} compactions", count(figures.compactions)));
+        text.push_str(&format!(" · {}", plural(figures.compactions, "compaction")));
         self.labelled("Time", &text)
     }
 

@@ -12,7 +12,7 @@ use threadline_app::search::{
 use threadline_app::{ProjectScope, SessionSummary};
 
 use crate::answer::AnswerEnd;
-use crate::budget::{AnswerPage, shorten};
+use crate::budget::{AnswerPage, max_items, shorten};
 use crate::call::PageRequestState;
 use crate::error::HistoryError;
 use crate::history::{History, one_line};
@@ -57,7 +57,7 @@ pub(crate) enum SearchOrder {
 pub(crate) struct SearchAnswer {
     /// The number of sessions that were searched.
     sessions_searched: u64,
-    /// The number of sessions with a match.
+    /// The number of sessions with a match. With `sort: newest`, the search ends when the page is full.
     sessions_matched: u64,
     /// The number of matches in them.
     matches: u64,
@@ -215,6 +215,10 @@ impl FoundMatches {
         request: &PageRequestState,
     ) -> Self {
         let per_session = arguments.per_session.unwrap_or(PER_SESSION).clamp(1, MAX_PER_SESSION);
+        let order = arguments.sort.unwrap_or_default();
+        // Enough for the page, and for the first item of the next one.
+        let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
+        let enough = skipped.saturating_add(max_items(arguments.max_tokens));
         let mut found = Self { hits: Vec::new(), n_matches: 0, n_sessions: 0, notes: Vec::new() };
         let names_tool = arguments.query.contains("tool:");
         let mut in_session = (usize::MAX, 0);
@@ -234,6 +238,11 @@ impl FoundMatches {
                         in_session.1 += 1;
                         found.hits.push((session, hit));
                     }
+                    if order == SearchOrder::Newest && found.hits.len() > enough {
+                        let note = "older sessions were not searched: more than fits a page was found before";
+                        found.notes.push(note.to_owned());
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
                 ScanEvent::End(_) => request.state.step(),
                 ScanEvent::Problem(problem) if is_incomplete(&problem) => {
@@ -244,7 +253,7 @@ impl FoundMatches {
             Ok(ControlFlow::Continue(()))
         };
         let stop = &request.state.stop_scan;
-        let result = match arguments.sort.unwrap_or_default() {
+        let result = match order {
             SearchOrder::Relevance => {
                 // More than are shown, because calls of this server are left out.
                 scope.search_by_relevance(query, Some(0), per_session * 4, stop, &mut on_event)
