@@ -41,8 +41,8 @@ pub(crate) fn measure_archive(target: &Path, home: &Path, binary: &Path, report:
     let _ = fs::remove_dir_all(&work);
 }
 
-/// Copies the real sessions into a home, each repository that they come from as a project; `None` if there are
-/// none. Sub-agents stay in the folder of their session.
+/// Copies the real sessions into a home, each repository that they come from as a project; `None` if there
+/// are none. Sub-agents stay in the folder of their session.
 pub(crate) fn copied_corpus(work: &Path) -> Option<PathBuf> {
     let corpus = shared().join("corpus");
     let source = LogFiles::in_folder(&corpus);

@@ -1,6 +1,6 @@
-//! Checks the archive: real versions of Claude Code resume restored sessions. On a real S3 server, `moto` from
-//! PyPI, sessions come back byte for byte, commands answer as they do for local files, faults lose nothing, and
-//! many machines push at the same time.
+//! Checks the archive: real versions of Claude Code resume restored sessions. On a real S3 server, `moto`
+//! from PyPI, sessions come back byte for byte, commands answer as they do for local files, faults lose
+//! nothing, and many machines push at the same time.
 //!
 //! `MOTO_SERVER` is the program `moto_server` of a virtual environment with `moto[server,s3]`.
 

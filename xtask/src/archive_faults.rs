@@ -1,5 +1,5 @@
-//! Faults of the archive on object storage and on a full disk: interruptions, two pushers, flipped bits, and slow
-//! or silent servers. After each, a push continues, and everything comes back byte for byte.
+//! Faults of the archive on object storage and on a full disk: interruptions, two pushers, flipped bits,
+//! and slow or silent servers. After each, a push continues, and everything comes back byte for byte.
 
 use std::fs;
 use std::io::{Read, Write};

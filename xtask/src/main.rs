@@ -7,7 +7,7 @@
 //!   `blame`, `chat`, `mcp`, `postgres`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask dist` makes the files of a release; `build` those of one target, `finish` those of all.
-//! - `cargo xtask mcp` checks the MCP server with clients that others wrote, `cargo xtask plugin` the plugin in
+//! - `cargo xtask mcp` checks the MCP server with clients that others wrote, `xtask plugin` the plugin in
 //!   the real Claude Code.
 //! - `cargo xtask random-turns` takes random turns on the screen and resumes the session with real versions
 //!   of Claude Code.

@@ -90,8 +90,8 @@ pub(crate) fn check_tables(client: &Client<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes tables from an archive on object storage to object storage, twice, and compares the objects with the
-/// files of the same tables in a folder.
+/// Writes tables from an archive on object storage to object storage, twice, and compares the objects with
+/// the files of the same tables in a folder.
 pub(crate) fn check_tables_on_s3(
     client: &Client<'_>,
     moto: &MotoServer,

@@ -1,5 +1,5 @@
-//! Encrypts in the format of `age` (<https://age-encryption.org/v1>) for X25519 keys, so that its programs can
-//! decrypt the objects of an archive.
+//! Encrypts in the format of `age` (<https://age-encryption.org/v1>) for X25519 keys, so that its programs
+//! can decrypt the objects of an archive.
 //!
 //! The crate `age` would add some 70 crates; this uses the primitives of `ring` and `x25519-dalek`.
 
@@ -108,7 +108,8 @@ pub(crate) fn decrypt(secrets: &[KeyBytes], bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the key of a file from the two lines for one recipient, if one of the secret keys is the recipient's.
+/// Returns the key of a file from the two lines for one recipient, if one of the secret keys is the
+/// recipient's.
 fn unwrap_file_key(secrets: &[KeyBytes], stanza: &str, body: &str) -> Option<Vec<u8>> {
     let share: KeyBytes = STANDARD_NO_PAD.decode(stanza.strip_prefix("-> X25519 ")?).ok()?.try_into().ok()?;
     let body = STANDARD_NO_PAD.decode(body).ok()?;

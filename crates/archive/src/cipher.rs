@@ -8,8 +8,8 @@ use crate::error::ArchiveError;
 use crate::key_file::KeyFile;
 use crate::objects::Objects;
 
-/// The object that says whether an archive is encrypted. If it is, its content is encrypted, too, and contains
-/// the key for the names of segments.
+/// The object that says whether an archive is encrypted. If it is, its content is encrypted, too, and
+/// contains the key for the names of segments.
 const FORMAT: &str = "format";
 
 const PLAIN: &[u8] = b"threadline archive, not encrypted\n";

@@ -165,8 +165,8 @@ impl Archive {
 
 /// Selects pieces that follow each other from the beginning of the file. Returns whether none is missing.
 ///
-/// An interrupted push, or one that joined segments, leaves several pieces for the same place. The one that was
-/// written last is that of the last manifest.
+/// An interrupted push, or one that joined segments, leaves several pieces for the same place. The one that
+/// was written last is that of the last manifest.
 fn chain(found: Vec<FoundPiece>) -> (Vec<FoundPiece>, bool) {
     let end = found.iter().map(|found| found.piece.offset + found.piece.length).max().unwrap_or(0);
     let mut by_offset: BTreeMap<u64, FoundPiece> = BTreeMap::new();

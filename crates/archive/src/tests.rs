@@ -213,7 +213,8 @@ fn deleted_sessions_stay_in_the_archive_and_come_back() {
     assert_eq!((report.written.len(), report.present.len()), (0, 4));
 }
 
-/// A sub-agent of [`SESSION`] next to its log, as versions before 2.1.2 wrote it, and one of the other session.
+/// A sub-agent of [`SESSION`] next to its log, as versions before 2.1.2 wrote it, and one of the other
+/// session.
 fn write_shared_agents(setup: &Setup) {
     for (name, session) in [("1", SESSION), ("2", "0b5b3a5e-0000-4000-8000-000000000002")] {
         let line = format!("{{\"isSidechain\":true,\"sessionId\":\"{session}\"}}\n");

@@ -105,8 +105,8 @@ impl ToolRow {
     }
 }
 
-/// Removes from a schema the sizes of Rust's numbers, defaults that are `null`, and, if `is_input` is set, that
-/// optional arguments may be `null`. Models read these schemas, so their size matters.
+/// Removes from a schema the sizes of Rust's numbers, defaults that are `null`, and, if `is_input` is set,
+/// that optional arguments may be `null`. Models read these schemas, so their size matters.
 fn plain_schema(schema: &JsonObject, is_input: bool) -> Arc<JsonObject> {
     let mut schema = schema.clone();
     schema.remove("$schema");

@@ -67,8 +67,8 @@ impl ShellCommand<'_> {
     ///
     /// # Errors
     ///
-    /// If it cannot be started, and on systems that are not Unix: there is no shell for it, and no process group
-    /// to end.
+    /// If it cannot be started, and on systems that are not Unix: there is no shell for it, and no process
+    /// group to end.
     pub fn run(&self, cancel: &CancelToken) -> io::Result<ShellResult> {
         if cfg!(not(unix)) {
             let message = "shell commands of settings are not supported on this system";

@@ -97,7 +97,8 @@ impl Composer {
         action
     }
 
-    /// Inserts a paste, folded if it is long. The same paste again expands it. The path of an image is attached.
+    /// Inserts a paste, folded if it is long. The same paste again expands it. The path of an image is
+    /// attached.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let path = PathBuf::from(text.trim().trim_matches(['\'', '"']).replace("\\ ", " "));

@@ -17,7 +17,8 @@ const FORMULA_TARGETS: [(&str, &str); 3] = [
 
 const CHECKSUMS: &str = "SHA256SUMS";
 
-/// Writes the files. Those that need a target whose archive is not in the folder are left out, with a message.
+/// Writes the files. Those that need a target whose archive is not in the folder are left out, with a
+/// message.
 pub(super) fn finish(options: &DistOptions) -> DistResult<()> {
     let missing = npm::write_main(options)?;
     if !missing.is_empty() {

@@ -132,8 +132,8 @@ pub struct RecordRows {
 }
 
 impl OverviewFacts {
-    /// Returns the records that match a filter, newest first unless the filter says otherwise: `count` of them
-    /// after the first `skip`. `app` masks secrets in texts, if its configuration requires it.
+    /// Returns the records that match a filter, newest first unless the filter says otherwise: `count` of
+    /// them after the first `skip`. `app` masks secrets in texts, if its configuration requires it.
     pub fn records(
         &self,
         filter: &RecordFilter,

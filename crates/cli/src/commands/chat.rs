@@ -398,8 +398,8 @@ fn read_stdin() -> Result<Option<String>, CommandError> {
     Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Cancels the token on the first Ctrl-C or SIGTERM. The second one ends the process at once. On systems without
-/// signals, Ctrl-C ends it at once.
+/// Cancels the token on the first Ctrl-C or SIGTERM. The second one ends the process at once. On systems
+/// without signals, Ctrl-C ends it at once.
 pub(in crate::commands) fn cancel_on_signals(cancel: &CancelToken) -> Result<(), CommandError> {
     #[cfg(unix)]
     {

@@ -11,8 +11,8 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Copy every session when it ends, by a hook in Claude Code's settings, or every hour, by a timer
 ///
-/// Shows the change; --apply writes it. Everything else in the settings stays unchanged. The timer is a systemd
-/// user unit (Linux) or a launchd agent (macOS), which --apply also starts.
+/// Shows the change; --apply writes it. Everything else in the settings stays unchanged. The timer is a
+/// systemd user unit (Linux) or a launchd agent (macOS), which --apply also starts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstallArgs {
     #[command(flatten)]
