@@ -169,7 +169,7 @@ fn a_database_answers_like_files_and_like_a_folder() {
 fn a_database_needs_a_level_and_its_password_is_not_stored_or_shown() {
     let Some(fixture) = Fixture::new() else { return };
     let refused = fixture.run(&["archive", "push", "--to", &fixture.url]);
-    assert!(refused.code == 2 && refused.err.contains("needs a privacy level"), "{refused}");
+    assert!(refused.code == 2 && refused.err.contains("need a privacy level"), "{refused}");
     let with_password = fixture.url.replace("threadline@", "threadline:s3cret@");
     let installed = fixture.run(&["archive", "install", "--to", &with_password, "--apply"]);
     assert!(installed.code == 2 && installed.err.contains("password"), "{installed}");

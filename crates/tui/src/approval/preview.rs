@@ -1,10 +1,13 @@
 //! Previews of calls: the command, the changes of a file, the plan, the questions.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 use threadline_agent::PermissionRequest;
 use threadline_api::RawObject;
+use threadline_entry::Json;
+use threadline_entry::lens::{AskUserQuestionResult, FromJson, Question};
 use threadline_permission::{AskBasis, PermissionMode};
 use threadline_term::{MarkdownStream, TermPage, TermText, TextLabel, render_hunks, visible};
 use threadline_view::hunks;
@@ -211,22 +214,19 @@ fn edited(input: &RawObject, old: &str) -> Option<String> {
 
 /// Returns the questions of the model.
 pub(super) fn questions(input: &RawValue) -> Vec<ModelQuestion> {
-    let list = |object: &RawObject, key: &str| -> Vec<RawObject> {
-        object.get(key).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
-    };
-    let input = RawObject::parse(input.get()).unwrap_or_default();
-    let question = |question: &RawObject| ModelQuestion {
-        text: question.get_str("question").unwrap_or_default(),
-        options: list(question, "options")
-            .iter()
-            .map(|option| {
-                let text = |key| option.get_str(key).unwrap_or_default();
-                (text("label"), text("description"))
-            })
+    let asked = Json::parse(input.get()).and_then(AskUserQuestionResult::from_json);
+    let text = |text: Option<Cow<'_, str>>| text.unwrap_or_default().into_owned();
+    let question = |question: Question<'_>| ModelQuestion {
+        text: text(question.question()),
+        options: question
+            .options()
+            .into_iter()
+            .flat_map(|options| options.iter())
+            .map(|option| (text(option.label()), text(option.description())))
             .collect(),
-        takes_several: question.get("multiSelect").is_some_and(|flag| flag.get() == "true"),
+        takes_several: question.multi_select().unwrap_or(false),
     };
-    list(&input, "questions").iter().map(question).collect()
+    asked.and_then(|asked| asked.questions()).into_iter().flat_map(|all| all.iter()).map(question).collect()
 }
 
 /// Returns the input with the answers to its questions.

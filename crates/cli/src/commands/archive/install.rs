@@ -48,12 +48,12 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, Co
     let mut words: Vec<String> = ["archive", "push", "--quiet"].map(str::to_owned).to_vec();
     // Checks the address and the level before they are written.
     let location = super::location(cx, args.to.as_deref())?;
+    if location.has_password() {
+        return Err(CommandError::new("the address contains a password, which would be stored")
+            .hint("leave it out, and add it to ~/.pgpass"));
+    }
     let level = level(cx, args.level, &location)?;
     if let Some(to) = &args.to {
-        if location.has_password() {
-            return Err(CommandError::new("the address contains a password, which would be stored")
-                .hint("leave it out, and add it to ~/.pgpass"));
-        }
         words.extend(["--to".to_owned(), to.clone()]);
     }
     if args.level.is_some() || !location.is_local() {
