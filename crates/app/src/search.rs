@@ -25,6 +25,7 @@ use crate::scope::ProjectScope;
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
+    is_masking_deferred: bool,
     /// The sessions.
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -59,7 +60,12 @@ impl App {
             session.last_active = own.or_else(agents).unwrap_or(session.last_active);
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
-        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
+        SearchScope {
+            redaction: self.config().redaction.clone(),
+            is_masking_deferred: false,
+            sessions,
+            unread: listing.errors,
+        }
     }
 }
 
@@ -98,15 +104,23 @@ impl SearchScope {
     ) -> Result<(), E> {
         let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
         scan.run(order, &mut |mut event| {
-            if let ScanEvent::Hit(_, hit) = &mut event {
+            if let ScanEvent::Hit(_, hit) = &mut event
+                && !self.is_masking_deferred
+            {
                 self.mask_hit(query, hit);
             }
             on_event(event)
         })
     }
 
+    /// Lets the caller mask the hits that it shows, with [`SearchScope::mask_hit`], since masking may take
+    /// longer than searching. The hits of a search are not masked then.
+    pub fn defer_masking(&mut self) {
+        self.is_masking_deferred = true;
+    }
+
     /// Masks secrets in the text of a hit, if the configuration requires it.
-    fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
+    pub fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
         if let (LogHit { hit: Some(hit), .. }, Some(redaction)) = (hit, &self.redaction)
             && let Cow::Owned(clean) = redaction.text(&hit.text)
         {
@@ -157,7 +171,9 @@ impl SearchScope {
         ranked.sort_by(|(x, a, _), (y, b, _)| y.total_cmp(x).then_with(|| a.cmp(b)));
         for (_, session, matches) in ranked {
             for mut hit in matches.hits() {
-                self.mask_hit(query, &mut hit);
+                if !self.is_masking_deferred {
+                    self.mask_hit(query, &mut hit);
+                }
                 if on_event(ScanEvent::Hit(session, hit))?.is_break() {
                     return Ok(());
                 }
