@@ -25,7 +25,6 @@ use crate::scope::ProjectScope;
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
-    is_masking_deferred: bool,
     /// The sessions.
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -60,12 +59,7 @@ impl App {
             session.last_active = own.or_else(agents).unwrap_or(session.last_active);
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
-        SearchScope {
-            redaction: self.config().redaction.clone(),
-            is_masking_deferred: false,
-            sessions,
-            unread: listing.errors,
-        }
+        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
     }
 }
 
@@ -104,23 +98,15 @@ impl SearchScope {
     ) -> Result<(), E> {
         let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
         scan.run(order, &mut |mut event| {
-            if let ScanEvent::Hit(_, hit) = &mut event
-                && !self.is_masking_deferred
-            {
+            if let ScanEvent::Hit(_, hit) = &mut event {
                 self.mask_hit(query, hit);
             }
             on_event(event)
         })
     }
 
-    /// Lets the caller mask the hits that it shows, with [`SearchScope::mask_hit`], since masking may take
-    /// longer than searching. The hits of a search are not masked then.
-    pub fn defer_masking(&mut self) {
-        self.is_masking_deferred = true;
-    }
-
     /// Masks secrets in the text of a hit, if the configuration requires it.
-    pub fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
+    fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
         if let (LogHit { hit: Some(hit), .. }, Some(redaction)) = (hit, &self.redaction)
             && let Cow::Owned(clean) = redaction.text(&hit.text)
         {
@@ -150,7 +136,7 @@ impl SearchScope {
         let mut found: HashMap<usize, SessionMatches> = HashMap::new();
         let order: Vec<usize> = (0..self.sessions.len()).collect();
         let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
-        // Masking takes longer than searching, so hits are masked when they are passed on.
+        // Hits that are only counted need not be masked.
         scan.run(&order, &mut |event| match event {
             ScanEvent::Hit(session, hit) => {
                 found.entry(session).or_default().add(hit, max_kept);
@@ -171,9 +157,7 @@ impl SearchScope {
         ranked.sort_by(|(x, a, _), (y, b, _)| y.total_cmp(x).then_with(|| a.cmp(b)));
         for (_, session, matches) in ranked {
             for mut hit in matches.hits() {
-                if !self.is_masking_deferred {
-                    self.mask_hit(query, &mut hit);
-                }
+                self.mask_hit(query, &mut hit);
                 if on_event(ScanEvent::Hit(session, hit))?.is_break() {
                     return Ok(());
                 }

@@ -76,7 +76,7 @@ impl Archive {
             if !new.write(self.objects())? {
                 return Err(ArchiveError::Busy);
             }
-            // What is left of earlier ones cannot be read.
+            // Remains of earlier manifests cannot be read.
             new.delete_earlier(self.objects())?;
         }
         report.incomplete.sort();

@@ -14,7 +14,7 @@ pub(crate) struct AnswerEnd {
     /// Returns the next page if it is passed with the same arguments; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<String>,
-    /// What is missing, and why.
+    /// Notes about missing parts of the answer, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) notes: Vec<String>,
 }

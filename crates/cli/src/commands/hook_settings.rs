@@ -90,6 +90,27 @@ pub(crate) fn show_or_apply(
         SettingsChange::Remove => None,
     };
     let changed = *change != SettingsChange::None;
+    show_change(cx, path, before, after, apply)?;
+    if changed && apply {
+        match after {
+            Some(after) => replace_file(path, after)?,
+            None => std::fs::remove_file(path)?,
+        }
+    } else if changed {
+        cx.ui.note("dry run: nothing written; add --apply to write");
+    }
+    Ok(CommandOutcome::Done)
+}
+
+/// Shows the difference between two versions of a file; `None` is a file that does not exist.
+pub(crate) fn show_change(
+    cx: &Context,
+    path: &Path,
+    before: Option<&str>,
+    after: Option<&str>,
+    apply: bool,
+) -> Result<(), CommandError> {
+    let changed = before != after;
     let mut answer = cx.ui.output();
     if cx.json {
         answer.json(&InstallObject { path, changed, applied: changed && apply, settings: after })?;
@@ -100,16 +121,7 @@ pub(crate) fn show_or_apply(
     } else {
         writeln!(answer, "{}: no changes", path.display())?;
     }
-    answer.finish()?;
-    if changed && apply {
-        match after {
-            Some(after) => replace_file(path, after)?,
-            None => std::fs::remove_file(path)?,
-        }
-    } else if changed {
-        cx.ui.note("dry run: nothing written; add --apply to write");
-    }
-    Ok(CommandOutcome::Done)
+    Ok(answer.finish()?)
 }
 
 fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandError> {

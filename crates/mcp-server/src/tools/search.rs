@@ -129,9 +129,8 @@ pub(crate) fn search_sessions(
     if let Some(current) = history.current_session().filter(|_| !arguments.query.contains("session:")) {
         scope.sessions.retain(|session| session.id != current);
     }
-    scope.defer_masking();
     request.state.expect(scope.sessions.len());
-    let mut found = FoundMatches::of(&scope, &query, arguments, request);
+    let found = FoundMatches::of(&scope, &query, arguments, request);
     if request.state.is_cancelled() {
         return Err(HistoryError::new("cancelled"));
     }
@@ -139,9 +138,8 @@ pub(crate) fn search_sessions(
     let mut summaries: HashMap<usize, Option<SessionSummary>> = HashMap::new();
     let mut last_session = None;
     let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
-    for (index, (session, hit)) in found.hits.iter_mut().enumerate().skip(skipped) {
+    for (index, (session, hit)) in found.hits.iter().enumerate().skip(skipped) {
         let searched = &scope.sessions[*session];
-        scope.mask_hit(&query, hit);
         let Some(object) = hit_object(searched, hit) else { continue };
         let summary = summaries.entry(*session).or_insert_with(|| summary(searched)).as_ref();
         let title = summary.and_then(SessionSummary::title).map(|title| shorten(&one_line(&title), 200).0);

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use etcetera::BaseStrategy;
-use similar::TextDiff;
-use threadline_view::wire::InstallObject;
 
+use crate::commands::hook_settings::show_change;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -126,7 +125,7 @@ pub(super) fn install(cx: &Context, words: &[String], apply: bool) -> Result<Com
     let files = kind.files(words)?;
     for file in &files {
         let before = read_own(&file.path)?;
-        show(cx, &file.path, before.as_deref(), Some(&file.text), apply)?;
+        show_change(cx, &file.path, before.as_deref(), Some(&file.text), apply)?;
         if apply && before.as_deref() != Some(&*file.text) {
             write(&file.path, &file.text)?;
         }
@@ -145,7 +144,7 @@ pub(super) fn uninstall(cx: &Context, apply: bool) -> Result<CommandOutcome, Com
     let mut present = Vec::new();
     for file in &files {
         let before = read_own(&file.path)?;
-        show(cx, &file.path, before.as_deref(), None, apply)?;
+        show_change(cx, &file.path, before.as_deref(), None, apply)?;
         present.extend(before.is_some().then_some(&file.path));
     }
     if apply && !present.is_empty() {
@@ -173,27 +172,6 @@ fn read_own(path: &Path) -> Result<Option<String>, CommandError> {
         false => Err(CommandError::new(format!("{} was not written by threadline", path.display()))
             .hint("the file was not changed")),
     }
-}
-
-fn show(
-    cx: &Context,
-    path: &Path,
-    before: Option<&str>,
-    after: Option<&str>,
-    apply: bool,
-) -> Result<(), CommandError> {
-    let changed = before != after;
-    let mut answer = cx.ui.output();
-    if cx.json {
-        answer.json(&InstallObject { path, changed, applied: changed && apply, settings: after })?;
-    } else if changed {
-        writeln!(answer, "{}", path.display())?;
-        let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
-        answer.patch(cx.ui.page(), &difference.unified_diff().context_radius(2).to_string())?;
-    } else {
-        writeln!(answer, "{}: no changes", path.display())?;
-    }
-    Ok(answer.finish()?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
