@@ -40,6 +40,14 @@ title "Blue dye"
     home
 }
 
+/// Opens the overview of all time, and waits until all logs are read.
+fn open_overview(browser: &Browser, served: &TestServer) {
+    browser.open(&served.url("/?range=all"));
+    browser.wait_for(
+        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
+    );
+}
+
 /// Returns the number that a page shows: of records, sessions, or model calls.
 fn count(browser: &Browser) -> u64 {
     let shown = browser.wait_for(
@@ -57,10 +65,7 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for(
-        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
-    );
+    open_overview(&browser, &served);
     // The figures of the tiles.
     let tiles = browser.run(
         "return [...document.querySelectorAll('.totals div')].map(one => [one.querySelector('dt').textContent,
@@ -83,8 +88,7 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
         assert_no_browser_errors(&browser);
     }
     // Every number in a table that is a link: the target shows that many.
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for("return document.querySelector('.overview .totals')");
+    open_overview(&browser, &served);
     let cells = browser.run(
         "return [...document.querySelectorAll('.overview .numbers td a')]
          .filter(link => /^[0-9,]+$/.test(link.textContent) && /^\\/(records|sessions)/.test(link.getAttribute('href')))
@@ -99,8 +103,7 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
         assert_eq!(count(&browser).to_string(), shown.replace(',', ""), "{href}");
     }
     // Cells of the charts: their titles begin with what they count.
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for("return document.querySelector('.overview .totals')");
+    open_overview(&browser, &served);
     let marks = browser.run(
         "return [...document.querySelectorAll('.overview svg a')].filter(link => link.getAttribute('href').startsWith('/records'))
          .map(link => [link.querySelector('title').textContent, link.getAttribute('href')])",
@@ -119,8 +122,7 @@ fn cost_and_models_lead_to_the_same_figures_of_usage() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for("return document.querySelector('.overview .totals')");
+    open_overview(&browser, &served);
     let cost = browser.run("return document.querySelector('.totals dd a').textContent");
     let links = browser.run(
         "return [...document.querySelectorAll('.overview .numbers tbody th a')].filter(link => link.getAttribute('href').startsWith('/usage'))
@@ -176,10 +178,7 @@ title "Slow loom"
 "#,
     );
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for(
-        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
-    );
+    open_overview(&browser, &served);
     let (shown, waiting) = cell_link(&browser, "Waiting", 2);
     let (_, active) = cell_link(&browser, "Active", 2);
     let (median, longest) = cell_link(&browser, "Bash", 3);
@@ -205,10 +204,7 @@ fn the_cost_of_sub_agents_leads_to_their_sessions() {
         None,
     );
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for(
-        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
-    );
+    open_overview(&browser, &served);
     let (cost, href) = cell_link(&browser, "Sub-agents", 2);
     browser.open(&served.url(&href));
     assert_eq!(column(&browser, "cost of sub-agents"), [cost]);
@@ -220,10 +216,7 @@ fn an_edited_file_leads_to_its_edits() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for(
-        "return document.querySelector('.overview .totals') && !document.querySelector('.indexing')",
-    );
+    open_overview(&browser, &served);
     browser.run("[...document.querySelectorAll('.overview .numbers a')].find(link => link.textContent.endsWith('main.rs')).click()");
     browser
         .wait_for("return location.pathname === '/file' && document.querySelector('.file-edits')?.textContent.includes('weave')");
@@ -279,8 +272,7 @@ fn a_new_session_appears_in_an_open_overview() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for("return document.querySelector('.overview .totals')");
+    open_overview(&browser, &served);
     let now = format!("{:.3}", jiff::Timestamp::now());
     home.session(
         "three",
@@ -301,8 +293,7 @@ fn the_page_of_a_project_has_its_own_figures() {
         "w1 user \"tie\" branch=blue @2026-02-09T10:00:00Z\nc1 <- w1 reply msg_8 text \"tied\" branch=blue model=claude-opus-5 usage={\"output_tokens\":7}\ntitle \"Worktree\"",
     );
     let served = TestServer::new(&home);
-    browser.open(&served.url("/?range=all"));
-    browser.wait_for("return document.querySelector('.overview .totals')");
+    open_overview(&browser, &served);
     browser.run("[...document.querySelectorAll('.overview .numbers a')].find(link => link.textContent.endsWith('/loom') && link.getAttribute('href').startsWith('/project')).click()");
     browser.wait_for("return document.querySelector('.overview h1')?.textContent === 'loom'");
     let tile = |name: &str| {
