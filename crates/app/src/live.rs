@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use threadline_session::{
     Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
 };
@@ -173,9 +174,15 @@ impl LiveSession {
     /// Learns the secrets in lines that were added.
     fn learn_secrets(&mut self) -> io::Result<()> {
         let Some(mask) = &self.mask else { return Ok(()) };
+        let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
+        let parts: Vec<(&LiveLog, Range<u64>)> =
+            logs.flat_map(|log| log.new_ranges().into_iter().map(move |range| (log, range))).collect();
+        let learn = |(log, range): (&LiveLog, Range<u64>)| Ok(mask.find_secrets(&log.read_range(range)?));
+        let secrets = parts.into_par_iter().map(learn).collect::<io::Result<Vec<_>>>()?;
         let mut learnt = SessionMask::clone(mask);
+        learnt.add(secrets.into_iter().flatten());
         for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
-            log.learn_new_lines(&mut |lines| learnt.learn(lines))?;
+            log.set_learnt();
         }
         self.set_mask(Some(Arc::new(learnt)));
         Ok(())

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -270,27 +271,33 @@ impl LiveLog {
         Ok(Some((bytes, stop - start)))
     }
 
-    /// Passes the lines that were added since the last call to `learn`, several at a time.
+    /// Returns the byte ranges of the lines whose secrets were not learnt yet, several lines each.
+    pub(crate) fn new_ranges(&self) -> Vec<Range<u64>> {
+        let mut at = self.starts.partition_point(|start| *start < self.learnt_to);
+        let mut ranges = Vec::new();
+        while at + 1 < self.starts.len() {
+            let mut end = at + 1;
+            while end + 1 < self.starts.len() && self.starts[end + 1] - self.starts[at] < LEARN {
+                end += 1;
+            }
+            ranges.push(self.starts[at]..self.starts[end]);
+            at = end;
+        }
+        ranges
+    }
+
+    /// Reads a range of bytes.
     ///
     /// # Errors
     ///
     /// If the file cannot be read, or has become shorter.
-    pub(crate) fn learn_new_lines(&mut self, learn: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let mut at = self.starts.partition_point(|start| *start < self.learnt_to);
-        if at + 1 >= self.starts.len() {
-            return Ok(());
-        }
-        let mut file = open_regular(&self.path)?;
-        while at + 1 < self.starts.len() {
-            let mut end = at + 1;
-            while end + 1 < self.starts.len() && self.starts[end + 1] - self.starts[at] < READ {
-                end += 1;
-            }
-            learn(&read(&mut file, self.starts[at], self.starts[end])?);
-            self.learnt_to = self.starts[end];
-            at = end;
-        }
-        Ok(())
+    pub(crate) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        read(&mut open_regular(&self.path)?, range.start, range.end)
+    }
+
+    /// Records that the secrets of all lines were learnt.
+    pub(crate) fn set_learnt(&mut self) {
+        self.learnt_to = self.starts.last().copied().unwrap_or(0);
     }
 
     /// Number of lines, with those that were skipped.
@@ -340,6 +347,9 @@ fn line_after(file: &mut File, offset: u64) -> io::Result<Position> {
 
 /// Maximum number of bytes that are read at once.
 const READ: u64 = 4 << 20;
+
+/// The number of bytes whose secrets one thread learns at a time.
+const LEARN: u64 = 1 << 20;
 
 /// Maximum length of a last line without a newline that is parsed.
 const LONGEST_TAIL: u64 = 64 << 20;

@@ -107,11 +107,16 @@ impl SessionMask {
         &self.redaction
     }
 
-    /// Learns the secrets in some lines of the session.
-    pub(crate) fn learn(&mut self, lines: &[u8]) {
+    /// Returns the secrets in some lines of the session.
+    pub(crate) fn find_secrets(&self, lines: &[u8]) -> Option<KnownSecrets> {
         let mut redactor = Redactor::new(&self.redaction.rules);
         redactor.learn_log(lines);
-        self.known.extend(redactor.into_known().map(Arc::new));
+        redactor.into_known()
+    }
+
+    /// Masks these secrets, too.
+    pub(crate) fn add(&mut self, secrets: impl IntoIterator<Item = KnownSecrets>) {
+        self.known.extend(secrets.into_iter().map(Arc::new));
     }
 
     /// Masks the secrets in a text.
