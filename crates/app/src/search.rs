@@ -1,7 +1,6 @@
 //! Search over the sessions of all homes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rayon::prelude::*;
+use threadline_search::{FirstUuids, Searcher, SessionScan, directories, retain_matching};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
-use threadline_search::{Searcher, SessionScan, directories, retain_matching};
 use threadline_store::{SessionFile, SessionLogs, open_regular, read_last_active};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
@@ -25,6 +24,7 @@ use crate::scope::ProjectScope;
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
+    first_uuids: FirstUuids,
     /// The sessions.
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -59,28 +59,60 @@ impl App {
             session.last_active = own.or_else(agents).unwrap_or(session.last_active);
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
-        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
+        SearchScope {
+            redaction: self.config().redaction.clone(),
+            first_uuids: FirstUuids::default(),
+            sessions,
+            unread: listing.errors,
+        }
     }
+}
+
+/// The parts of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchLimits {
+    /// The number of lines around a hit; with `None`, hits are only counted.
+    pub context: Option<usize>,
+    /// The number of hits of a session that are reported with text, if sessions are ranked. Further ones are
+    /// only counted.
+    pub max_shown: usize,
+    /// The number of hits of a session after which the rest of it is not searched.
+    pub max_found: usize,
+}
+
+impl Default for SearchLimits {
+    /// Every hit, with its line.
+    fn default() -> Self {
+        Self { context: Some(0), max_shown: usize::MAX, max_found: usize::MAX }
+    }
+}
+
+/// A session with hits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankedSession {
+    /// The index of the session in the scope.
+    pub session: usize,
+    /// The number of hits.
+    pub n_hits: usize,
+    relevance: f64,
 }
 
 impl SearchScope {
     /// Searches the sessions in order and calls `on_event` for each result, until it breaks or `cancelled` is
     /// set.
     ///
-    /// `context` is the number of lines around a hit; with `None`, hits contain no text.
-    ///
     /// # Errors
     ///
     /// Those of `on_event`.
-    pub fn search<E: Send>(
+    pub fn search<E>(
         &self,
         query: &Query,
-        context: Option<usize>,
+        limits: SearchLimits,
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let order: Vec<usize> = (0..self.sessions.len()).collect();
-        self.search_in(&order, query, context, cancelled, on_event)
+        self.search_in(&order, query, limits, cancelled, on_event)
     }
 
     /// Searches some of the sessions, in this order. See [`SearchScope::search`].
@@ -88,15 +120,23 @@ impl SearchScope {
     /// # Errors
     ///
     /// Those of `on_event`.
-    pub fn search_in<E: Send>(
+    pub fn search_in<E>(
         &self,
         order: &[usize],
         query: &Query,
-        context: Option<usize>,
+        limits: SearchLimits,
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
+        let scan = SessionScan {
+            query,
+            sessions: &self.sessions,
+            open: &open,
+            context: limits.context,
+            max_per_session: limits.max_found,
+            first_uuids: &self.first_uuids,
+            cancelled,
+        };
         scan.run(order, &mut |mut event| {
             if let ScanEvent::Hit(_, hit) = &mut event {
                 self.mask_hit(query, hit);
@@ -115,59 +155,119 @@ impl SearchScope {
         }
     }
 
-    /// Searches all sessions once, and then calls `on_event` for each result, the most relevant sessions
-    /// first.
+    /// Counts the hits of every session, and returns the sessions that have some, the most relevant first.
+    /// Calls `on_event` for copies, problems and sessions without hits.
     ///
-    /// Relevance combines the number of matches, the kinds of text they are in (titles and prompts count more
-    /// than replies, and these more than tool output), and how recently the session was active. At most
-    /// `max_kept` matches of a session have text; the others are only counted.
+    /// Relevance combines the number of hits, the kinds of text they are in (titles and prompts count more
+    /// than replies, and these more than tool output), and how recently the session was active. `max_found`
+    /// limits the number of hits of a session that are counted.
     ///
     /// # Errors
     ///
     /// Those of `on_event`.
-    pub fn search_by_relevance<E: Send>(
+    pub fn rank<E>(
         &self,
         query: &Query,
-        context: Option<usize>,
-        max_kept: usize,
+        max_found: usize,
+        cancelled: &AtomicBool,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+    ) -> Result<Vec<RankedSession>, E> {
+        let newest = self.sessions.iter().map(|session| session.last_active).max();
+        let mut ranked = Vec::new();
+        let (mut n_hits, mut weight) = (0, 0.0);
+        let limits = SearchLimits { context: None, max_found, ..SearchLimits::default() };
+        self.search(query, limits, cancelled, &mut |event| match event {
+            ScanEvent::Hit(_, hit) => {
+                n_hits += 1;
+                weight += [4.0, 2.0, 1.0][hit.kind.rank().min(2)];
+                Ok(ControlFlow::Continue(()))
+            }
+            ScanEvent::End(session) if n_hits > 0 => {
+                let active = self.sessions[session].last_active;
+                let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
+                ranked.push(RankedSession { session, n_hits, relevance: relevance(weight, age) });
+                (n_hits, weight) = (0, 0.0);
+                Ok(ControlFlow::Continue(()))
+            }
+            event => on_event(event),
+        })?;
+        ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.session.cmp(&b.session)));
+        Ok(ranked)
+    }
+
+    /// Counts the hits of all sessions, and then searches those that have some again, the most relevant
+    /// first, to call `on_event` for each result. See [`SearchScope::rank`].
+    ///
+    /// The second search is short: it ends when `on_event` breaks, and in each session after the hits that
+    /// are shown.
+    ///
+    /// # Errors
+    ///
+    /// Those of `on_event`.
+    pub fn search_by_relevance<E>(
+        &self,
+        query: &Query,
+        limits: SearchLimits,
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let mut found: HashMap<usize, SessionMatches> = HashMap::new();
-        let order: Vec<usize> = (0..self.sessions.len()).collect();
-        let scan = SessionScan { query, sessions: &self.sessions, open: &open, context, cancelled };
-        // Hits that are only counted need not be masked.
-        scan.run(&order, &mut |event| match event {
-            ScanEvent::Hit(session, hit) => {
-                found.entry(session).or_default().add(hit, max_kept);
-                Ok(ControlFlow::Continue(()))
-            }
-            ScanEvent::End(session) if found.contains_key(&session) => Ok(ControlFlow::Continue(())),
-            event => on_event(event),
+        let mut is_stopped = false;
+        let ranked = self.rank(query, limits.max_found, cancelled, &mut |event| {
+            let flow = on_event(event)?;
+            is_stopped = flow.is_break();
+            Ok(flow)
         })?;
-        let newest = self.sessions.iter().map(|session| session.last_active).max();
-        let mut ranked: Vec<(f64, usize, SessionMatches)> = found
-            .into_iter()
-            .map(|(session, matches)| {
-                let active = self.sessions[session].last_active;
-                let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
-                (matches.relevance(age), session, matches)
-            })
-            .collect();
-        ranked.sort_by(|(x, a, _), (y, b, _)| y.total_cmp(x).then_with(|| a.cmp(b)));
-        for (_, session, matches) in ranked {
-            for mut hit in matches.hits() {
-                self.mask_hit(query, &mut hit);
-                if on_event(ScanEvent::Hit(session, hit))?.is_break() {
-                    return Ok(());
+        if is_stopped {
+            return Ok(());
+        }
+        if limits.context.is_none() {
+            for session in &ranked {
+                if end_session(session, 0, on_event)?.is_break() {
+                    break;
                 }
             }
-            if on_event(ScanEvent::End(session))?.is_break() {
-                return Ok(());
-            }
+            return Ok(());
         }
-        Ok(())
+        let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
+        let limits = SearchLimits { max_found: limits.max_shown.min(limits.max_found), ..limits };
+        let mut rest = ranked.iter();
+        let mut n_shown = 0;
+        self.search_in(&order, query, limits, cancelled, &mut |event| match event {
+            ScanEvent::Hit(..) => {
+                n_shown += 1;
+                on_event(event)
+            }
+            ScanEvent::End(_) => match rest.next() {
+                Some(ranked) => end_session(ranked, std::mem::take(&mut n_shown), on_event),
+                None => Ok(ControlFlow::Break(())),
+            },
+            // These were reported by the first search.
+            ScanEvent::Counted(..) | ScanEvent::Copy | ScanEvent::Problem(_) => Ok(ControlFlow::Continue(())),
+        })
     }
+}
+
+/// Reports the number of hits of a session that were not shown, and its end.
+fn end_session<E>(
+    ranked: &RankedSession,
+    n_shown: usize,
+    on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<()>, E> {
+    let n_counted = ranked.n_hits.saturating_sub(n_shown);
+    if n_counted > 0 && on_event(ScanEvent::Counted(ranked.session, n_counted))?.is_break() {
+        return Ok(ControlFlow::Break(()));
+    }
+    on_event(ScanEvent::End(ranked.session))
+}
+
+/// Returns the relevance of a session with hits of this weight that was active this long before the newest
+/// one.
+///
+/// Further hits count less and less. A session as old as [`HALF_LIFE`] has three quarters of the relevance of
+/// a new one, a very old one has half.
+fn relevance(weight: f64, age: Duration) -> f64 {
+    let recency = 0.5_f64.powf(age.as_secs_f64() / HALF_LIFE.as_secs_f64());
+    (1.0 + weight).ln() * (0.5 + 0.5 * recency)
 }
 
 /// Returns the anchors of the blocks of one log that match a query, at most `limit`.
@@ -186,41 +286,6 @@ pub fn matching_anchors(log: &Path, query: &Query, limit: usize) -> io::Result<V
     )?;
     anchors.dedup();
     Ok(anchors)
-}
-
-/// The matches of one session.
-#[derive(Default)]
-struct SessionMatches {
-    kept: Vec<LogHit>,
-    /// The number of matches that were not kept, and one of them without its text.
-    dropped: Option<(usize, LogHit)>,
-    /// The sum of the weights of all matches.
-    weight: f64,
-}
-
-impl SessionMatches {
-    fn add(&mut self, mut hit: LogHit, max_kept: usize) {
-        self.weight += [4.0, 2.0, 1.0][hit.kind.rank().min(2)];
-        if self.kept.len() < max_kept {
-            return self.kept.push(hit);
-        }
-        hit.hit = None;
-        self.dropped.get_or_insert((0, hit)).0 += 1;
-    }
-
-    /// Returns the relevance of a session that was active this long before the newest one.
-    ///
-    /// Further matches count less and less. A session as old as [`HALF_LIFE`] has three quarters of the
-    /// relevance of a new one, a very old one has half.
-    fn relevance(&self, age: Duration) -> f64 {
-        let recency = 0.5_f64.powf(age.as_secs_f64() / HALF_LIFE.as_secs_f64());
-        (1.0 + self.weight).ln() * (0.5 + 0.5 * recency)
-    }
-
-    fn hits(self) -> impl Iterator<Item = LogHit> {
-        let dropped = self.dropped.into_iter().flat_map(|(n, hit)| std::iter::repeat_n(hit, n));
-        self.kept.into_iter().chain(dropped)
-    }
 }
 
 /// The age at which half of the advantage of a recent session is gone.

@@ -2,9 +2,14 @@
 //! sessions is reported once, for the session with the oldest modification time.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::head;
 use crate::scan::SessionScan;
+
+/// The first uuid of each session, which forks share. Read when the first scan needs them.
+#[derive(Debug, Default)]
+pub struct FirstUuids(OnceLock<Vec<Option<[u8; 36]>>>);
 
 /// The sessions that contain copies of each other's lines.
 pub(crate) struct ForkIndex<'a> {
@@ -33,6 +38,12 @@ impl<'a> ForkIndex<'a> {
         Self { scan, families: None }
     }
 
+    /// Returns whether a session and another one begin with the same entry.
+    pub(crate) fn is_forked(&mut self, session: usize) -> bool {
+        let families = self.families.get_or_insert_with(|| ForkFamilies::of(self.scan));
+        families.family_of.contains_key(&session)
+    }
+
     /// Returns the number of copies in other sessions, or `None` if another session owns the match.
     pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
         let scan = self.scan;
@@ -51,11 +62,11 @@ impl<'a> ForkIndex<'a> {
 
 impl ForkFamilies {
     fn of(scan: SessionScan<'_>) -> Self {
-        let roots = head::first_uuids(scan.sessions, scan.open);
+        let roots = scan.first_uuids.0.get_or_init(|| head::first_uuids(scan.sessions, scan.open));
         let mut by_root: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
-        for (session, root) in roots.into_iter().enumerate() {
+        for (session, root) in roots.iter().enumerate() {
             if let Some(root) = root {
-                by_root.entry(root).or_default().push(session);
+                by_root.entry(*root).or_default().push(session);
             }
         }
         let mut all = Self { family_of: HashMap::new(), families: Vec::new() };

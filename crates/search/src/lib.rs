@@ -40,6 +40,7 @@ mod searcher;
 mod snippet;
 mod term;
 
+pub use fork::FirstUuids;
 pub use head::{directories, retain_matching};
 pub use index::index_text;
 pub use moment::parse as moment;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use threadline_entry::SkippedLine;
 
-use crate::fork::ForkIndex;
+use crate::fork::{FirstUuids, ForkIndex};
 use crate::piece::TextKind;
 use crate::query::Query;
 use crate::searcher::{SearchHit, Searcher};
@@ -53,7 +53,11 @@ pub struct SessionScan<'a> {
     pub open: &'a OpenLog,
     /// The number of context lines around a match; `None` to only count matches.
     pub context: Option<usize>,
-    /// Set to cancel the scan. A finished scan sets it as well, so each scan needs its own flag.
+    /// The number of matches of a session after which the rest of it is not searched.
+    pub max_per_session: usize,
+    /// The first uuids of these sessions, which several scans can share.
+    pub first_uuids: &'a FirstUuids,
+    /// Set to cancel the scan.
     pub cancelled: &'a AtomicBool,
 }
 
@@ -102,6 +106,8 @@ pub enum LogProblem {
 pub enum ScanEvent {
     /// A match in this session.
     Hit(usize, LogHit),
+    /// Further matches in this session, of which only the number is known.
+    Counted(usize, usize),
     /// A match was skipped, because it is a copy of one in an older session.
     Copy,
     /// There are no more matches in this session.
@@ -146,9 +152,7 @@ struct SessionResults {
 
 impl<'a> SessionScan<'a> {
     /// Searches the sessions and calls `sink` with events, in the given order of sessions, until `sink`
-    /// breaks.
-    ///
-    /// Blocks until all threads have stopped, and sets `cancelled`.
+    /// breaks. Blocks until all threads have stopped.
     ///
     /// # Errors
     ///
@@ -167,31 +171,54 @@ impl<'a> SessionScan<'a> {
         });
         let changed = Condvar::new();
         let next = AtomicUsize::new(0);
+        let is_ended = AtomicBool::new(false);
+        let mut forks = ForkIndex::new(self);
+        let maxima: Vec<usize> = order.iter().map(|&session| self.max_found(session, &mut forks)).collect();
         std::thread::scope(|scope| {
             let n_threads = n_threads().min(order.len());
             for _ in 0..n_threads {
                 scope.spawn(|| {
-                    self.search(order, &next, &ResultSender { board: &board, changed: &changed, scan: self })
+                    let desk =
+                        ResultSender { board: &board, changed: &changed, scan: self, is_ended: &is_ended };
+                    self.search(order, &maxima, &next, &desk);
                 });
             }
-            let result = self.report_in_order(order, &board, &changed, sink);
+            let result = self.report_in_order(order, forks, &board, &changed, sink);
             // Stops the threads that are still searching.
-            self.cancelled.store(true, Ordering::Relaxed);
+            is_ended.store(true, Ordering::Relaxed);
             changed.notify_all();
             result
         })
     }
 
+    /// Returns the number of matches after which the rest of a session is not searched. The matches of a fork
+    /// may be copies, which do not count, so all of them are needed.
+    fn max_found(self, session: usize, forks: &mut ForkIndex<'_>) -> usize {
+        if self.max_per_session < usize::MAX && !forks.is_forked(session) {
+            self.max_per_session
+        } else {
+            usize::MAX
+        }
+    }
+
     /// Searches one session after the other until there are no more.
-    fn search(self, order: &[usize], next: &AtomicUsize, desk: &ResultSender<'_, 'a>) {
+    fn search(self, order: &[usize], maxima: &[usize], next: &AtomicUsize, desk: &ResultSender<'_, 'a>) {
         let mut searcher = self.searcher();
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(&session) = order.get(place) else { return };
+            let mut n_left = maxima[place];
             for (log, path) in self.sessions[session].logs.iter().enumerate() {
+                if n_left == 0 {
+                    break;
+                }
                 let mut bundle = Vec::new();
                 let trouble = self.search_log(&mut searcher, path, log, &mut |hit| {
                     bundle.push(hit);
+                    n_left -= 1;
+                    if n_left == 0 || desk.is_stopped() {
+                        return ControlFlow::Break(());
+                    }
                     if bundle.len() == BATCH_SIZE {
                         desk.send(place, &mut bundle)
                     } else {
@@ -222,9 +249,6 @@ impl<'a> SessionScan<'a> {
         let scanned = searcher.search(
             || (self.open)(path),
             |found| {
-                if self.cancelled.load(Ordering::Relaxed) {
-                    return ControlFlow::Break(());
-                }
                 let hit = self.context.map(|context| found.hit(context));
                 sink(LogHit { log, kind: found.kind(), key: found.key(), copies: 0, hit })
             },
@@ -247,7 +271,10 @@ impl<'a> SessionScan<'a> {
             // Read errors are reported when the session is scanned.
             scan.search_log(&mut searcher, path, log, &mut |hit| {
                 keys.extend(hit.key);
-                ControlFlow::Continue(())
+                match self.cancelled.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             });
         }
         keys
@@ -256,18 +283,22 @@ impl<'a> SessionScan<'a> {
     fn report_in_order<E>(
         self,
         order: &[usize],
+        mut forks: ForkIndex<'_>,
         board: &Mutex<ScanState>,
         changed: &Condvar,
         sink: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let mut forks = ForkIndex::new(self);
         let mut head = 0;
-        while head < order.len() {
+        let mut n_reported = 0;
+        while head < order.len() && !self.cancelled.load(Ordering::Relaxed) {
             let session = order[head];
             let (hits, troubles, done) = {
                 let mut board = lock(board);
                 board.head = head;
-                while board.slots[head].hits.is_empty() && !board.slots[head].done {
+                while board.slots[head].hits.is_empty()
+                    && !board.slots[head].done
+                    && !self.cancelled.load(Ordering::Relaxed)
+                {
                     board =
                         changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -283,8 +314,10 @@ impl<'a> SessionScan<'a> {
             let has_hits = !hits.is_empty();
             for mut hit in hits {
                 match hit.key.map_or(Some(0), |key| forks.copies(session, key)) {
+                    Some(_) if n_reported == self.max_per_session => {}
                     Some(copies) => {
                         hit.copies = copies;
+                        n_reported += 1;
                         events.push(ScanEvent::Hit(session, hit));
                     }
                     None => events.push(ScanEvent::Copy),
@@ -294,6 +327,7 @@ impl<'a> SessionScan<'a> {
             if done {
                 events.push(ScanEvent::End(session));
                 head += 1;
+                n_reported = 0;
             }
             for event in events {
                 if sink(event)?.is_break() {
@@ -313,19 +347,21 @@ struct ResultSender<'b, 'a> {
     board: &'b Mutex<ScanState>,
     changed: &'b Condvar,
     scan: SessionScan<'a>,
+    /// Whether the results are no longer needed.
+    is_ended: &'b AtomicBool,
 }
 
 impl ResultSender<'_, '_> {
     /// Waits while too many matches are pending, unless this session is being reported.
     fn send(&self, place: usize, bundle: &mut Vec<LogHit>) -> ControlFlow<()> {
-        let cancelled = || self.scan.cancelled.load(Ordering::Relaxed);
+        let flow = || if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         if bundle.is_empty() {
-            return if cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            return flow();
         }
         let mut board = lock(self.board);
         while board.n_pending >= board.limit
             && !(board.head == place && board.slots[place].hits.len() < board.limit / 4)
-            && !cancelled()
+            && !self.is_stopped()
         {
             board = self.changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -336,7 +372,11 @@ impl ResultSender<'_, '_> {
         if turn {
             self.changed.notify_all();
         }
-        if cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        flow()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed) || self.scan.cancelled.load(Ordering::Relaxed)
     }
 
     fn add_problems(&self, place: usize, troubles: Vec<LogProblem>) {

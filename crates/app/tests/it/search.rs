@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_app::search::{hit_object, summary};
+use threadline_app::search::{SearchLimits, hit_object, summary};
 use threadline_search::{Query, ScanEvent};
 use threadline_testkit::{TestHome, session_uuid};
 
@@ -22,16 +22,17 @@ fn hits_become_objects_and_prompts_rank_first() {
     let query = Query::parse("loom", &now).unwrap();
     let scope = app.search_scope(Some(&query), None);
     let mut order = Vec::new();
-    let ranked = scope.search_by_relevance(&query, Some(0), 10, &AtomicBool::new(false), &mut |event| {
-        if let ScanEvent::End(at) = event {
-            order.push(scope.sessions[at].id.clone());
-        }
-        Ok::<_, Infallible>(ControlFlow::Continue(()))
-    });
+    let ranked =
+        scope.search_by_relevance(&query, SearchLimits::default(), &AtomicBool::new(false), &mut |event| {
+            if let ScanEvent::End(at) = event {
+                order.push(scope.sessions[at].id.clone());
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
     let Ok(()) = ranked;
     assert_eq!(order, [session_uuid("prompt"), session_uuid("reply")]);
     let mut hits = Vec::new();
-    let done = scope.search(&query, Some(0), &AtomicBool::new(false), &mut |event| {
+    let done = scope.search(&query, SearchLimits::default(), &AtomicBool::new(false), &mut |event| {
         if let ScanEvent::Hit(at, hit) = event {
             let object = hit_object(&scope.sessions[at], &hit).unwrap();
             hits.push(format!("{} {} {}", object.kind, object.line, object.text));
@@ -56,18 +57,20 @@ fn relevance_combines_the_number_of_matches_with_recency() {
     let app = app(&home);
     let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
-    let (mut order, mut hits) = (Vec::new(), 0);
-    let ranked = scope.search_by_relevance(&query, Some(0), 2, &AtomicBool::new(false), &mut |event| {
+    let (mut order, mut hits, mut counted) = (Vec::new(), 0, 0);
+    let limits = SearchLimits { max_shown: 2, ..SearchLimits::default() };
+    let ranked = scope.search_by_relevance(&query, limits, &AtomicBool::new(false), &mut |event| {
         match event {
             ScanEvent::End(at) => order.push(scope.sessions[at].id.clone()),
             ScanEvent::Hit(..) => hits += 1,
+            ScanEvent::Counted(_, count) => counted += count,
             _ => {}
         }
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     });
     let Ok(()) = ranked;
     assert_eq!(order, ["many", "new", "old"].map(session_uuid));
-    assert_eq!(hits, 10, "matches without text are counted");
+    assert_eq!((hits, counted), (4, 6));
 }
 
 #[test]
@@ -80,4 +83,43 @@ fn a_session_without_its_own_log_was_last_active_when_its_agents_were() {
     let sessions = app(&home).search_scope(None, None).sessions;
     let ids: Vec<_> = sessions.into_iter().map(|session| session.id).collect();
     assert_eq!(ids, ["there", "gone"].map(session_uuid));
+}
+
+#[test]
+fn a_session_is_searched_up_to_a_number_of_hits_besides_copies() {
+    let home = TestHome::new();
+    let line = |n: usize| format!("{} user \"loom {n}\" @+{n}m\n", session_uuid(&format!("u{n}")));
+    let lines: String = (1..4).map(line).collect();
+    home.session("origin", &lines);
+    home.session("fork", &format!("{lines}{}", line(4)));
+    let app = app(&home);
+    let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&query), None);
+    let limits = SearchLimits { max_found: 2, ..SearchLimits::default() };
+    let mut hits = Vec::new();
+    let mut on_event = |event| {
+        if let ScanEvent::Hit(_, hit) = event {
+            hits.push(hit.hit.unwrap().text);
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    };
+    let Ok(()) = scope.search(&query, limits, &AtomicBool::new(false), &mut on_event);
+    assert_eq!(hits, ["loom 4", "loom 1", "loom 2"]);
+}
+
+#[test]
+fn a_cancelled_search_ends() {
+    let home = TestHome::new();
+    home.session("one", "u1 user \"a loom\"");
+    let app = app(&home);
+    let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&query), None);
+    let mut n_hits = 0;
+    let mut on_event = |event| {
+        n_hits += usize::from(matches!(event, ScanEvent::Hit(..)));
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    };
+    let limits = SearchLimits::default();
+    let Ok(()) = scope.search_by_relevance(&query, limits, &AtomicBool::new(true), &mut on_event);
+    assert_eq!(n_hits, 0);
 }

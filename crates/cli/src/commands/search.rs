@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use threadline_app::App;
+use threadline_app::search::SearchLimits;
 use threadline_search::{Query, QueryError};
 
 use crate::context::Context;
@@ -156,14 +157,12 @@ pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, Com
     let context = (!(args.list || args.count)).then_some(args.context);
     let sort = args.sort.unwrap_or(if args.lines || cx.json { Sort::Newest } else { Sort::Relevance });
     let mut report = SearchReport::new(cx, args, &scope.sessions);
-    let max_kept = report.max_count();
+    let limits = SearchLimits { context, max_shown: report.max_count(), ..SearchLimits::default() };
     let cancelled = AtomicBool::new(false);
     let mut on_event = |event| report.event(event);
     match sort {
-        Sort::Newest => scope.search(&query, context, &cancelled, &mut on_event)?,
-        Sort::Relevance => {
-            scope.search_by_relevance(&query, context, max_kept, &cancelled, &mut on_event)?;
-        }
+        Sort::Newest => scope.search(&query, limits, &cancelled, &mut on_event)?,
+        Sort::Relevance => scope.search_by_relevance(&query, limits, &cancelled, &mut on_event)?,
     }
     report.finish(&scope.unread)
 }

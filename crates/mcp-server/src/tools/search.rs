@@ -1,13 +1,15 @@
 //! `search_sessions`: matches of a query.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::search::{
-    LogHit, Query, ScanEvent, SearchScope, hit_object, is_incomplete, summary, trouble_message,
+    LogHit, LogProblem, Query, ScanEvent, SearchLimits, SearchScope, hit_object, is_incomplete, summary,
+    trouble_message,
 };
 use threadline_app::{ProjectScope, SessionSummary};
 
@@ -59,7 +61,7 @@ pub(crate) struct SearchAnswer {
     sessions_searched: u64,
     /// The number of sessions with a match. With `sort: newest`, the search ends when the page is full.
     sessions_matched: u64,
-    /// The number of matches in them.
+    /// The number of matches in them. At most 20 of a session are counted.
     matches: u64,
     items: Vec<MatchItem>,
     #[serde(flatten)]
@@ -92,6 +94,12 @@ const PER_SESSION: usize = 4;
 
 /// The maximum of `per_session`.
 const MAX_PER_SESSION: usize = 50;
+
+/// The number of matches of a session that are counted. More make it hardly more relevant.
+const MAX_COUNTED: usize = 20;
+
+/// The note of a search that ended early.
+const PAGE_IS_FULL: &str = "older sessions were not searched: more than fits a page was found before";
 
 /// The maximum size of one excerpt in bytes.
 const MAX_EXCERPT: usize = 1_200;
@@ -214,54 +222,89 @@ impl FoundMatches {
         arguments: &SearchArguments,
         request: &PageRequestState,
     ) -> Self {
+        let mut found = Self { hits: Vec::new(), n_matches: 0, n_sessions: 0, notes: Vec::new() };
+        match arguments.sort.unwrap_or_default() {
+            SearchOrder::Relevance => {
+                let order = found.rank(scope, query, request);
+                found.collect(scope, &order, query, arguments, request);
+            }
+            SearchOrder::Newest => {
+                let order: Vec<usize> = (0..scope.sessions.len()).collect();
+                found.collect(scope, &order, query, arguments, request);
+                let sessions = found.hits.chunk_by(|(a, _), (b, _)| a == b);
+                (found.n_matches, found.n_sessions) = (found.hits.len(), sessions.count());
+            }
+        }
+        found
+    }
+
+    /// Counts the matches of all sessions, and returns the order of those that have some.
+    fn rank(&mut self, scope: &SearchScope, query: &Query, request: &PageRequestState) -> Vec<usize> {
+        let Ok(ranked) = scope.rank(query, MAX_COUNTED, &request.state.stop_scan, &mut |event| {
+            match event {
+                ScanEvent::End(_) => request.state.step(),
+                ScanEvent::Problem(problem) => self.note_problem(&problem),
+                _ => {}
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+        self.n_sessions = ranked.len();
+        self.n_matches = ranked.iter().map(|ranked| ranked.n_hits).sum();
+        if ranked.iter().any(|ranked| ranked.n_hits == MAX_COUNTED) {
+            self.notes.push(format!("at most {MAX_COUNTED} matches of a session are counted"));
+        }
+        ranked.iter().map(|ranked| ranked.session).collect()
+    }
+
+    /// Collects the matches of sessions, in this order, until there are enough for the page.
+    fn collect(
+        &mut self,
+        scope: &SearchScope,
+        order: &[usize],
+        query: &Query,
+        arguments: &SearchArguments,
+        request: &PageRequestState,
+    ) {
+        let is_ranked = arguments.sort.unwrap_or_default() == SearchOrder::Relevance;
         let per_session = arguments.per_session.unwrap_or(PER_SESSION).clamp(1, MAX_PER_SESSION);
-        let order = arguments.sort.unwrap_or_default();
         // Enough for the page, and for the first item of the next one.
         let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
         let enough = skipped.saturating_add(max_items(arguments.max_tokens));
-        let mut found = Self { hits: Vec::new(), n_matches: 0, n_sessions: 0, notes: Vec::new() };
         let names_tool = arguments.query.contains("tool:");
-        let mut in_session = (usize::MAX, 0);
-        let mut on_event = |event: ScanEvent| {
+        let mut n_in_session = 0;
+        // More than are shown, because calls of this server are left out.
+        let limits = SearchLimits { max_found: per_session * 4, ..SearchLimits::default() };
+        let Ok(()) = scope.search_in(order, query, limits, &request.state.stop_scan, &mut |event| {
             match event {
                 ScanEvent::Hit(session, hit) => {
                     let tool = hit.hit.as_ref().and_then(|hit| hit.tool.as_deref());
-                    if !names_tool && tool.is_some_and(is_own_tool) {
-                        return Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()));
+                    let is_shown = names_tool || !tool.is_some_and(is_own_tool);
+                    if is_shown && n_in_session < per_session {
+                        n_in_session += 1;
+                        self.hits.push((session, hit));
                     }
-                    if in_session.0 != session {
-                        in_session = (session, 0);
-                        found.n_sessions += 1;
-                    }
-                    found.n_matches += 1;
-                    if in_session.1 < per_session && hit.hit.is_some() {
-                        in_session.1 += 1;
-                        found.hits.push((session, hit));
-                    }
-                    if order == SearchOrder::Newest && found.hits.len() > enough {
-                        let note = "older sessions were not searched: more than fits a page was found before";
-                        found.notes.push(note.to_owned());
-                        return Ok(ControlFlow::Break(()));
+                    if self.hits.len() > enough {
+                        if !is_ranked {
+                            self.notes.push(PAGE_IS_FULL.to_owned());
+                        }
+                        return Ok::<_, Infallible>(ControlFlow::Break(()));
                     }
                 }
-                ScanEvent::End(_) => request.state.step(),
-                ScanEvent::Problem(problem) if is_incomplete(&problem) => {
-                    found.notes.push(trouble_message(&problem));
+                ScanEvent::End(_) => {
+                    n_in_session = 0;
+                    request.state.step();
                 }
-                ScanEvent::Problem(_) | ScanEvent::Copy => {}
+                ScanEvent::Problem(problem) if !is_ranked => self.note_problem(&problem),
+                ScanEvent::Problem(_) | ScanEvent::Counted(..) | ScanEvent::Copy => {}
             }
             Ok(ControlFlow::Continue(()))
-        };
-        let stop = &request.state.stop_scan;
-        let result = match order {
-            SearchOrder::Relevance => {
-                // More than are shown, because calls of this server are left out.
-                scope.search_by_relevance(query, Some(0), per_session * 4, stop, &mut on_event)
-            }
-            SearchOrder::Newest => scope.search(query, Some(0), stop, &mut on_event),
-        };
-        let Ok(()) = result;
-        found
+        });
+    }
+
+    fn note_problem(&mut self, problem: &LogProblem) {
+        if is_incomplete(problem) {
+            self.notes.push(trouble_message(problem));
+        }
     }
 }
 

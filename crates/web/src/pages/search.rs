@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use threadline_app::search::{
-    LogHit, Query, ScanEvent, SearchedSession, hit_object, is_incomplete, summary, trouble_message,
+    LogHit, Query, ScanEvent, SearchLimits, SearchedSession, hit_object, is_incomplete, summary,
+    trouble_message,
 };
 use threadline_app::time::millis;
 use threadline_app::{App, SessionSummary};
@@ -109,6 +110,7 @@ impl Finds {
                     self.write(&sessions[at], &hit)
                 }
                 ScanEvent::Hit(at, hit) => self.hit(&state.app, &sessions[at], hit),
+                ScanEvent::Counted(at, count) => self.add_count(&state.app, &sessions[at], count),
                 ScanEvent::End(at) => self.end(&state.app, &sessions[at]),
                 ScanEvent::Copy => ControlFlow::Continue(()),
                 ScanEvent::Problem(trouble) => {
@@ -118,15 +120,14 @@ impl Finds {
             };
             Ok::<_, std::convert::Infallible>(flow)
         };
+        let limits = SearchLimits { max_shown: BLOCKS, ..SearchLimits::default() };
         let Ok(()) = match is_newest_first(ask) {
-            true => scope.search(query, Some(0), &ask.cancelled, &mut on_event),
-            false => scope.search_by_relevance(query, Some(0), BLOCKS, &ask.cancelled, &mut on_event),
+            true => scope.search(query, limits, &ask.cancelled, &mut on_event),
+            false => scope.search_by_relevance(query, limits, &ask.cancelled, &mut on_event),
         };
     }
 
     fn hit(&mut self, app: &App, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {
-        self.found += 1;
-        self.count += 1;
         let agent = session.agent_of(&session.logs[hit.log]);
         if let Some(found) = hit.hit.filter(|_| self.blocks.len() < BLOCKS) {
             self.blocks.push(BlockHit {
@@ -140,6 +141,14 @@ impl Finds {
                 copies: hit.copies,
             });
         }
+        self.add_count(app, session, 1)
+    }
+
+    /// Adds matches that are not shown.
+    fn add_count(&mut self, app: &App, session: &SearchedSession, count: usize) -> ControlFlow<()> {
+        let count = count.min(FINDS - self.found);
+        self.found += count;
+        self.count += count;
         if self.found < FINDS {
             return ControlFlow::Continue(());
         }

@@ -73,6 +73,7 @@ impl<'a> SearchReport<'a> {
     pub(super) fn event(&mut self, event: ScanEvent) -> Result<ControlFlow<()>, CommandError> {
         match event {
             ScanEvent::Hit(session, hit) => return self.hit(session, hit),
+            ScanEvent::Counted(session, count) => return self.counted(session, count),
             ScanEvent::Copy => self.n_copies += 1,
             ScanEvent::End(session) => return self.end_session(session),
             ScanEvent::Problem(trouble) => {
@@ -84,22 +85,12 @@ impl<'a> SearchReport<'a> {
     }
 
     fn hit(&mut self, session: usize, hit: LogHit) -> Result<ControlFlow<()>, CommandError> {
-        let counting = self.args.list || self.args.count;
+        if self.args.list || self.args.count || self.session_hits >= self.max_count() {
+            return self.counted(session, 1);
+        }
         self.session_hits += 1;
         self.n_hits += 1;
-        if self.args.list && self.session_hits == 1 && !self.cx.json {
-            return self.write_session_id(session);
-        }
-        let most = self.max_count();
-        if counting {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if self.session_hits > most {
-            // Further matches are only counted, so the group is written now.
-            if !self.is_flat() {
-                self.write_pending(session, None)?;
-            }
-        } else if self.cx.json {
+        if self.cx.json {
             let object = hit_object(&self.sessions[session], &hit);
             if let Some(object) = object {
                 self.answer().json(&object)?;
@@ -116,6 +107,32 @@ impl<'a> SearchReport<'a> {
             }
             self.pending.push(hit);
         }
+        self.stop_at_limit(session)
+    }
+
+    /// Adds matches that are only counted.
+    fn counted(&mut self, session: usize, count: usize) -> Result<ControlFlow<()>, CommandError> {
+        let is_first = self.session_hits == 0;
+        let is_counting = self.args.list || self.args.count;
+        let limit = self.args.limit.filter(|_| !is_counting).unwrap_or(usize::MAX);
+        let count = count.min(limit.saturating_sub(self.n_hits));
+        self.session_hits += count;
+        self.n_hits += count;
+        if is_counting {
+            return match self.args.list && is_first && !self.cx.json {
+                true => self.write_session_id(session),
+                false => Ok(ControlFlow::Continue(())),
+            };
+        }
+        // The matches to show are known, so the group is written now.
+        if !self.is_flat() {
+            self.write_pending(session, None)?;
+        }
+        self.stop_at_limit(session)
+    }
+
+    /// Ends the output after the requested number of matches.
+    fn stop_at_limit(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         if self.args.limit != Some(self.n_hits) {
             return Ok(ControlFlow::Continue(()));
         }

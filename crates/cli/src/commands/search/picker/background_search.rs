@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use threadline_app::search::summary;
+use threadline_app::search::{SearchLimits, summary};
 use threadline_app::{App, SessionSummary};
 use threadline_search::{Query, ScanEvent, SearchedSession};
 
@@ -158,6 +158,7 @@ fn search(
                     });
                 }
             }
+            ScanEvent::Counted(_, count) => found += count,
             ScanEvent::End(session) if found > 0 => {
                 let row = PickerRow {
                     match_count: found,
@@ -174,14 +175,12 @@ fn search(
         }
         Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
     };
+    let limits = SearchLimits { max_shown: MAX_MATCHES, ..SearchLimits::default() };
     let Ok(()) = match ask.sort {
-        Sort::Newest => scope.search(&query, Some(0), &ask.cancelled, &mut on_event),
-        Sort::Relevance => {
-            scope.search_by_relevance(&query, Some(0), MAX_MATCHES, &ask.cancelled, &mut on_event)
-        }
+        Sort::Newest => scope.search(&query, limits, &ask.cancelled, &mut on_event),
+        Sort::Relevance => scope.search_by_relevance(&query, limits, &ask.cancelled, &mut on_event),
     };
-    // Also if the search was cancelled: the scan sets the flag when it ends, so it does not distinguish the
-    // two. The receiver ignores messages of earlier searches.
+    // Also if the search was cancelled: the receiver ignores messages of earlier searches.
     ControlFlow::Continue(sessions.len())
 }
 
