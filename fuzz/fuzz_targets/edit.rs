@@ -72,9 +72,8 @@ fn redacted(bytes: &[u8]) {
 }
 
 fn repaired(bytes: &[u8]) {
-    let session = Session::from_bytes(bytes);
-    let repair = Repair::new(&session, &fresh());
-    let plan = repair.draft().plan(shape(PlanTarget::InPlace));
+    let (session, repair) = Repair::start(Session::from_bytes(bytes), &fresh());
+    let plan = repair.draft(&session).plan(shape(PlanTarget::InPlace));
     let Some(result) = accepted(&plan) else { return };
     let session = Session::from_bytes(&result);
     // Comments are harmless, and stay.

@@ -164,7 +164,7 @@ impl CheckTargets {
 /// If the file cannot be read.
 pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(read_session(path, &id)?.findings())
+    Ok(read_session(path, &id)?.take_findings())
 }
 
 /// Returns the log of the session that a log belongs to, according to its path: for a sub-agent's log in the

@@ -19,7 +19,7 @@ mod strip;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
-use threadline_entry::{ChunkReader, Code, Severity};
+use threadline_entry::{ChunkReader, Code, Finding, Severity};
 use threadline_session::{ClientVersion, Session};
 use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
 use threadline_view::humanize::{count, short_count};
@@ -64,6 +64,8 @@ impl EditTarget {
 pub struct EditSession {
     file: SessionFile,
     session: Session,
+    /// The findings of the log, if the session was made readable since it was read.
+    findings_before: Option<Vec<Finding>>,
     snapshot: FileSnapshot,
 }
 
@@ -87,7 +89,7 @@ impl EditSession {
         while let Some(chunk) = chunks.next().map_err(error)? {
             chunk.parse(|entry, findings| session.push(entry, findings));
         }
-        Ok(Self { file, session, snapshot })
+        Ok(Self { file, session, findings_before: None, snapshot })
     }
 
     /// The files of the session.
@@ -140,17 +142,10 @@ impl EditSession {
     fn plan_at<'s>(
         &'s self,
         operation: Operation,
-        mut draft: EditDraft<'s>,
+        draft: EditDraft<'s>,
         target: PlanTarget,
         path: PathBuf,
     ) -> PlannedEdit<'s> {
-        for finding in self.session.findings() {
-            // `redact` lists secrets itself, with their text masked.
-            let is_reported = operation == Operation::Redact && finding.code == Code::Secret;
-            if finding.severity > Severity::Note && !is_reported {
-                draft.finding(finding);
-            }
-        }
         let seed = new_seed(&target);
         let plan = draft.plan(PlanOptions { target, seed });
         PlannedEdit { source: self, operation, plan, path }
@@ -175,6 +170,20 @@ impl<'s> PlannedEdit<'s> {
     /// The changes, line by line.
     pub fn plan(&self) -> &EditPlan<'s> {
         &self.plan
+    }
+
+    /// The findings about the result that the plan added, then the problems of the session.
+    pub fn findings(&self) -> Vec<&Finding> {
+        let of_session = match &self.source.findings_before {
+            Some(findings) => findings.iter().collect(),
+            None => self.source.session.findings(),
+        };
+        // `redact` lists secrets itself, with their text masked.
+        let is_listed = |finding: &&Finding| {
+            finding.severity > Severity::Note
+                && !(self.operation == Operation::Redact && finding.code == Code::Secret)
+        };
+        self.plan.findings().iter().chain(of_session.into_iter().filter(is_listed)).collect()
     }
 
     /// The log that the session is in.

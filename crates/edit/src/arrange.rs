@@ -513,7 +513,7 @@ fn link(
     now: Millis,
 ) {
     let session = draft.session;
-    let mut seen: FxHashSet<Box<str>> = FxHashSet::default();
+    let mut seen = SeenUuids::new(session);
     let mut before: Option<u32> = None;
     let mut clock: Option<Millis> = None;
     let mut newest: Option<Millis> = None;
@@ -548,8 +548,8 @@ fn link(
             }
         }
         if order != LineOrder::Original {
-            let known = entry.uuid().is_some_and(|uuid| seen.insert((&*uuid).into()));
-            arranged.lines[at].new_uuid = !known && (line.in_chain || entry.uuid().is_some());
+            let is_first = entry.uuid().is_some_and(|uuid| seen.insert(&uuid));
+            arranged.lines[at].new_uuid = !is_first && (line.in_chain || entry.uuid().is_some());
         }
     }
     // Older versions resume from the line with the newest timestamp.
@@ -557,6 +557,29 @@ fn link(
         && newest >= clock
     {
         arranged.times.insert(last, newest + 1);
+    }
+}
+
+/// The uuids of the lines so far. Those of the session need one byte per line.
+struct SeenUuids<'s> {
+    session: &'s Session,
+    /// Whether the uuid of an entry was seen, by the first entry that has it.
+    of_session: IndexVec<EntryIndex, bool>,
+    others: FxHashSet<Box<str>>,
+}
+
+impl<'s> SeenUuids<'s> {
+    fn new(session: &'s Session) -> Self {
+        let of_session = IndexVec::filled(false, session.entries().len());
+        Self { session, of_session, others: FxHashSet::default() }
+    }
+
+    /// Adds a uuid, and returns whether it is new.
+    fn insert(&mut self, uuid: &str) -> bool {
+        match self.session.find(uuid) {
+            Some(first) => !std::mem::replace(&mut self.of_session[first], true),
+            None => self.others.insert(uuid.into()),
+        }
     }
 }
 

@@ -21,10 +21,9 @@ use crate::splice::{self, Splice};
 pub struct EditDraft<'s> {
     pub(crate) session: &'s Session,
     pub(crate) line_edits: LineEdits,
+    pub(crate) line_reasons: LineReasons,
     pub(crate) added: Vec<AddedLine>,
-    pub(crate) reasons: Vec<Cow<'static, str>>,
-    /// The index of each reason in `reasons`.
-    reason_places: FxHashMap<Cow<'static, str>, u16>,
+    pub(crate) reasons: ReasonTable,
     /// Lines of the file that are not in the session: their numbers, and the indices of the reasons.
     pub(crate) already_removed: Vec<(u64, u16)>,
     pub(crate) side_files: Vec<SideFileOp>,
@@ -39,14 +38,10 @@ pub struct EditDraft<'s> {
     pub(crate) side_notes: Vec<String>,
 }
 
-/// Maximum number of distinct reasons in a plan. Further ones become `further changes`.
-const MOST_REASONS: usize = 1000;
-
-/// The changes to one line.
+/// The changes to one line, apart from their reasons.
 #[derive(Debug, Default)]
 pub(crate) struct LineEdit {
     pub(crate) removed: bool,
-    pub(crate) reasons: Vec<u16>,
     pub(crate) content: LineContent,
     /// Whether its token counts include removed content.
     pub(crate) stale_usage: bool,
@@ -57,8 +52,10 @@ pub(crate) struct LineEdit {
 }
 
 /// The changes to the lines that have any. Other lines need no memory.
+///
+/// Boxed, since a log may need a change of every line, and a hash table is up to half empty.
 #[derive(Debug, Default)]
-pub(crate) struct LineEdits(FxHashMap<EntryIndex, LineEdit>);
+pub(crate) struct LineEdits(FxHashMap<EntryIndex, Box<LineEdit>>);
 
 impl Index<EntryIndex> for LineEdits {
     type Output = LineEdit;
@@ -66,19 +63,86 @@ impl Index<EntryIndex> for LineEdits {
     fn index(&self, entry_idx: EntryIndex) -> &LineEdit {
         static UNCHANGED: LineEdit = LineEdit {
             removed: false,
-            reasons: Vec::new(),
             content: LineContent::Unchanged,
             stale_usage: false,
             removed_blocks: BTreeSet::new(),
             n_blocks: None,
         };
-        self.0.get(&entry_idx).unwrap_or(&UNCHANGED)
+        self.0.get(&entry_idx).map_or(&UNCHANGED, |line_edit| line_edit)
     }
 }
 
 impl IndexMut<EntryIndex> for LineEdits {
     fn index_mut(&mut self, entry_idx: EntryIndex) -> &mut LineEdit {
         self.0.entry(entry_idx).or_default()
+    }
+}
+
+/// The reasons of the changes to lines, as indices into a [`ReasonTable`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineReasons(Vec<(EntryIndex, u16)>);
+
+impl LineReasons {
+    pub(crate) fn add(&mut self, entry_idx: EntryIndex, why: u16) {
+        if self.0.last() != Some(&(entry_idx, why)) {
+            self.0.push((entry_idx, why));
+        }
+    }
+
+    /// Sorts the reasons by line, each once, for [`LineReasons::of`].
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_by_key(|(entry_idx, _)| *entry_idx);
+        // The start of the current line, and the number of reasons that remain.
+        let (mut start, mut end) = (0, 0);
+        for at in 0..self.0.len() {
+            let reason = self.0[at];
+            if start < end && self.0[start].0 != reason.0 {
+                start = end;
+            }
+            if !self.0[start..end].contains(&reason) {
+                self.0[end] = reason;
+                end += 1;
+            }
+        }
+        self.0.truncate(end);
+    }
+
+    /// Returns the reasons of a line, in the order in which they were added. They must be sorted.
+    pub(crate) fn of(&self, entry_idx: EntryIndex) -> impl Iterator<Item = u16> {
+        let start = self.0.partition_point(|(of, _)| *of < entry_idx);
+        self.0[start..].iter().take_while(move |(of, _)| *of == entry_idx).map(|(_, why)| *why)
+    }
+}
+
+/// The distinct reasons of an edit. Lines refer to them by index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReasonTable {
+    texts: Vec<Cow<'static, str>>,
+    indices: FxHashMap<Cow<'static, str>, u16>,
+}
+
+impl ReasonTable {
+    /// Maximum number of distinct reasons. Further ones become `further changes`.
+    const MAX_LENGTH: usize = 1000;
+
+    /// Returns the index of a reason, which is added if it is new.
+    pub(crate) fn intern(&mut self, why: impl Into<Cow<'static, str>>) -> u16 {
+        let why = why.into();
+        if let Some(&at) = self.indices.get(&why) {
+            return at;
+        }
+        // Some reasons contain tool names or line numbers, so their number has no bound.
+        let why = if self.texts.len() < Self::MAX_LENGTH { why } else { Cow::Borrowed("further changes") };
+        let at = self.texts.len() as u16;
+        let at = *self.indices.entry(why.clone()).or_insert(at);
+        if usize::from(at) == self.texts.len() {
+            self.texts.push(why);
+        }
+        at
+    }
+
+    pub(crate) fn text(&self, reason: u16) -> &str {
+        &self.texts[usize::from(reason)]
     }
 }
 
@@ -165,9 +229,9 @@ impl<'s> EditDraft<'s> {
         Self {
             session,
             line_edits: LineEdits::default(),
+            line_reasons: LineReasons::default(),
             added: Vec::new(),
-            reasons: Vec::new(),
-            reason_places: FxHashMap::default(),
+            reasons: ReasonTable::default(),
             already_removed: Vec::new(),
             side_files: Vec::new(),
             findings: Vec::new(),
@@ -185,10 +249,8 @@ impl<'s> EditDraft<'s> {
 
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
-        let line_edit = &mut self.line_edits[entry_idx];
-        line_edit.removed = true;
-        line_edit.reasons.push(why);
+        self.note(entry_idx, why);
+        self.line_edits[entry_idx].removed = true;
     }
 
     /// Removes a block from a message. When all blocks are removed, so is the line.
@@ -200,15 +262,12 @@ impl<'s> EditDraft<'s> {
         block_idx: usize,
         why: impl Into<Cow<'static, str>>,
     ) {
-        let why = self.reason(why);
+        self.note(entry_idx, why);
         let message = self.session.entries()[entry_idx].message();
         let line_edit = &mut self.line_edits[entry_idx];
         let count = || message.map_or(0, |message| message.blocks().count());
         let n_blocks = *line_edit.n_blocks.get_or_insert_with(count);
         line_edit.removed_blocks.insert(block_idx as u32);
-        if !line_edit.reasons.contains(&why) {
-            line_edit.reasons.push(why);
-        }
         line_edit.removed |= line_edit.removed_blocks.len() >= n_blocks;
     }
 
@@ -222,12 +281,8 @@ impl<'s> EditDraft<'s> {
 
     /// Replaces a range of a line. The range refers to the original line.
     pub fn splice(&mut self, entry_idx: EntryIndex, splice: Splice, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
-        let line_edit = &mut self.line_edits[entry_idx];
-        if !line_edit.reasons.contains(&why) {
-            line_edit.reasons.push(why);
-        }
-        match &mut line_edit.content {
+        self.note(entry_idx, why);
+        match &mut self.line_edits[entry_idx].content {
             LineContent::Spliced(splices) => splices.push(splice),
             body => *body = LineContent::Spliced(vec![splice]),
         }
@@ -235,12 +290,8 @@ impl<'s> EditDraft<'s> {
 
     /// Replaces a whole line with `text`, which has no newline.
     pub fn rewrite(&mut self, entry_idx: EntryIndex, text: &str, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
-        let line_edit = &mut self.line_edits[entry_idx];
-        if !line_edit.reasons.contains(&why) {
-            line_edit.reasons.push(why);
-        }
-        line_edit.content = LineContent::Replaced(Box::new(Entry::parse(text.as_bytes()).0));
+        self.note(entry_idx, why);
+        self.line_edits[entry_idx].content = LineContent::Replaced(Box::new(Entry::parse(text.as_bytes()).0));
     }
 
     /// Adds a line after entry `after`, or at the start of the log. Several lines after one entry keep
@@ -249,7 +300,7 @@ impl<'s> EditDraft<'s> {
     /// A line of the conversation needs a uuid. Its parent is set to the preceding line of the
     /// conversation; a compaction boundary becomes a root.
     pub fn insert(&mut self, after: Option<EntryIndex>, text: &str, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
+        let why = self.reasons.intern(why);
         self.added.push(AddedLine { after, entry: Entry::parse(text.as_bytes()).0, reason: why });
     }
 
@@ -261,17 +312,8 @@ impl<'s> EditDraft<'s> {
 
     /// Records the reason why a line of the session differs from the line in the file.
     pub(crate) fn note(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
-        let line_edit = &mut self.line_edits[entry_idx];
-        if !line_edit.reasons.contains(&why) {
-            line_edit.reasons.push(why);
-        }
-    }
-
-    /// Records the reason why a line of the file is not in the session.
-    pub(crate) fn note_removed(&mut self, line_no: u64, why: impl Into<Cow<'static, str>>) {
-        let why = self.reason(why);
-        self.already_removed.push((line_no, why));
+        let why = self.reasons.intern(why);
+        self.line_reasons.add(entry_idx, why);
     }
 
     /// Returns whether the line is to be removed.
@@ -298,11 +340,8 @@ impl<'s> EditDraft<'s> {
         self.added.is_empty()
             && self.side_files.is_empty()
             && self.already_removed.is_empty()
-            && self
-                .line_edits
-                .0
-                .iter()
-                .all(|(&idx, line_edit)| !self.is_touched(idx) && line_edit.reasons.is_empty())
+            && self.line_reasons.0.is_empty()
+            && !self.line_edits.0.keys().any(|&idx| self.is_touched(idx))
     }
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
@@ -366,21 +405,6 @@ impl<'s> EditDraft<'s> {
     pub fn plan(self, shape: PlanOptions) -> EditPlan<'s> {
         EditPlan::new(self, shape)
     }
-
-    pub(crate) fn reason(&mut self, why: impl Into<Cow<'static, str>>) -> u16 {
-        let why = why.into();
-        if let Some(&at) = self.reason_places.get(&why) {
-            return at;
-        }
-        // Lines refer to reasons by `u16`. Some reasons contain tool names, so their number has no bound.
-        let why = if self.reasons.len() < MOST_REASONS { why } else { Cow::Borrowed("further changes") };
-        let at = self.reasons.len() as u16;
-        let at = *self.reason_places.entry(why.clone()).or_insert(at);
-        if usize::from(at) == self.reasons.len() {
-            self.reasons.push(why);
-        }
-        at
-    }
 }
 
 #[cfg(test)]
@@ -395,5 +419,17 @@ mod tests {
         draft.remove(EntryIndex::FIRST, "test");
         assert_eq!(draft.line_edits.0.len(), 1);
         assert!(!draft.is_untouched() && draft.is_removed(EntryIndex::FIRST));
+    }
+
+    #[test]
+    fn a_line_has_each_reason_once_in_the_order_of_the_changes() {
+        let (first, second) = (EntryIndex::FIRST, EntryIndex::FIRST.next());
+        let mut reasons = LineReasons::default();
+        for (entry_idx, why) in [(second, 3), (first, 2), (second, 1), (second, 3), (first, 2), (first, 0)] {
+            reasons.add(entry_idx, why);
+        }
+        reasons.sort();
+        let of = |entry_idx| reasons.of(entry_idx).collect::<Vec<u16>>();
+        assert_eq!((of(first), of(second), of(second.next())), (vec![2, 0], vec![3, 1], vec![]));
     }
 }

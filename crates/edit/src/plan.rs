@@ -110,6 +110,7 @@ impl<'s> EditPlan<'s> {
             PlanTarget::KeepOrder => LineOrder::Original,
         };
         let Arrangement { lines, positions, times } = arrange::arrange(&mut draft, order, options.seed.now);
+        draft.line_reasons.sort();
         let rename = IdRenamer::new(&draft, &options);
         let mut plan =
             Self { draft, options, lines, positions, times, rename, totals: PlanTotals::default() };
@@ -123,6 +124,10 @@ impl<'s> EditPlan<'s> {
     fn replacements(&self) -> FxHashMap<Box<str>, u32> {
         let session = self.draft.session;
         let mut moved = FxHashMap::default();
+        let mut removed = self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED);
+        if !removed.any(|idx| is_tree(&session.entries()[idx])) {
+            return moved;
+        }
         let mut before = None;
         let is_kept = |idx: &EntryIndex| self.positions[*idx] != REMOVED && is_tree(&session.entries()[*idx]);
         // If a line was written twice, one of the copies is kept.
@@ -200,7 +205,7 @@ impl<'s> EditPlan<'s> {
         &self.draft.side_notes
     }
 
-    /// Returns the oddities of the session, and notes about the result.
+    /// Returns the findings that the draft added.
     pub fn findings(&self) -> &[Finding] {
         &self.draft.findings
     }
@@ -266,7 +271,7 @@ impl<'s> EditPlan<'s> {
         let before = self.draft.already_removed.iter().map(|&(line_no, why)| LineChange {
             line_no: Some(line_no),
             kind: ChangeKind::Removed,
-            reasons: self.reason_texts(&[why]),
+            reasons: self.reason_texts(std::iter::once(why)),
         });
         before.chain(gone).chain((0..self.lines.len()).filter_map(|at| self.change(at)))
     }
@@ -297,10 +302,10 @@ impl<'s> EditPlan<'s> {
             ResultOrigin::Added(added) => Some(LineChange {
                 line_no: None,
                 kind: ChangeKind::Added,
-                reasons: self.reason_texts(&[self.draft.added[added as usize].reason]),
+                reasons: self.reason_texts(std::iter::once(self.draft.added[added as usize].reason)),
             }),
             ResultOrigin::Source(idx) => {
-                let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
+                let mut why = self.reason_texts(self.draft.line_reasons.of(idx));
                 if self.is_new() {
                     let nameless =
                         self.lines[at].new_uuid && self.draft.session.entries()[idx].uuid().is_none();
@@ -351,15 +356,15 @@ impl<'s> EditPlan<'s> {
 
     /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
     fn removal_reasons(&self, idx: EntryIndex) -> Vec<Cow<'_, str>> {
-        let mut why = self.reason_texts(&self.draft.line_edits[idx].reasons);
+        let mut why = self.reason_texts(self.draft.line_reasons.of(idx));
         if why.len() > 1 {
             why.retain(|why| why != usage_reset::RESET_REASON);
         }
         why
     }
 
-    fn reason_texts(&self, reasons: &[u16]) -> Vec<Cow<'_, str>> {
-        reasons.iter().map(|&reason| Cow::Borrowed(&*self.draft.reasons[usize::from(reason)])).collect()
+    fn reason_texts(&self, reasons: impl Iterator<Item = u16>) -> Vec<Cow<'_, str>> {
+        reasons.map(|reason| Cow::Borrowed(self.draft.reasons.text(reason))).collect()
     }
 
     fn line_no(&self, idx: EntryIndex) -> u64 {

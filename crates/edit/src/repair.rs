@@ -1,32 +1,29 @@
 //! Repairs the defects that `check` finds, each with a reason.
 //!
 //! A repair takes two steps. First every line is made readable, unique, and linked to a parent, because the
-//! conversation is not known before (`readable`). The remaining repairs are drafted like any other edit
+//! conversation is not known before (`Repair::start`). The remaining repairs are drafted like any other edit
 //! (`Repair::draft`).
 
 mod readable;
 
-use std::borrow::Cow;
-
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Finding, Json, Kind, Severity, key, value};
+use threadline_entry::{Code, Finding, Json, Kind, Position, Severity, key, value};
 use threadline_session::{EntryIndex, IndexRange, Session};
 
-use crate::draft::EditDraft;
+use crate::draft::{EditDraft, LineReasons, ReasonTable};
 use crate::sanitize;
 use crate::seed::PlanSeed;
 use crate::splice::{Splice, quote, set};
 
-/// A repair in progress.
-pub struct Repair<'s> {
-    source: &'s Session,
-    /// The session with readable lines, if any line had to be changed.
-    readable: Option<Session>,
-    /// The changes made to its lines, by entry index.
-    notes: Vec<(EntryIndex, Cow<'static, str>)>,
-    /// The lines of the source that it does not contain, by line number.
-    removed: Vec<(u64, Cow<'static, str>)>,
+/// The changes that made the lines of a session readable.
+#[derive(Debug, Default)]
+pub struct Repair {
+    reasons: ReasonTable,
+    /// The changes to the lines of the session, by entry index.
+    line_reasons: LineReasons,
+    /// The lines of the log that the session does not contain: their numbers, and the indices of the reasons.
+    removed: Vec<(u64, u16)>,
 }
 
 /// The findings that a repair fixes in a log, where possible.
@@ -54,39 +51,35 @@ pub const REPAIRED_CODES: &[Code] = &[
     Code::DeepNesting,
 ];
 
-impl<'s> Repair<'s> {
-    /// Makes the lines of a session readable. Lines without an id get a new one.
-    pub fn new(source: &'s Session, seed: &PlanSeed) -> Self {
-        let readable = readable::readable(source, seed);
-        Self { source, readable: readable.session, notes: readable.notes, removed: readable.removed }
+impl Repair {
+    /// Makes the lines of a session readable, and returns it with the changes. Lines without an id get a new
+    /// one.
+    ///
+    /// Consumes the session, since both together would need twice the memory.
+    pub fn start(source: Session, seed: &PlanSeed) -> (Session, Self) {
+        readable::readable(source, seed)
     }
 
-    /// Returns the session with readable lines.
-    pub fn session(&self) -> &Session {
-        self.readable.as_ref().unwrap_or(self.source)
-    }
-
-    /// Drafts the remaining repairs, and notes the changes already made. There is nothing to repair if
-    /// [`EditDraft::is_untouched`] returns true.
-    pub fn draft(&self) -> EditDraft<'_> {
-        let session = self.session();
+    /// Drafts the remaining repairs of the session that [`Repair::start`] returned, and notes the changes
+    /// already made. There is nothing to repair if [`EditDraft::is_untouched`] returns true.
+    pub fn draft<'s>(&self, session: &'s Session) -> EditDraft<'s> {
         let mut draft = EditDraft::new(session);
-        for (idx, why) in &self.notes {
-            draft.note(*idx, why.clone());
-        }
-        for (line_no, why) in &self.removed {
-            draft.note_removed(*line_no, why.clone());
-        }
-        let places: FxHashMap<u64, EntryIndex> =
-            session.entries().enumerated().map(|(idx, entry)| (entry.at().byte_offset, idx)).collect();
+        draft.reasons = self.reasons.clone();
+        draft.line_reasons = self.line_reasons.clone();
+        draft.already_removed = self.removed.clone();
+        let entries = session.entries();
+        // Entries are in the order of their offsets.
+        let entry_at = |at: Position| {
+            let idx = entries.partition_point(|entry| entry.at().byte_offset < at.byte_offset);
+            entries.get(idx).filter(|entry| entry.at().byte_offset == at.byte_offset).map(|_| idx)
+        };
         let mut orphans: FxHashMap<EntryIndex, Vec<usize>> = FxHashMap::default();
         for result in session.orphan_results().flat_map(|(_, results)| results) {
             orphans.entry(result.entry_idx).or_default().push(result.block_idx);
         }
-        for finding in session.findings() {
-            let idx = finding.at.and_then(|at| places.get(&at.byte_offset).copied());
-            if let Some(idx) = idx {
-                repair_finding(&mut draft, &finding, idx, &orphans);
+        for finding in session.faults() {
+            if let Some(idx) = finding.at.and_then(entry_at) {
+                repair_finding(&mut draft, finding, idx, &orphans);
             }
         }
         move_pr_links(&mut draft);

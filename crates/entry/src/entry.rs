@@ -411,6 +411,38 @@ impl Entry {
         (Self { source, record }, findings)
     }
 
+    /// Copies the texts of entries into one that they share, so that each needs less memory.
+    ///
+    /// For entries that were parsed one by one and are kept. Entries that are not UTF-8, or do not fit into
+    /// the shared text, stay as they are.
+    pub fn share_text<'e>(entries: impl Iterator<Item = &'e mut Self>) {
+        let fits = |entry: &Self, length: usize| {
+            !entry.record.flags.has(LineFlags::INVALID)
+                && u32::try_from(length + entry.text().len()).is_ok_and(|end| end < u32::MAX)
+        };
+        let (mut shared, mut text, mut fields) = (Vec::new(), String::new(), Vec::new());
+        for entry in entries {
+            if !fits(entry, text.len()) {
+                continue;
+            }
+            let mut record = entry.record;
+            if let Some(index) = entry.index() {
+                record.index = u32::try_from(fields.len() + 1).ok().and_then(NonZeroU32::new);
+                index.append_to(&mut fields);
+            }
+            let start = text.len();
+            text.push_str(entry.text());
+            (record.start, record.end) = (start as u32, text.len() as u32);
+            shared.push((entry, record));
+        }
+        text.shrink_to_fit();
+        let source =
+            Arc::new(IndexedText { text: Arc::new(text), fields: fields.into(), invalid: Vec::new() });
+        for (entry, record) in shared {
+            *entry = Self { source: source.clone(), record };
+        }
+    }
+
     /// Parses an object inside the line as a separate entry with the position of the line.
     ///
     /// The new entry shares the text of the line, unless the object is of another line.
@@ -796,6 +828,37 @@ mod tests {
         let (entry, _) = Entry::parse_owned(bytes);
         assert!(entry.kind() == Kind::User && entry.text().as_ptr() == start);
         assert_eq!(Entry::parse_owned(vec![0xff]).0.as_bytes(), [0xff]);
+    }
+
+    #[test]
+    fn entries_that_share_a_text_are_the_same() {
+        let long = format!(
+            r#"{{"type":"user","uuid":"u1","message":{{"content":[{{"text":"{0}"}}]}}}}"#,
+            "é".repeat(80)
+        );
+        let lines = [&b"{}"[..], long.as_bytes(), b"\xff", b"torn {", long.as_bytes(), b""];
+        let parse = |(idx, line): (usize, &&[u8])| {
+            let at = Position { line_no: idx as u64 + 1, byte_offset: idx as u64 * 100 };
+            Entry::parse_at(line, if idx % 2 == 0 { Ending::Newline } else { Ending::None }, at).0
+        };
+        let before: Vec<Entry> = lines.iter().enumerate().map(parse).collect();
+        let mut after = before.clone();
+        Entry::share_text(after.iter_mut());
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!((before, before.at(), before.ending()), (after, after.at(), after.ending()));
+            assert_eq!((before.kind(), before.uuid()), (after.kind(), after.uuid()));
+            let text = |entry: &Entry| {
+                let blocks = entry.message().map(|message| message.blocks().collect::<Vec<_>>());
+                blocks.and_then(|blocks| Some(blocks.first()?.text()?.into_owned()))
+            };
+            assert_eq!(text(before), text(after));
+        }
+        assert_eq!(text_address(&after[1]) + after[1].text().len() + "torn {".len(), text_address(&after[4]));
+        assert_eq!(after[2].as_bytes(), b"\xff");
+    }
+
+    fn text_address(entry: &Entry) -> usize {
+        entry.text().as_ptr().addr()
     }
 
     #[test]

@@ -112,6 +112,13 @@ impl<'a> LineIndex<'a> {
         Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
     }
 
+    /// Appends the index to `fields`, as [`LineIndex::build`] does.
+    pub(crate) fn append_to(self, fields: &mut Vec<FieldOffsets>) {
+        fields.push(FieldOffsets { key: self.top, value: self.fields.len() as u32 });
+        fields.push(FieldOffsets { key: self.message.0, value: self.message.1 });
+        fields.extend_from_slice(self.fields);
+    }
+
     /// Returns the members of the line.
     pub(crate) fn top(self, text: &'a str) -> IndexedFields<'a> {
         let fields = &self.fields[..self.top as usize];

@@ -20,9 +20,9 @@ const MANY_IMAGES: usize = 20;
 /// The maximum size of one image in bytes.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 
-/// Sorts findings by their position in the file.
-fn sort_findings(findings: &mut [Finding]) {
-    findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+/// The key by which findings are in the order of the file.
+fn sort_key(finding: &Finding) -> (Option<u64>, Code) {
+    (finding.at.map(|at| at.byte_offset), finding.code)
 }
 
 /// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
@@ -30,16 +30,25 @@ const MAX_RETRY_LINES: usize = 64;
 
 impl Session {
     /// Returns all findings, in file order: the [faults](Self::faults) of the log and the secrets in it.
-    pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = self.faults();
-        self.check_secrets(&mut findings);
-        sort_findings(&mut findings);
+    pub fn findings(&self) -> Vec<&Finding> {
+        let secrets = self.cached_secrets.get_or_init(|| self.find_secrets());
+        let mut findings: Vec<&Finding> = self.faults().iter().chain(secrets).collect();
+        findings.sort_by_key(|finding| sort_key(finding));
         findings
     }
 
     /// Returns the findings about the log itself, in file order. They are cached until the next `push`.
-    pub fn faults(&self) -> Vec<Finding> {
-        self.cached_faults.get_or_init(|| self.find_faults()).clone()
+    pub fn faults(&self) -> &[Finding] {
+        self.cached_faults.get_or_init(|| self.find_faults())
+    }
+
+    /// Returns the findings of [`Session::findings`] without copies of cached ones, which are removed.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        let secrets = self.cached_secrets.take().unwrap_or_else(|| self.find_secrets());
+        let mut findings = self.cached_faults.take().unwrap_or_else(|| self.find_faults());
+        findings.extend(secrets);
+        findings.sort_by_key(sort_key);
+        findings
     }
 
     fn find_faults(&self) -> Vec<Finding> {
@@ -55,7 +64,7 @@ impl Session {
         self.check_fields(&mut findings);
         self.check_start(&mut findings);
         self.check_end(&mut findings);
-        sort_findings(&mut findings);
+        findings.sort_by_key(sort_key);
         findings
     }
 
@@ -314,9 +323,12 @@ impl Session {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
-            for key in [key::UUID, key::TIMESTAMP] {
+            // A log may lack these fields on every line, so the messages are not allocated.
+            for (key, message) in
+                [(key::UUID, "the line has no `uuid`"), (key::TIMESTAMP, "the line has no `timestamp`")]
+            {
                 if entry.get(key).and_then(|value| value.as_str()).is_none() {
-                    findings.push(self.finding(Code::MissingField, idx, format!("the line has no `{key}`")));
+                    findings.push(self.finding(Code::MissingField, idx, message));
                 }
             }
         }
@@ -331,12 +343,9 @@ impl Session {
         }
     }
 
-    fn check_secrets(&self, findings: &mut Vec<Finding>) {
-        for (idx, entry) in self.entries().enumerated() {
-            if let Some(what) = secret_in(entry) {
-                findings.push(self.finding(Code::Secret, idx, format!("{what} in plain text")));
-            }
-        }
+    fn find_secrets(&self) -> Vec<Finding> {
+        let secrets = self.entries().enumerated().filter_map(|(idx, entry)| Some((idx, secret_in(entry)?)));
+        secrets.map(|(idx, what)| self.finding(Code::Secret, idx, format!("{what} in plain text"))).collect()
     }
 
     fn check_start(&self, findings: &mut Vec<Finding>) {

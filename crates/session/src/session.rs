@@ -61,6 +61,8 @@ pub struct Session {
     spoken: OnceLock<IndexVec<EntryIndex, u32>>,
     /// Cache of the findings about the log as a whole.
     pub(crate) cached_faults: OnceLock<Vec<Finding>>,
+    /// Cache of the findings about secrets.
+    pub(crate) cached_secrets: OnceLock<Vec<Finding>>,
 }
 
 /// The parent of an entry.
@@ -118,6 +120,7 @@ impl Session {
         self.cached_thread.take();
         self.spoken.take();
         self.cached_faults.take();
+        self.cached_secrets.take();
         self.findings.extend(findings);
         let kind = entry.kind();
         let is_tree = is_tree_kind(kind, &entry);
@@ -364,6 +367,11 @@ impl Session {
     /// Returns the entries, in file order.
     pub fn entries(&self) -> &IndexVec<EntryIndex, Entry> {
         &self.entries
+    }
+
+    /// Returns the entries without the rest of the session.
+    pub fn into_entries(self) -> Vec<Entry> {
+        self.entries.into_vec()
     }
 
     /// Returns the replies of the model: one per `message.id` in the whole log.

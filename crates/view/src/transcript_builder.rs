@@ -104,7 +104,5 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
 /// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the
 /// log, and the search would take longer than everything else.
 pub fn findings(session: &Session) -> Vec<Finding> {
-    let mut findings = session.faults();
-    findings.retain(|finding| finding.severity > Severity::Note);
-    findings
+    session.faults().iter().filter(|finding| finding.severity > Severity::Note).cloned().collect()
 }

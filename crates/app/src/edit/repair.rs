@@ -16,10 +16,10 @@ const MAX_NAMED_LINES: usize = 4;
 
 /// A session with its faults, to be repaired.
 ///
-/// It owns the repaired session that the plan borrows.
-pub struct RepairableSession<'s> {
-    source: &'s EditSession,
-    repair: Repair<'s>,
+/// It owns the session with readable lines that the plan borrows.
+pub struct RepairableSession {
+    source: EditSession,
+    repair: Repair,
     agents: Vec<RepairedAgent>,
     target: PlanTarget,
     codes: Vec<String>,
@@ -28,22 +28,27 @@ pub struct RepairableSession<'s> {
 impl EditSession {
     /// Finds the faults of the session and of its sub-agents, and how to repair them.
     ///
+    /// Consumes the session, since the one with readable lines replaces it: both would need twice the memory.
+    ///
     /// # Errors
     ///
     /// [`NothingToDo::NoFaults`] if there are none, and errors of reading sub-agents.
-    pub fn find_repairs(&self, target: EditTarget) -> Result<RepairableSession<'_>, EditError> {
+    pub fn find_repairs(mut self, target: EditTarget) -> Result<RepairableSession, EditError> {
         let target = target.plan_target();
         let seed = new_seed(&target);
         let agents = self.agent_logs()?;
-        let mut codes = faults(&self.session);
-        codes.extend(agents.iter().flat_map(|agent| faults(&agent.session)));
+        let findings = self.session.take_findings();
+        let mut codes = problem_codes(&findings);
+        codes.extend(agents.iter().flat_map(|agent| problem_codes(&agent.findings)));
         if codes.is_empty() {
             return Err(NothingToDo::NoFaults.into());
         }
         codes.sort();
         codes.dedup();
-        let repair = Repair::new(&self.session, &seed);
-        let agents = repaired_agents(&agents, &seed);
+        let (readable, repair) = Repair::start(self.session, &seed);
+        self.session = readable;
+        self.findings_before = Some(findings);
+        let agents = repaired_agents(agents, &seed);
         Ok(RepairableSession { source: self, repair, agents, target, codes })
     }
 
@@ -55,23 +60,21 @@ impl EditSession {
             while let Some(chunk) = chunks.next()? {
                 chunk.parse(|entry, findings| session.push(entry, findings));
             }
-            Ok(AgentLog { id: agent.id, path: agent.path, read: ContentDigest::of(&log), session })
+            let findings = session.take_findings();
+            Ok(AgentLog { id: agent.id, path: agent.path, read: ContentDigest::of(&log), session, findings })
         };
         self.file.agents().found.into_iter().map(load).collect()
     }
 }
 
-impl<'s> RepairableSession<'s> {
+impl RepairableSession {
     /// Plans the repair.
     ///
     /// # Errors
     ///
     /// [`NothingToDo::NotRepairable`] if no fault can be repaired, and errors of reading side files.
-    pub fn plan<'r>(&'r self) -> Result<PlannedEdit<'r>, EditError>
-    where
-        's: 'r,
-    {
-        let mut draft = self.repair.draft();
+    pub fn plan(&self) -> Result<PlannedEdit<'_>, EditError> {
+        let mut draft = self.repair.draft(&self.source.session);
         if draft.is_untouched() && self.agents.is_empty() {
             return Err(NothingToDo::NotRepairable { codes: self.codes.clone() }.into());
         }
@@ -89,6 +92,7 @@ struct AgentLog {
     path: PathBuf,
     read: ContentDigest,
     session: Session,
+    findings: Vec<Finding>,
 }
 
 /// The repaired log of a sub-agent.
@@ -102,13 +106,13 @@ struct RepairedAgent {
 }
 
 /// Repairs the logs of sub-agents that have repairable faults.
-fn repaired_agents(agents: &[AgentLog], seed: &PlanSeed) -> Vec<RepairedAgent> {
+fn repaired_agents(agents: Vec<AgentLog>, seed: &PlanSeed) -> Vec<RepairedAgent> {
     let mut repaired = Vec::new();
-    for agent in agents.iter().filter(|agent| !faults(&agent.session).is_empty()) {
-        let AgentLog { id, path, read, session } = agent;
-        let seed = PlanSeed { seed: seed.uuid(id), now: seed.now };
-        let repair = Repair::new(session, &seed);
-        let draft = repair.draft();
+    for agent in agents.into_iter().filter(|agent| !problem_codes(&agent.findings).is_empty()) {
+        let AgentLog { id, path, read, session, mut findings } = agent;
+        let seed = PlanSeed { seed: seed.uuid(&id), now: seed.now };
+        let (session, repair) = Repair::start(session, &seed);
+        let draft = repair.draft(&session);
         if draft.is_untouched() {
             continue;
         }
@@ -123,14 +127,8 @@ fn repaired_agents(agents: &[AgentLog], seed: &PlanSeed) -> Vec<RepairedAgent> {
                 repairs.entry(why.to_string()).or_default().extend(change.line_no);
             }
         }
-        let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
-        repaired.push(RepairedAgent {
-            path: path.clone(),
-            read: *read,
-            content: plan.to_bytes(),
-            repairs,
-            findings: findings.collect(),
-        });
+        findings.retain(|finding| finding.severity > Severity::Note);
+        repaired.push(RepairedAgent { path, read, content: plan.to_bytes(), repairs, findings });
     }
     repaired
 }
@@ -167,10 +165,10 @@ impl RepairedAgent {
     }
 }
 
-/// The codes of the faults of a session, each once.
-fn faults(session: &Session) -> Vec<String> {
-    let findings = session.findings().into_iter().filter(|finding| finding.severity > Severity::Note);
-    let codes: BTreeSet<Code> = findings.map(|finding| finding.code).collect();
+/// The codes of the findings that are problems, each once.
+fn problem_codes(findings: &[Finding]) -> Vec<String> {
+    let problems = findings.iter().filter(|finding| finding.severity > Severity::Note);
+    let codes: BTreeSet<Code> = problems.map(|finding| finding.code).collect();
     let mut codes: Vec<String> = codes.iter().map(Code::to_string).collect();
     codes.sort();
     codes

@@ -156,10 +156,10 @@ fn an_edit_without_an_effect_says_why() {
     };
     let stripped = session.strip(&without_tools(), EditTarget::InPlace);
     assert_eq!(nothing(stripped.unwrap_err()), NothingToDo::NoSuchContent);
-    let repaired = session.find_repairs(EditTarget::InPlace);
-    assert_eq!(nothing(repaired.err().unwrap()), NothingToDo::NoFaults);
     let redacted = session.redact(&Rules::new(), EditTarget::InPlace, true);
     assert_eq!(nothing(redacted.unwrap_err()), NothingToDo::NoSecrets);
+    let repaired = session.find_repairs(EditTarget::InPlace);
+    assert_eq!(nothing(repaired.err().unwrap()), NothingToDo::NoFaults);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn secrets_are_found_and_replaced_in_every_file() {
     let redaction = session.redact(&rules, EditTarget::InPlace, true).unwrap();
     assert_eq!(redaction.hits.len(), 2);
     assert!(redaction.edit.hides_content());
-    assert_eq!(redaction.edit.plan().findings().len(), 2);
+    assert_eq!(redaction.edit.findings().len(), 2);
     redaction.edit.apply(&world.app, &options()).unwrap();
     for (name, content) in world.files() {
         assert!(!String::from_utf8_lossy(&content).contains(&key), "{name}");

@@ -253,7 +253,9 @@ fn write_html(
     let renderer = PageRenderer::new(page, &filter);
     let first_branch = rayon::in_place_scope(|scope| {
         // The findings are needed last; this computes and caches them meanwhile.
-        scope.spawn(|_| drop(family.main.faults()));
+        scope.spawn(|_| {
+            family.main.faults();
+        });
         split_turns(&mut parts, &mut end, |piece| {
             renderer.push(piece);
             scope.spawn(|_| renderer.render());

@@ -2,24 +2,16 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position, value};
 use threadline_session::{EntryIndex, ParentLink, Session};
 
-use super::with_value;
+use super::{Repair, with_value};
 use crate::arrange::is_tree;
 use crate::seed::{PlanSeed, moment};
 use crate::splice::{apply, delete_parts, quote};
-
-/// A session with readable lines.
-pub(super) struct ReadableSession {
-    /// `None` if no line had to be changed.
-    pub(super) session: Option<Session>,
-    pub(super) notes: Vec<(EntryIndex, Cow<'static, str>)>,
-    pub(super) removed: Vec<(u64, Cow<'static, str>)>,
-}
 
 /// A line while it is being repaired.
 struct RepairLine {
@@ -29,58 +21,143 @@ struct RepairLine {
 }
 
 impl RepairLine {
+    /// Returns a line without changes. It is parsed again for the findings of the parser.
+    fn unchanged(entry: Entry) -> Self {
+        let (_, findings) = Entry::parse_at(entry.as_bytes(), entry.ending(), entry.at());
+        Self { entry, findings, reasons: Vec::new() }
+    }
+
     fn rewrite(&mut self, text: &str, why: impl Into<Cow<'static, str>>) {
         (self.entry, self.findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, self.entry.at());
         self.reasons.push(why.into());
     }
+
+    /// Sets a member of the line to a JSON value.
+    fn set(&mut self, key: &str, value: &str, why: impl Into<Cow<'static, str>>) {
+        let text = with_value(&self.entry, key, value);
+        self.rewrite(&text, why);
+    }
 }
 
-pub(super) fn readable(source: &Session, seed: &PlanSeed) -> ReadableSession {
-    let mut lines: Vec<RepairLine> = source.entries().iter().flat_map(split_objects).collect();
-    let mut gone = Vec::new();
-    add_missing_fields(&mut lines, seed);
-    rename_copies(&mut lines, &mut gone, seed);
-    let built = |lines: &[RepairLine]| {
-        let mut session = Session::with_id(source.id().unwrap_or_default());
-        for line in lines {
-            session.push(line.entry.clone(), line.findings.clone());
+/// Makes the lines of a session readable: first each line, then the links between them.
+pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
+    let id = source.id().unwrap_or_default().into_owned();
+    let mut fixer = LineFixer::new(ReadableBuilder::new(&id, Repair::default()), seed);
+    let mut entries = source.into_entries().into_iter();
+    while let Some(entry) = entries.next() {
+        let mut parts = split_objects(entry).into_iter();
+        while let Some(line) = parts.next() {
+            let later_parts = parts.as_slice();
+            let later_time = || {
+                let later = entries.as_slice().iter().flat_map(|entry| split_objects(entry.clone()));
+                let time = |line: &RepairLine| line.entry.timestamp();
+                later_parts.iter().find_map(time).or_else(|| later.into_iter().find_map(|line| time(&line)))
+            };
+            fixer.push(line, later_time);
         }
-        session
-    };
-    let untouched = |lines: &[RepairLine]| {
-        lines.len() == source.entries().len() && lines.iter().all(|line| line.reasons.is_empty())
-    };
-    let first = if untouched(&lines) { None } else { Some(built(&lines)) };
-    let links = parent_fixes(first.as_ref().unwrap_or(source));
-    for (idx, parent, why) in &links {
-        let text = with_value(
-            &lines[idx.position()].entry,
-            key::PARENT_UUID,
-            &parent.as_deref().map_or("null".to_owned(), quote),
-        );
-        lines[idx.position()].rewrite(&text, why.clone());
     }
-    let session = if links.is_empty() {
-        first
-    } else {
-        // Both together would double the memory.
-        drop(first);
-        Some(built(&lines))
-    };
-    let notes = lines
-        .into_iter()
-        .enumerate()
-        .flat_map(|(idx, line)| {
-            line.reasons.into_iter().map(move |why| (EntryIndex::from_position(idx), why))
-        })
-        .collect();
-    ReadableSession { session, notes, removed: gone }
+    let (session, repair) = fixer.built.finish();
+    let links = parent_fixes(&session);
+    if links.is_empty() {
+        return (session, repair);
+    }
+    let mut built = ReadableBuilder::new(&id, repair);
+    let mut links = links.into_iter().peekable();
+    for (position, entry) in session.into_entries().into_iter().enumerate() {
+        let mut line = RepairLine::unchanged(entry);
+        if let Some((_, parent, why)) = links.next_if(|(idx, _, _)| idx.position() == position) {
+            let uuid = parent.and_then(|parent| built.entry(parent.position()).uuid());
+            let value = uuid.map_or("null".to_owned(), |uuid| quote(&uuid));
+            line.set(key::PARENT_UUID, &value, why);
+        }
+        built.push(line);
+    }
+    built.finish()
+}
+
+/// Builds a session from readable lines.
+///
+/// Rewritten lines were parsed one by one. Before they become part of the session, several of them are copied
+/// into one text, since all lines of a log may have to be rewritten.
+struct ReadableBuilder {
+    session: Session,
+    repair: Repair,
+    /// The lines that are not part of the session yet.
+    pending: Vec<RepairLine>,
+    /// The first of them with each uuid, by position in `pending`.
+    pending_by_uuid: FxHashMap<String, usize>,
+}
+
+impl ReadableBuilder {
+    const MAX_PENDING: usize = 512;
+    /// Longer lines are not copied.
+    const MAX_SHARED_LENGTH: usize = 4096;
+
+    fn new(id: &str, repair: Repair) -> Self {
+        Self {
+            session: Session::with_id(id),
+            repair,
+            pending: Vec::new(),
+            pending_by_uuid: FxHashMap::default(),
+        }
+    }
+
+    /// Returns the line at a position.
+    fn entry(&self, position: usize) -> &Entry {
+        let n_built = self.session.entries().len();
+        match position.checked_sub(n_built) {
+            Some(pending) => &self.pending[pending].entry,
+            None => &self.session.entries()[EntryIndex::from_position(position)],
+        }
+    }
+
+    /// Returns the first line of the tree with a uuid.
+    fn find(&self, uuid: &str) -> Option<&Entry> {
+        let pending = || self.pending_by_uuid.get(uuid).map(|&at| &self.pending[at].entry);
+        self.session.find(uuid).map(|idx| &self.session.entries()[idx]).or_else(pending)
+    }
+
+    fn push(&mut self, line: RepairLine) {
+        if let Some(uuid) = line.entry.uuid().filter(|_| is_tree(&line.entry)) {
+            self.pending_by_uuid.entry(uuid.into_owned()).or_insert(self.pending.len());
+        }
+        self.pending.push(line);
+        if self.pending.len() == Self::MAX_PENDING {
+            self.flush();
+        }
+    }
+
+    fn remove(&mut self, line_no: u64, why: String) {
+        let why = self.repair.reasons.intern(why);
+        self.repair.removed.push((line_no, why));
+    }
+
+    fn flush(&mut self) {
+        let rewritten = self
+            .pending
+            .iter_mut()
+            .filter(|line| !line.reasons.is_empty() && line.entry.text().len() <= Self::MAX_SHARED_LENGTH);
+        Entry::share_text(rewritten.map(|line| &mut line.entry));
+        self.pending_by_uuid.clear();
+        for line in self.pending.drain(..) {
+            let entry_idx = self.session.entries().end();
+            for why in line.reasons {
+                let why = self.repair.reasons.intern(why);
+                self.repair.line_reasons.add(entry_idx, why);
+            }
+            self.session.push(line.entry, line.findings);
+        }
+    }
+
+    fn finish(mut self) -> (Session, Repair) {
+        self.flush();
+        (self.session, self.repair)
+    }
 }
 
 /// Splits an entry into one line per object: objects on one line, an object after a truncated one, and
 /// invalid UTF-8 are rewritten.
-fn split_objects(entry: &Entry) -> Vec<RepairLine> {
-    let same = || RepairLine { entry: entry.clone(), findings: Vec::new(), reasons: Vec::new() };
+fn split_objects(entry: Entry) -> Vec<RepairLine> {
     let at = entry.at();
     let part = |text: &str, byte_offset: u64, why: &'static str| {
         let at = Position { byte_offset: at.byte_offset + byte_offset, ..at };
@@ -109,10 +186,9 @@ fn split_objects(entry: &Entry) -> Vec<RepairLine> {
     if body.len() < text.len() || std::str::from_utf8(entry.as_bytes()).is_err() {
         return vec![part(body, 0, "rewritten as plain UTF-8")];
     }
-    let mut line = same();
-    (line.entry, line.findings) = Entry::parse_at(entry.as_bytes(), entry.ending(), at);
+    let mut line = RepairLine::unchanged(entry);
     if line.findings.iter().any(|finding| finding.code == Code::DuplicateKey) {
-        let text = keep_last_keys(entry);
+        let text = keep_last_keys(&line.entry);
         line.rewrite(&text, "duplicate key removed");
     }
     vec![line]
@@ -142,83 +218,90 @@ fn keep_last_keys(entry: &Entry) -> String {
     apply(text, &mut delete_parts(text, object.json(), |at, _, _| goes(at)))
 }
 
-/// Adds missing uuids, timestamps and parents to the messages.
-fn add_missing_fields(lines: &mut [RepairLine], seed: &PlanSeed) {
-    let later: Vec<Option<Millis>> = lines.iter().map(|line| line.entry.timestamp()).collect();
-    let mut time: Option<Millis> = None;
-    let mut before: Option<String> = None;
-    for at in 0..lines.len() {
-        let entry = &lines[at].entry;
-        if !is_tree(entry) {
-            continue;
+/// Repairs lines one after the other.
+struct LineFixer<'r> {
+    built: ReadableBuilder,
+    seed: &'r PlanSeed,
+    /// The time of the last line of the tree.
+    time: Option<Millis>,
+    /// The uuid of the last line of the main conversation.
+    before: Option<String>,
+    /// The current replacement of each uuid that was used more than once.
+    renamed: FxHashMap<String, String>,
+}
+
+impl<'r> LineFixer<'r> {
+    fn new(built: ReadableBuilder, seed: &'r PlanSeed) -> Self {
+        Self { built, seed, time: None, before: None, renamed: FxHashMap::default() }
+    }
+
+    /// Adds a line. `later_time` returns the time of the next line that has one.
+    fn push(&mut self, mut line: RepairLine, later_time: impl FnOnce() -> Option<Millis>) {
+        if is_tree(&line.entry) {
+            self.add_missing_fields(&mut line, later_time);
+            self.follow_rename(&mut line);
+            if self.is_copy(&line) {
+                return;
+            }
+            self.rename_copy(&mut line);
         }
+        self.built.push(line);
+    }
+
+    /// Adds a missing uuid, timestamp and parent to a message.
+    fn add_missing_fields(&mut self, line: &mut RepairLine, later_time: impl FnOnce() -> Option<Millis>) {
+        let entry = &line.entry;
         let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant);
         let text_of = |key: &str| entry.get(key).and_then(Json::as_str);
         let (has_uuid, has_time) = (text_of(key::UUID).is_some(), text_of(key::TIMESTAMP).is_some());
         let own = entry.timestamp();
         if speaks && !has_uuid {
-            let uuid = seed.uuid(&format!("line {} at {}", entry.at().line_no, entry.at().byte_offset));
-            let text = with_value(entry, key::UUID, &quote(&uuid));
-            lines[at].rewrite(&text, "uuid added");
-            let entry = &lines[at].entry;
-            if let Some(before) = before.as_deref().filter(|_| entry.parent_uuid().is_none()) {
-                let text = with_value(entry, key::PARENT_UUID, &quote(before));
-                lines[at].rewrite(&text, "attached to the previous line");
+            let name = format!("line {} at {}", entry.at().line_no, entry.at().byte_offset);
+            line.set(key::UUID, &quote(&self.seed.uuid(&name)), "uuid added");
+            if let Some(before) = self.before.as_deref().filter(|_| line.entry.parent_uuid().is_none()) {
+                line.set(key::PARENT_UUID, &quote(before), "attached to the previous line");
             }
         }
         if speaks && !has_time {
-            let next = || later[at..].iter().flatten().next().map(|next| next - 1);
-            let made = time.map(|time| time + 1).or_else(next).unwrap_or(seed.now);
-            let text = with_value(&lines[at].entry, key::TIMESTAMP, &quote(&moment(made)));
-            lines[at].rewrite(&text, "timestamp added");
-            time = Some(made);
+            let later = || later_time().map(|later| later - 1);
+            let made = self.time.map(|time| time + 1).or_else(later).unwrap_or(self.seed.now);
+            line.set(key::TIMESTAMP, &quote(&moment(made)), "timestamp added");
+            self.time = Some(made);
         }
-        time = own.or(time);
-        if !lines[at].entry.is_sidechain() {
-            before = lines[at].entry.uuid().map(Cow::into_owned).or(before);
+        self.time = own.or(self.time);
+        if !line.entry.is_sidechain() {
+            self.before = line.entry.uuid().map(Cow::into_owned).or(self.before.take());
         }
     }
-}
 
-/// Removes identical lines with the same uuid, and gives different lines a new one.
-fn rename_copies(lines: &mut Vec<RepairLine>, gone: &mut Vec<(u64, Cow<'static, str>)>, seed: &PlanSeed) {
-    let mut first: FxHashMap<String, usize> = FxHashMap::default();
-    // The current replacement of each uuid that was used more than once.
-    let mut now: FxHashMap<String, String> = FxHashMap::default();
-    let mut copies: FxHashSet<usize> = FxHashSet::default();
-    for at in 0..lines.len() {
-        let entry = &lines[at].entry;
-        if !is_tree(entry) {
-            continue;
+    /// Returns whether an earlier line has the same uuid and the same content.
+    fn is_copy(&mut self, line: &RepairLine) -> bool {
+        let entry = &line.entry;
+        let Some(other) = entry.uuid().and_then(|uuid| self.built.find(&uuid)) else { return false };
+        if !has_same_content(other, entry) {
+            return false;
         }
-        if let Some(renamed) = entry.parent_uuid().and_then(|parent| now.get(&*parent)).cloned() {
-            let text = with_value(entry, key::PARENT_UUID, &quote(&renamed));
-            lines[at].rewrite(&text, "re-parented to the renamed line");
-        }
-        let entry = &lines[at].entry;
-        let Some(uuid) = entry.uuid().map(Cow::into_owned) else { continue };
-        let Some(&other) = first.get(&uuid) else {
-            first.insert(uuid, at);
-            continue;
-        };
-        if has_same_content(&lines[other].entry, entry) {
-            gone.push((
-                entry.at().line_no,
-                Cow::Owned(format!("duplicate of line {}", lines[other].entry.at().line_no)),
-            ));
-            copies.insert(at);
-            continue;
-        }
-        let own = seed.uuid(&format!("{uuid} of line {} at {}", entry.at().line_no, entry.at().byte_offset));
-        let text = with_value(entry, key::UUID, &quote(&own));
-        now.insert(uuid, own);
-        lines[at].rewrite(&text, "new uuid (duplicate)");
+        let why = format!("duplicate of line {}", other.at().line_no);
+        self.built.remove(entry.at().line_no, why);
+        true
     }
-    let mut at = 0;
-    lines.retain(|_| {
-        at += 1;
-        !copies.contains(&(at - 1))
-    });
+
+    /// Sets the parent of a line below a renamed one.
+    fn follow_rename(&self, line: &mut RepairLine) {
+        if let Some(renamed) = line.entry.parent_uuid().and_then(|parent| self.renamed.get(&*parent)) {
+            line.set(key::PARENT_UUID, &quote(renamed), "re-parented to the renamed line");
+        }
+    }
+
+    /// Gives a line with the uuid of an earlier one a new uuid.
+    fn rename_copy(&mut self, line: &mut RepairLine) {
+        let entry = &line.entry;
+        let Some(uuid) = entry.uuid().filter(|uuid| self.built.find(uuid).is_some()) else { return };
+        let (uuid, at) = (uuid.into_owned(), entry.at());
+        let own = self.seed.uuid(&format!("{uuid} of line {} at {}", at.line_no, at.byte_offset));
+        line.set(key::UUID, &quote(&own), "new uuid (duplicate)");
+        self.renamed.insert(uuid, own);
+    }
 }
 
 fn has_same_content(one: &Entry, other: &Entry) -> bool {
@@ -230,8 +313,8 @@ fn has_same_content(one: &Entry, other: &Entry) -> bool {
         && (said(one).is_some() || one.text() == other.text())
 }
 
-/// Returns the lines with a wrong parent, each with its new parent and the reason.
-fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<String>, Cow<'static, str>)> {
+/// Returns the lines with a wrong parent, in order, each with its new parent, an earlier line, and the reason.
+fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'static str)> {
     let entries = session.entries();
     let is_main =
         |idx: EntryIndex| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
@@ -240,8 +323,8 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<String>, Cow<'stat
     let mut before: Option<EntryIndex> = None;
     for idx in entries.indices().filter(|&idx| is_main(idx)) {
         let hang = |above: Option<EntryIndex>, why: &'static str, links: &mut Vec<_>| {
-            let Some(uuid) = above.and_then(|above| entries[above].uuid()) else { return };
-            links.push((idx, Some(uuid.into_owned()), Cow::Borrowed(why)));
+            let Some(above) = above.filter(|&above| entries[above].uuid().is_some()) else { return };
+            links.push((idx, Some(above), why));
         };
         let speaks = entries[idx].kind() == Kind::Assistant
             || session.input(idx).is_some_and(|input| input.opens_turn());
@@ -250,7 +333,7 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<String>, Cow<'stat
                 let idle = entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
                 let circle = entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
                 if circle && before.is_none() {
-                    links.push((idx, None, Cow::Borrowed("cycle broken (now the root)")));
+                    links.push((idx, None, "cycle broken (now the root)"));
                 } else if circle {
                     hang(before, "cycle broken (attached to the previous line)", &mut links);
                 } else if !idle {

@@ -303,7 +303,7 @@ fn f30_values_nested_too_deep() {
 #[test]
 fn findings_are_in_file_order_with_severity() {
     let findings =
-        session(&with("r1 <- a1  result t1 \"ok\"\na2 <- r1", "raw nonsense\na2 <- ?gone")).findings();
+        session(&with("r1 <- a1  result t1 \"ok\"\na2 <- r1", "raw nonsense\na2 <- ?gone")).take_findings();
     let lines: Vec<u64> = findings.iter().filter_map(|finding| finding.at).map(|at| at.line_no).collect();
     assert!(lines.is_sorted(), "{lines:?}");
     let codes: Vec<(Code, Severity)> =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
-use threadline_entry::{Entry, Kind, key, value};
+use threadline_entry::{Entry, Finding, Kind, key, value};
 use threadline_term::{
     ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
 };
@@ -35,7 +35,7 @@ pub(super) fn show(
     write_turns(&mut out, page, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
-    write_findings(&mut out, page, plan, diff)?;
+    write_findings(&mut out, page, &edit.findings(), diff)?;
     if diff {
         super::diff::write(&mut out, page, edit)?;
     }
@@ -63,7 +63,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
         tokens_after: plan.tokens_after(),
         compatible_versions: edit.claude_code_versions().iter().map(ToString::to_string).collect(),
         receipt,
-        findings: plan.findings().iter().map(|finding| FindingObject::new(finding, &log)).collect(),
+        findings: edit.findings().into_iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
     answer.finish()?;
     Ok(())
@@ -229,10 +229,9 @@ fn write_side_files(out: &mut OutputStream, page: TermPage, plan: &EditPlan<'_>)
 fn write_findings(
     out: &mut OutputStream,
     page: TermPage,
-    plan: &EditPlan<'_>,
+    findings: &[&Finding],
     all: bool,
 ) -> std::io::Result<()> {
-    let findings = plan.findings();
     if findings.is_empty() {
         return Ok(());
     }
