@@ -290,18 +290,15 @@ impl FileNames {
         Self { path: path.to_owned(), names, roots }
     }
 
-    /// Returns the ends of all paths: the names below the root of a working tree, or the name with its
-    /// folder.
+    /// Returns the ends of all paths: the names below the root of a working tree, or the name of the file.
+    /// The folder of the file may have been reached through a link with another name.
     fn suffixes(&self) -> Vec<String> {
         if !self.names.is_empty() {
             let names: BTreeSet<&String> = self.names.iter().map(|(name, _)| name).collect();
             return names.into_iter().cloned().collect();
         }
-        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
-        let (Some(file), folder) = (name(&self.path), self.path.parent().and_then(name)) else {
-            return Vec::new();
-        };
-        vec![folder.map_or_else(|| file.clone(), |folder| format!("{folder}/{file}"))]
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        name.map(str::to_owned).into_iter().collect()
     }
 
     /// Returns the folder and the name below it, if a path is one of the names of the file.

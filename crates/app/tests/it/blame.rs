@@ -208,6 +208,24 @@ fn edits_are_found_without_git() {
     ");
 }
 
+#[cfg(unix)]
+#[test]
+fn edits_through_a_link_with_another_name_are_found_without_git() {
+    let mut project = TestProject::new();
+    fs::create_dir(project.path("real")).unwrap();
+    std::os::unix::fs::symlink(project.path("real"), project.path("link")).unwrap();
+    project.write("first", "link/a.rs", "one\ntwo\n");
+    project.edit("second", "real/a.rs", "two\n", "two\nthree\n");
+    // Another file with the same name.
+    project.write("other", "else/a.rs", "one\ntwo\n");
+    assert_snapshot!(project.render("real/a.rs"), @r"
+    first 1                   -       one
+    first 1                   -       two
+    second 1                  -       three
+    ");
+    assert_eq!(project.render("link/a.rs"), project.render("real/a.rs"));
+}
+
 #[test]
 fn lines_of_a_formatter_have_no_session() {
     let mut project = TestProject::with_git();
