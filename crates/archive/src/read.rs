@@ -236,7 +236,7 @@ impl Archive {
             if file_digest(&part)? != version.digest {
                 return Err(wrong_content(name));
             }
-            File::options().write(true).open(&part)?.set_modified(modified(version))?;
+            File::options().write(true).open(&part)?.set_modified(copy_time(version))?;
             Ok(fs::rename(&part, &path)?)
         })
     }
@@ -262,14 +262,22 @@ pub(crate) fn private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-pub(crate) fn modified(version: &FileVersion) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(u64::try_from(version.modified).unwrap_or(0))
+/// Returns the time of a copy of this version: that of the original in milliseconds, and a number below that
+/// which depends on the content. So a fetched copy differs from that of another version, even if the original
+/// was rewritten with the same size and time.
+pub(crate) fn copy_time(version: &FileVersion) -> SystemTime {
+    // Windows stores multiples of 100 ns.
+    const STEP: Duration = Duration::from_nanos(100);
+    const STEPS_PER_MILLISECOND: u32 = 10_000;
+    let start = version.digest.get(..8).and_then(|start| u32::from_str_radix(start, 16).ok());
+    let millis = Duration::from_millis(u64::try_from(version.modified).unwrap_or(0));
+    UNIX_EPOCH + millis + STEP * (start.unwrap_or(0) % STEPS_PER_MILLISECOND)
 }
 
 /// Returns whether a file is the fetched copy of this version, by its size and time.
 fn is_fetched(path: &Path, version: &FileVersion) -> bool {
     let Ok(metadata) = fs::symlink_metadata(path) else { return false };
-    let same_time = metadata.modified().is_ok_and(|time| time == modified(version));
+    let same_time = metadata.modified().is_ok_and(|time| time == copy_time(version));
     metadata.is_file() && metadata.len() == version.size && same_time
 }
 

@@ -1,7 +1,7 @@
 //! The connection to the database.
 
 use std::error::Error as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
@@ -64,23 +64,46 @@ impl PostgresArchive {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let connected = match self.location.uses_tls() {
-                true => config.connect(RustlsConnector::new(self.location.root_certificates.as_deref())?),
-                false => config.connect(NoTls),
+            let tls = match self.location.uses_tls() {
+                true => Some(RustlsConnector::new(self.location.root_certificates.as_deref())?),
+                false => None,
             };
-            match connected {
-                Ok(mut client) => {
-                    client.batch_execute(SETTINGS).map_err(|error| database("prepare", &error))?;
-                    return Ok(client);
-                }
-                Err(error) if is_busy(&error) && begun.elapsed() < CONNECT_ATTEMPTS => {
+            let config = config.clone();
+            let connect = move || {
+                let mut client = match tls {
+                    Some(tls) => config.connect(tls)?,
+                    None => config.connect(NoTls)?,
+                };
+                client.batch_execute(SETTINGS)?;
+                Ok(client)
+            };
+            match answer_within(self.location.answer_timeout, connect) {
+                None => return Err(silent()),
+                Some(Ok(client)) => return Ok(client),
+                Some(Err(error)) if is_busy(&error) && begun.elapsed() < CONNECT_ATTEMPTS => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(MAX_PAUSE);
                 }
-                Err(error) => return Err(database("connect to", &error)),
+                Some(Err(error)) => return Err(database("connect to", &error)),
             }
         }
     }
+}
+
+/// Returns the result of a function; `None` if it takes longer than `limit`. The function then continues on
+/// its own thread, and its result is dropped.
+fn answer_within<T: Send + 'static>(
+    limit: Duration,
+    function: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(function()));
+    receiver.recv_timeout(limit).ok()
+}
+
+fn silent() -> ArchiveError {
+    let reason = "the server does not answer".to_owned();
+    ArchiveError::Database { action: "connect to", reason, is_conflict: false }
 }
 
 /// A lock of another process is waited for, but not forever.

@@ -20,12 +20,15 @@ pub struct PostgresLocation {
     pub(super) root_certificates: Option<String>,
     /// Whether a push creates the indexes of the search.
     pub(super) builds_indexes: bool,
+    /// The time to wait until the server has accepted a connection.
+    pub(super) answer_timeout: Duration,
 }
 
 /// The default port of the server.
 const PORT: u16 = 5432;
 
-/// The time to wait for a connection, and for a server that does not answer.
+/// The time to wait for a connection, and for a server that does not answer. A machine that is gone is noticed
+/// after twice the second one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -62,8 +65,20 @@ impl PostgresLocation {
         }
         let has_password = config.get_password().is_some();
         config.application_name("threadline");
-        config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(ANSWER_TIMEOUT);
-        Ok(Self { text: text.to_owned(), config, has_password, root_certificates, builds_indexes })
+        let given = config.get_connect_timeout().copied();
+        let answer_timeout = given.unwrap_or(ANSWER_TIMEOUT);
+        config.connect_timeout(given.unwrap_or(CONNECT_TIMEOUT)).tcp_user_timeout(ANSWER_TIMEOUT);
+        if !parameters.contains("keepalives") {
+            config.keepalives_idle(ANSWER_TIMEOUT).keepalives_interval(CONNECT_TIMEOUT);
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            config,
+            has_password,
+            root_certificates,
+            builds_indexes,
+            answer_timeout,
+        })
     }
 
     /// Returns whether the address contains a password. Such an address must not be stored.

@@ -14,7 +14,7 @@ use crate::postgres::connection::{DatabaseResult as _, PostgresArchive};
 use crate::postgres::copy_format::CopyReader;
 use crate::postgres::derive::lost;
 use crate::postgres::stored_file::{StoredHome, homes, manifests, row_id};
-use crate::read::{OriginFilter, modified, partial, private, wrong_content};
+use crate::read::{OriginFilter, copy_time, partial, private, wrong_content};
 
 /// The number of files that one statement reads.
 const FILES_PER_STATEMENT: usize = 256;
@@ -132,7 +132,7 @@ impl FileTarget<'_> {
         if self.left > 0 || hex_digits(self.hash) != version.digest {
             return Err(wrong_content(self.name));
         }
-        self.file.set_modified(modified(version))?;
+        self.file.set_modified(copy_time(version))?;
         Ok(fs::rename(partial(path), path)?)
     }
 }
