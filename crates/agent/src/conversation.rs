@@ -23,6 +23,19 @@ impl Conversation {
         }
     }
 
+    /// Adds a prompt. A text before it in the same message ends with a newline, as a replay of the log has
+    /// it, so that the beginning of a resumed request is the same and comes from the cache.
+    pub(crate) fn push_prompt(&mut self, content: Vec<RawObject>) {
+        if let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User)
+            && let Some(before) = last.content.last_mut().filter(|block| kind(block) == "text")
+            && content.first().is_some_and(|block| kind(block) == "text")
+        {
+            let text = before.get_str("text").unwrap_or_default();
+            before.set("text", format!("{text}\n"));
+        }
+        self.push(Role::User, content);
+    }
+
     /// Makes the messages acceptable: no empty blocks, every call answered, no result without a call, results
     /// before other blocks, and no two messages of one role in a row.
     pub(crate) fn normalize(&mut self) {

@@ -19,6 +19,7 @@ use crate::resume::Filler;
 use crate::session_hooks::CallVerdict;
 use crate::session_writer::{UserLineFields, WriteError};
 use crate::tool_calls::{CallOutcome, CallScope, PendingCall};
+use crate::turn::TurnPrompt;
 
 /// The longest output of a shell line that the model gets, in bytes.
 const MAX_SHELL_OUTPUT: usize = 30_000;
@@ -85,7 +86,7 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> crate::event::TurnSummary {
-        self.run_turn(None, None, cancel, events)
+        self.run_turn(TurnPrompt::None, cancel, events)
     }
 
     /// Runs a shell command that the person typed, and adds it with its output to the conversation. Deny

@@ -38,6 +38,8 @@ pub(crate) struct SessionFormat {
     pub(crate) has_summary_titles: bool,
     /// Whether running commands, hooks and sub-agents at a screen are reported in the log.
     pub(crate) has_progress: bool,
+    /// Whether the line of an interruption at a screen names the reply.
+    pub(crate) names_interrupted_reply: bool,
 }
 
 /// The format of 2.1.197.
@@ -59,6 +61,7 @@ const V2_1_197: SessionFormat = SessionFormat {
     has_todo_file: false,
     has_summary_titles: false,
     has_progress: false,
+    names_interrupted_reply: true,
 };
 
 /// The format of 2.1.20.
@@ -80,6 +83,7 @@ const V2_1_20: SessionFormat = SessionFormat {
     has_todo_file: true,
     has_summary_titles: true,
     has_progress: true,
+    names_interrupted_reply: false,
 };
 
 static ALL: [SessionFormat; 2] = [V2_1_197, V2_1_20];

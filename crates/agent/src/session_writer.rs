@@ -114,6 +114,8 @@ pub(crate) struct UserLineFields<'a> {
     pub(crate) tool_ends_turn: bool,
     /// The call that a text of the client belongs to.
     pub(crate) source_tool_use_id: Option<&'a str>,
+    /// The reply that the person interrupted.
+    pub(crate) interrupted_message_id: Option<&'a str>,
     /// The line that this one continues; `None` for the last one.
     pub(crate) parent: Option<&'a str>,
     /// The id of the line, if it has one already.
@@ -276,6 +278,23 @@ impl SessionWriter {
         self.write(if self.format.writes_enqueue { &lines[..] } else { &lines[1..] })
     }
 
+    /// Writes the lines of prompts that were queued at a time and are all taken from the queue now.
+    pub(crate) fn queue_and_dequeue(
+        &mut self,
+        prompts: &[(Option<String>, Millis)],
+        clock: &dyn Clock,
+    ) -> Result<(), WriteError> {
+        let now = self.time(clock);
+        let line = |operation, timestamp, content| {
+            QueueOperationLine { operation, timestamp, session_id: &self.session_id, content }.to_line()
+        };
+        let entered = prompts.iter().filter(|_| self.format.writes_enqueue);
+        let mut lines: Vec<String> =
+            entered.map(|(prompt, time)| line("enqueue", (*time).min(now), prompt.as_deref())).collect();
+        lines.extend(prompts.iter().map(|_| line("dequeue", now, None)));
+        self.write(&lines)
+    }
+
     /// Writes the two lines of a prompt that was queued at a time, and joins the turn now.
     pub(crate) fn queue_and_remove(
         &mut self,
@@ -319,6 +338,9 @@ impl SessionWriter {
             permission_mode: fields.permission_mode,
             prompt_source: fields.prompt_source.filter(|_| self.format.has_prompt_ids),
             origin: origin.as_deref().map(json),
+            interrupted_message_id: fields
+                .interrupted_message_id
+                .filter(|_| self.format.names_interrupted_reply),
             ..UserLine::new(header, &self.context, content)
         };
         let line = line.to_line();

@@ -29,6 +29,7 @@ use crate::resume::Filler;
 use crate::send_message::COORDINATOR;
 use crate::session_writer::SessionWriter;
 use crate::tool_calls::{CallScope, PendingCall};
+use crate::turn::TurnPrompt;
 
 /// How deep sub-agents may be nested. Those at this depth cannot start others.
 const MAX_DEPTH: u32 = 3;
@@ -243,7 +244,8 @@ impl<'a> Forwarder<'a> {
         cancel: &CancelToken,
     ) -> TurnSummary {
         let task = to_raw_value(task).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let summary = agent.run_turn(Some(&task), origin, cancel, &mut |event| self.event(&event));
+        let prompt = origin.map_or(TurnPrompt::Typed(&task), |origin| TurnPrompt::Message(&task, origin));
+        let summary = agent.run_turn(prompt, cancel, &mut |event| self.event(&event));
         for event in std::mem::take(&mut self.pending).into_iter().filter(|_| self.is_background) {
             self.send(event);
         }

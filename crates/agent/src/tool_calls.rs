@@ -77,6 +77,8 @@ pub(crate) struct CallResults {
     /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
+    /// Whether the person interrupted the turn by refusing a call.
+    pub(crate) is_refused: bool,
     /// Tokens and cost of the sub-agents.
     pub(crate) sub_agent_totals: Vec<ModelUsageTotals>,
 }
@@ -489,7 +491,7 @@ impl Agent {
             }
             CallOutcome::Stopped => {
                 results.deny(call);
-                results.is_interrupted = true;
+                (results.is_interrupted, results.is_refused) = (true, true);
                 ToolOutput::not_run(filler::REJECTED, filler::REJECTED_RECORD)
             }
         };

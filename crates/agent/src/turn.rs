@@ -15,6 +15,7 @@ use threadline_api::{ApiError, Message, RawObject, Reply, Role, model_info};
 use threadline_cancel::CancelToken;
 use threadline_entry::write::Attachment;
 
+use self::messages::Interruption;
 use self::prompt::one_line;
 pub(crate) use self::prompt::prompt_text;
 use self::reply::{is_overloaded, last_text};
@@ -26,6 +27,29 @@ use crate::event::{AgentEvent, ContextUsage, TurnEnd, TurnSummary};
 use crate::session_hooks::StopVerdict;
 use crate::session_writer::WriteError;
 use crate::tool_calls::{CallResults, PendingCall};
+use crate::turn_input::QueuedPrompt;
+
+/// The beginning of a turn.
+#[derive(Clone, Copy)]
+pub(crate) enum TurnPrompt<'a> {
+    /// The model answers the conversation as it is.
+    None,
+    /// A prompt: a text, or an array of content blocks.
+    Typed(&'a RawValue),
+    /// A message that no person wrote, and the kind of its origin.
+    Message(&'a RawValue, &'a str),
+    /// Prompts that were entered during an earlier turn. The model gets them together.
+    Queued(&'a [QueuedPrompt]),
+}
+
+impl<'a> TurnPrompt<'a> {
+    fn origin(self) -> Option<&'a str> {
+        match self {
+            Self::Message(_, origin) => Some(origin),
+            Self::None | Self::Typed(_) | Self::Queued(_) => None,
+        }
+    }
+}
 
 /// The next step of a turn.
 enum TurnStep {
@@ -47,20 +71,38 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> TurnSummary {
-        // A fork keeps the mark of its source, as Claude Code does.
+        self.remember_prompt(prompt);
+        self.run_turn(TurnPrompt::Typed(prompt), cancel, events)
+    }
+
+    /// Runs one turn for prompts that were entered during an earlier turn. Each has a line of its own; the
+    /// model gets them as one message.
+    pub fn run_queued(
+        &mut self,
+        prompts: &[QueuedPrompt],
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> TurnSummary {
+        if let Some(first) = prompts.first() {
+            self.remember_prompt(&first.content);
+        }
+        self.run_turn(TurnPrompt::Queued(prompts), cancel, events)
+    }
+
+    /// Sets the prompt for the mark at the end of the log. A fork keeps the mark of its source, as Claude
+    /// Code does.
+    fn remember_prompt(&mut self, prompt: &RawValue) {
         if !matches!(self.config.start, SessionStart::Fork { .. })
             && let Some(text) = prompt_text(prompt)
         {
             self.last_prompt = Some(one_line(&text));
         }
-        self.run_turn(Some(prompt), None, cancel, events)
     }
 
-    /// Runs a turn. Without a prompt, the model answers the conversation as it is.
+    /// Runs a turn.
     pub(crate) fn run_turn(
         &mut self,
-        prompt: Option<&RawValue>,
-        origin: Option<&str>,
+        prompt: TurnPrompt<'_>,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> TurnSummary {
@@ -68,7 +110,7 @@ impl Agent {
         let prompt_id = prompt_id.unwrap_or_else(|| self.clock.new_uuid());
         let mut state = TurnState::new(prompt_id, self.clock.new_uuid());
         self.prompt_id = Some(state.prompt_id.clone());
-        let end = match self.turn(prompt, origin, &mut state, cancel, events) {
+        let end = match self.turn(prompt, &mut state, cancel, events) {
             Ok(end) => end,
             Err(error) => TurnEnd::Failed(error.to_string()),
         };
@@ -95,7 +137,7 @@ impl Agent {
             usage: usage_json(&state.usage),
             totals: self.totals.clone(),
             denials: state.denials,
-            origin: origin.map(str::to_owned),
+            origin: prompt.origin().map(str::to_owned),
             context: ContextUsage {
                 model: self.config.model.clone(),
                 used: self.last_usage.context(),
@@ -109,25 +151,31 @@ impl Agent {
     /// Takes the steps of a turn.
     fn turn(
         &mut self,
-        prompt: Option<&RawValue>,
-        origin: Option<&str>,
+        prompt: TurnPrompt<'_>,
         state: &mut TurnState,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        match prompt {
-            Some(prompt) if self.role.is_some() => {
-                self.write_task(prompt, origin, state, events)?;
+        let origin = prompt.origin();
+        let ended = match prompt {
+            TurnPrompt::Typed(task) | TurnPrompt::Message(task, _) if self.role.is_some() => {
+                self.write_task(task, origin, state, events)?;
                 if origin.is_none() {
                     self.sub_agent_start_hooks(cancel)?;
                 }
+                None
             }
-            Some(prompt) => {
-                if let Some(end) = self.start_turn(prompt, origin, state, cancel, events)? {
-                    return Ok(end);
-                }
+            TurnPrompt::Typed(prompt) | TurnPrompt::Message(prompt, _) => {
+                self.start_turn(prompt, origin, state, cancel, events)?
             }
-            None => events(AgentEvent::TurnStart),
+            TurnPrompt::Queued(prompts) => self.start_queued_turn(prompts, state, cancel, events)?,
+            TurnPrompt::None => {
+                events(AgentEvent::TurnStart);
+                None
+            }
+        };
+        if let Some(end) = ended {
+            return Ok(end);
         }
         let mut step = TurnStep::Request;
         loop {
@@ -219,7 +267,8 @@ impl Agent {
         let mut results = self.run_calls(calls, &state.prompt_id, cancel, events)?;
         self.add_results(&mut results, state);
         if results.is_interrupted {
-            return self.interrupt(true, state, events).map(TurnStep::End);
+            let interruption = if results.is_refused { Interruption::Refusal } else { Interruption::Tools };
+            return self.interrupt(interruption, state, events).map(TurnStep::End);
         }
         if results.is_stopped {
             state.text.clear();

@@ -20,7 +20,7 @@ use crate::message::{
 };
 use crate::narrator::{note_lines, prompt_lines};
 use crate::page::SharedPage;
-use crate::queued_input::QueuedInput;
+use crate::queued_input::{NextInput, QueuedEntry, QueuedInput};
 use crate::theme::Theme;
 
 pub(crate) use self::dialog::{ApprovalState, Dialog, RewindScope};
@@ -37,6 +37,8 @@ pub(crate) const NOTICE_TIME: Duration = Duration::from_secs(2);
 pub(crate) enum Effect {
     /// Runs a prompt.
     Prompt(EnteredPrompt),
+    /// Runs prompts that were entered during the last turn, as one turn.
+    Queued(Vec<QueuedEntry>),
     /// Runs a shell command.
     Shell(String),
     /// Cancels the turn.
@@ -343,13 +345,19 @@ impl Model {
         self.run_queued()
     }
 
-    /// Runs the next prompt that was entered before.
+    /// Runs the prompts that were entered before, or the next command.
     fn run_queued(&mut self) -> Vec<Effect> {
         if self.turn.is_some() || !self.is_open {
             return Vec::new();
         }
-        match self.queued.pop() {
-            Some(prompt) => self.run(prompt),
+        match self.queued.take_next() {
+            Some(NextInput::Prompts(prompts)) => {
+                for entry in &prompts {
+                    self.finished.extend(prompt_lines(&self.page, &entry.prompt.shown));
+                }
+                vec![Effect::Queued(prompts)]
+            }
+            Some(NextInput::Command(command)) => self.run(command),
             None => Vec::new(),
         }
     }

@@ -23,6 +23,7 @@ use crate::model::{Effect, Model, RewindScope, now_millis};
 use crate::page::SharedPage;
 use crate::plain_screen::{PlainScreen, start_lines};
 use crate::queue::{EventQueue, InputEvent, ScreenEvent};
+use crate::queued_input::QueuedEntry;
 use crate::terminal::{RawTerminal, suspend};
 use crate::view::frame;
 use crate::worker::{Worker, WorkerCommand, WorkerSetup};
@@ -311,6 +312,12 @@ impl Screen {
             Effect::Prompt(prompt) => {
                 let cancel = self.start_turn(&prompt.shown);
                 self.worker.send(WorkerCommand::Prompt(prompt, cancel));
+            }
+            Effect::Queued(prompts) => {
+                let shown: Vec<&str> = prompts.iter().map(|entry| &*entry.prompt.shown).collect();
+                let cancel = self.start_turn(&shown.join("\n"));
+                let prompts = prompts.iter().map(QueuedEntry::to_prompt).collect();
+                self.worker.send(WorkerCommand::Queued(prompts, cancel));
             }
             Effect::Shell(command) => {
                 let cancel = self.start_turn(&format!("!{command}"));

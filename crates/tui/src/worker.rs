@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, AgentConfig, ModelChange, SandboxConfig, SystemClock};
+use threadline_agent::{Agent, AgentConfig, ModelChange, QueuedPrompt, SandboxConfig, SystemClock};
 use threadline_api::Client;
 use threadline_cancel::CancelToken;
 use threadline_term::{TermText, TextLabel};
@@ -30,6 +30,8 @@ const IDLE_TIME: Duration = Duration::from_secs(60);
 /// A request to the agent.
 pub(crate) enum WorkerCommand {
     Prompt(EnteredPrompt, CancelToken),
+    /// Prompts that were entered during the last turn.
+    Queued(Vec<QueuedPrompt>, CancelToken),
     /// A shell command that the person typed.
     Shell(String, CancelToken),
     SetModel(String),
@@ -223,6 +225,10 @@ impl<'a> AgentThread<'a> {
                 let content = content(&prompt);
                 agent.run(&content, &cancel, &mut |event| narrator.event(&event));
                 // Commands such as /clear change the session.
+                self.narrator.send(AgentMessage::Opened(self.facts()));
+            }
+            WorkerCommand::Queued(prompts, cancel) => {
+                agent.run_queued(&prompts, &cancel, &mut |event| narrator.event(&event));
                 self.narrator.send(AgentMessage::Opened(self.facts()));
             }
             WorkerCommand::Shell(command, cancel) => self.shell(&command, &cancel),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use threadline_cancel::CancelToken;
 
+use super::TurnPrompt;
 use crate::agent::Agent;
 use crate::event::{AgentEvent, TurnSummary};
 use crate::json::raw;
@@ -13,6 +14,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// How long the loop waits for a command while sub-agents run in the background too.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
+
+/// The origin of a message about the end of a task.
+const NOTIFICATION: &str = "task-notification";
 
 impl Agent {
     /// Waits for background tasks and runs a turn for each that ends, until none is left.
@@ -25,8 +29,9 @@ impl Agent {
         while !cancel.is_cancelled() {
             self.collect_background_agents(events);
             if let Some(agent) = self.background_agents.take_finished() {
-                let prompt = raw(&agent.notification());
-                last = Some(self.run_turn(Some(&prompt), Some("task-notification"), cancel, events));
+                let notification = raw(&agent.notification());
+                let prompt = TurnPrompt::Message(&notification, NOTIFICATION);
+                last = Some(self.run_turn(prompt, cancel, events));
                 continue;
             }
             let has_agents = self.background_agents.has_running();
@@ -42,8 +47,9 @@ impl Agent {
             for task in finished {
                 let timestamp = self.clock.now();
                 events(AgentEvent::TaskEnd { task: &task, timestamp });
-                let prompt = raw(&task.notification());
-                last = Some(self.run_turn(Some(&prompt), Some("task-notification"), cancel, events));
+                let notification = raw(&task.notification());
+                let prompt = TurnPrompt::Message(&notification, NOTIFICATION);
+                last = Some(self.run_turn(prompt, cancel, events));
             }
         }
         last

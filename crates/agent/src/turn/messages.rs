@@ -10,6 +10,17 @@ use crate::event::{AgentEvent, TurnEnd};
 use crate::json::raw;
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
 
+/// The moment of an interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interruption {
+    /// While the model replied.
+    Reply,
+    /// While a tool ran.
+    Tools,
+    /// The person refused a call.
+    Refusal,
+}
+
 impl Agent {
     /// Writes a note of the client to the model, and adds it to the conversation.
     pub(super) fn write_meta_text(
@@ -123,18 +134,25 @@ impl Agent {
             lock(&self.writer).synthetic(&text, ErrorFields::default(), &*self.clock)?;
             self.conversation.push(Role::Assistant, vec![Message::text_block(&text)]);
         }
-        self.interrupt(false, state, events)
+        self.interrupt(Interruption::Reply, state, events)
     }
 
+    /// Writes that the person interrupted the turn. At a screen, the line names the reply, unless the person
+    /// refused one of its calls.
     pub(super) fn interrupt(
         &mut self,
-        during_tools: bool,
+        interruption: Interruption,
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
+        let during_tools = interruption != Interruption::Reply;
         let text = if during_tools { filler::INTERRUPTED_TOOLS } else { filler::INTERRUPTED };
         let blocks = vec![Message::text_block(text)];
-        self.write_user(&raw(&blocks), blocks, UserLineFields::default(), state, events)?;
+        let is_named = self.config.is_interactive && interruption != Interruption::Refusal;
+        let message_id = state.message_id.clone().filter(|_| is_named && self.role.is_none());
+        let fields =
+            UserLineFields { interrupted_message_id: message_id.as_deref(), ..UserLineFields::default() };
+        self.write_user(&raw(&blocks), blocks, fields, state, events)?;
         Ok(TurnEnd::Interrupted { during_tools })
     }
 }

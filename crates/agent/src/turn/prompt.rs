@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
+use threadline_entry::Millis;
 
 use super::TurnState;
 use crate::agent::{Agent, lock};
@@ -14,6 +15,7 @@ use crate::resume::Filler;
 use crate::session_hooks::PromptVerdict;
 use crate::session_writer::{ErrorFields, UserLineFields, WriteError};
 use crate::slash_command::{LocalCommand, SlashMeaning};
+use crate::turn_input::QueuedPrompt;
 
 /// The longest prompt in the mark at the end of a log, in characters.
 const LAST_PROMPT_LENGTH: usize = 200;
@@ -64,7 +66,8 @@ impl Agent {
                 self.compact_full_window(state, cancel, events)?;
                 match &command {
                     None => {
-                        self.write_prompt(prompt, origin, state, events)?;
+                        let uuid = state.prompt_uuid.clone();
+                        self.write_prompt(prompt, &uuid, origin, state, events)?;
                         if let Some(text) = text.as_deref().filter(|_| prompt.get().starts_with('"')) {
                             self.attach_mentioned_files(text, cancel)?;
                         }
@@ -72,9 +75,9 @@ impl Agent {
                     Some(command) => {
                         self.last_prompt = Some(one_line(&command.short_prompt()));
                         state.command_scope = Some(self.enter_command(&command.command));
-                        let line = raw(&command.prompt_line());
+                        let (line, uuid) = (raw(&command.prompt_line()), state.prompt_uuid.clone());
                         state.is_command = true;
-                        self.write_prompt(&line, origin, state, events)?;
+                        self.write_prompt(&line, &uuid, origin, state, events)?;
                         self.write_command_text(command, &state.prompt_id, cancel)?;
                     }
                 }
@@ -90,6 +93,62 @@ impl Agent {
                 self.stop_prompt(reason, state, events).map(Some)
             }
         }
+    }
+
+    /// Writes the prompts of a turn that were entered before it, each on a line of its own. A prompt that a
+    /// hook blocks is left out. Returns the end of the turn if no prompt is left.
+    pub(super) fn start_queued_turn(
+        &mut self,
+        prompts: &[QueuedPrompt],
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<Option<TurnEnd>, WriteError> {
+        state.is_queued = true;
+        self.write_modes()?;
+        let entered: Vec<(Option<String>, Millis)> =
+            prompts.iter().map(|prompt| (prompt_text(&prompt.content), prompt.time)).collect();
+        lock(&self.writer).queue_and_dequeue(&entered, &*self.clock)?;
+        let mut end = Some(TurnEnd::NotSent);
+        for prompt in prompts {
+            if end.is_some() {
+                end = self.start_turn(&prompt.content, None, state, cancel, events)?;
+            } else {
+                self.add_prompt(&prompt.content, state, cancel, events)?;
+            }
+        }
+        Ok(end)
+    }
+
+    /// Writes another prompt of a turn, if its hooks allow it.
+    fn add_prompt(
+        &mut self,
+        prompt: &RawValue,
+        state: &mut TurnState,
+        cancel: &CancelToken,
+        events: &mut dyn FnMut(AgentEvent<'_>),
+    ) -> Result<(), WriteError> {
+        let text = prompt_text(prompt).unwrap_or_default();
+        let runs = match self.prompt_hooks(&text, cancel, events) {
+            PromptVerdict::Send(runs) => runs,
+            PromptVerdict::Block(reason) | PromptVerdict::Stop(reason) => {
+                let uuid = lock(&self.writer).prompt_stopped(&reason, &*self.clock)?;
+                events(AgentEvent::PromptStopped { uuid: &uuid, text: &reason });
+                return Ok(());
+            }
+        };
+        let uuid = self.clock.new_uuid();
+        {
+            let mut writer = lock(&self.writer);
+            if writer.format().snapshot_precedes_prompt {
+                lock(&self.backups).start_prompt(&uuid, &mut writer, &*self.clock)?;
+            }
+        }
+        self.write_prompt(prompt, &uuid, None, state, events)?;
+        if prompt.get().starts_with('"') {
+            self.attach_mentioned_files(&text, cancel)?;
+        }
+        self.write_prompt_hooks(&runs)
     }
 
     /// Runs a command of the client.
@@ -196,10 +255,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes the prompt.
+    /// Writes a prompt.
     pub(super) fn write_prompt(
         &mut self,
         prompt: &RawValue,
+        uuid: &str,
         origin: Option<&str>,
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
@@ -215,15 +275,15 @@ impl Agent {
             prompt_id: Some(&prompt_id),
             // Claude Code leaves the mode out of everything that looks like a command.
             permission_mode: Some(mode).filter(|_| !prompt.get().starts_with("\"/") && !state.is_command),
-            prompt_source: self.config.prompt_source.as_deref().filter(|_| !state.is_command),
+            prompt_source: self.prompt_source(state).filter(|_| !state.is_command),
             origin: origin.or(Some("human").filter(|_| self.config.is_interactive && !state.is_command)),
-            uuid: Some(&state.prompt_uuid),
+            uuid: Some(uuid),
             ..UserLineFields::default()
         };
         let written = writer.user(prompt, fields, &*clock)?;
         state.has_prompt_line = origin.is_none();
         if origin.is_none() && !writer.format().snapshot_precedes_prompt {
-            lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
+            lock(&self.backups).start_prompt(uuid, &mut writer, &*clock)?;
         }
         drop(writer);
         state.num_turns += 1;
@@ -231,11 +291,17 @@ impl Agent {
             (Some(text), true) => vec![Message::text_block(text)],
             _ => serde_json::from_str(prompt.get()).unwrap_or_default(),
         };
-        self.conversation.push(Role::User, content);
+        self.conversation.push_prompt(content);
         self.report_plan_mode()?;
         let message = RawObject::new().with("role", "user").with("content", prompt);
         events(AgentEvent::Prompt { uuid: &written.uuid, message: &message, timestamp: written.timestamp });
         Ok(())
+    }
+
+    /// Where the prompt of a turn comes from.
+    fn prompt_source(&self, state: &TurnState) -> Option<&str> {
+        let source = self.config.prompt_source.as_deref();
+        source.map(|source| if state.is_queued { "queued" } else { source })
     }
 
     /// Writes a prompt that a hook stopped, and the reason.
@@ -248,7 +314,7 @@ impl Agent {
         let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..UserLineFields::default() };
         let prompt_fields = UserLineFields {
             permission_mode: Some(self.config.permissions.mode().name()),
-            prompt_source: self.config.prompt_source.as_deref(),
+            prompt_source: self.prompt_source(state),
             ..fields
         };
         let mut writer = lock(&self.writer);

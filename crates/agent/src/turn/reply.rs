@@ -77,8 +77,12 @@ impl Agent {
             }),
             ClientEvent::Stream { event: StreamEvent::Ping, .. } => {}
             ClientEvent::Stream { raw, event, elapsed } => {
-                if let StreamEvent::BlockDelta { delta: Delta::Text(text), .. } = event {
-                    state.partial_text.push_str(text);
+                match event {
+                    StreamEvent::MessageStart { message } => state.message_id = message.get_str("id"),
+                    StreamEvent::BlockDelta { delta: Delta::Text(text), .. } => {
+                        state.partial_text.push_str(text);
+                    }
+                    _ => {}
                 }
                 let first_after = std::mem::take(&mut is_first_event).then_some(elapsed);
                 if first_after.is_some() {
@@ -103,6 +107,7 @@ impl Agent {
         let reply = result?;
         state.api_duration += request_start.elapsed();
         if !reply.is_streamed {
+            state.message_id = reply.message.get_str("id");
             state.first_token.get_or_insert_with(|| state.start.elapsed());
             for block in &reply.blocks {
                 let prepared = self.prepare_block(block, &reply);

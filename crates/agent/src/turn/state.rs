@@ -35,8 +35,12 @@ pub(super) struct TurnState {
     pub(super) has_prompt_line: bool,
     /// Whether a reply of this turn was written.
     pub(super) has_reply: bool,
+    /// The id of the last reply that has begun.
+    pub(super) message_id: Option<String>,
     /// The text of the reply that is being received.
     pub(super) partial_text: String,
+    /// Whether the prompts were entered during an earlier turn.
+    pub(super) is_queued: bool,
     /// Whether the prompt is a command from a file.
     pub(super) is_command: bool,
     /// The settings that the command changed.
@@ -65,7 +69,9 @@ impl TurnState {
             stop_blocks: 0,
             has_prompt_line: false,
             has_reply: false,
+            message_id: None,
             partial_text: String::new(),
+            is_queued: false,
             is_command: false,
             command_scope: None,
         }

@@ -133,6 +133,8 @@ pub struct UserLine<'a> {
     pub tool_ends_turn: bool,
     /// The call that a text of the client belongs to.
     pub source_tool_use_id: Option<&'a str>,
+    /// The reply that the user interrupted.
+    pub interrupted_message_id: Option<&'a str>,
 }
 
 impl<'a> UserLine<'a> {
@@ -152,6 +154,7 @@ impl<'a> UserLine<'a> {
             origin: None,
             tool_ends_turn: false,
             source_tool_use_id: None,
+            interrupted_message_id: None,
         }
     }
 
@@ -180,7 +183,8 @@ impl<'a> UserLine<'a> {
             .optional_string("sourceToolAssistantUUID", self.source_tool_assistant_uuid)
             .optional_string("permissionMode", self.permission_mode)
             .optional_json("origin", self.origin)
-            .optional_string("promptSource", self.prompt_source);
+            .optional_string("promptSource", self.prompt_source)
+            .optional_string("interruptedMessageId", self.interrupted_message_id);
         self.context.write(object).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use threadline_testkit::api::ScriptedReply;
 use threadline_testkit::terminal::TestTerminal;
 
@@ -64,10 +64,42 @@ fn esc_interrupts_and_queued_prompts_are_sent() {
     stage.api.wait_for_requests(1);
     terminal.send("next thing\r");
     terminal.wait_for("> next thing (queued)");
+    terminal.send("another thing\r");
+    terminal.wait_for("> another thing (queued)");
     terminal.send(ESC);
     let screen = wait_idle(&terminal, "Second answer.");
     assert!(screen.contains("■ interrupted") && screen.contains("\n> next thing\n"), "{screen}");
-    assert!(stage.last_request().contains("[Request interrupted by user]"), "{}", stage.last_request());
+    let request = stage.last_request();
+    for text in ["[Request interrupted by user]", "next thing", "another thing"] {
+        assert!(request.contains(text), "{request}");
+    }
+    let lines = stage.lines();
+    let line = lines.iter().find(|line| line["interruptedMessageId"].is_string());
+    assert!(line.is_some_and(|line| line.to_string().contains("[Request interrupted by user]")), "{lines:?}");
+}
+
+#[test]
+fn prompts_that_are_queued_in_a_turn_without_tools_follow_as_one_turn() {
+    let stage = Stage::new(vec![ScriptedReply::text("First answer."), ScriptedReply::text("Both answered.")]);
+    let go = stage.work("go");
+    assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let mut terminal = stage.open(&[]);
+    terminal.send("!echo begun; cat go\r");
+    terminal.wait_for("    begun");
+    for prompt in ["first thing", "second thing"] {
+        terminal.send(&format!("{prompt}\r"));
+        terminal.wait_for(&format!("> {prompt} (queued)"));
+    }
+    std::fs::write(go, "end").unwrap();
+    let screen = wait_idle(&terminal, "Both answered.");
+    assert!(screen.contains("\n> first thing\n\n> second thing\n"), "{screen}");
+    assert_eq!(stage.api.requests().len(), 2, "one request for both");
+    let request = stage.last_request();
+    assert!(request.contains("first thing") && request.contains("second thing"), "{request}");
+    let lines = stage.lines();
+    let queued: Vec<&Value> = lines.iter().filter(|line| line["promptSource"] == "queued").collect();
+    assert_eq!(queued.len(), 2);
+    assert_eq!(queued[1]["parentUuid"], queued[0]["uuid"]);
 }
 
 #[test]
