@@ -16,6 +16,18 @@ pub enum RuleEffect {
     Deny,
 }
 
+impl RuleEffect {
+    /// The name of the list in settings files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// The folders that paths in a rule are relative to.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleSource<'a> {
@@ -318,6 +330,15 @@ impl RuleSet {
         true
     }
 
+    /// Removes one rule with this text. Returns whether there was one.
+    pub fn remove(&mut self, text: &str, effect: RuleEffect) -> bool {
+        let list = self.list_mut(effect);
+        let Some(at) = list.rules.iter().position(|rule| rule.text == text.trim()) else { return false };
+        list.rules.remove(at);
+        list.paths = OnceLock::new();
+        true
+    }
+
     /// Adds a rule until [`RuleSet::remove_temporary`]. Returns whether it can be used.
     pub fn add_temporary(&mut self, text: &str, effect: RuleEffect, source: RuleSource<'_>) -> bool {
         let is_added = self.add(text, effect, source);
@@ -401,6 +422,23 @@ mod tests {
         assert!(allows(&rules, "/w/b/x"));
         rules.remove_temporary();
         assert!(allows(&rules, "/w/a/x") && !allows(&rules, "/w/b/x") && allows(&rules, "/w/c/x"));
+    }
+
+    #[test]
+    fn a_rule_is_removed_once() {
+        let mut rules = RuleSet::default();
+        for text in ["Edit(/a/**)", "Edit(/b/**)", "Edit(/a/**)"] {
+            rules.add(text, RuleEffect::Allow, source());
+        }
+        let texts = |rules: &RuleSet| -> Vec<String> {
+            rules.list(RuleEffect::Allow).iter().map(|rule| rule.text().to_owned()).collect()
+        };
+        assert!(rules.names_path(RuleEffect::Allow, "Edit", Path::new("/base/b/x")));
+        assert!(!rules.remove("Edit(/a/**)", RuleEffect::Deny));
+        assert!(rules.remove("Edit(/a/**)", RuleEffect::Allow));
+        assert_eq!(texts(&rules), ["Edit(/b/**)", "Edit(/a/**)"]);
+        assert!(rules.remove("Edit(/b/**)", RuleEffect::Allow));
+        assert!(!rules.names_path(RuleEffect::Allow, "Edit", Path::new("/base/b/x")));
     }
 
     #[test]

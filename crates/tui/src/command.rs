@@ -34,7 +34,7 @@ pub(crate) const COMMANDS: &[(&str, &str, Option<ScreenCommand>)] = &[
     ("mcp", "list the MCP servers", Some(ScreenCommand::Mcp)),
     ("memory", "list the memory files", Some(ScreenCommand::Memory)),
     ("model", "show or change the model [name]", Some(ScreenCommand::Model)),
-    ("permissions", "show the mode and the rules", Some(ScreenCommand::Permissions)),
+    ("permissions", "list, add and remove permission rules", Some(ScreenCommand::Permissions)),
     ("rename", "give the session a title <title>", Some(ScreenCommand::Rename)),
     ("resume", "continue another session", Some(ScreenCommand::Resume)),
     ("rewind", "return to an earlier prompt", Some(ScreenCommand::Rewind)),

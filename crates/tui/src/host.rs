@@ -10,6 +10,7 @@ use threadline_entry::key;
 use threadline_mcp::McpServers;
 
 use crate::model::Model;
+use crate::permission_rule::ScreenRule;
 
 /// The program around the screen: settings, files, and other commands of it.
 pub trait ScreenHost: Send + Sync {
@@ -22,6 +23,23 @@ pub trait ScreenHost: Send + Sync {
     ///
     /// The reason if they cannot be written.
     fn save_rules(&self, rules: &[String]) -> Result<(), String>;
+
+    /// Returns the permission rules of the settings files.
+    fn rules(&self) -> Vec<ScreenRule>;
+
+    /// Adds a rule to its settings file. Returns the folder that its paths are relative to.
+    ///
+    /// # Errors
+    ///
+    /// The reason if it cannot be written.
+    fn add_rule(&self, rule: &ScreenRule) -> Result<PathBuf, String>;
+
+    /// Removes a rule from its settings file.
+    ///
+    /// # Errors
+    ///
+    /// The reason if it cannot be written.
+    fn remove_rule(&self, rule: &ScreenRule) -> Result<(), String>;
 
     /// Restores the files of a session as they were at a prompt. Returns what was done, in one line.
     ///

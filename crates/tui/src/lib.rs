@@ -19,6 +19,7 @@ mod message;
 mod model;
 mod narrator;
 mod page;
+mod permission_rule;
 mod plain_screen;
 mod queue;
 mod queued_input;
@@ -31,5 +32,6 @@ mod worker;
 
 pub use config::{ScreenConfig, ScreenEnd};
 pub use host::ScreenHost;
+pub use permission_rule::{RulePlace, ScreenRule};
 pub use screen::run_screen;
 pub use theme::Theme;

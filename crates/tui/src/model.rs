@@ -1,5 +1,6 @@
 //! The state of the screen, and how keys and messages change it. It does no I/O.
 
+mod approval_state;
 mod dialog;
 mod keys;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use threadline_agent::{RewindPoint, SharedPermissions};
-use threadline_permission::Suggestion;
+use threadline_permission::{RuleEffect, Suggestion};
 use threadline_term::{TermText, TextLabel};
 
 use crate::approval::Approval;
@@ -20,10 +21,12 @@ use crate::message::{
 };
 use crate::narrator::{note_lines, prompt_lines};
 use crate::page::SharedPage;
+use crate::permission_rule::{ScreenRule, all_rules};
 use crate::queued_input::{NextInput, QueuedEntry, QueuedInput};
 use crate::theme::Theme;
 
-pub(crate) use self::dialog::{ApprovalState, Dialog, RewindScope};
+pub(crate) use self::approval_state::ApprovalState;
+pub(crate) use self::dialog::{Dialog, RewindScope};
 
 /// The number of bytes that are kept of a running command's output.
 const MAX_OUTPUT: usize = 4 << 10;
@@ -57,6 +60,11 @@ pub(crate) enum Effect {
     EditApproval,
     /// Changes the permissions.
     ApplySuggestion(Suggestion),
+    /// Reads the rules of the settings files, and lists those with an effect.
+    ShowRules(RuleEffect),
+    /// Saves a rule, and uses it.
+    AddRule(ScreenRule),
+    RemoveRule(ScreenRule),
     SetModel(String),
     Rename(String),
     Export(Option<PathBuf>),
@@ -401,6 +409,12 @@ impl Model {
     pub(crate) fn start_turn(&mut self, prompt: Option<String>, now: Instant) {
         self.queued.set_takes_back(false);
         self.turn = Some(RunningTurn { unanswered: prompt, ..RunningTurn::new(now) });
+    }
+
+    /// Lists the rules with an effect. `saved` are those of the settings files.
+    pub(crate) fn show_rules(&mut self, effect: RuleEffect, saved: Vec<ScreenRule>) {
+        let rules = all_rules(effect, saved, &self.permissions);
+        self.dialog = Some(Dialog::rules(effect, self.permissions.mode(), rules));
     }
 
     fn show_rewind(&mut self, points: Vec<RewindPoint>, now: Instant) {

@@ -14,6 +14,8 @@ pub(crate) struct PlainScreen<W> {
     out: W,
     /// The call that was asked about last.
     asked: Option<String>,
+    /// The list that was shown last.
+    listed: Option<String>,
     /// Whether a turn was running, and whether the person was asked for a prompt.
     was_running: bool,
     has_asked: bool,
@@ -21,7 +23,7 @@ pub(crate) struct PlainScreen<W> {
 
 impl<W: Write> PlainScreen<W> {
     pub(crate) fn new(out: W) -> Self {
-        Self { out, asked: None, was_running: false, has_asked: false }
+        Self { out, asked: None, listed: None, was_running: false, has_asked: false }
     }
 
     /// Writes finished lines, a new question, and the prompt sign when a prompt can be typed.
@@ -41,12 +43,37 @@ impl<W: Write> PlainScreen<W> {
             }
             _ => {}
         }
-        let is_ready = model.is_open && !is_running;
+        self.list(model)?;
+        let is_ready = model.is_open && !is_running && model.dialog.is_none();
         if is_ready && (!self.has_asked || !finished.is_empty()) {
             write!(self.out, "Prompt: ")?;
         }
         self.has_asked = is_ready;
         self.out.flush()
+    }
+
+    /// Writes a list to choose from, if it is another one than before.
+    fn list(&mut self, model: &Model) -> io::Result<()> {
+        let Some(dialog) = &model.dialog else {
+            self.listed = None;
+            return Ok(());
+        };
+        let mut lines = vec![format!("Question: {}", dialog.title)];
+        lines.extend(dialog.about.iter().cloned());
+        lines.extend(dialog.items.iter().enumerate().map(|(i, item)| format!("{}. {item}", i + 1)));
+        let hint = match (&dialog.input, dialog.has_pages()) {
+            (Some(_), _) => "Type a text, or nothing to return: ",
+            (None, true) => "Type a number, > for the next list, or nothing to close: ",
+            (None, false) => "Type a number, or nothing to close: ",
+        };
+        let lines: Vec<String> =
+            lines.iter().map(|line| TermText::from(line.as_str()).as_str().to_owned()).collect();
+        let text = format!("{}\n{hint}", lines.join("\n"));
+        if self.listed.as_ref() != Some(&text) {
+            write!(self.out, "{text}")?;
+            self.listed = Some(text);
+        }
+        Ok(())
     }
 
     fn ask(&mut self, model: &Model) -> io::Result<()> {

@@ -21,6 +21,7 @@ use crate::input::{InputGate, start_input, start_signals};
 use crate::message::AgentMessage;
 use crate::model::{Effect, Model, RewindScope, now_millis};
 use crate::page::SharedPage;
+use crate::permission_rule::{RulePlace, ScreenRule, add_to_session};
 use crate::plain_screen::{PlainScreen, start_lines};
 use crate::queue::{EventQueue, InputEvent, ScreenEvent};
 use crate::queued_input::QueuedEntry;
@@ -340,6 +341,9 @@ impl Screen {
                     self.model.note(TextLabel::Error, &format!("✗ The rule was not saved: {error}"));
                 }
             }
+            Effect::ShowRules(effect) => self.model.show_rules(effect, self.host.rules()),
+            Effect::AddRule(rule) => self.add_rule(&rule),
+            Effect::RemoveRule(rule) => self.remove_rule(&rule),
             Effect::SetModel(name) => {
                 let name = self.host.model_name(&name);
                 self.model.note(TextLabel::Dim, &format!("The model is {name} from the next request on."));
@@ -366,6 +370,36 @@ impl Screen {
             Effect::ListFiles => self.list_files(),
             Effect::Redraw => self.redraw(),
         }
+    }
+
+    /// Saves a rule and uses it from now on.
+    fn add_rule(&mut self, rule: &ScreenRule) {
+        let (place, effect) = (rule.place.label(), rule.effect.name());
+        match self.host.add_rule(rule) {
+            Ok(base) => {
+                add_to_session(rule, &base, &self.model.permissions);
+                self.model.note(TextLabel::Dim, &format!("Added {effect} {} to {place}.", rule.text));
+            }
+            Err(error) => self.model.note(TextLabel::Error, &format!("✗ The rule was not saved: {error}")),
+        }
+        self.model.show_rules(rule.effect, self.host.rules());
+    }
+
+    fn remove_rule(&mut self, rule: &ScreenRule) {
+        let removed = if rule.place == RulePlace::Session { Ok(()) } else { self.host.remove_rule(rule) };
+        let (place, effect) = (rule.place.label(), rule.effect.name());
+        match removed {
+            Ok(()) => {
+                if rule.is_used {
+                    self.model.permissions.update(|permissions| {
+                        permissions.rules.remove(&rule.text, rule.effect);
+                    });
+                }
+                self.model.note(TextLabel::Dim, &format!("Removed {effect} {} from {place}.", rule.text));
+            }
+            Err(error) => self.model.note(TextLabel::Error, &format!("✗ The rule was not removed: {error}")),
+        }
+        self.model.show_rules(rule.effect, self.host.rules());
     }
 
     fn start_turn(&mut self, prompt: &str) -> CancelToken {

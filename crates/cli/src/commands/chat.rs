@@ -12,6 +12,7 @@ mod mcp;
 mod output;
 mod permissions;
 mod rewind;
+mod rule_files;
 mod sandbox;
 mod screen;
 mod settings;

@@ -4,6 +4,7 @@ mod approvals;
 mod commands;
 mod faults;
 mod interrupting;
+mod permissions;
 mod random;
 mod trust;
 mod typing;

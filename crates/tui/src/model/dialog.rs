@@ -1,160 +1,14 @@
-//! Questions that replace the composer: approvals, and lists to choose from.
+//! Lists to choose from, and questions, that replace the composer.
 
-use std::collections::BTreeSet;
+mod rules;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use threadline_agent::RewindPoint;
+use threadline_permission::RuleEffect;
 
-use crate::approval::{Approval, Choice};
 use crate::composer::TextArea;
 use crate::message::BackgroundTask;
-
-/// A question about a call, and the answer so far.
-pub(crate) struct ApprovalState {
-    pub(crate) approval: Approval,
-    pub(crate) selected: usize,
-    /// The first line of the preview that is shown.
-    pub(crate) scroll: usize,
-    /// The reason for a refusal, while it is typed.
-    pub(crate) reason: Option<TextArea>,
-    /// The answers to the questions of the model so far.
-    pub(crate) answers: Vec<(String, String)>,
-    /// The marked options of the current question, if it takes several.
-    pub(crate) marked: BTreeSet<usize>,
-}
-
-/// The answer to a question about a call.
-#[derive(Debug, PartialEq)]
-pub(crate) enum ApprovalAnswer {
-    /// There is none yet.
-    Pending,
-    Choose(Choice),
-    /// The options that are marked.
-    SendMarked,
-    /// No, with a reason; without one, the turn ends.
-    Refuse(String),
-}
-
-impl ApprovalState {
-    pub(crate) fn new(approval: Approval) -> Self {
-        let (answers, marked) = (Vec::new(), BTreeSet::new());
-        Self { approval, selected: 0, scroll: 0, reason: None, answers, marked }
-    }
-
-    /// Whether the model asks the person something, instead of asking for permission.
-    pub(crate) fn is_question(&self) -> bool {
-        self.approval.choices.iter().any(|choice| matches!(choice, Choice::Option { .. }))
-    }
-
-    /// Whether several options of the current question can be chosen.
-    pub(crate) fn takes_several(&self) -> bool {
-        self.approval.questions().get(self.answers.len()).is_some_and(|question| question.takes_several)
-    }
-
-    /// Returns the labels of the marked options, and an answer in own words, separated by commas.
-    pub(crate) fn joined_answer(&self, own: Option<&str>) -> String {
-        let choices = self.choices();
-        let label = |place: &usize| match choices.get(*place) {
-            Some(Choice::Option { label, .. }) => Some(&**label),
-            _ => None,
-        };
-        self.marked.iter().filter_map(label).chain(own).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Marks the option at a place, or removes its mark.
-    fn toggle(&mut self, place: usize) {
-        if !self.marked.remove(&place) {
-            self.marked.insert(place);
-        }
-    }
-
-    /// The label of a choice.
-    pub(crate) fn label(&self, choice: &Choice) -> String {
-        match choice {
-            Choice::No if self.is_question() => "Another answer".to_owned(),
-            choice => choice.label(),
-        }
-    }
-
-    /// The choices of the question that is asked now.
-    pub(crate) fn choices(&self) -> Vec<&Choice> {
-        let current = self.answers.len();
-        let is_current = |choice: &&Choice| match choice {
-            Choice::Option { question, .. } => *question == current,
-            _ => true,
-        };
-        self.approval.choices.iter().filter(is_current).collect()
-    }
-
-    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> ApprovalAnswer {
-        if let Some(reason) = &mut self.reason {
-            match key.code {
-                KeyCode::Enter => return ApprovalAnswer::Refuse(reason.text().to_owned()),
-                KeyCode::Esc => self.reason = None,
-                KeyCode::Backspace => reason.delete(reason.previous()..reason.cursor()),
-                KeyCode::Left => reason.move_to(reason.previous()),
-                KeyCode::Right => reason.move_to(reason.next()),
-                KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                    reason.kill(0..reason.cursor());
-                }
-                KeyCode::Char(ch) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                    reason.insert(&ch.to_string());
-                }
-                _ => {}
-            }
-            return ApprovalAnswer::Pending;
-        }
-        let choices: Vec<Choice> = self.choices().into_iter().cloned().collect();
-        let last = choices.len().saturating_sub(1);
-        let chosen = match key.code {
-            KeyCode::Esc => return ApprovalAnswer::Refuse(String::new()),
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return ApprovalAnswer::Refuse(String::new());
-            }
-            KeyCode::Up | KeyCode::BackTab => {
-                self.selected = self.selected.checked_sub(1).unwrap_or(last);
-                None
-            }
-            KeyCode::Down | KeyCode::Tab => {
-                self.selected = if self.selected == last { 0 } else { self.selected + 1 };
-                None
-            }
-            KeyCode::PageUp => {
-                self.scroll = self.scroll.saturating_sub(10);
-                None
-            }
-            KeyCode::PageDown => {
-                self.scroll = (self.scroll + 10).min(self.approval.lines.len().saturating_sub(1));
-                None
-            }
-            KeyCode::Enter if self.marked.is_empty() || choices.get(self.selected) == Some(&Choice::No) => {
-                choices.get(self.selected)
-            }
-            KeyCode::Enter => return ApprovalAnswer::SendMarked,
-            KeyCode::Char(ch @ (' ' | '1'..='9')) if self.takes_several() => {
-                let place = if ch == ' ' { self.selected } else { ch as usize - '1' as usize };
-                match choices.get(place) {
-                    Some(Choice::Option { .. }) => {
-                        (self.selected, _) = (place, self.toggle(place));
-                        None
-                    }
-                    other => other,
-                }
-            }
-            KeyCode::Char(ch @ '1'..='9') => choices.get(ch as usize - '1' as usize),
-            KeyCode::Char(ch) => choices.iter().find(|choice| choice.key() == Some(ch)),
-            _ => None,
-        };
-        match chosen {
-            None => ApprovalAnswer::Pending,
-            Some(Choice::No) => {
-                self.reason = Some(TextArea::default());
-                ApprovalAnswer::Pending
-            }
-            Some(choice) => ApprovalAnswer::Choose(choice.clone()),
-        }
-    }
-}
+use crate::permission_rule::ScreenRule;
 
 /// The parts of a session that a rewind restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,11 +26,17 @@ impl RewindScope {
     ];
 }
 
-/// A list to choose from.
+/// A list to choose from, or a line to type.
 pub(crate) struct Dialog {
     pub(crate) title: String,
+    /// Explains the question, one sentence per line.
+    pub(crate) about: Vec<String>,
     pub(crate) items: Vec<String>,
     pub(crate) selected: usize,
+    /// The text that is typed instead of a choice.
+    pub(crate) input: Option<TextArea>,
+    /// The keys, if they are not the usual ones.
+    pub(crate) keys: Option<&'static str>,
     kind: DialogKind,
 }
 
@@ -184,6 +44,12 @@ enum DialogKind {
     RewindPoint(Vec<RewindPoint>),
     RewindScope(String),
     Tasks(Vec<BackgroundTask>),
+    /// The rules with one effect.
+    Rules(RuleEffect, Vec<ScreenRule>),
+    NewRule(RuleEffect),
+    /// The file for a new rule.
+    RulePlace(ScreenRule),
+    RemoveRule(ScreenRule),
 }
 
 /// The result of a key in a dialog.
@@ -193,61 +59,124 @@ pub(crate) enum DialogAnswer {
     Close,
     Rewind(String, RewindScope),
     KillTask(String),
+    /// The rules with an effect are shown.
+    ShowRules(RuleEffect),
+    /// A rule was typed that has to be checked.
+    CheckRule(ScreenRule),
+    AddRule(ScreenRule),
+    RemoveRule(ScreenRule),
 }
 
 impl Dialog {
+    fn new(title: &str, items: Vec<String>, kind: DialogKind) -> Self {
+        let (title, about) = (title.to_owned(), Vec::new());
+        Self { title, about, items, selected: 0, input: None, keys: None, kind }
+    }
+
     /// A list of prompts to return to; the newest is selected.
     pub(crate) fn rewind(points: Vec<RewindPoint>) -> Self {
-        Self {
-            title: "Return to the state before a prompt".to_owned(),
-            items: points.iter().map(|point| point.label.clone()).collect(),
-            selected: points.len() - 1,
-            kind: DialogKind::RewindPoint(points),
-        }
+        let labels = points.iter().map(|point| point.label.clone()).collect();
+        let selected = points.len() - 1;
+        let title = "Return to the state before a prompt";
+        Self { selected, ..Self::new(title, labels, DialogKind::RewindPoint(points)) }
     }
 
     /// A list of background commands to stop.
     pub(crate) fn tasks(tasks: &[BackgroundTask]) -> Self {
-        Self {
-            title: "Background commands; Enter stops one".to_owned(),
-            items: tasks.iter().map(|task| format!("{}  {}", task.id, task.description)).collect(),
-            selected: 0,
-            kind: DialogKind::Tasks(tasks.to_vec()),
-        }
+        let items = tasks.iter().map(|task| format!("{}  {}", task.id, task.description)).collect();
+        Self::new("Background commands; Enter stops one", items, DialogKind::Tasks(tasks.to_vec()))
     }
 
     pub(crate) fn handle_key(&mut self, key: KeyEvent) -> DialogAnswer {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let last = self.items.len().saturating_sub(1);
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return DialogAnswer::Close,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return DialogAnswer::Close;
-            }
+            KeyCode::Esc => return self.leave(),
+            KeyCode::Char('c') if is_control => return DialogAnswer::Close,
+            KeyCode::Enter => return self.choose(),
+            _ if self.input.is_some() => self.edit(key),
+            KeyCode::Char('q') => return self.leave(),
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(10),
             KeyCode::PageDown => self.selected = (self.selected + 10).min(last),
             KeyCode::Home => self.selected = 0,
             KeyCode::End => self.selected = last,
-            KeyCode::Char(ch @ '1'..='9') if matches!(self.kind, DialogKind::RewindScope(_)) => {
+            KeyCode::Left | KeyCode::BackTab => return self.turn_page(false),
+            KeyCode::Right | KeyCode::Tab => return self.turn_page(true),
+            KeyCode::Char(ch @ '1'..='9') if self.has_numbers() => {
                 self.selected = (ch as usize - '1' as usize).min(last);
                 return self.choose();
             }
-            KeyCode::Enter => return self.choose(),
             _ => {}
         }
         DialogAnswer::Pending
+    }
+
+    /// Takes a line that was typed on a screen for screen readers: the number of an item, a text, or the name
+    /// of a list of rules. Returns the key that it stands for.
+    pub(crate) fn line_key(&mut self, line: &str) -> KeyCode {
+        let line = line.trim();
+        if let Some(input) = &mut self.input {
+            input.set(line);
+            return KeyCode::Enter;
+        }
+        match line.parse::<usize>().ok().and_then(|number| number.checked_sub(1)) {
+            Some(at) if at < self.items.len() => {
+                self.selected = at;
+                KeyCode::Enter
+            }
+            _ if line == ">" => KeyCode::Right,
+            _ => KeyCode::Esc,
+        }
+    }
+
+    /// Whether there are other lists beside this one.
+    pub(crate) fn has_pages(&self) -> bool {
+        matches!(self.kind, DialogKind::Rules(..))
+    }
+
+    /// Whether a digit chooses an item.
+    fn has_numbers(&self) -> bool {
+        matches!(self.kind, DialogKind::RewindScope(_) | DialogKind::RulePlace(_))
+    }
+
+    fn edit(&mut self, key: KeyEvent) {
+        let Some(input) = &mut self.input else { return };
+        match key.code {
+            KeyCode::Backspace => input.delete(input.previous()..input.cursor()),
+            KeyCode::Left => input.move_to(input.previous()),
+            KeyCode::Right => input.move_to(input.next()),
+            KeyCode::Home => input.move_to(0),
+            KeyCode::End => input.move_to(input.text().len()),
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                input.kill(0..input.cursor());
+            }
+            KeyCode::Char(ch) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                input.insert(&ch.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes the dialog, or returns to the list that it belongs to.
+    fn leave(&self) -> DialogAnswer {
+        match &self.kind {
+            DialogKind::NewRule(effect) => DialogAnswer::ShowRules(*effect),
+            DialogKind::RulePlace(rule) | DialogKind::RemoveRule(rule) => {
+                DialogAnswer::ShowRules(rule.effect)
+            }
+            _ => DialogAnswer::Close,
+        }
     }
 
     fn choose(&mut self) -> DialogAnswer {
         match &self.kind {
             DialogKind::RewindPoint(points) => {
                 let Some(point) = points.get(self.selected) else { return DialogAnswer::Close };
-                let label = point.label.clone();
-                self.kind = DialogKind::RewindScope(point.uuid.clone());
-                self.title = format!("Restore the state before “{label}”");
-                self.items = RewindScope::ALL.iter().map(|(_, name)| (*name).to_owned()).collect();
-                self.selected = 0;
+                let title = format!("Restore the state before “{}”", point.label);
+                let items = RewindScope::ALL.iter().map(|(_, name)| (*name).to_owned()).collect();
+                *self = Self::new(&title, items, DialogKind::RewindScope(point.uuid.clone()));
                 DialogAnswer::Pending
             }
             DialogKind::RewindScope(uuid) => {
@@ -259,6 +188,10 @@ impl Dialog {
                 Some(task) => DialogAnswer::KillTask(task.id.clone()),
                 None => DialogAnswer::Close,
             },
+            DialogKind::Rules(..)
+            | DialogKind::NewRule(_)
+            | DialogKind::RulePlace(_)
+            | DialogKind::RemoveRule(_) => self.choose_rule(),
         }
     }
 }

@@ -7,11 +7,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use threadline_permission::{PermissionMode, RuleEffect};
 use threadline_term::{TermText, TextLabel, text};
 
-use super::dialog::{ApprovalAnswer, ApprovalState, DialogAnswer};
+use super::approval_state::{ApprovalAnswer, ApprovalState};
+use super::dialog::DialogAnswer;
 use super::{Dialog, DoubleKey, Effect, Model, NOTICE_TIME, RunningTurn, now_millis};
 use crate::approval::Choice;
 use crate::command::{COMMANDS, KEYS, ScreenCommand};
 use crate::composer::{ComposerAction, EnteredPrompt};
+use crate::permission_rule::is_rule;
 use crate::theme::Theme;
 
 impl Model {
@@ -26,21 +28,8 @@ impl Model {
             return self.approval_key(key);
         }
         if let Some(dialog) = &mut self.dialog {
-            return match dialog.handle_key(key) {
-                DialogAnswer::Pending => Vec::new(),
-                DialogAnswer::Close => {
-                    self.dialog = None;
-                    Vec::new()
-                }
-                DialogAnswer::Rewind(uuid, scope) => {
-                    self.dialog = None;
-                    vec![Effect::Rewind(uuid, scope)]
-                }
-                DialogAnswer::KillTask(id) => {
-                    self.dialog = None;
-                    vec![Effect::KillTask(id)]
-                }
-            };
+            let answer = dialog.handle_key(key);
+            return self.dialog_answer(answer);
         }
         if let Some(effects) = self.global_key(key, now) {
             return effects;
@@ -56,11 +45,35 @@ impl Model {
         effects
     }
 
+    fn dialog_answer(&mut self, answer: DialogAnswer) -> Vec<Effect> {
+        if answer == DialogAnswer::Pending {
+            return Vec::new();
+        }
+        if let DialogAnswer::CheckRule(rule) = answer {
+            if is_rule(&rule.text, &self.permissions) {
+                self.dialog = Some(Dialog::rule_place(rule));
+            } else if let Some(dialog) = &mut self.dialog {
+                dialog.about =
+                    vec!["This is not a rule. Examples: WebFetch, Bash(make *), Read(~/notes/**)".to_owned()];
+            }
+            return Vec::new();
+        }
+        self.dialog = None;
+        match answer {
+            DialogAnswer::Rewind(uuid, scope) => vec![Effect::Rewind(uuid, scope)],
+            DialogAnswer::KillTask(id) => vec![Effect::KillTask(id)],
+            DialogAnswer::ShowRules(effect) => vec![Effect::ShowRules(effect)],
+            DialogAnswer::AddRule(rule) => vec![Effect::AddRule(rule)],
+            DialogAnswer::RemoveRule(rule) => vec![Effect::RemoveRule(rule)],
+            DialogAnswer::Pending | DialogAnswer::Close | DialogAnswer::CheckRule(_) => Vec::new(),
+        }
+    }
+
     /// Handles a line that was typed on a screen for screen readers: a prompt, or the answer to a question.
     pub(crate) fn handle_line(&mut self, line: &str, now: Instant) -> Vec<Effect> {
         if let Some(dialog) = &mut self.dialog {
-            dialog.selected = line.trim().parse::<usize>().unwrap_or(0).saturating_sub(1);
-            return self.handle_key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), now);
+            let key = dialog.line_key(line);
+            return self.handle_key(KeyEvent::new(key, KeyModifiers::NONE), now);
         }
         if let Some(state) = self.approvals.front_mut() {
             if state.reason.is_some() {
@@ -100,8 +113,12 @@ impl Model {
     pub(crate) fn handle_paste(&mut self, text: &str) -> Vec<Effect> {
         if let Some(reason) = self.approvals.front_mut().and_then(|state| state.reason.as_mut()) {
             reason.insert(&text.replace(['\n', '\r'], " "));
-        } else if self.approvals.is_empty() && self.dialog.is_none() {
-            self.composer.paste(text);
+        } else if self.approvals.is_empty() {
+            match &mut self.dialog {
+                None => self.composer.paste(text),
+                Some(Dialog { input: Some(input), .. }) => input.insert(&text.replace(['\n', '\r'], " ")),
+                Some(_) => {}
+            }
         }
         if std::mem::take(&mut self.composer.source.wants_files) {
             vec![Effect::ListFiles]
@@ -355,7 +372,7 @@ impl Model {
                 self.print_list("Memory files", &files);
             }
             ScreenCommand::Status => self.print_status(),
-            ScreenCommand::Permissions => self.print_permissions(),
+            ScreenCommand::Permissions => return vec![Effect::ShowRules(RuleEffect::Allow)],
             ScreenCommand::Todos => {
                 self.shows_todos = !self.shows_todos;
                 if self.todos.is_empty() {
@@ -462,24 +479,5 @@ impl Model {
             ("Theme", self.theme.name().to_owned()),
         ];
         self.print_table("Status", rows.iter().map(|(name, value)| (*name, &**value)));
-    }
-
-    fn print_permissions(&mut self) {
-        let (mode, rules) = self.permissions.read(|permissions| {
-            let rules = [RuleEffect::Deny, RuleEffect::Ask, RuleEffect::Allow].map(|effect| {
-                let rules = permissions.rules.list(effect).iter();
-                rules.map(move |rule| format!("{}  {}", effect_name(effect), rule.text()))
-            });
-            (permissions.mode.name(), rules.into_iter().flatten().collect::<Vec<String>>())
-        });
-        self.print_list(&format!("Permission mode: {mode}"), &rules);
-    }
-}
-
-fn effect_name(effect: RuleEffect) -> &'static str {
-    match effect {
-        RuleEffect::Allow => "allow",
-        RuleEffect::Ask => "ask  ",
-        RuleEffect::Deny => "deny ",
     }
 }

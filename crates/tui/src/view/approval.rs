@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{FramePart, dim, fit};
 use crate::approval::Choice;
-use crate::composer::shown;
+use crate::composer::{TextArea, shown};
 use crate::model::{ApprovalState, Dialog};
 
 /// Returns the question about a call.
@@ -32,11 +32,8 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     }
     if let Some(reason) = &state.reason {
         let label = if state.is_question() { "  Answer: " } else { "  Why not? " };
-        let room = page.width.unwrap_or(80).saturating_sub(label.width() + 1);
-        let typed = shown(reason.text());
-        let skipped = typed.chars().count().saturating_sub(room);
-        let typed: String = typed.chars().skip(skipped).collect();
-        part.cursor = Some((part.lines.len(), label.width() + typed.width()));
+        let (typed, column) = typed_line(page, reason, label);
+        part.cursor = Some((part.lines.len(), column));
         part.lines.push(page.paint(TextLabel::Prompt, label) + typed);
         part.lines.push(dim(page, "  Enter sends it to the model; empty: stop. Esc goes back"));
         return part;
@@ -49,6 +46,16 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     };
     part.lines.push(dim(page, &format!("  {keys} · Esc stops the turn{more}")));
     part
+}
+
+/// Returns the end of a typed text that fits behind a label, and the column of the cursor.
+fn typed_line(page: TermPage, input: &TextArea, label: &str) -> (String, usize) {
+    let room = page.width.unwrap_or(80).saturating_sub(label.width() + 1);
+    let typed = shown(input.text());
+    let skipped = typed.chars().count().saturating_sub(room);
+    let before = shown(&input.text()[..input.cursor()]);
+    let column: usize = before.chars().skip(skipped).collect::<String>().width();
+    (typed.chars().skip(skipped).collect(), label.width() + column)
 }
 
 /// Returns the choices of a question, each in full: a rule that is written must be seen.
@@ -77,13 +84,21 @@ fn choice_lines(state: &ApprovalState, page: TermPage) -> Vec<TermText> {
 /// Returns a list to choose from.
 pub(super) fn dialog_part(dialog: &Dialog, page: TermPage, rows: usize) -> FramePart {
     let mut lines = vec![page.paint(TextLabel::Warning, fit(page, &visible(&dialog.title)))];
-    let room = rows.saturating_sub(4).clamp(1, 12);
+    lines.extend(dialog.about.iter().map(|line| dim(page, &format!("  {}", visible(line)))));
+    let keys = dim(page, &format!("  {}", dialog.keys.unwrap_or("Enter chooses · Esc closes")));
+    if let Some(input) = &dialog.input {
+        let (typed, column) = typed_line(page, input, "> ");
+        let cursor = Some((lines.len(), column));
+        lines.extend([page.paint(TextLabel::Prompt, "> ") + typed, keys]);
+        return FramePart { lines, cursor };
+    }
+    let room = rows.saturating_sub(lines.len() + 3).clamp(1, 12);
     let first = (dialog.selected + 1).saturating_sub(room);
     for (i, item) in dialog.items.iter().enumerate().skip(first).take(room) {
         let item = truncate(&visible(item), page.width.unwrap_or(80).saturating_sub(2));
         lines.push(choice_line(page, &item.into(), i == dialog.selected, true));
     }
-    lines.push(dim(page, "  Enter chooses · Esc closes"));
+    lines.push(keys);
     FramePart { lines, cursor: None }
 }
 

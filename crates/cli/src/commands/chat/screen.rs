@@ -13,15 +13,16 @@ use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
 use threadline_cancel::CancelToken;
 use threadline_mcp::McpServers;
+use threadline_permission::RuleEffect;
 use threadline_store::SessionFile;
-use threadline_tui::{ScreenConfig, ScreenEnd, ScreenHost, Theme, run_screen};
+use threadline_tui::{RulePlace, ScreenConfig, ScreenEnd, ScreenHost, ScreenRule, Theme, run_screen};
 use threadline_view::{DetailLevel, TranscriptFilter, markdown};
 
 use super::config::ChatSetup;
 use super::files::{create_file, replace_file, resolve_inside};
 use super::limited_process::output_of;
 use super::mcp::McpSetup;
-use super::settings_file::with_allow_rules;
+use super::rule_files::RuleFiles;
 use super::{ChatArgs, ChatFailure, clipboard, trust};
 use crate::commands::search;
 use crate::context::Context;
@@ -88,6 +89,7 @@ fn screen_config(
             mcp: setup.mcp,
             status_line: setup.status_line,
             environment: setup.agent.environment.clone(),
+            settings: RuleFiles::new(&paths, args, cx.is_demo),
             cwd: paths.cwd,
             claude_home: paths.claude_home,
             user_home: paths.user_home,
@@ -104,6 +106,7 @@ struct ChatHost {
     status_line: Option<String>,
     /// The environment of that command, without our credentials.
     environment: Vec<(OsString, OsString)>,
+    settings: RuleFiles,
     cwd: PathBuf,
     claude_home: PathBuf,
     user_home: Option<PathBuf>,
@@ -115,19 +118,22 @@ impl ScreenHost for ChatHost {
     }
 
     fn save_rules(&self, rules: &[String]) -> Result<(), String> {
-        let folder = self.cwd.join(".claude");
-        let file = folder.join("settings.local.json");
-        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
-        std::fs::create_dir_all(&folder).map_err(failed)?;
-        let target = self.target(&file).map_err(failed)?;
-        let old = match std::fs::read_to_string(&target) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
-        };
-        let new = with_allow_rules(old.as_deref(), rules)
-            .ok_or_else(|| format!("{} is not a JSON object", file.display()))?;
-        replace_file(&target, &new).map_err(failed)
+        for rule in rules {
+            self.add_rule(&ScreenRule::new(rule, RuleEffect::Allow, RulePlace::Local))?;
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> Vec<ScreenRule> {
+        self.settings.rules()
+    }
+
+    fn add_rule(&self, rule: &ScreenRule) -> Result<PathBuf, String> {
+        self.settings.change(rule, |entry, old| entry.add(old))
+    }
+
+    fn remove_rule(&self, rule: &ScreenRule) -> Result<(), String> {
+        self.settings.change(rule, |entry, old| entry.remove(old.unwrap_or("{}"))).map(drop)
     }
 
     fn restore_files(&self, log: &Path, prompt: &str) -> Result<String, String> {

@@ -3,31 +3,6 @@
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 
-/// Returns the text of a settings file with more allow rules, or `None` if it is not a JSON object.
-pub(super) fn with_allow_rules(text: Option<&str>, rules: &[String]) -> Option<String> {
-    let text = text.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
-    let mut settings = RawObject::parse(text).ok()?;
-    let mut permissions = match settings.get("permissions") {
-        Some(_) => settings.get_object("permissions")?,
-        None => RawObject::new(),
-    };
-    let mut allow: Vec<String> = match permissions.get("allow") {
-        Some(list) => serde_json::from_str(list.get()).ok()?,
-        None => Vec::new(),
-    };
-    for rule in rules {
-        if !allow.contains(rule) {
-            allow.push(rule.clone());
-        }
-    }
-    permissions.set("allow", allow);
-    settings.set("permissions", permissions);
-    let mut out = String::new();
-    write_pretty(&settings.to_json(), 0, &mut out);
-    out.push('\n');
-    Some(out)
-}
-
 /// Returns the text of the file with the state of Claude Code, in which a folder is trusted; `None` if it is
 /// not a JSON object.
 pub(super) fn with_trusted_folder(text: Option<&str>, folder: &str) -> Option<String> {
@@ -92,27 +67,6 @@ mod tests {
         assert!(with_trusted_folder(None, "/b").unwrap().contains("\"/b\": {\n"));
         for broken in ["[]", "{", r#"{"projects": 1}"#, r#"{"projects": {"/a": []}}"#] {
             assert_eq!(with_trusted_folder(Some(broken), "/a"), None, "{broken}");
-        }
-    }
-
-    #[test]
-    fn rules_are_added_and_the_rest_stays() {
-        let rules = ["Bash(make *)".to_owned(), "Edit".to_owned()];
-        let new = with_allow_rules(None, &rules).unwrap();
-        assert_eq!(
-            new,
-            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(make *)\",\n      \"Edit\"\n    ]\n  }\n}\n"
-        );
-        let old =
-            r#"{"z": [], "permissions": {"deny": ["Read(.env)"], "allow": ["Edit"]}, "a": {"b": 1.50}}"#;
-        let new = with_allow_rules(Some(old), &rules).unwrap();
-        let compact: String = new.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(
-            compact,
-            r#"{ "z": [], "permissions": { "deny": [ "Read(.env)" ], "allow": [ "Edit", "Bash(make *)" ] }, "a": { "b": 1.50 } }"#
-        );
-        for broken in ["[]", "{", r#"{"permissions": 1}"#, r#"{"permissions": {"allow": {}}}"#] {
-            assert_eq!(with_allow_rules(Some(broken), &rules), None, "{broken}");
         }
     }
 }

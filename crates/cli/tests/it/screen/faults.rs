@@ -123,6 +123,18 @@ fn a_screen_for_screen_readers_only_appends_lines() {
     terminal.send("1\n");
     terminal.wait_for("It is made.");
     assert!(stage.work("made").exists());
+    terminal.send("/permissions\n");
+    terminal.wait_for("1. Add a rule…");
+    terminal.send(">\n");
+    terminal.wait_for("allow  [ask]  deny");
+    terminal.send("1\n");
+    terminal.wait_for("Type a text, or nothing to return:");
+    terminal.send("WebFetch\n");
+    terminal.wait_for("Where is the rule “ask WebFetch” saved?");
+    terminal.send("3\n");
+    terminal.wait_for("Added ask WebFetch to ~/.claude/settings.json.");
+    assert!(std::fs::read_to_string(stage.path("home/settings.json")).unwrap().contains("WebFetch"));
+    terminal.send("\n");
     let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
     assert!(!bytes.contains("\u{1b}[?") && !bytes.contains("\u{1b}[K"), "{bytes:?}");
     terminal.send("\u{4}");
