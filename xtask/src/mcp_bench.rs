@@ -93,30 +93,37 @@ pub(crate) fn measure_mcp(home: &Path, binary: &Path, report: &mut BenchReport) 
         SEARCH_LIMIT,
         "ms",
     );
-    measure_reads(&mut server, report, &mut is_complete);
+    measure_reads(&mut server, &logs, report, &mut is_complete);
     if !is_complete {
         report.fail("MCP server", "a call failed");
     }
 }
 
-fn measure_reads(server: &mut McpProcess, report: &mut BenchReport, is_complete: &mut bool) {
-    let listed = server.call("list_sessions", &json!({ "figures": false, "max_tokens": 50_000 }));
-    let sessions: Vec<Value> =
-        listed.iter().flat_map(|listed| listed["items"].as_array()).flatten().cloned().collect();
-    let ids: Vec<&Value> = sessions.iter().map(|session| &session["session"]).take(COLD_SESSIONS).collect();
-    if ids.is_empty() {
+fn measure_reads(server: &mut McpProcess, logs: &LogFiles, report: &mut BenchReport, is_complete: &mut bool) {
+    // The largest first.
+    let ids: Vec<&str> = logs.files.iter().filter_map(|log| log.file_stem()?.to_str()).collect();
+    let Some(&largest) = ids.first() else {
         *is_complete = false;
         return;
-    }
-    let mut slowest = Duration::ZERO;
-    for id in &ids {
+    };
+    let mut read_first = |id: &str| {
         let start = Instant::now();
         *is_complete &= server.call("read_session", &json!({ "session": id })).is_some();
-        slowest = slowest.max(start.elapsed());
-    }
+        start.elapsed()
+    };
+    // The middle one of each twelfth of the sessions.
+    let at = |n: usize| (2 * n + 1) * ids.len() / (2 * COLD_SESSIONS);
+    let slowest = (0..COLD_SESSIONS).map(|n| read_first(ids[at(n)])).max().unwrap_or_default();
     report.at_most(
-        "read_session, first outline, slowest of 12 sessions",
+        "read_session, first outline, slowest of 12 sessions of all sizes",
         milliseconds(slowest),
+        READ_LIMIT,
+        "ms",
+    );
+    let size = std::fs::metadata(&logs.files[0]).map_or(0, |metadata| metadata.len());
+    report.at_most(
+        &format!("read_session, first outline of the largest session, {:.0} MB", size as f64 / 1e6),
+        milliseconds(read_first(largest)),
         READ_LIMIT,
         "ms",
     );

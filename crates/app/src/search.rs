@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rayon::prelude::*;
-use threadline_search::{FirstUuids, Searcher, SessionScan, directories, retain_matching};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
-use threadline_store::{SessionFile, SessionLogs, open_regular, read_last_active};
+use threadline_search::{Searcher, SessionScan, directories, read_first_uuid, retain_matching};
+use threadline_store::{SessionFile, SessionLogs, last_active_in, open_regular, read_last_active};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
@@ -24,7 +24,6 @@ use crate::scope::ProjectScope;
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
-    first_uuids: FirstUuids,
     /// The sessions.
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -54,17 +53,15 @@ impl App {
         }
         sessions.par_iter_mut().for_each(|session| {
             // Without its own log, a session was last active when one of its sub-agents was.
-            let own = read_last_active(&session.path).ok();
+            let own = open_regular(&session.path).ok().and_then(|mut log| {
+                session.first_uuid = read_first_uuid(&mut log);
+                last_active_in(&mut log).ok()
+            });
             let agents = || session.logs.iter().filter_map(|log| read_last_active(log).ok()).max();
             session.last_active = own.or_else(agents).unwrap_or(session.last_active);
         });
         sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
-        SearchScope {
-            redaction: self.config().redaction.clone(),
-            first_uuids: FirstUuids::default(),
-            sessions,
-            unread: listing.errors,
-        }
+        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
     }
 }
 
@@ -134,7 +131,6 @@ impl SearchScope {
             open: &open,
             context: limits.context,
             max_per_session: limits.max_found,
-            first_uuids: &self.first_uuids,
             cancelled,
         };
         scan.run(order, &mut |mut event| {
@@ -299,6 +295,7 @@ fn searched(session: SessionLogs) -> SearchedSession {
         folder: file.folder.unwrap_or_default(),
         path: file.path,
         last_active: modified,
+        first_uuid: None,
         logs,
     }
 }

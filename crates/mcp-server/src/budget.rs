@@ -18,15 +18,6 @@ const BYTES_PER_TOKEN: u64 = 3;
 /// The bytes of an answer besides its items.
 const ENVELOPE: usize = 500;
 
-/// The minimum size of an item with a source.
-const MIN_ITEM: u64 = 80;
-
-/// Returns the maximum number of items with a source on a page of about this many tokens.
-pub(crate) fn max_items(max_tokens: Option<u64>) -> usize {
-    let tokens = max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);
-    (tokens * BYTES_PER_TOKEN / MIN_ITEM) as usize
-}
-
 /// A place in a list of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PagePlace {

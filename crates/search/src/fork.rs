@@ -2,23 +2,12 @@
 //! sessions is reported once, for the session with the oldest modification time.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
-use crate::head;
 use crate::scan::SessionScan;
-
-/// The first uuid of each session, which forks share. Read when the first scan needs them.
-#[derive(Debug, Default)]
-pub struct FirstUuids(OnceLock<Vec<Option<[u8; 36]>>>);
 
 /// The sessions that contain copies of each other's lines.
 pub(crate) struct ForkIndex<'a> {
     scan: SessionScan<'a>,
-    /// Computed when the first match with a key is reported.
-    families: Option<ForkFamilies>,
-}
-
-struct ForkFamilies {
     /// Maps a session to its family.
     family_of: HashMap<usize, usize>,
     families: Vec<ForkFamily>,
@@ -35,41 +24,13 @@ struct ForkFamily {
 
 impl<'a> ForkIndex<'a> {
     pub(crate) fn new(scan: SessionScan<'a>) -> Self {
-        Self { scan, families: None }
-    }
-
-    /// Returns whether a session and another one begin with the same entry.
-    pub(crate) fn is_forked(&mut self, session: usize) -> bool {
-        let families = self.families.get_or_insert_with(|| ForkFamilies::of(self.scan));
-        families.family_of.contains_key(&session)
-    }
-
-    /// Returns the number of copies in other sessions, or `None` if another session owns the match.
-    pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
-        let scan = self.scan;
-        let families = self.families.get_or_insert_with(|| ForkFamilies::of(scan));
-        let Some(&family) = families.family_of.get(&session) else { return Some(0) };
-        let family = &mut families.families[family];
-        let owners = family.owners.get_or_insert_with(|| owners(scan, &family.members));
-        match owners.get(&key) {
-            Some((owner, _)) if *owner != session => None,
-            Some((_, copies)) => Some(*copies),
-            // Appended since the keys were collected.
-            None => Some(0),
-        }
-    }
-}
-
-impl ForkFamilies {
-    fn of(scan: SessionScan<'_>) -> Self {
-        let roots = scan.first_uuids.0.get_or_init(|| head::first_uuids(scan.sessions, scan.open));
         let mut by_root: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
-        for (session, root) in roots.iter().enumerate() {
-            if let Some(root) = root {
-                by_root.entry(*root).or_default().push(session);
+        for (session, searched) in scan.sessions.iter().enumerate() {
+            if let Some(root) = searched.first_uuid {
+                by_root.entry(root).or_default().push(session);
             }
         }
-        let mut all = Self { family_of: HashMap::new(), families: Vec::new() };
+        let mut all = Self { scan, family_of: HashMap::new(), families: Vec::new() };
         for members in by_root.into_values().filter(|members| members.len() > 1) {
             for member in &members {
                 all.family_of.insert(*member, all.families.len());
@@ -77,6 +38,25 @@ impl ForkFamilies {
             all.families.push(ForkFamily { members, owners: None });
         }
         all
+    }
+
+    /// Returns whether a session and another one begin with the same entry.
+    pub(crate) fn is_forked(&self, session: usize) -> bool {
+        self.family_of.contains_key(&session)
+    }
+
+    /// Returns the number of copies in other sessions, or `None` if another session owns the match.
+    pub(crate) fn copies(&mut self, session: usize, key: u64) -> Option<usize> {
+        let scan = self.scan;
+        let Some(&family) = self.family_of.get(&session) else { return Some(0) };
+        let family = &mut self.families[family];
+        let owners = family.owners.get_or_insert_with(|| owners(scan, &family.members));
+        match owners.get(&key) {
+            Some((owner, _)) if *owner != session => None,
+            Some((_, copies)) => Some(*copies),
+            // Appended since the keys were collected.
+            None => Some(0),
+        }
     }
 }
 

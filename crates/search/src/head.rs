@@ -1,7 +1,6 @@
 //! The beginnings of logs: the directory of a session, and the entry it shares with its forks.
 
 use std::io::Read;
-use std::path::Path;
 
 use memchr::memmem;
 use threadline_entry::{decode, key};
@@ -27,12 +26,11 @@ const HEAD: usize = 1 << 12;
 const MAX_HEAD: usize = 1 << 20;
 
 /// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MAX_HEAD` bytes are read.
-fn read_head<T>(log: &Path, open: &OpenLog, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
-    let mut file = open(log).ok()?;
+fn read_head<T>(mut log: impl Read, wanted: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     let mut head = vec![0; HEAD];
     let mut filled = 0;
     loop {
-        let read = file.read(&mut head[filled..]).ok()?;
+        let read = log.read(&mut head[filled..]).ok()?;
         filled += read;
         let found = wanted(&head[..filled]);
         if found.is_some() || read == 0 || filled == MAX_HEAD {
@@ -44,15 +42,15 @@ fn read_head<T>(log: &Path, open: &OpenLog, wanted: impl Fn(&[u8]) -> Option<T>)
     }
 }
 
-/// Returns the first uuid of each session, which forks share.
-pub(crate) fn first_uuids(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<[u8; 36]>> {
-    parallel_map(sessions, |session| read_head(&session.path, open, |head| first_uuid(head)?.try_into().ok()))
+/// Reads the first uuid of a log, which forks share, from its beginning.
+pub fn read_first_uuid(log: impl Read) -> Option<[u8; 36]> {
+    read_head(log, |head| first_uuid(head)?.try_into().ok())
 }
 
 /// Returns the directory in which each session began.
 pub fn directories(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<String>> {
     parallel_map(sessions, |session| {
-        read_head(session.logs.first()?, open, |head| string_of(head, key::string_member::CWD))
+        read_head(open(session.logs.first()?).ok()?, |head| string_of(head, key::string_member::CWD))
     })
 }
 

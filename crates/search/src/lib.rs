@@ -40,8 +40,7 @@ mod searcher;
 mod snippet;
 mod term;
 
-pub use fork::FirstUuids;
-pub use head::{directories, retain_matching};
+pub use head::{directories, read_first_uuid, retain_matching};
 pub use index::index_text;
 pub use moment::parse as moment;
 pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};

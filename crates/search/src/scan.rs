@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use threadline_entry::SkippedLine;
 
-use crate::fork::{FirstUuids, ForkIndex};
+use crate::fork::ForkIndex;
 use crate::piece::TextKind;
 use crate::query::Query;
 use crate::searcher::{SearchHit, Searcher};
@@ -27,6 +27,8 @@ pub struct SearchedSession {
     pub path: PathBuf,
     /// When it was last active.
     pub last_active: SystemTime,
+    /// The first uuid in its log, which forks share. See [`read_first_uuid`](crate::read_first_uuid).
+    pub first_uuid: Option<[u8; 36]>,
     /// The main log first, then those of its sub-agents.
     pub logs: Vec<PathBuf>,
 }
@@ -55,8 +57,6 @@ pub struct SessionScan<'a> {
     pub context: Option<usize>,
     /// The number of matches of a session after which the rest of it is not searched.
     pub max_per_session: usize,
-    /// The first uuids of these sessions, which several scans can share.
-    pub first_uuids: &'a FirstUuids,
     /// Set to cancel the scan.
     pub cancelled: &'a AtomicBool,
 }
@@ -172,8 +172,8 @@ impl<'a> SessionScan<'a> {
         let changed = Condvar::new();
         let next = AtomicUsize::new(0);
         let is_ended = AtomicBool::new(false);
-        let mut forks = ForkIndex::new(self);
-        let maxima: Vec<usize> = order.iter().map(|&session| self.max_found(session, &mut forks)).collect();
+        let forks = ForkIndex::new(self);
+        let maxima: Vec<usize> = order.iter().map(|&session| self.max_found(session, &forks)).collect();
         std::thread::scope(|scope| {
             let n_threads = n_threads().min(order.len());
             for _ in 0..n_threads {
@@ -193,7 +193,7 @@ impl<'a> SessionScan<'a> {
 
     /// Returns the number of matches after which the rest of a session is not searched. The matches of a fork
     /// may be copies, which do not count, so all of them are needed.
-    fn max_found(self, session: usize, forks: &mut ForkIndex<'_>) -> usize {
+    fn max_found(self, session: usize, forks: &ForkIndex<'_>) -> usize {
         if self.max_per_session < usize::MAX && !forks.is_forked(session) {
             self.max_per_session
         } else {

@@ -110,7 +110,7 @@ fn whole_lines_within(buffer: &[u8], piece: Range<usize>) -> Range<usize> {
 }
 
 /// Reads until `into` is full or the file ends.
-pub(crate) fn fill(file: &mut fs_err::File, into: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn fill(file: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < into.len() {
         match file.read(&mut into[filled..]) {

@@ -4,7 +4,8 @@
 //! own log. Sub-agents report to it, so their logs are not read. A log without timestamps was last active
 //! when its file was modified.
 
-use std::io::{self, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use threadline_entry::{Millis, key, parse_timestamp};
 
 use crate::file_window::{MAX_HEAD_BYTES, fill, lines_back};
 use crate::leading_members;
+use crate::regular_file::open_regular;
 
 /// The number of bytes read first at the end of a file.
 const FIRST_BYTES: u64 = 8 << 10;
@@ -23,9 +25,17 @@ const FIRST_BYTES: u64 = 8 << 10;
 ///
 /// If the file cannot be read.
 pub fn read_last_active(path: &Path) -> io::Result<SystemTime> {
-    let mut file = crate::regular_file::open(path)?;
-    let metadata = file.metadata()?;
-    Ok(time_or(search_back(&mut file, metadata.len())?, metadata.modified()?))
+    last_active_in(&mut open_regular(path)?)
+}
+
+/// Returns when the session with this log was last active.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn last_active_in(log: &mut File) -> io::Result<SystemTime> {
+    let metadata = log.metadata()?;
+    Ok(time_or(search_back(log, metadata.len())?, metadata.modified()?))
 }
 
 /// Returns the timestamp of a line, if it has one.
@@ -35,7 +45,7 @@ pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
 }
 
 /// Returns the timestamp of the last line that has one, within the last 4 MiB of a file.
-pub(crate) fn search_back(file: &mut fs_err::File, size: u64) -> io::Result<Option<Millis>> {
+pub(crate) fn search_back(file: &mut (impl Read + Seek), size: u64) -> io::Result<Option<Millis>> {
     let mut buffer = Vec::new();
     let mut wanted = FIRST_BYTES;
     loop {

@@ -58,7 +58,7 @@ pub use home_file::{
 };
 pub use id::{SessionId, is_plain_name};
 pub use identity::FileId;
-pub use last_active::read_last_active;
+pub use last_active::{last_active_in, read_last_active};
 pub use listing::Listing;
 pub use live::{LiveEvidence, detect_live, session_of_process};
 pub use log_file::{LogFile, SessionLogs, logs_below};

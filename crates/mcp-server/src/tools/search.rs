@@ -1,6 +1,5 @@
 //! `search_sessions`: matches of a query.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -8,13 +7,14 @@ use std::ops::ControlFlow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::search::{
-    LogHit, LogProblem, Query, ScanEvent, SearchLimits, SearchScope, hit_object, is_incomplete, summary,
-    trouble_message,
+    LogHit, LogProblem, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, hit_object,
+    is_incomplete, summary, trouble_message,
 };
 use threadline_app::{ProjectScope, SessionSummary};
+use threadline_view::wire::HitObject;
 
 use crate::answer::AnswerEnd;
-use crate::budget::{AnswerPage, max_items, shorten};
+use crate::budget::{AnswerPage, shorten};
 use crate::call::PageRequestState;
 use crate::error::HistoryError;
 use crate::history::{History, one_line};
@@ -98,9 +98,6 @@ const MAX_PER_SESSION: usize = 50;
 /// The number of matches of a session that are counted. More make it hardly more relevant.
 const MAX_COUNTED: usize = 20;
 
-/// The note of a search that ended early.
-const PAGE_IS_FULL: &str = "older sessions were not searched: more than fits a page was found before";
-
 /// The maximum size of one excerpt in bytes.
 const MAX_EXCERPT: usize = 1_200;
 
@@ -138,65 +135,34 @@ pub(crate) fn search_sessions(
         scope.sessions.retain(|session| session.id != current);
     }
     request.state.expect(scope.sessions.len());
-    let found = FoundMatches::of(&scope, &query, arguments, request);
+    let mut list = MatchList::new(history, &scope, arguments, request);
+    let counts = match arguments.sort.unwrap_or_default() {
+        SearchOrder::Relevance => {
+            let ranked = list.rank(&query);
+            let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
+            list.fill(&order, &query, false);
+            (ranked.len(), ranked.iter().map(|ranked| ranked.n_hits).sum())
+        }
+        SearchOrder::Newest => {
+            let order: Vec<usize> = (0..scope.sessions.len()).collect();
+            list.fill(&order, &query, true);
+            (list.n_sessions, list.n_listed)
+        }
+    };
     if request.state.is_cancelled() {
         return Err(HistoryError::new("cancelled"));
     }
-    let mut page = AnswerPage::new(arguments.max_tokens);
-    let mut summaries: HashMap<usize, Option<SessionSummary>> = HashMap::new();
-    let mut last_session = None;
-    let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
-    for (index, (session, hit)) in found.hits.iter().enumerate().skip(skipped) {
-        let searched = &scope.sessions[*session];
-        let Some(object) = hit_object(searched, hit) else { continue };
-        let summary = summaries.entry(*session).or_insert_with(|| summary(searched)).as_ref();
-        let title = summary.and_then(SessionSummary::title).map(|title| shorten(&one_line(&title), 200).0);
-        let project = summary.and_then(SessionSummary::project).map(str::to_owned);
-        let anchor = match &object.agent {
-            Some(agent) => threadline_view::agent_anchor(agent, object.anchor),
-            None => object.anchor.to_owned(),
-        };
-        let source = format!("{}#{anchor}", searched.id);
-        let text = shorten(object.text.trim(), MAX_EXCERPT).0;
-        let time = hit.hit.as_ref().and_then(|hit| hit.timestamp);
-        let mut form = String::new();
-        if last_session != Some(*session) {
-            let heading = title.as_deref().unwrap_or("untitled");
-            let _ = writeln!(
-                form,
-                "## {heading}\n{} · {}",
-                searched.id,
-                one_line(project.as_deref().unwrap_or("–"))
-            );
-        }
-        let label = object.tool.map_or(object.kind.to_owned(), |tool| format!("{} of {tool}", object.kind));
-        let _ = writeln!(form, "- {source} · {} · {label}\n  {}", history.shown_time(time), one_line(&text));
-        let item = MatchItem {
-            source,
-            title,
-            project,
-            time: object.timestamp.clone(),
-            kind: object.kind.to_owned(),
-            tool: object.tool.map(str::to_owned),
-            agent: object.agent.clone(),
-            text,
-        };
-        if !page.push(index as u64, item, &form) {
-            break;
-        }
-        last_session = Some(*session);
-    }
+    let MatchList { page, mut notes, .. } = list;
     let shown = page.len();
     let (items, mut text, next) = page.finish();
-    let mut notes = found.notes;
     if shown == 0 {
         notes.push(format!("no matches in {} ({} sessions)", history.scope.label(), scope.sessions.len()));
     }
     let end = AnswerEnd::new(request, next, notes, &mut text);
     let data = SearchAnswer {
         sessions_searched: scope.sessions.len() as u64,
-        sessions_matched: found.n_sessions as u64,
-        matches: found.n_matches as u64,
+        sessions_matched: counts.0 as u64,
+        matches: counts.1 as u64,
         items,
         end,
     };
@@ -207,105 +173,161 @@ pub(crate) fn search_sessions(
     Ok(ToolAnswer { data, text: summary + &text })
 }
 
-/// The matches of a search, in the order in which they are listed.
-struct FoundMatches {
-    hits: Vec<(usize, LogHit)>,
-    n_matches: usize,
+/// Lists matches until the page is full.
+struct MatchList<'a> {
+    history: &'a History,
+    scope: &'a SearchScope,
+    request: &'a PageRequestState,
+    per_session: usize,
+    /// Whether calls of this server are listed.
+    shows_own_tools: bool,
+    page: AnswerPage<MatchItem>,
+    /// The number of matches listed, with those of earlier pages.
+    n_listed: usize,
+    /// The number of sessions with these matches.
     n_sessions: usize,
+    /// The session of the last match, and its number of matches.
+    last: Option<(usize, usize)>,
+    /// The session of the last item of the page, and its title and project.
+    heading: Option<(usize, Option<String>, Option<String>)>,
     notes: Vec<String>,
 }
 
-impl FoundMatches {
-    fn of(
-        scope: &SearchScope,
-        query: &Query,
+impl<'a> MatchList<'a> {
+    fn new(
+        history: &'a History,
+        scope: &'a SearchScope,
         arguments: &SearchArguments,
-        request: &PageRequestState,
+        request: &'a PageRequestState,
     ) -> Self {
-        let mut found = Self { hits: Vec::new(), n_matches: 0, n_sessions: 0, notes: Vec::new() };
-        match arguments.sort.unwrap_or_default() {
-            SearchOrder::Relevance => {
-                let order = found.rank(scope, query, request);
-                found.collect(scope, &order, query, arguments, request);
-            }
-            SearchOrder::Newest => {
-                let order: Vec<usize> = (0..scope.sessions.len()).collect();
-                found.collect(scope, &order, query, arguments, request);
-                let sessions = found.hits.chunk_by(|(a, _), (b, _)| a == b);
-                (found.n_matches, found.n_sessions) = (found.hits.len(), sessions.count());
-            }
+        Self {
+            history,
+            scope,
+            request,
+            per_session: arguments.per_session.unwrap_or(PER_SESSION).clamp(1, MAX_PER_SESSION),
+            shows_own_tools: arguments.query.contains("tool:"),
+            page: AnswerPage::new(arguments.max_tokens),
+            n_listed: 0,
+            n_sessions: 0,
+            last: None,
+            heading: None,
+            notes: Vec::new(),
         }
-        found
     }
 
-    /// Counts the matches of all sessions, and returns the order of those that have some.
-    fn rank(&mut self, scope: &SearchScope, query: &Query, request: &PageRequestState) -> Vec<usize> {
-        let Ok(ranked) = scope.rank(query, MAX_COUNTED, &request.state.stop_scan, &mut |event| {
+    /// Counts the matches of all sessions, and returns those that have some in their order.
+    fn rank(&mut self, query: &Query) -> Vec<RankedSession> {
+        let state = &self.request.state;
+        let notes = &mut self.notes;
+        let Ok(ranked) = self.scope.rank(query, MAX_COUNTED, &state.stop_scan, &mut |event| {
             match event {
-                ScanEvent::End(_) => request.state.step(),
-                ScanEvent::Problem(problem) => self.note_problem(&problem),
+                ScanEvent::End(_) => state.step(),
+                ScanEvent::Problem(problem) => notes.extend(problem_note(&problem)),
                 _ => {}
             }
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         });
-        self.n_sessions = ranked.len();
-        self.n_matches = ranked.iter().map(|ranked| ranked.n_hits).sum();
         if ranked.iter().any(|ranked| ranked.n_hits == MAX_COUNTED) {
-            self.notes.push(format!("at most {MAX_COUNTED} matches of a session are counted"));
+            notes.push(format!("at most {MAX_COUNTED} matches of a session are counted"));
         }
-        ranked.iter().map(|ranked| ranked.session).collect()
+        ranked
     }
 
-    /// Collects the matches of sessions, in this order, until there are enough for the page.
-    fn collect(
-        &mut self,
-        scope: &SearchScope,
-        order: &[usize],
-        query: &Query,
-        arguments: &SearchArguments,
-        request: &PageRequestState,
-    ) {
-        let is_ranked = arguments.sort.unwrap_or_default() == SearchOrder::Relevance;
-        let per_session = arguments.per_session.unwrap_or(PER_SESSION).clamp(1, MAX_PER_SESSION);
-        // Enough for the page, and for the first item of the next one.
-        let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
-        let enough = skipped.saturating_add(max_items(arguments.max_tokens));
-        let names_tool = arguments.query.contains("tool:");
-        let mut n_in_session = 0;
+    /// Lists the matches of sessions, in this order, until the page is full. `is_first` if the sessions were
+    /// not searched before.
+    fn fill(&mut self, order: &[usize], query: &Query, is_first: bool) {
         // More than are shown, because calls of this server are left out.
-        let limits = SearchLimits { max_found: per_session * 4, ..SearchLimits::default() };
-        let Ok(()) = scope.search_in(order, query, limits, &request.state.stop_scan, &mut |event| {
-            match event {
-                ScanEvent::Hit(session, hit) => {
-                    let tool = hit.hit.as_ref().and_then(|hit| hit.tool.as_deref());
-                    let is_shown = names_tool || !tool.is_some_and(is_own_tool);
-                    if is_shown && n_in_session < per_session {
-                        n_in_session += 1;
-                        self.hits.push((session, hit));
-                    }
-                    if self.hits.len() > enough {
-                        if !is_ranked {
-                            self.notes.push(PAGE_IS_FULL.to_owned());
-                        }
-                        return Ok::<_, Infallible>(ControlFlow::Break(()));
-                    }
+        let limits = SearchLimits { max_found: self.per_session * 4, ..SearchLimits::default() };
+        let mut rest = order;
+        // Few sessions at first, because a page is soon full.
+        let mut size = 8;
+        let mut is_full = false;
+        while !rest.is_empty() && !is_full && !self.request.state.is_cancelled() {
+            let (part, after) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (after, size * 2);
+            let scope = self.scope;
+            let state = &self.request.state;
+            let Ok(()) = scope.search_in(part, query, limits, &state.stop_scan, &mut |event| {
+                match event {
+                    ScanEvent::Hit(session, hit) => is_full |= !self.add(session, &hit),
+                    ScanEvent::End(_) => state.step(),
+                    ScanEvent::Problem(problem) if is_first => self.notes.extend(problem_note(&problem)),
+                    ScanEvent::Problem(_) | ScanEvent::Counted(..) | ScanEvent::Copy => {}
                 }
-                ScanEvent::End(_) => {
-                    n_in_session = 0;
-                    request.state.step();
-                }
-                ScanEvent::Problem(problem) if !is_ranked => self.note_problem(&problem),
-                ScanEvent::Problem(_) | ScanEvent::Counted(..) | ScanEvent::Copy => {}
-            }
-            Ok(ControlFlow::Continue(()))
-        });
-    }
-
-    fn note_problem(&mut self, problem: &LogProblem) {
-        if is_incomplete(problem) {
-            self.notes.push(trouble_message(problem));
+                let flow = if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+                Ok::<_, Infallible>(flow)
+            });
+        }
+        if is_full && is_first {
+            let note = "older sessions were not searched: more than fits a page was found before";
+            self.notes.push(note.to_owned());
         }
     }
+
+    /// Adds a match. Returns whether the page has space for more.
+    fn add(&mut self, session: usize, hit: &LogHit) -> bool {
+        let searched = &self.scope.sessions[session];
+        let Some(object) = hit_object(searched, hit) else { return true };
+        if !self.shows_own_tools && object.tool.is_some_and(is_own_tool) {
+            return true;
+        }
+        let n_before = self.last.filter(|(last, _)| *last == session).map_or(0, |(_, n)| n);
+        if n_before == self.per_session {
+            return true;
+        }
+        self.last = Some((session, n_before + 1));
+        self.n_sessions += usize::from(n_before == 0);
+        self.n_listed += 1;
+        let index = self.n_listed as u64 - 1;
+        index < self.request.start.item || self.show(index, session, hit, &object)
+    }
+
+    /// Adds a match to the page. Returns whether it fits.
+    fn show(&mut self, index: u64, session: usize, hit: &LogHit, object: &HitObject<'_>) -> bool {
+        let searched = &self.scope.sessions[session];
+        let mut form = String::new();
+        if self.heading.as_ref().is_none_or(|(last, ..)| *last != session) {
+            let summary = summary(searched);
+            let summary = summary.as_ref();
+            let title =
+                summary.and_then(SessionSummary::title).map(|title| shorten(&one_line(&title), 200).0);
+            let project = summary.and_then(SessionSummary::project).map(str::to_owned);
+            let heading = title.as_deref().unwrap_or("untitled");
+            let shown_project = one_line(project.as_deref().unwrap_or("–"));
+            let _ = writeln!(form, "## {heading}\n{} · {shown_project}", searched.id);
+            self.heading = Some((session, title, project));
+        }
+        let (title, project) = match &self.heading {
+            Some((_, title, project)) => (title.clone(), project.clone()),
+            None => (None, None),
+        };
+        let anchor = match &object.agent {
+            Some(agent) => threadline_view::agent_anchor(agent, object.anchor),
+            None => object.anchor.to_owned(),
+        };
+        let source = format!("{}#{anchor}", searched.id);
+        let text = shorten(object.text.trim(), MAX_EXCERPT).0;
+        let time = hit.hit.as_ref().and_then(|hit| hit.timestamp);
+        let label = object.tool.map_or(object.kind.to_owned(), |tool| format!("{} of {tool}", object.kind));
+        let shown_time = self.history.shown_time(time);
+        let _ = writeln!(form, "- {source} · {shown_time} · {label}\n  {}", one_line(&text));
+        let item = MatchItem {
+            source,
+            title,
+            project,
+            time: object.timestamp.clone(),
+            kind: object.kind.to_owned(),
+            tool: object.tool.map(str::to_owned),
+            agent: object.agent.clone(),
+            text,
+        };
+        self.page.push(index, item, &form)
+    }
+}
+
+/// Returns the note of a problem that makes the results incomplete.
+fn problem_note(problem: &LogProblem) -> Option<String> {
+    is_incomplete(problem).then(|| trouble_message(problem))
 }
 
 /// Returns whether a tool is one of this server, as clients name it. Its calls repeat the query.
