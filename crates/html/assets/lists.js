@@ -31,8 +31,11 @@ async function replaceParts(href, parts, mode) {
     const focused = here.contains(document.activeElement) && document.activeElement;
     // A form the user is typing in is not replaced; only its counts are updated.
     if (id === 'filters' && focused) { counts(here, there); continue; }
-    const at = focused && focused.href;
+    // Neither is a list in which the user types a tag.
+    if (mode === 'quiet' && focused && focused.closest('.tagger form')) continue;
+    const at = focused && focused.href, labels = focused && focused.closest('.labels');
     here.replaceWith(there);
+    if (labels) for (const fresh of there.querySelectorAll('.labels')) if (fresh.dataset.at === labels.dataset.at) fresh.querySelector('.pin').focus({ preventScroll: true });
     if (at) for (const link of there.querySelectorAll('a')) if (link.href === at) { link.focus({ preventScroll: true }); break; }
   }
   const foot = page.querySelector('.foot');

@@ -1,4 +1,5 @@
-// Included in every page of the viewer: applies the stored theme, and reports when the server is unreachable.
+// Included in every page of the viewer: applies the stored theme, changes pins and tags, and reports when the
+// server is unreachable.
 (() => {
 'use strict';
 const root = document.documentElement;
@@ -50,6 +51,40 @@ if (files.length) {
   addEventListener('beforeprint', () => { for (const file of files) file.open = true; });
   openLinked();
 }
+
+// Pins and tags: sends a change, and shows the new ones.
+async function changeLabels(labels, change, focus) {
+  let page = null;
+  try {
+    const answer = await fetch(labels.dataset.at + '?' + new URLSearchParams(change), { method: 'POST' });
+    page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  } catch { /* the server does not answer */ }
+  const fresh = page && page.querySelector('.labels');
+  if (!fresh) {
+    const message = page && page.querySelector('h1');
+    labels.lastElementChild.textContent = message ? message.textContent : 'Server not reachable';
+    return;
+  }
+  labels.replaceWith(fresh);
+  fresh.querySelector(focus).focus({ preventScroll: true });
+}
+document.addEventListener('click', event => {
+  const button = event.target.closest && event.target.closest('.labels button[type="button"]');
+  if (!button) return;
+  const labels = button.closest('.labels');
+  if (button.dataset.remove) changeLabels(labels, { remove: button.dataset.remove }, 'summary');
+  else changeLabels(labels, { pin: button.getAttribute('aria-pressed') === 'true' ? 0 : 1 }, '.pin');
+});
+document.addEventListener('submit', event => {
+  const labels = event.target.closest('.labels');
+  if (!labels) return;
+  event.preventDefault();
+  const tag = event.target.elements.tag.value.trim();
+  if (tag) changeLabels(labels, { add: tag }, 'summary');
+});
+document.addEventListener('toggle', event => {
+  if (event.target.matches('.tagger[open]')) event.target.querySelector('input').focus({ preventScroll: true });
+}, true);
 
 // Shows a notice while a page that receives live updates is disconnected, because its content may be stale.
 document.addEventListener('connection', event => {

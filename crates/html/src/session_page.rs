@@ -44,6 +44,8 @@ pub struct SessionPage<'a> {
     pub size: u64,
     /// Additional notes, such as that the log is truncated.
     pub notes: Vec<String>,
+    /// The pin and the tags of the session, with controls.
+    pub labels: Option<Markup>,
     /// A description of the page, if it does not show the session itself.
     pub description: Option<String>,
     /// The last line of the log.
@@ -205,6 +207,9 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     out.lit("/previous\">previous session</a> <span>·</span> ");
     out.lit("<a rel=\"next\" title=\"Next session in the list (])\" href=\"").text(at);
     out.lit("/next\">next session</a></div>");
+    if let Some(labels) = &served.labels {
+        out.lit("<div class=\"facts session-labels\">").add(labels).lit("</div>");
+    }
     if let Some(resume) = &served.resume {
         out.lit("<div class=\"code command resume\"><pre><code>").text(resume).lit("</code></pre></div>");
     }

@@ -98,9 +98,16 @@ impl AccessGuard {
 
     /// Checks a request before its credentials. Returns the reason if it is rejected.
     fn rejection(&self, request: &Request) -> Option<PageError> {
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        let wrong_method = || PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
-        self.foreign_request(request).or_else(|| (!is_read).then(wrong_method))
+        if let Some(problem) = self.foreign_request(request) {
+            return Some(problem);
+        }
+        match *request.method() {
+            Method::GET | Method::HEAD => None,
+            Method::POST if is_action(request.uri().path()) => {
+                (!is_from_own_page(request.headers())).then(cross_site_error)
+            }
+            _ => Some(PageError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")),
+        }
     }
 
     /// Checks the host of a request, and the page that sent it.
@@ -119,7 +126,7 @@ impl AccessGuard {
         let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")
             && !matches!(site("sec-fetch-mode"), "navigate" | "");
         if foreign || embedded {
-            return Some(PageError::new(StatusCode::FORBIDDEN, "Cross-site request blocked"));
+            return Some(cross_site_error());
         }
         None
     }
@@ -170,6 +177,23 @@ impl AccessGuard {
         let until = self.code_expires.lock().unwrap_or_else(PoisonError::into_inner).take();
         until.is_some_and(|until| Instant::now() < until)
     }
+}
+
+fn cross_site_error() -> PageError {
+    PageError::new(StatusCode::FORBIDDEN, "Cross-site request blocked")
+}
+
+/// Returns whether a path is that of a request that changes something.
+fn is_action(path: &str) -> bool {
+    let path = ResponseFormat::split_suffix(path).1;
+    path.starts_with("/s/") && path.ends_with("/labels")
+}
+
+/// Returns whether a script of our own pages sent a request, which [`AccessGuard::foreign_request`] accepts.
+/// Browsers name the origin of every request that is not a read; forms and links of other sites cannot.
+fn is_from_own_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map_or(&b""[..], HeaderValue::as_bytes);
+    headers.contains_key(header::ORIGIN) && matches!(site, b"" | b"same-origin")
 }
 
 /// Compares in constant time.

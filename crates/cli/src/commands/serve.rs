@@ -12,8 +12,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// Show sessions in the browser, live
 ///
 /// Prints an address with a token that gives read access to your sessions while the server runs. The
-/// browser is opened with a one-time code instead. The server is read-only and accepts connections from
-/// this machine only, unless --host and --allow-remote are given. Ctrl-C stops it.
+/// browser is opened with a one-time code instead. The server changes nothing but your pins and tags, and
+/// accepts connections from this machine only, unless --host and --allow-remote are given. Ctrl-C stops it.
 ///
 /// "Mask secrets" on a page masks secrets on all pages; with --redact, they are always masked.
 #[derive(Debug, clap::Args)]

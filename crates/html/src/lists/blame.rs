@@ -129,12 +129,19 @@ fn turns<'e>(
     colors
 }
 
+/// Returns the title of the session of an edit, or the start of its id.
+fn session_name(edit: &BlameEditObject, length: usize) -> String {
+    let id = || edit.session.get(..8).unwrap_or(&edit.session);
+    text_format::excerpt(edit.title.as_deref().unwrap_or_else(id), length)
+}
+
 /// Adds the session, turn and time of an edit.
 fn edit_facts(out: &mut Markup, edit: &BlameEditObject) {
-    out.text(edit.session.get(..8).unwrap_or(&edit.session));
+    out.lit("<a href=\"").text(&link::session(&edit.session)).lit("\" title=\"").text(&edit.session);
+    out.lit("\">").text(&session_name(edit, 60)).lit("</a>");
     match edit.turn {
-        Some(turn) => out.lit(" turn ").num(turn),
-        None => out.lit(" abandoned branch"),
+        Some(turn) => out.lit(", turn ").num(turn),
+        None => out.lit(", abandoned branch"),
     };
     if edit.agent.is_some() {
         out.lit(", sub-agent");
@@ -173,7 +180,7 @@ fn origin_cell(out: &mut Markup, line: &BlameLineObject) {
             .text(&edit_link(edit))
             .lit("\" title=\"")
             .text(&turn_label(edit));
-        out.lit("\">").text(edit.session.get(..8).unwrap_or(&edit.session)).lit("?</a>");
+        out.lit("\">").text(&session_name(edit, 24)).lit("?</a>");
     }
 }
 
@@ -195,7 +202,7 @@ pub fn file(page: &FilePage<'_>) -> Markup {
     if page.edits.is_empty() {
         out.lit("<div class=\"empty\"><p>No session edited this file</p></div>\n");
     } else {
-        out.lit("<div class=\"figure\"><table class=\"numbers\"><caption class=\"sr\">Edits in order</caption><thead><tr><th scope=\"col\">Prompt</th><th scope=\"col\">Turn</th><th scope=\"col\">Tool</th><th scope=\"col\" class=\"n\">Added</th><th scope=\"col\" class=\"n\">Removed</th></tr></thead><tbody>\n");
+        out.lit("<div class=\"figure\"><table class=\"numbers\"><caption class=\"sr\">Edits in order</caption><thead><tr><th scope=\"col\">Prompt</th><th scope=\"col\">Session</th><th scope=\"col\">Tool</th><th scope=\"col\" class=\"n\">Added</th><th scope=\"col\" class=\"n\">Removed</th></tr></thead><tbody>\n");
         for edit in page.edits {
             out.lit("<tr><th scope=\"row\"><a href=\"").text(&edit_link(edit)).lit("\">");
             out.text(&turn_label(edit)).lit("</a></th><td>");

@@ -10,6 +10,7 @@ use threadline_view::{
 
 use super::filter_panel::chooser;
 use super::footer::foot;
+use super::labels::LabelControls;
 use super::link;
 use crate::markup::Markup;
 use crate::text_format;
@@ -283,9 +284,9 @@ fn cost(figures: &SessionCardFigures) -> (String, Option<String>) {
     (text_format::cost(totals), Some(text))
 }
 
-/// Adds the project, branch, models, tools and errors of a session.
+/// Adds the project, branch, pin, tags, models, tools and errors of a session.
 fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard) {
-    out.lit("<p class=\"facts\">");
+    out.lit("<div class=\"facts\">");
     if page.selection.project.is_none() {
         let href = changed_link(page, |selection| selection.project = Some(card.project.clone()));
         out.lit("<a class=\"in\" href=\"").text(&href).lit("\" title=\"").text(&card.project).lit("\">");
@@ -300,13 +301,10 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
             .text(branch)
             .lit("</a>");
     }
-    if card.pinned {
-        out.lit("<span class=\"tag\">Pinned</span>");
-    }
-    for tag in &card.tags {
-        let href = changed_link(page, |selection| selection.tag = Some(tag.clone()));
-        out.lit("<a class=\"tag\" href=\"").text(&href).lit("\">").text(tag).lit("</a>");
-    }
+    let labels = LabelControls { id: &card.id, is_pinned: card.pinned, tags: &card.tags };
+    out.add(
+        &labels.render_with_links(|tag| changed_link(page, |selection| selection.tag = Some(tag.to_owned()))),
+    );
     if let Some(tag) = card.tag.as_ref().filter(|tag| !card.tags.contains(tag)) {
         out.lit("<span class=\"tag\">").text(tag).lit("</span>");
     }
@@ -329,7 +327,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
     if card.agents > 0 {
         out.lit("<span>").text(&humanize::plural(card.agents as u64, "sub-agent")).lit("</span>");
     }
-    out.lit("</p>");
+    out.lit("</div>");
 }
 
 /// The number of tools that are named; the rest is counted.

@@ -12,6 +12,7 @@ mod context;
 mod events;
 mod export;
 mod home;
+mod labels;
 mod live;
 mod neighbour;
 mod overview;
@@ -29,7 +30,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{OriginalUri, Query, RawPathParams};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
+use axum::routing::{MethodFilter, get, on};
 use threadline_app::{AppError, FindError};
 use threadline_html::{Markup, PageFrame};
 
@@ -58,6 +59,7 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router = add_page(router, &state, "/s/{id}/find", session::find);
     router = add_page(router, &state, "/s/{id}/changes", session::changes);
     router = add_page(router, &state, "/s/{id}/export", export::page);
+    router = add_action(router, &state, "/s/{id}/labels", labels::change);
     router = add_page(router, &state, "/s/{id}/previous", neighbour::previous);
     router = add_page(router, &state, "/s/{id}/next", neighbour::next);
     router = router.merge(Router::new().route("/s/{id}/live", get(live::live)).with_state(state.clone()));
@@ -77,8 +79,24 @@ pub(crate) fn router(state: ServerStates) -> Router {
 
 /// Adds a page in all formats.
 fn add_page(router: Router, states: &ServerStates, path: &'static str, page: PageHandler) -> Router {
+    add_route(router, states, path, page, MethodFilter::GET)
+}
+
+/// Adds a request that changes something. The guard must know its path.
+fn add_action(router: Router, states: &ServerStates, path: &'static str, action: PageHandler) -> Router {
+    add_route(router, states, path, action, MethodFilter::POST)
+}
+
+fn add_route(
+    router: Router,
+    states: &ServerStates,
+    path: &'static str,
+    page: PageHandler,
+    method: MethodFilter,
+) -> Router {
     let states = states.clone();
-    let handler = get(
+    let handler = on(
+        method,
         move |OriginalUri(uri): OriginalUri,
               headers: HeaderMap,
               params: RawPathParams,

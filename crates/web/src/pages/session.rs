@@ -1,9 +1,12 @@
 //! The page of a session, and the parts of it that are loaded later.
 
 use threadline_app::search::{Query, matching_anchors};
-use threadline_app::{LiveError, LiveSession, PageLayout, ReadSpans, SessionFile, SessionSelector, TurnSpan};
+use threadline_app::{
+    LiveError, LiveSession, PageLayout, ReadSpans, SessionFile, SessionLabel, SessionSelector, TurnSpan,
+};
 use threadline_html::{
-    ChangesPage, Markup, PageTurn, RenderOptions, SessionPage, ViewerSettings, render_session_page,
+    ChangesPage, LabelControls, Markup, PageTurn, RenderOptions, SessionPage, ViewerSettings,
+    render_session_page,
 };
 use threadline_view::wire::ChangeObject;
 use threadline_view::{PagePart, TurnView, anchor_line};
@@ -71,7 +74,7 @@ fn html_page(
         let spans: Vec<TurnSpan> =
             plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
         let lines_read = live.read(selector, &plan.layout, &spans)?;
-        Ok((plan, lines_read, drawn, SessionPageInfo::of(live, selector)?))
+        Ok((plan, lines_read, drawn, SessionPageInfo::of(state, live, selector)?))
     })?;
     let options = render_options(state, id);
     let mut markup = render_parts(&lines_read, &plan, &plan.parts[drawn.clone()], &options).into_iter();
@@ -90,10 +93,11 @@ pub(crate) struct SessionPageInfo {
     agent: Option<String>,
     branch: bool,
     cwd: Option<String>,
+    labels: SessionLabel,
 }
 
 impl SessionPageInfo {
-    pub(crate) fn of(live: &LiveSession, selector: &SessionSelector) -> Result<Self, PageError> {
+    fn of(state: &ServerState, live: &LiveSession, selector: &SessionSelector) -> Result<Self, PageError> {
         let agent = live.family().agents.iter().find(|agent| Some(&agent.id) == selector.agent.as_ref());
         Ok(Self {
             file: live.file().clone(),
@@ -106,6 +110,8 @@ impl SessionPageInfo {
             }),
             branch: selector.leaf.is_some(),
             cwd: live.cwd(),
+            // The list reports a file of labels that cannot be read.
+            labels: state.app.labels().unwrap_or_default().get(&live.file().id),
         })
     }
 
@@ -145,12 +151,21 @@ impl SessionPageInfo {
                 .is_none()
                 .then(|| threadline_view::resume_command(&self.file.id, self.cwd.as_deref())),
             size: self.size,
+            labels: instead.is_none().then(|| self.label_controls()),
             notes,
             description: instead,
             last_line: plan.lines,
             settings,
             stamp: &plan.stamp,
         }
+    }
+}
+
+impl SessionPageInfo {
+    fn label_controls(&self) -> Markup {
+        let tags: Vec<String> = self.labels.tags.iter().cloned().collect();
+        let (id, is_pinned) = (&*self.file.id, self.labels.is_pinned);
+        LabelControls { id, is_pinned, tags: &tags }.render()
     }
 }
 
@@ -231,8 +246,9 @@ pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<
 /// Renders everything around the conversation again.
 pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let (plan, facts) = state
-        .with_session(id, |live| Ok((live.page_layout(&selector)?, SessionPageInfo::of(live, &selector)?)))?;
+    let (plan, facts) = state.with_session(id, |live| {
+        Ok((live.page_layout(&selector)?, SessionPageInfo::of(state, live, &selector)?))
+    })?;
     let (options, query) = (render_options(state, id), query_string(&selector));
     let served = facts.session_page(&plan, &options, &query, Vec::new(), state.settings);
     let (opening, ending) = threadline_html::header_and_footer(&served);

@@ -80,6 +80,21 @@ fn pages_have_the_objects_of_the_commands() {
 }
 
 #[test]
+fn the_edits_of_a_file_name_the_title_of_their_session() {
+    let fixture = FileFixture::new();
+    let served = TestServer::new(&fixture.home);
+    let id = session_uuid("second");
+    let page = served.get(&fixture.with_path("/file")).body;
+    let title = json_lines(&served, &fixture.with_path("/file.json"))
+        .into_iter()
+        .find(|edit| edit["session"] == *id)
+        .and_then(|edit| edit["title"].as_str().map(str::to_owned))
+        .unwrap();
+    let link = format!("<a href=\"/s/{id}\" title=\"{id}\">{title}</a>, turn ");
+    assert!(page.contains(&link), "{link} in {page}");
+}
+
+#[test]
 fn files_that_no_session_edited_are_not_shown() {
     let fixture = FileFixture::new();
     let other = fixture.home.file("work/secret.txt", "not for the page");

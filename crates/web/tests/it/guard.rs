@@ -1,6 +1,6 @@
 //! Access control, and the security headers of responses.
 
-use threadline_testkit::TestHome;
+use threadline_testkit::{TestHome, session_uuid};
 
 use crate::support::TestServer;
 
@@ -119,6 +119,38 @@ fn a_foreign_origin_is_rejected_even_with_the_cookie() {
         assert_eq!(served.request("GET", "/", &headers).status, status, "{site} {mode}");
     }
     assert_eq!(served.request("GET", "/", &[("Origin", &own), ("Cookie", &cookie)]).status, 200);
+}
+
+#[test]
+fn only_scripts_of_our_own_pages_change_pins_and_tags() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"");
+    let served = TestServer::new(&home);
+    let path = format!("/s/{}/labels.json?pin=1&add=blue", session_uuid("loom"));
+    let (cookie, own) = (served.cookie(), format!("http://127.0.0.1:{}", served.port));
+    let post = |headers: &[(&str, &str)]| served.request("POST", &path, headers).status;
+    assert_eq!(post(&[("Cookie", &cookie)]), 403, "without an origin");
+    assert_eq!(post(&[("Cookie", &cookie), ("Origin", "null")]), 403, "a form of a page without a referrer");
+    assert_eq!(post(&[("Cookie", &cookie), ("Origin", "http://evil.example")]), 403);
+    let cross = [
+        ("Cookie", &*cookie),
+        ("Origin", &own),
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Mode", "navigate"),
+    ];
+    assert_eq!(post(&cross), 403);
+    assert_eq!(post(&[("Origin", &own)]), 401, "without the cookie");
+    assert_eq!(served.get(&path).status, 405, "a link");
+    let labels = || served.get("/sessions.json").body;
+    assert!(!labels().contains("blue") && labels().contains("\"pinned\":false"), "{}", labels());
+    let allowed = [("Cookie", &*cookie), ("Origin", &own), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(post(&allowed), 200);
+    assert!(labels().contains("blue") && labels().contains("\"pinned\":true"), "{}", labels());
+    for (path, status) in [("labels?add=%20", 400), ("labels", 400), ("context", 405)] {
+        let path = format!("/s/{}/{path}", session_uuid("loom"));
+        assert_eq!(served.request("POST", &path, &allowed).status, status, "{path}");
+    }
+    assert_eq!(served.request("POST", "/s/nothing/labels?pin=1", &allowed).status, 404);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod browser;
 mod browser_files;
+mod browser_labels;
 mod browser_lists;
 mod browser_navigation;
 mod browser_overview;

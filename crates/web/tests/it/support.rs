@@ -168,5 +168,6 @@ fn decode_chunked(mut body: &str) -> String {
 }
 
 fn app(root: &std::path::Path) -> std::sync::Arc<App> {
-    std::sync::Arc::new(App::new(AppConfig { homes: vec![root.to_owned()], ..AppConfig::default() }))
+    let (homes, state_dir) = (vec![root.to_owned()], Some(root.join("threadline-state")));
+    std::sync::Arc::new(App::new(AppConfig { homes, state_dir, ..AppConfig::default() }))
 }
