@@ -64,7 +64,7 @@ impl EditTarget {
 pub struct EditSession {
     file: SessionFile,
     session: Session,
-    /// The findings of the log, if the session was made readable since it was read.
+    /// The problems of the log, if the session was made readable since it was read.
     findings_before: Option<Vec<Finding>>,
     snapshot: FileSnapshot,
 }

@@ -1,7 +1,6 @@
 //! Drafts: the changes that an operation requests for each line of a session.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 
@@ -45,10 +44,10 @@ pub(crate) struct LineEdit {
     pub(crate) content: LineContent,
     /// Whether its token counts include removed content.
     pub(crate) stale_usage: bool,
-    /// The indices of the blocks to remove from its message.
-    pub(crate) removed_blocks: BTreeSet<u32>,
+    /// The indices of the blocks to remove from its message, sorted.
+    pub(crate) removed_blocks: Vec<u32>,
     /// The number of blocks in its message; computed on first use.
-    pub(crate) n_blocks: Option<usize>,
+    pub(crate) n_blocks: Option<u32>,
 }
 
 /// The changes to the lines that have any. Other lines need no memory.
@@ -65,7 +64,7 @@ impl Index<EntryIndex> for LineEdits {
             removed: false,
             content: LineContent::Unchanged,
             stale_usage: false,
-            removed_blocks: BTreeSet::new(),
+            removed_blocks: Vec::new(),
             n_blocks: None,
         };
         self.0.get(&entry_idx).map_or(&UNCHANGED, |line_edit| line_edit)
@@ -265,10 +264,14 @@ impl<'s> EditDraft<'s> {
         self.note(entry_idx, why);
         let message = self.session.entries()[entry_idx].message();
         let line_edit = &mut self.line_edits[entry_idx];
-        let count = || message.map_or(0, |message| message.blocks().count());
+        let count = || message.map_or(0, |message| message.blocks().count() as u32);
         let n_blocks = *line_edit.n_blocks.get_or_insert_with(count);
-        line_edit.removed_blocks.insert(block_idx as u32);
-        line_edit.removed |= line_edit.removed_blocks.len() >= n_blocks;
+        if let Err(at) = line_edit.removed_blocks.binary_search(&(block_idx as u32)) {
+            // Usually the only one.
+            line_edit.removed_blocks.reserve_exact(usize::from(line_edit.removed_blocks.is_empty()));
+            line_edit.removed_blocks.insert(at, block_idx as u32);
+        }
+        line_edit.removed |= line_edit.removed_blocks.len() >= n_blocks as usize;
     }
 
     /// Returns the remaining blocks of a line's message, with their original indices.
@@ -276,7 +279,7 @@ impl<'s> EditDraft<'s> {
         let line_edit = &self.line_edits[entry_idx];
         let message = self.session.entries()[entry_idx].message().filter(|_| !line_edit.removed);
         let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
-        blocks.filter(|(block_idx, _)| !line_edit.removed_blocks.contains(&(*block_idx as u32)))
+        blocks.filter(|(block_idx, _)| line_edit.removed_blocks.binary_search(&(*block_idx as u32)).is_err())
     }
 
     /// Replaces a range of a line. The range refers to the original line.
@@ -364,7 +367,7 @@ impl<'s> EditDraft<'s> {
             splices.extend(splice::delete_parts(source.text(), content.json(), |_, _, item| {
                 let is_block = item.is_object();
                 block_idx += u32::from(is_block);
-                is_block && line_edit.removed_blocks.contains(&(block_idx - 1))
+                is_block && line_edit.removed_blocks.binary_search(&(block_idx - 1)).is_ok()
             }));
         }
         let text = splice::apply(source.text(), &mut splices);

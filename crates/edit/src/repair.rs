@@ -77,9 +77,10 @@ impl Repair {
         for result in session.orphan_results().flat_map(|(_, results)| results) {
             orphans.entry(result.entry_idx).or_default().push(result.block_idx);
         }
-        for finding in session.faults() {
+        // Not cached: there may be several for each line.
+        for finding in session.find_faults() {
             if let Some(idx) = finding.at.and_then(entry_at) {
-                repair_finding(&mut draft, finding, idx, &orphans);
+                repair_finding(&mut draft, &finding, idx, &orphans);
             }
         }
         move_pr_links(&mut draft);

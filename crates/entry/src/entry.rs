@@ -416,29 +416,34 @@ impl Entry {
     /// For entries that were parsed one by one and are kept. Entries that are not UTF-8, or do not fit into
     /// the shared text, stay as they are.
     pub fn share_text<'e>(entries: impl Iterator<Item = &'e mut Self>) {
-        let fits = |entry: &Self, length: usize| {
-            !entry.record.flags.has(LineFlags::INVALID)
-                && u32::try_from(length + entry.text().len()).is_ok_and(|end| end < u32::MAX)
-        };
-        let (mut shared, mut text, mut fields) = (Vec::new(), String::new(), Vec::new());
-        for entry in entries {
-            if !fits(entry, text.len()) {
-                continue;
-            }
-            let mut record = entry.record;
-            if let Some(index) = entry.index() {
-                record.index = u32::try_from(fields.len() + 1).ok().and_then(NonZeroU32::new);
-                index.append_to(&mut fields);
-            }
-            let start = text.len();
-            text.push_str(entry.text());
-            (record.start, record.end) = (start as u32, text.len() as u32);
-            shared.push((entry, record));
-        }
-        text.shrink_to_fit();
+        let is_valid = |entry: &&'e mut Self| !entry.record.flags.has(LineFlags::INVALID);
+        let mut entries: Vec<&mut Self> = entries.filter(is_valid).collect();
+        let mut length = 0;
+        entries.retain(|entry| {
+            let end = length + entry.text().len();
+            let fits = u32::try_from(end).is_ok_and(|end| end < u32::MAX);
+            length = if fits { end } else { length };
+            fits
+        });
+        let n_fields = entries.iter().filter_map(|entry| entry.index()).map(LineIndex::length).sum();
+        let (mut text, mut fields) = (String::with_capacity(length), Vec::with_capacity(n_fields));
+        let records: Vec<LineRecord> = entries
+            .iter()
+            .map(|entry| {
+                let mut record = entry.record;
+                if let Some(index) = entry.index() {
+                    record.index = u32::try_from(fields.len() + 1).ok().and_then(NonZeroU32::new);
+                    index.append_to(&mut fields);
+                }
+                record.start = text.len() as u32;
+                text.push_str(entry.text());
+                record.end = text.len() as u32;
+                record
+            })
+            .collect();
         let source =
             Arc::new(IndexedText { text: Arc::new(text), fields: fields.into(), invalid: Vec::new() });
-        for (entry, record) in shared {
+        for (entry, record) in entries.into_iter().zip(records) {
             *entry = Self { source: source.clone(), record };
         }
     }

@@ -112,6 +112,11 @@ impl<'a> LineIndex<'a> {
         Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
     }
 
+    /// Returns the number of fields that [`LineIndex::append_to`] appends.
+    pub(crate) fn length(self) -> usize {
+        self.fields.len() + 2
+    }
+
     /// Appends the index to `fields`, as [`LineIndex::build`] does.
     pub(crate) fn append_to(self, fields: &mut Vec<FieldOffsets>) {
         fields.push(FieldOffsets { key: self.top, value: self.fields.len() as u32 });

@@ -51,7 +51,8 @@ impl Session {
         findings
     }
 
-    fn find_faults(&self) -> Vec<Finding> {
+    /// Computes the findings of [`Session::faults`], for a caller that needs them once.
+    pub fn find_faults(&self) -> Vec<Finding> {
         let mut findings = self.line_findings().to_vec();
         self.check_pairs(&mut findings);
         self.check_parents(&mut findings);

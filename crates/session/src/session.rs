@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Reserves memory for this many further entries, and no more.
-    pub(crate) fn reserve_exact(&mut self, count: usize) {
+    pub fn reserve_exact(&mut self, count: usize) {
         self.entries.reserve_exact(count);
         self.nodes.reserve_exact(count);
     }

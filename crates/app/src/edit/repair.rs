@@ -37,7 +37,9 @@ impl EditSession {
         let target = target.plan_target();
         let seed = new_seed(&target);
         let agents = self.agent_logs()?;
-        let findings = self.session.take_findings();
+        let mut findings = self.session.take_findings();
+        findings.retain(|finding| finding.severity > Severity::Note);
+        findings.shrink_to_fit();
         let mut codes = problem_codes(&findings);
         codes.extend(agents.iter().flat_map(|agent| problem_codes(&agent.findings)));
         if codes.is_empty() {

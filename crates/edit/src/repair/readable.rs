@@ -42,8 +42,8 @@ impl RepairLine {
 /// Makes the lines of a session readable: first each line, then the links between them.
 pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
     let id = source.id().unwrap_or_default().into_owned();
-    let mut fixer = LineFixer::new(ReadableBuilder::new(&id, Repair::default()), seed);
     let mut entries = source.into_entries().into_iter();
+    let mut fixer = LineFixer::new(ReadableBuilder::new(&id, entries.len(), Repair::default()), seed);
     while let Some(entry) = entries.next() {
         let mut parts = split_objects(entry).into_iter();
         while let Some(line) = parts.next() {
@@ -61,7 +61,7 @@ pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
     if links.is_empty() {
         return (session, repair);
     }
-    let mut built = ReadableBuilder::new(&id, repair);
+    let mut built = ReadableBuilder::new(&id, session.entries().len(), repair);
     let mut links = links.into_iter().peekable();
     for (position, entry) in session.into_entries().into_iter().enumerate() {
         let mut line = RepairLine::unchanged(entry);
@@ -93,13 +93,10 @@ impl ReadableBuilder {
     /// Longer lines are not copied.
     const MAX_SHARED_LENGTH: usize = 4096;
 
-    fn new(id: &str, repair: Repair) -> Self {
-        Self {
-            session: Session::with_id(id),
-            repair,
-            pending: Vec::new(),
-            pending_by_uuid: FxHashMap::default(),
-        }
+    fn new(id: &str, n_lines: usize, repair: Repair) -> Self {
+        let mut session = Session::with_id(id);
+        session.reserve_exact(n_lines);
+        Self { session, repair, pending: Vec::new(), pending_by_uuid: FxHashMap::default() }
     }
 
     /// Returns the line at a position.
