@@ -91,6 +91,27 @@ fn the_scope_is_the_repository_of_the_working_directory() {
     assert!(list(&["--no-redact"]).1.contains(SECRET));
 }
 
+#[test]
+fn an_archive_is_served_like_a_home() {
+    let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
+    let log = home.session("slow", "u1 user \"why is the loom slow?\"\na1 <- u1 reply m1 text \"A knot.\"");
+    home.session("warp", "u1 user \"count the warp\"");
+    let url = format!("file:{}", dir.path().join("archive").display());
+    let push = RunOutput::of(&mut at(&home, &["archive", "push", "--to", &url]));
+    assert_eq!(push.code, 0, "{push}");
+    std::fs::remove_file(log).unwrap();
+    let serve = |tool: &str, arguments: &Value| {
+        let mut command = at(&home, &["mcp", "--from", &url]);
+        call(command.env("XDG_CACHE_HOME", dir.path().join("cache")), tool, arguments)
+    };
+    let listed = serve("list_sessions", &json!({}));
+    assert_eq!(listed["structuredContent"]["total"], 2, "{listed}");
+    let found = serve("search_sessions", &json!({ "query": "knot" }));
+    assert!(found["content"][0]["text"].as_str().unwrap().contains(&session_uuid("slow")), "{found}");
+    let read = serve("read_session", &json!({ "session": session_uuid("slow") }));
+    assert_eq!((&read["structuredContent"]["turns"], &read["isError"]), (&json!(1), &json!(false)), "{read}");
+}
+
 const CONFIG: &str = "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  },\n  \"projects\": { \"/a\": {\"mcpServers\": {}} }\n}\n";
 
 #[test]
