@@ -13,7 +13,7 @@ use crate::hook::{HookEvent, HookOutcome};
 use crate::json::raw;
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
 use crate::slash_command::{LocalCommand, command_line};
-use crate::summary::{request_summary, summary_of};
+use crate::summary::{instruction, request_summary, summary_of};
 
 /// The part of the window that must be free for the next turn, in tokens, besides the reply.
 const RESERVE: u64 = 13_000;
@@ -22,7 +22,7 @@ const MAX_REPLY_RESERVE: u64 = 20_000;
 /// How many of the files that the model has seen last are attached again.
 const MAX_FILES: usize = 5;
 /// The number of bytes of text that count as one token in estimates.
-const BYTES_PER_TOKEN: usize = 4;
+pub(crate) const BYTES_PER_TOKEN: usize = 4;
 
 /// Why a conversation could not be compacted.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) enum CompactTrigger {
 }
 
 impl CompactTrigger {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Manual => "manual",
             Self::Auto => "auto",
@@ -84,12 +84,8 @@ impl Agent {
         let instructions = self.compact_hooks(trigger, instructions, cancel, events)?;
         events(AgentEvent::Compaction(CompactionEvent::Start));
         let start = Instant::now();
-        let result = self.request_summary(&instructions, cancel);
-        let error = result.as_ref().err().map(|error| match error {
-            CompactError::Failed(reason) => reason.clone(),
-            _ => "interrupted".to_owned(),
-        });
-        events(AgentEvent::Compaction(CompactionEvent::End { error: error.as_deref() }));
+        let result = self.request_whole_summary(&instructions, cancel);
+        report_end(&result, events);
         let summary = result?;
         let duration = start.elapsed();
         self.write_compaction(trigger, &summary, prompt_id, duration, events)?;
@@ -98,7 +94,7 @@ impl Agent {
     }
 
     /// Runs the hooks before a compaction. Returns the instructions with those of the hooks.
-    fn compact_hooks(
+    pub(crate) fn compact_hooks(
         &self,
         trigger: CompactTrigger,
         instructions: &str,
@@ -123,7 +119,7 @@ impl Agent {
     }
 
     /// Runs the hooks after a compaction.
-    fn compacted_hooks(
+    pub(crate) fn compacted_hooks(
         &mut self,
         trigger: CompactTrigger,
         summary: &str,
@@ -144,7 +140,11 @@ impl Agent {
     }
 
     /// Asks the model for a summary of everything before the last reply.
-    fn request_summary(&mut self, instructions: &str, cancel: &CancelToken) -> Result<String, CompactError> {
+    fn request_whole_summary(
+        &mut self,
+        instructions: &str,
+        cancel: &CancelToken,
+    ) -> Result<String, CompactError> {
         self.conversation.normalize();
         let is_reply = |message: &Message| message.role == Role::Assistant;
         let messages = &mut self.conversation.messages;
@@ -153,13 +153,23 @@ impl Agent {
             messages.extend(last_reply);
             return Err(CompactError::Failed("Not enough messages to compact.".to_owned()));
         }
+        let summary = self.request_summary(&instruction(None, instructions), cancel);
+        self.conversation.messages.extend(last_reply);
+        summary
+    }
+
+    /// Sends the conversation with an instruction, and returns the summary in the reply.
+    pub(crate) fn request_summary(
+        &mut self,
+        instruction: &str,
+        cancel: &CancelToken,
+    ) -> Result<String, CompactError> {
         let excess = self.last_usage.context().saturating_sub(self.window_limit());
         let excess = usize::try_from(excess).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
         // The conversation may be very long: it is moved into the request, and back.
         self.fill_request();
-        let reply = request_summary(&self.client, &mut self.request, instructions, excess, cancel);
+        let reply = request_summary(&self.client, &mut self.request, instruction, excess, cancel);
         self.empty_request();
-        self.conversation.messages.extend(last_reply);
         let reply = reply.map_err(|error| match error {
             ApiError::Cancelled => CompactError::Cancelled,
             error => CompactError::Failed(format!("Error during compaction: {error}")),
@@ -195,6 +205,8 @@ impl Agent {
             dropped_tokens: self.dropped_tokens + before.saturating_sub(after),
             duration,
             preserved: &preserved_lines,
+            part: None,
+            logical_parent: None,
         };
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
         let written = writer.compaction(&boundary, &text, fields, &*self.clock)?;
@@ -277,4 +289,13 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+/// Reports the end of a request for a summary.
+pub(crate) fn report_end(result: &Result<String, CompactError>, events: &mut dyn FnMut(AgentEvent<'_>)) {
+    let error = result.as_ref().err().map(|error| match error {
+        CompactError::Failed(reason) => reason.clone(),
+        _ => "interrupted".to_owned(),
+    });
+    events(AgentEvent::Compaction(CompactionEvent::End { error: error.as_deref() }));
 }

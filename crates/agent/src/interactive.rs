@@ -64,6 +64,11 @@ impl Agent {
         self.last_usage.context() + self.last_usage.output
     }
 
+    /// The cost of the process so far, in dollars.
+    pub fn cost_usd(&self) -> f64 {
+        self.totals.cost_usd()
+    }
+
     /// Gives the session a title.
     pub fn rename(&mut self, title: &str) -> Result<(), WriteError> {
         lock(&self.writer).title(title)

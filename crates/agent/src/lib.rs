@@ -28,6 +28,7 @@ mod mcp;
 mod memory;
 mod model_access;
 mod model_change;
+mod partial_summary;
 mod permission;
 mod plan_mode;
 mod progress;
@@ -58,6 +59,7 @@ pub use hook::{HookCallbacks, HookEvent, HookOutcome, HookRun, HookSettings, Hoo
 pub use interactive::image_block;
 pub use memory::{MemoryFile, MemoryKind, MemoryPaths, read_memory};
 pub use model_change::ModelChange;
+pub use partial_summary::{SummarizeError, SummaryPart};
 pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, SharedPermissions};
 pub use resume::{ResumeError, ResumedSession, fork_lines};
 pub use rewind::RewindPoint;

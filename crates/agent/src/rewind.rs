@@ -51,12 +51,7 @@ impl Agent {
     pub fn rewind(&mut self, uuid: &str) -> Result<String, ResumeError> {
         let log = self.log();
         let (session, prompt) = ResumedSession::read_before(&log, self.config.profile.version, uuid)?;
-        self.conversation = Conversation::new(session.messages);
-        lock(&self.writer).set_tip(session.tip);
-        self.filler = session.filler;
-        self.open_calls = session.open_calls;
-        self.reply_lines = session.reply_lines;
-        self.last_usage = session.last_usage;
+        self.continue_from(session);
         // The note about plan mode may be on the branch that is left.
         if self.is_planning() {
             self.has_reported_plan_mode = false;
@@ -64,7 +59,17 @@ impl Agent {
         Ok(prompt)
     }
 
-    fn client_version(&self) -> Result<ClientVersion, ResumeError> {
+    /// Continues the conversation from another state of the session.
+    pub(crate) fn continue_from(&mut self, session: ResumedSession) {
+        self.conversation = Conversation::new(session.messages);
+        lock(&self.writer).set_tip(session.tip);
+        self.filler = session.filler;
+        self.open_calls = session.open_calls;
+        self.reply_lines = session.reply_lines;
+        self.last_usage = session.last_usage;
+    }
+
+    pub(crate) fn client_version(&self) -> Result<ClientVersion, ResumeError> {
         let version = self.config.profile.version;
         version.parse().map_err(|_| ResumeError::Version { version: version.to_owned() })
     }

@@ -10,13 +10,14 @@ use threadline_entry::write::{
     AgentNameLine, AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails,
     CustomTitleLine, FileHistorySnapshotLine, InformationLine, LastPromptLine, LineContext, LineHeader,
     LocalCommandLine, ModeLine, PermissionModeLine, PrLinkLine, ProgressData, ProgressLine,
-    QueueOperationLine, SummaryLine, SyntheticLine, TurnDurationLine, UserContent, UserLine,
+    QueueOperationLine, SummarizedPart, SummaryLine, SyntheticLine, TurnDurationLine, UserContent, UserLine,
 };
 use threadline_entry::{Json, Millis};
 use threadline_store::{AppendError, FileSnapshot, append, create_new};
 use threadline_tools::PullRequest;
 
 use crate::clock::Clock;
+use crate::partial_summary::SummaryPart;
 use crate::session_format::{SessionFormat, slug};
 
 /// A line could not be written.
@@ -72,6 +73,10 @@ pub(crate) struct CompactBoundary<'a> {
     pub(crate) duration: Duration,
     /// The lines that stay part of the conversation.
     pub(crate) preserved: &'a [String],
+    /// The part that the summary replaces, if it is not everything up to the last reply.
+    pub(crate) part: Option<SummarizedPart>,
+    /// The line that the boundary continues; `None` for the last one.
+    pub(crate) logical_parent: Option<&'a str>,
 }
 
 /// A compaction that was written.
@@ -485,17 +490,20 @@ impl SessionWriter {
         clock: &dyn Clock,
     ) -> Result<WrittenCompaction, WriteError> {
         let (uuid, summary_uuid) = (clock.new_uuid(), clock.new_uuid());
+        // Lines before the part that is summarised follow the boundary, others the summary.
+        let is_before = boundary.part.is_some_and(|part| part.direction == SummaryPart::From.name());
         let duration = u64::try_from(boundary.duration.as_millis()).unwrap_or(u64::MAX);
         let details = CompactDetails {
             duration,
-            summary_uuid: &summary_uuid,
+            messages_summarized: boundary.part.map(|part| part.messages),
+            anchor_uuid: if is_before { &uuid } else { &summary_uuid },
             preserved: boundary.preserved,
             post_tokens: boundary.post_tokens,
             dropped_tokens: boundary.dropped_tokens,
         };
         let line = CompactBoundaryLine {
             uuid: &uuid,
-            logical_parent_uuid: self.tip.as_deref(),
+            logical_parent_uuid: boundary.logical_parent.or(self.tip.as_deref()),
             timestamp: clock.now().max(self.last_time + 1),
             context: &self.context,
             trigger: boundary.trigger,
@@ -509,6 +517,7 @@ impl SessionWriter {
         let summary_line = UserLine {
             prompt_id: fields.prompt_id.filter(|_| self.format.has_prompt_ids),
             is_compact_summary: true,
+            summarized_part: boundary.part,
             ..UserLine::new(header, &self.context, UserContent::Text(summary))
         };
         let summary_line = summary_line.to_line();

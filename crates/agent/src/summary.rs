@@ -19,6 +19,10 @@ created or changed, with the important parts of their content; commands and thei
 were solved; what is done, what is in progress and what comes next. Do not call tools. Think first inside \
 <analysis> tags, then write the summary inside <summary> tags.";
 
+/// Precedes the instruction if the summary replaces only the end of the conversation.
+const LATER_PART: &str = "Summarise only the part of this conversation that begins with the user's message \
+quoted below. Everything before that message stays in the conversation: do not repeat it.";
+
 /// Replaces the content of a result that was removed.
 const REMOVED: &str = "[Old tool result content cleared]";
 
@@ -57,7 +61,7 @@ pub fn summarize(
     let mut request = MessagesRequest::new(model, model_info(model).max_output);
     request.tools = called_tools(&conversation.messages);
     request.messages = conversation.messages;
-    let reply = request_summary(client, &mut request, instructions, 0, cancel)?;
+    let reply = request_summary(client, &mut request, &instruction(None, instructions), 0, cancel)?;
     let summary = summary_of(&reply.text());
     if summary.is_empty() { Err(SummaryError::Empty) } else { Ok(summary) }
 }
@@ -71,6 +75,18 @@ fn called_tools(messages: &[Message]) -> Vec<RawObject> {
     names.iter().map(|name| RawObject::new().with("name", name).with("input_schema", &schema)).collect()
 }
 
+/// Returns the request for a summary: of everything, or of the part that begins with a message.
+pub(crate) fn instruction(first: Option<&str>, instructions: &str) -> String {
+    let mut text = match first {
+        None => INSTRUCTION.to_owned(),
+        Some(first) => format!("{LATER_PART}\n\n<message>\n{first}\n</message>\n\n{INSTRUCTION}"),
+    };
+    if !instructions.is_empty() {
+        text.push_str(&format!("\n\nThe user adds: {instructions}"));
+    }
+    text
+}
+
 /// Sends the messages of a request with the instruction at their end, and leaves them as they were.
 ///
 /// At least `excess` bytes of old tool output are removed before, and all of it if the API says that the
@@ -78,17 +94,13 @@ fn called_tools(messages: &[Message]) -> Vec<RawObject> {
 pub(crate) fn request_summary(
     client: &Client,
     request: &mut MessagesRequest,
-    instructions: &str,
+    instruction: &str,
     excess: usize,
     cancel: &CancelToken,
 ) -> Result<Reply, ApiError> {
     let mut removed = remove_results(&mut request.messages, excess);
-    let mut instruction = INSTRUCTION.to_owned();
-    if !instructions.is_empty() {
-        instruction.push_str(&format!("\n\nThe user adds: {instructions}"));
-    }
     let mut conversation = Conversation::new(std::mem::take(&mut request.messages));
-    conversation.push(Role::User, vec![Message::text_block(&instruction)]);
+    conversation.push(Role::User, vec![Message::text_block(instruction)]);
     request.messages = conversation.messages;
     let mut reply = client.send(request, cancel, &mut |_| {});
     if reply.as_ref().is_err_and(is_too_long) {

@@ -27,8 +27,8 @@ mod tests;
 
 pub use conversation::{
     AssistantLine, Attachment, AttachmentLine, CompactBoundaryLine, CompactDetails, ForkOrigin, HookProcess,
-    HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SyntheticLine, TurnDurationLine,
-    UserContent, UserLine,
+    HookSource, InformationLine, LineContext, LineHeader, LocalCommandLine, SummarizedPart, SyntheticLine,
+    TurnDurationLine, UserContent, UserLine,
 };
 pub use progress::{ProgressData, ProgressLine};
 pub use record::{

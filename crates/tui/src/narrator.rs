@@ -311,6 +311,11 @@ impl Narrator {
         self.send(AgentMessage::SubAgent(progress));
     }
 
+    /// Takes the error of the last compaction, if it has failed and was printed.
+    pub(crate) fn take_compaction_error(&mut self) -> Option<String> {
+        self.compaction_error.take()
+    }
+
     fn compaction(&mut self, step: CompactionEvent<'_>) {
         match step {
             CompactionEvent::Start => self.send(AgentMessage::Phase(Phase::Compacting)),

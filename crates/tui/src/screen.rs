@@ -356,6 +356,12 @@ impl Screen {
             },
             Effect::Remember(note) => self.worker.send(WorkerCommand::Remember(note)),
             Effect::ListRewindPoints => self.worker.send(WorkerCommand::ListRewindPoints),
+            Effect::Rewind(uuid, RewindScope::Summary(part)) => {
+                let cancel = CancelToken::new();
+                self.turn = Some(cancel.clone());
+                self.model.start_turn(None, Instant::now());
+                self.worker.send(WorkerCommand::Summarize { uuid, part, cancel });
+            }
             Effect::Rewind(uuid, scope) => self.worker.send(WorkerCommand::Rewind {
                 uuid,
                 conversation: scope != RewindScope::Files,

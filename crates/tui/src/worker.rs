@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
-use threadline_agent::{Agent, AgentConfig, ModelChange, QueuedPrompt, SandboxConfig, SystemClock};
+use threadline_agent::{
+    Agent, AgentConfig, ModelChange, QueuedPrompt, SandboxConfig, SummarizeError, SummaryPart, SystemClock,
+};
 use threadline_api::Client;
 use threadline_cancel::CancelToken;
 use threadline_term::{TermText, TextLabel};
@@ -41,6 +43,12 @@ pub(crate) enum WorkerCommand {
         uuid: String,
         conversation: bool,
         files: bool,
+    },
+    /// Replaces a part of the conversation by a summary.
+    Summarize {
+        uuid: String,
+        part: SummaryPart,
+        cancel: CancelToken,
     },
     KillTask(String),
     /// Nothing: only ends the wait for background work, and a turn of it.
@@ -246,6 +254,7 @@ impl<'a> AgentThread<'a> {
                 narrator.send(AgentMessage::RewindPoints(points));
             }
             WorkerCommand::Rewind { uuid, conversation, files } => self.rewind(&uuid, conversation, files),
+            WorkerCommand::Summarize { uuid, part, cancel } => self.summarize(&uuid, part, &cancel),
             WorkerCommand::KillTask(id) => agent.kill_task(&id),
             WorkerCommand::Remember(note) => match self.host.remember(&note) {
                 Ok((file, memory)) => {
@@ -306,6 +315,27 @@ impl<'a> AgentThread<'a> {
                 Err(error) => self.note(TextLabel::Error, &format!("✗ {error}")),
             }
         }
+    }
+
+    /// Replaces a part of the conversation by a summary. The prompt of a part that is gone goes back into the
+    /// composer.
+    fn summarize(&mut self, uuid: &str, part: SummaryPart, cancel: &CancelToken) {
+        let Self { agent, narrator, .. } = self;
+        let result = agent.summarize_part(uuid, part, cancel, &mut |event| narrator.event(&event));
+        match result {
+            Ok(prompt) => {
+                self.narrator.send(AgentMessage::Opened(self.facts()));
+                if part == SummaryPart::From {
+                    self.narrator.send(AgentMessage::Rewound { prompt });
+                }
+            }
+            // A request that failed was reported already.
+            Err(SummarizeError::Cancelled) => {}
+            Err(error) if self.narrator.take_compaction_error() == Some(error.to_string()) => {}
+            Err(error) => self.note(TextLabel::Error, &format!("✗ There is no summary: {error}")),
+        }
+        let outcome = TurnOutcome { cost_usd: self.agent.cost_usd(), ..TurnOutcome::default() };
+        self.narrator.send(AgentMessage::TurnEnd(outcome));
     }
 
     fn note(&self, label: TextLabel, note: &str) {

@@ -379,6 +379,33 @@ fn a_plan_is_approved_and_questions_are_answered() {
 }
 
 #[test]
+fn the_conversation_from_a_prompt_on_is_summarised() {
+    let replies = vec![
+        ScriptedReply::text("First answer."),
+        ScriptedReply::text("Second answer."),
+        ScriptedReply::text("<summary>ALL OF IT</summary>"),
+        ScriptedReply::text("Third answer."),
+    ];
+    let stage = Stage::new(replies);
+    let mut terminal = stage.open(&[]);
+    ask(&mut terminal, "first thing", "First answer.");
+    ask(&mut terminal, "second thing", "Second answer.");
+    terminal.send("/rewind\r");
+    terminal.wait_for("❯ second thing");
+    terminal.send(ENTER);
+    let screen = terminal.wait_for("Restore the state before “second thing”, or summarise");
+    assert!(screen.contains("summarise up to here: all that preceded"), "{screen}");
+    terminal.send("4");
+    wait_idle(&terminal, "══ compacted:");
+    wait_for_draft(&terminal, "second thing");
+    terminal.send(&format!(", better{ENTER}"));
+    wait_idle(&terminal, "Third answer.");
+    let messages = stage.api.requests()[3].body["messages"].to_string();
+    assert!(messages.contains("First answer.") && messages.contains("ALL OF IT"), "{messages}");
+    assert!(!messages.contains("Second answer.") && messages.contains("second thing, better"), "{messages}");
+}
+
+#[test]
 fn a_rewind_restores_conversation_and_files() {
     let edit = |old: &str, new: &str| {
         ScriptedReply::call(

@@ -119,6 +119,8 @@ pub struct UserLine<'a> {
     pub is_meta: bool,
     /// Whether it is the summary after a compact boundary.
     pub is_compact_summary: bool,
+    /// The part of the conversation that a summary replaces, if it is not all of it.
+    pub summarized_part: Option<SummarizedPart>,
     /// The result of a tool as data for display.
     pub tool_use_result: Option<Json<'a>>,
     /// The line with the call that this result answers.
@@ -137,6 +139,15 @@ pub struct UserLine<'a> {
     pub interrupted_message_id: Option<&'a str>,
 }
 
+/// The part of a conversation that a summary replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummarizedPart {
+    /// The number of lines.
+    pub messages: u64,
+    /// `from` a prompt on, or `up_to` it.
+    pub direction: &'static str,
+}
+
 impl<'a> UserLine<'a> {
     /// A line with this content and no optional values.
     pub fn new(header: LineHeader<'a>, context: &'a LineContext<'a>, content: UserContent<'a>) -> Self {
@@ -147,6 +158,7 @@ impl<'a> UserLine<'a> {
             content,
             is_meta: false,
             is_compact_summary: false,
+            summarized_part: None,
             tool_use_result: None,
             source_tool_assistant_uuid: None,
             permission_mode: None,
@@ -171,9 +183,16 @@ impl<'a> UserLine<'a> {
             .optional_string("promptId", self.prompt_id)
             .string("type", "user")
             .object("message", message)
-            .flag("isVisibleInTranscriptOnly", self.is_compact_summary)
+            .flag("isVisibleInTranscriptOnly", self.is_compact_summary && self.summarized_part.is_none())
             .flag("isCompactSummary", self.is_compact_summary)
             .flag("isMeta", self.is_meta);
+        let object = match &self.summarized_part {
+            Some(part) => {
+                let details = ObjectWriter::new().number("messagesSummarized", part.messages);
+                object.object("summarizeMetadata", details.string("direction", part.direction))
+            }
+            None => object,
+        };
         let object = self
             .header
             .write_id_and_time(object)
@@ -691,8 +710,11 @@ pub struct CompactBoundaryLine<'a> {
 pub struct CompactDetails<'a> {
     /// The duration in milliseconds.
     pub duration: u64,
-    /// The line of the summary.
-    pub summary_uuid: &'a str,
+    /// The number of lines that the summary replaces, if it replaces a part of the conversation.
+    pub messages_summarized: Option<u64>,
+    /// The line that the preserved lines follow: that of the summary, or the boundary if they precede the
+    /// summary.
+    pub anchor_uuid: &'a str,
     /// The lines before the boundary that are still part of the conversation, in order.
     pub preserved: &'a [String],
     /// The number of tokens after the compaction.
@@ -703,18 +725,22 @@ pub struct CompactDetails<'a> {
 
 impl CompactDetails<'_> {
     fn write(self, object: ObjectWriter) -> ObjectWriter {
+        let object = match self.messages_summarized {
+            Some(count) => object.number("messagesSummarized", count),
+            None => object,
+        };
         let object = object.number("durationMs", self.duration);
         let object = match (self.preserved.first(), self.preserved.last()) {
             (Some(head), Some(tail)) => {
                 let segment = ObjectWriter::new()
                     .string("headUuid", head)
-                    .string("anchorUuid", self.summary_uuid)
+                    .string("anchorUuid", self.anchor_uuid)
                     .string("tailUuid", tail);
                 let uuids: Vec<String> = self.preserved.iter().map(|uuid| super::quote(uuid)).collect();
                 let uuids = format!("[{}]", uuids.join(","));
                 let uuids = Json::parse(&uuids).unwrap_or(Json::NULL);
                 let messages = ObjectWriter::new()
-                    .string("anchorUuid", self.summary_uuid)
+                    .string("anchorUuid", self.anchor_uuid)
                     .json("uuids", uuids)
                     .json("allUuids", uuids);
                 object.object("preservedSegment", segment).object("preservedMessages", messages)

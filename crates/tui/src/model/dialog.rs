@@ -3,7 +3,7 @@
 mod rules;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use threadline_agent::RewindPoint;
+use threadline_agent::{RewindPoint, SummaryPart};
 use threadline_permission::RuleEffect;
 
 use crate::composer::TextArea;
@@ -16,13 +16,17 @@ pub(crate) enum RewindScope {
     Both,
     Conversation,
     Files,
+    /// Nothing: a part of the conversation is replaced by a summary.
+    Summary(SummaryPart),
 }
 
 impl RewindScope {
-    pub(crate) const ALL: [(Self, &'static str); 3] = [
+    pub(crate) const ALL: [(Self, &'static str); 5] = [
         (Self::Both, "conversation and files"),
         (Self::Conversation, "conversation only"),
         (Self::Files, "files only"),
+        (Self::Summary(SummaryPart::From), "summarise from here: the prompt and all that followed"),
+        (Self::Summary(SummaryPart::UpTo), "summarise up to here: all that preceded"),
     ];
 }
 
@@ -174,7 +178,7 @@ impl Dialog {
         match &self.kind {
             DialogKind::RewindPoint(points) => {
                 let Some(point) = points.get(self.selected) else { return DialogAnswer::Close };
-                let title = format!("Restore the state before “{}”", point.label);
+                let title = format!("Restore the state before “{}”, or summarise", point.label);
                 let items = RewindScope::ALL.iter().map(|(_, name)| (*name).to_owned()).collect();
                 *self = Self::new(&title, items, DialogKind::RewindScope(point.uuid.clone()));
                 DialogAnswer::Pending
