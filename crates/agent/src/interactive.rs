@@ -54,11 +54,6 @@ impl Agent {
         self.background.has_running() || self.background_agents.has_running()
     }
 
-    /// Ends a command in the background.
-    pub fn kill_task(&self, id: &str) {
-        self.background.kill(id, self.limits.kill_grace);
-    }
-
     /// The tokens of the conversation at the last reply.
     pub fn context_tokens(&self) -> u64 {
         self.last_usage.context() + self.last_usage.output
@@ -80,7 +75,7 @@ impl Agent {
         self.config.memory = memory;
     }
 
-    /// Returns a handle with which the person moves running commands to the background.
+    /// Returns a handle with which the person moves running commands to the background, and stops them.
     pub fn background_switch(&self) -> BackgroundSwitch {
         self.background.switch()
     }

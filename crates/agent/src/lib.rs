@@ -40,6 +40,7 @@ mod session_hooks;
 mod session_writer;
 mod skill_tool;
 mod slash_command;
+mod stored_agent;
 mod sub_agent;
 mod summary;
 mod system_prompt;

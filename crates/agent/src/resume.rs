@@ -206,6 +206,40 @@ impl ResumedSession {
     }
 }
 
+/// A sub-agent that is continued.
+pub(crate) struct ResumedAgent {
+    pub(crate) session: ResumedSession,
+    /// Its first task.
+    pub(crate) prompt: String,
+    /// The model of its last reply.
+    pub(crate) model: Option<String>,
+}
+
+impl ResumedAgent {
+    /// Reads the log of a sub-agent.
+    pub(crate) fn read(log: &Path, version: &str) -> Result<Self, ResumeError> {
+        let version: ClientVersion =
+            version.parse().map_err(|_| ResumeError::Version { version: version.to_owned() })?;
+        let id = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
+        let empty = || ResumeError::Empty { path: log.to_owned() };
+        let outline = LogOutline::read(log, &id, version).map_err(unreadable)?;
+        let session = &outline.session;
+        let is_message = |line: &EntryIndex| {
+            session.in_tree(*line) && matches!(session.entries()[*line].kind(), Kind::User | Kind::Assistant)
+        };
+        let tip = session.entries().indices().rev().find(is_message).ok_or_else(empty)?;
+        let path = session.resume_path_to(tip, version).ok_or_else(empty)?;
+        let replies = session.entries().iter().rev().filter(|entry| entry.kind() == Kind::Assistant);
+        let models = replies.filter_map(|entry| Some(entry.message()?.model()?.into_owned()));
+        let model = models.into_iter().find(|model| model != SyntheticLine::MODEL);
+        let session = ResumedSession::from_outline(log, id, &outline, &path, tip, version)?;
+        let first = session.messages.first().and_then(|message| message.content.first());
+        let prompt = first.and_then(|block| block.get_str("text")).unwrap_or_default();
+        Ok(Self { session, prompt, model })
+    }
+}
+
 /// Returns the filler that the end of a conversation needs.
 fn filler(session: &Session, tip: &Entry) -> Filler {
     let is_message = |entry: &&Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);

@@ -17,7 +17,7 @@ use crate::tool_calls::CallScope;
 pub(crate) const SEND_MESSAGE: &str = "SendMessage";
 /// The origin of messages of the session to its sub-agents.
 pub(crate) const COORDINATOR: &str = "coordinator";
-/// The number of sub-agents that are kept after they have finished; the oldest are dropped first.
+/// The number of sub-agents that are kept in memory after they have finished; the oldest are dropped first.
 const MAX_FINISHED: usize = 32;
 
 const fn required(name: &'static str, description: &'static str) -> Parameter {
@@ -151,7 +151,14 @@ impl Agent {
     ) -> ToolOutput {
         let to = input.text("to").unwrap_or_default();
         let message = input.text("message").unwrap_or_default();
-        let (success, text, resumed) = match self.mailboxes.deliver(to, message) {
+        let delivery = match self.mailboxes.deliver(to, message) {
+            // Sub-agents of earlier runs, and those that were dropped, are in the folder of the session.
+            Delivery::Unknown => self
+                .stored_agent(to, scope.prompt_id)
+                .map_or(Delivery::Unknown, |agent| Delivery::Resumed(Box::new(agent))),
+            delivery => delivery,
+        };
+        let (success, text, resumed) = match delivery {
             Delivery::Queued => {
                 (true, format!("Message queued for delivery to {to} at its next tool round."), None)
             }

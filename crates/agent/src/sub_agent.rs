@@ -547,8 +547,14 @@ impl Agent {
         output
     }
 
+    /// The log of a sub-agent.
+    pub(crate) fn agent_log(&self, id: &str) -> PathBuf {
+        let folder = self.side_dir.parent().unwrap_or(&self.side_dir);
+        folder.join("subagents").join(format!("agent-{id}.jsonl"))
+    }
+
     /// Creates the agent for a task, with a log of its own.
-    fn sub_agent(
+    pub(crate) fn sub_agent(
         &self,
         definition: &AgentDefinition,
         source: &Arc<SubAgentSource>,
@@ -580,10 +586,11 @@ impl Agent {
             version: Some(config.profile.version.into()),
             ..LineContext::default()
         };
-        let folder = self.side_dir.parent().unwrap_or(&self.side_dir).join("subagents");
-        let log = folder.join(format!("agent-{}.jsonl", source.agent_id));
-        if config.is_persistent && self.has_agent_details() {
-            write_meta(&log.with_extension("meta.json"), source, depth);
+        let log = self.agent_log(&source.agent_id);
+        let meta = log.with_extension("meta.json");
+        // A sub-agent that is continued has the file already.
+        if config.is_persistent && self.has_agent_details() && !meta.exists() {
+            write_meta(&meta, source, depth);
         }
         let mut writer = SessionWriter::new(log, config.is_persistent, context, None, 0);
         if self.has_agent_details() {

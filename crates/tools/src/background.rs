@@ -37,6 +37,8 @@ struct Task {
     is_released: bool,
     exit: Option<Exit>,
     stopped: bool,
+    /// Whether its end is not reported, because the person stopped it.
+    is_silent: bool,
 }
 
 /// The state of a background command.
@@ -111,7 +113,8 @@ impl FinishedTask {
     }
 }
 
-/// Moves the commands that calls wait for to the background, from another thread.
+/// Moves the commands that calls wait for to the background and stops background commands, from another
+/// thread.
 #[derive(Debug, Clone)]
 pub struct BackgroundSwitch {
     shared: Arc<Shared>,
@@ -129,6 +132,27 @@ impl BackgroundSwitch {
         drop(tasks);
         self.shared.changed.notify_all();
         has_waiting
+    }
+
+    /// Ends a background command without waiting for it: SIGTERM at once, and SIGKILL if it still runs after
+    /// `grace`. Its end is not reported. Returns whether it was running.
+    pub fn stop(&self, id: &str, grace: Duration) -> bool {
+        {
+            let mut tasks = lock(&self.shared.tasks);
+            let running = |task: &&mut Task| task.id == id && !task.is_foreground && task.exit.is_none();
+            let Some(task) = tasks.iter_mut().find(running) else { return false };
+            (task.stopped, task.is_silent) = (true, true);
+            task.signal(KillSignal::Terminate);
+        }
+        let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
+        let kill = move || {
+            if shared.wait_while(deadline_in(grace), |tasks| is_running(tasks, &id)) {
+                shared.signal(&id, KillSignal::Kill);
+            }
+        };
+        // Without the thread, the command has got its signal at least.
+        let _ = std::thread::Builder::new().name("command-stop".to_owned()).spawn(kill);
+        true
     }
 }
 
@@ -180,7 +204,8 @@ impl BackgroundTasks {
     pub fn take_finished(&self) -> Vec<FinishedTask> {
         let mut tasks = lock(&self.shared.tasks);
         let is_finished = |task: &mut Task| !task.is_foreground && task.exit.is_some();
-        tasks.extract_if(.., is_finished).map(|task| task.finished()).collect()
+        let finished = tasks.extract_if(.., is_finished);
+        finished.filter(|task| !task.is_silent).map(|task| task.finished()).collect()
     }
 
     /// Blocks until a background command ends, none is running, the time is over, or the token is cancelled.
@@ -251,6 +276,7 @@ impl BackgroundTasks {
             is_released: false,
             exit: None,
             stopped: false,
+            is_silent: false,
         });
         let shared = Arc::clone(&self.shared);
         let process = child.id();

@@ -74,7 +74,8 @@ pub(crate) enum Effect {
     PickSession,
     /// Shows the whole session in a pager.
     ShowSession,
-    KillTask(String),
+    /// Stops a background command, also while a turn runs.
+    StopTask(String),
     /// Reads the files of the working folder.
     ListFiles,
     /// The terminal should be drawn from the beginning.
@@ -97,6 +98,8 @@ pub(crate) struct Model {
     pub(crate) todos: Vec<TodoLine>,
     pub(crate) shows_todos: bool,
     pub(crate) tasks: Vec<BackgroundTask>,
+    /// Background commands that the person stopped; their end is not reported.
+    stopped_tasks: Vec<String>,
     pub(crate) permissions: SharedPermissions,
     pub(crate) facts: SessionFacts,
     /// Whether the session is open; prompts are queued before.
@@ -192,6 +195,7 @@ impl Model {
             todos: Vec::new(),
             shows_todos: true,
             tasks: Vec::new(),
+            stopped_tasks: Vec::new(),
             permissions,
             facts: SessionFacts::default(),
             is_open: false,
@@ -254,7 +258,11 @@ impl Model {
                 self.todos.clear();
                 self.context = 0;
             }
-            AgentMessage::BackgroundTasks(tasks) => self.tasks = tasks,
+            AgentMessage::BackgroundTasks(tasks) => {
+                self.stopped_tasks.retain(|id| tasks.iter().any(|task| task.id == *id));
+                self.tasks = tasks;
+                self.tasks.retain(|task| !self.stopped_tasks.contains(&task.id));
+            }
             AgentMessage::RewindPoints(points) => self.show_rewind(points, now),
             AgentMessage::TurnEnd(outcome) => return self.turn_ended(outcome),
             AgentMessage::Closed => {}
@@ -409,6 +417,15 @@ impl Model {
     pub(crate) fn start_turn(&mut self, prompt: Option<String>, now: Instant) {
         self.queued.set_takes_back(false);
         self.turn = Some(RunningTurn { unanswered: prompt, ..RunningTurn::new(now) });
+    }
+
+    /// Removes a background command from the list, and stops it.
+    pub(crate) fn stop_task(&mut self, id: String) -> Vec<Effect> {
+        for task in self.tasks.extract_if(.., |task| task.id == id).collect::<Vec<_>>() {
+            self.note(TextLabel::Dim, &format!("· Background command \"{}\" was stopped", task.description));
+        }
+        self.stopped_tasks.push(id.clone());
+        vec![Effect::StopTask(id)]
     }
 
     /// Lists the rules with an effect. `saved` are those of the settings files.

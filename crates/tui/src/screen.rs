@@ -33,6 +33,8 @@ use crate::worker::{Worker, WorkerCommand, WorkerSetup};
 const FRAME_TIME: Duration = Duration::from_millis(16);
 /// The number of finished lines that are written at once. A terminal needs a few milliseconds for them.
 const MAX_LINES: usize = 100;
+/// How long a background command that is stopped may take to end by itself.
+const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the end of a session may take.
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// A turn that took longer than this ends with a signal.
@@ -368,7 +370,11 @@ impl Screen {
                 files: scope != RewindScope::Conversation,
             }),
             Effect::PickSession => self.pick_session(),
-            Effect::KillTask(id) => self.worker.send(WorkerCommand::KillTask(id)),
+            Effect::StopTask(id) => {
+                if let Some(switch) = &self.model.facts.background {
+                    switch.stop(&id, STOP_GRACE);
+                }
+            }
             Effect::ShowSession => {
                 let (host, log) = (Arc::clone(&self.host), self.model.facts.log.clone());
                 let _ = self.lend(|| host.show_session(&log));

@@ -50,7 +50,6 @@ pub(crate) enum WorkerCommand {
         part: SummaryPart,
         cancel: CancelToken,
     },
-    KillTask(String),
     /// Nothing: only ends the wait for background work, and a turn of it.
     Wake,
     /// A line for the memory file.
@@ -255,7 +254,6 @@ impl<'a> AgentThread<'a> {
             }
             WorkerCommand::Rewind { uuid, conversation, files } => self.rewind(&uuid, conversation, files),
             WorkerCommand::Summarize { uuid, part, cancel } => self.summarize(&uuid, part, &cancel),
-            WorkerCommand::KillTask(id) => agent.kill_task(&id),
             WorkerCommand::Remember(note) => match self.host.remember(&note) {
                 Ok((file, memory)) => {
                     self.agent.set_memory(memory);

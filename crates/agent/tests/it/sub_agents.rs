@@ -208,3 +208,55 @@ fn a_message_continues_a_sub_agent_that_has_finished() {
     assert_eq!((&message["isMeta"], &message["origin"]), (&json!(true), &json!({"kind": "coordinator"})));
     assert_eq!(message["parentUuid"], lines[1]["uuid"]);
 }
+
+#[test]
+fn a_message_continues_a_sub_agent_of_an_earlier_run() {
+    let stage = Stage::new();
+    let path = stage.work().join("a.txt");
+    std::fs::write(&path, "inside\n").unwrap();
+    let first = vec![
+        task("Explore"),
+        ScriptedReply::call("Read", json!({"file_path": path})),
+        ScriptedReply::text("First look."),
+        ScriptedReply::text("Done."),
+    ];
+    stage.run("delegate", first);
+    let (before, meta) = sub_agent(&stage);
+    let id = before[0]["agentId"].as_str().unwrap().to_owned();
+    let message = |to: &str| {
+        ScriptedReply::call("SendMessage", json!({"to": to, "summary": "Again", "message": "Look again"}))
+    };
+    // The session and the sub-agent send their requests at the same time.
+    let api = ScriptedApi::start(vec![
+        message("../../x"),
+        message(&id),
+        ScriptedReply::text("Second look."),
+        ScriptedReply::text("Second look."),
+        ScriptedReply::text("Reported."),
+    ]);
+    let mut agent = stage.agent(&api, stage.config(stage.start())).unwrap();
+    let prompt = serde_json::value::to_raw_value("continue it").unwrap();
+    agent.run(&prompt, &CancelToken::new(), &mut |_| {});
+    let summary = agent.run_background(&CancelToken::new(), &mut |_| {}).unwrap();
+    assert_eq!(summary.text, "Reported.");
+    agent.finish(&mut |_| {}).unwrap();
+    let requests = api.requests();
+    let bodies: Vec<String> = requests.iter().map(|request| request.body["messages"].to_string()).collect();
+    assert!(bodies[1].contains("No agent named '../../x' is currently addressable."), "{}", bodies[1]);
+    let resumed = bodies.iter().position(|body| !body.contains("delegate")).expect("a request of its own");
+    let texts = ["Look into a.txt", "tool_result", "First look.", "Look again"];
+    let places =
+        texts.map(|text| bodies[resumed].find(text).unwrap_or_else(|| panic!("{}", bodies[resumed])));
+    assert!(places.is_sorted(), "{}", bodies[resumed]);
+    // It is of the same kind: one that cannot write.
+    assert!(!requests[resumed].body["tools"].to_string().contains("\"Write\""));
+    let last = bodies.last().unwrap();
+    assert!(last.contains("Agent \\\"Look inside\\\" finished"), "{last}");
+    let (lines, meta_after) = sub_agent(&stage);
+    assert_eq!(meta_after, meta);
+    assert_eq!(lines[..before.len()], before[..]);
+    let added = &lines[before.len()..];
+    assert_eq!(added[0]["message"]["content"], "Look again");
+    assert_eq!(added[0]["parentUuid"], before.last().unwrap()["uuid"]);
+    assert_eq!(added[1]["parentUuid"], added[0]["uuid"]);
+}

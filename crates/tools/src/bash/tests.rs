@@ -276,6 +276,24 @@ fn a_released_command_goes_on_in_the_background() {
 }
 
 #[test]
+fn a_command_that_the_person_stops_ends_at_once_and_is_not_reported() {
+    let fixture = Fixture::new();
+    let ready = fixture.path("ready");
+    // It ignores the first signal.
+    let command = format!("trap '' TERM; touch {}; while :; do sleep 0.1; done", ready.display());
+    let input = serde_json::json!({ "command": command, "run_in_background": true });
+    fixture.run("Bash", &input.to_string());
+    wait_until(|| ready.exists());
+    let switch = fixture.background.switch();
+    let id = fixture.background.running().remove(0);
+    assert!(!switch.stop("bother", Duration::ZERO), "there is no such task");
+    assert!(switch.stop(&id, Duration::from_millis(10)));
+    let finished = fixture.background.wait_finished(Duration::from_secs(20), &fixture.cancel);
+    assert!(finished.is_empty() && !fixture.background.has_running(), "{finished:?}");
+    assert!(!switch.stop(&id, Duration::ZERO), "it has ended");
+}
+
+#[test]
 fn descendants_that_keep_the_output_open_do_not_block() {
     let fixture = Fixture::new();
     let started = Instant::now();

@@ -62,7 +62,7 @@ pub(crate) enum DialogAnswer {
     Pending,
     Close,
     Rewind(String, RewindScope),
-    KillTask(String),
+    StopTask(String),
     /// The rules with an effect are shown.
     ShowRules(RuleEffect),
     /// A rule was typed that has to be checked.
@@ -189,7 +189,7 @@ impl Dialog {
                 DialogAnswer::Rewind(uuid.clone(), scope)
             }
             DialogKind::Tasks(tasks) => match tasks.get(self.selected) {
-                Some(task) => DialogAnswer::KillTask(task.id.clone()),
+                Some(task) => DialogAnswer::StopTask(task.id.clone()),
                 None => DialogAnswer::Close,
             },
             DialogKind::Rules(..)

@@ -61,7 +61,7 @@ impl Model {
         self.dialog = None;
         match answer {
             DialogAnswer::Rewind(uuid, scope) => vec![Effect::Rewind(uuid, scope)],
-            DialogAnswer::KillTask(id) => vec![Effect::KillTask(id)],
+            DialogAnswer::StopTask(id) => self.stop_task(id),
             DialogAnswer::ShowRules(effect) => vec![Effect::ShowRules(effect)],
             DialogAnswer::AddRule(rule) => vec![Effect::AddRule(rule)],
             DialogAnswer::RemoveRule(rule) => vec![Effect::RemoveRule(rule)],

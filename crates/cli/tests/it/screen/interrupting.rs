@@ -156,6 +156,37 @@ fn an_interrupted_command_is_not_shown_as_denied() {
 }
 
 #[test]
+fn a_background_command_is_stopped_while_a_turn_runs() {
+    let mut stage = Stage::new(Vec::new());
+    let call = waiting_call(&stage);
+    let stopped = stage.work("stopped");
+    assert!(std::process::Command::new("mkfifo").arg(&stopped).status().unwrap().success());
+    let command = "trap 'echo yes > stopped; exit 0' TERM; while :; do sleep 0.1; done";
+    let loop_call = ScriptedReply::call(
+        "Bash",
+        json!({"command": command, "description": "A loop", "run_in_background": true}),
+    );
+    let replies = vec![loop_call, call, ScriptedReply::text("Going on.")];
+    stage.api = threadline_testkit::api::ScriptedApi::start(replies);
+    let mut terminal = start_waiting(&stage);
+    terminal.wait_for("1 command in the background");
+    terminal.send("/tasks\r");
+    terminal.wait_for("Background commands");
+    terminal.send(ENTER);
+    // The command ends although the turn goes on.
+    assert_eq!(std::fs::read_to_string(stopped).unwrap(), "yes\n");
+    terminal.wait_without("1 command in the background");
+    assert_eq!(stage.api.requests().len(), 2, "the turn waits for its command");
+    std::fs::write(stage.work("go"), "end").unwrap();
+    let screen = wait_idle(&terminal, "Going on.");
+    assert!(screen.contains("Background command \"A loop\" was stopped"), "{screen}");
+    // Claude Code does not report it to the model either.
+    terminal.send("/tasks\r");
+    terminal.wait_for("No command runs in the background.");
+    assert_eq!(stage.api.requests().len(), 3);
+}
+
+#[test]
 fn a_shell_line_that_is_interrupted_comes_back() {
     let stage = Stage::new(Vec::new());
     let mut terminal = stage.open(&[]);
