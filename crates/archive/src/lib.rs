@@ -16,6 +16,7 @@ mod cipher;
 mod digest;
 mod error;
 mod http;
+mod jobs;
 mod key_file;
 mod level;
 mod manifest;

@@ -14,11 +14,12 @@ use threadline_store::{
 use crate::archive::Archive;
 use crate::digest::{digest, hex_digits};
 use crate::error::ArchiveError;
+use crate::jobs::split_by_size;
 use crate::level::{PrivacyLevel, SessionReducer};
 use crate::manifest::{
     ArchivedFile, FilePiece, FileVersion, Manifest, Origin, SerialManifest, read_manifest,
 };
-use crate::segment::{NewSegment, SEGMENT_SIZE, SegmentWriter, segment_object};
+use crate::segment::{NewSegment, SegmentWriter, segment_object};
 
 /// Options of [`Archive::push`].
 pub struct PushOptions<'a> {
@@ -52,7 +53,8 @@ pub struct PushReport {
 /// A file must be unchanged for this long before it is known to be unchanged by its times.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The number of jobs after which the manifest is written, so that an interrupted push continues there.
+/// The number of jobs (or more, if there are more threads) after which the manifest is written, so that an
+/// interrupted push continues there.
 const JOBS_PER_MANIFEST: usize = 16;
 
 impl Archive {
@@ -85,9 +87,10 @@ impl Archive {
         let mut known =
             known.unwrap_or_else(|| SerialManifest { serial: 0, manifest: Manifest::new(origin.clone()) });
         let jobs = plan(listing.found, &known.manifest, options, &mut report);
-        for jobs in jobs.chunks(JOBS_PER_MANIFEST) {
+        for jobs in jobs.chunks(JOBS_PER_MANIFEST.next_multiple_of(rayon::current_num_threads())) {
             let run = |job: &Vec<HomeFile>| self.run_job(job, &known.manifest, options, progress);
-            let done: Vec<JobResult> = jobs.par_iter().with_max_len(1).map(run).collect::<Result<_, _>>()?;
+            // Each thread takes the next job, so that the small last ones even out the others.
+            let done: Vec<JobResult> = jobs.iter().par_bridge().map(run).collect::<Result<_, _>>()?;
             let before = known.manifest.clone();
             let mut copied = Vec::new();
             let mut reused = Vec::new();
@@ -144,7 +147,7 @@ impl Archive {
     ) -> Result<JobResult, ArchiveError> {
         let mut copier = Copier {
             archive: self,
-            writer: SegmentWriter::new(&known.origin)?,
+            writer: SegmentWriter::new(&known.origin),
             origin: &known.origin,
             known,
             segments: Vec::new(),
@@ -218,29 +221,21 @@ pub(crate) fn plan(
     let n_files = files.len();
     let is_copied = |file: &HomeFile| !is_removed(file) && options.level.copies(&file.name);
     let files: Vec<HomeFile> = files.into_iter().filter(is_copied).collect();
-    let mut jobs: Vec<Vec<HomeFile>> = Vec::new();
-    if options.level == PrivacyLevel::Full {
-        let mut size = u64::MAX;
-        for file in files.into_iter().filter(is_changed) {
+    let jobs: Vec<Vec<HomeFile>> = if options.level == PrivacyLevel::Full {
+        let new_bytes = |file: &HomeFile| {
             let archived = known.files.get(&file.name).map_or(0, |known| known.current.size);
-            let new = file.size.saturating_sub(archived);
-            if size.saturating_add(new) > SEGMENT_SIZE {
-                jobs.push(Vec::new());
-                size = 0;
-            }
-            size += new;
-            if let Some(job) = jobs.last_mut() {
-                job.push(file);
-            }
-        }
+            file.size.saturating_sub(archived)
+        };
+        let changed = files.into_iter().filter(is_changed).map(|file| (new_bytes(&file), file)).collect();
+        split_by_size(changed, rayon::current_num_threads())
     } else {
         // A secret that is found in one file of a session is replaced in all of them.
         let mut sessions: BTreeMap<Option<String>, Vec<HomeFile>> = BTreeMap::new();
         for file in files {
             sessions.entry(session_of(&file, known)).or_default().push(file);
         }
-        jobs.extend(sessions.into_values().filter(|files| files.iter().any(is_changed)));
-    }
+        sessions.into_values().filter(|files| files.iter().any(is_changed)).collect()
+    };
     report.unchanged_files = n_files - jobs.iter().map(Vec::len).sum::<usize>();
     jobs
 }
@@ -412,12 +407,12 @@ impl Copier<'_> {
         self.result.copied_bytes += bytes.len() as u64;
         while !bytes.is_empty() {
             if self.writer.room() == 0 {
-                let full = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin)?);
+                let full = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin));
                 self.store(full)?;
             }
             let n_bytes = bytes.len().min(usize::try_from(self.writer.room()).unwrap_or(usize::MAX));
             let (now, rest) = bytes.split_at(n_bytes);
-            self.writer.append(file, version, offset, level, now)?;
+            self.writer.append(file, version, offset, level, now);
             offset += n_bytes as u64;
             bytes = rest;
         }
@@ -443,7 +438,7 @@ impl Copier<'_> {
 
     /// Stores the last segment, and adds the pieces to the versions of the files.
     fn finish(mut self) -> Result<JobResult, ArchiveError> {
-        let last = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin)?);
+        let last = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin));
         self.store(last)?;
         let mut places: HashMap<(String, u32), usize> = HashMap::new();
         for (i, (name, version)) in self.result.files.iter().enumerate() {

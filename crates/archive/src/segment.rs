@@ -5,13 +5,13 @@
 //! of the uncompressed bytes. The table says which file of which home each piece belongs to, so manifests can
 //! be rebuilt from the segments alone.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use zstd::stream::Encoder;
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::CParameter;
 
-use crate::digest::{hex_digits, is_digest};
+use crate::digest::{digest, is_digest};
 use crate::error::ArchiveError;
 use crate::level::PrivacyLevel;
 use crate::manifest::Origin;
@@ -22,10 +22,13 @@ pub(crate) const SEGMENT_SIZE: u64 = 16 << 20;
 /// A segment is never larger than this, so that a damaged one cannot fill the memory.
 const MAX_SEGMENT_SIZE: u64 = 4 * SEGMENT_SIZE;
 
-/// The level and window of compression. Tool results are written twice in a log, far apart; with this window
-/// the second copy is found.
+/// The parameters of compression. Tool results are written twice in a log, far apart; a window as large as a
+/// segment finds the second copy. Fewer attempts than usual at this level, and no short matches, make it faster
+/// and the result hardly larger.
 const LEVEL: i32 = 8;
-const WINDOW_LOG: u32 = 23;
+const WINDOW_LOG: u32 = 24;
+const SEARCH_LOG: u32 = 3;
+const MIN_MATCH: u32 = 6;
 
 const MAGIC: &[u8; 8] = b"thrdseg1";
 
@@ -51,11 +54,9 @@ pub(crate) struct SegmentPiece {
     pub(crate) level: PrivacyLevel,
 }
 
-/// Writes one segment.
+/// Collects the pieces of one segment.
 pub(crate) struct SegmentWriter {
-    encoder: Encoder<'static, Vec<u8>>,
-    hash: Sha256,
-    length: u64,
+    content: Vec<u8>,
     table: SegmentTable,
 }
 
@@ -67,16 +68,14 @@ pub(crate) struct NewSegment {
 }
 
 impl SegmentWriter {
-    pub(crate) fn new(origin: &Origin) -> io::Result<Self> {
-        let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
-        encoder.window_log(WINDOW_LOG)?;
+    pub(crate) fn new(origin: &Origin) -> Self {
         let table = SegmentTable { origin: origin.clone(), pieces: Vec::new() };
-        Ok(Self { encoder, hash: Sha256::new(), length: 0, table })
+        Self { content: Vec::new(), table }
     }
 
     /// Returns the number of bytes that fit into the segment.
     pub(crate) fn room(&self) -> u64 {
-        SEGMENT_SIZE.saturating_sub(self.length)
+        SEGMENT_SIZE.saturating_sub(self.content.len() as u64)
     }
 
     /// Appends bytes of a file, at this offset of it.
@@ -87,11 +86,9 @@ impl SegmentWriter {
         offset: u64,
         level: PrivacyLevel,
         bytes: &[u8],
-    ) -> io::Result<()> {
-        self.encoder.write_all(bytes)?;
-        self.hash.update(bytes);
-        let (at, length) = (self.length, bytes.len() as u64);
-        self.length += length;
+    ) {
+        let (at, length) = (self.content.len() as u64, bytes.len() as u64);
+        self.content.extend_from_slice(bytes);
         match self.table.pieces.last_mut() {
             Some(last)
                 if last.file == file && last.version == version && last.offset + last.length == offset =>
@@ -103,23 +100,33 @@ impl SegmentWriter {
                 self.table.pieces.push(SegmentPiece { file, version, offset, at, length, level });
             }
         }
-        Ok(())
     }
 
-    /// Finishes the segment; `None` if it has no pieces.
-    pub(crate) fn finish(mut self) -> io::Result<Option<NewSegment>> {
-        if self.table.pieces.is_empty() {
+    /// Compresses the segment; returns `None` if it has no pieces.
+    pub(crate) fn finish(self) -> io::Result<Option<NewSegment>> {
+        let Self { mut content, table } = self;
+        if table.pieces.is_empty() {
             return Ok(None);
         }
-        let mut end = serde_json::to_vec(&self.table)?;
-        let length = end.len() as u64;
-        end.extend(length.to_le_bytes());
-        end.extend(MAGIC);
-        self.encoder.write_all(&end)?;
-        self.hash.update(&end);
-        let bytes = self.encoder.finish()?;
-        Ok(Some(NewSegment { digest: hex_digits(self.hash), bytes, pieces: self.table.pieces }))
+        let n_before = content.len();
+        serde_json::to_writer(&mut content, &table)?;
+        let length = (content.len() - n_before) as u64;
+        content.extend(length.to_le_bytes());
+        content.extend(MAGIC);
+        // A thread without a segment of its own computes the digest meanwhile.
+        let (bytes, digest) = rayon::join(|| compress(&content), || digest(&content));
+        Ok(Some(NewSegment { digest, bytes: bytes?, pieces: table.pieces }))
     }
+}
+
+fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = Compressor::new(LEVEL)?;
+    compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
+    compressor.set_parameter(CParameter::SearchLog(SEARCH_LOG))?;
+    compressor.set_parameter(CParameter::MinMatch(MIN_MATCH))?;
+    let mut bytes = compressor.compress(content)?;
+    bytes.shrink_to_fit();
+    Ok(bytes)
 }
 
 /// A segment that was read, with its uncompressed bytes.
