@@ -141,8 +141,7 @@ impl CaseInsensitiveNeedle {
         };
         let mut in_vain = 0;
         let mut next = 0;
-        // Compiled for the widest vectors of the machine: the compiler vectorizes plain loops.
-        let skipped = |next: usize| dispatch!(Level::new(), _ => self.first_matching_chunk(&a_chunks[next..], &b_chunks[next..]));
+        let skipped = |next: usize| dispatch!(Level::new(), simd => self.first_matching_chunk(simd, &a_chunks[next..], &b_chunks[next..]));
         while let Some(skipped) = skipped(next) {
             let start = (next + skipped) * CHUNK;
             let found = from(start, start + CHUNK + self.length - 1);
@@ -159,17 +158,32 @@ impl CaseInsensitiveNeedle {
         from(a_chunks.len() * CHUNK, bytes.len())
     }
 
-    /// Returns the number of chunks before the first one with both bytes at matching offsets.
+    /// Returns the number of chunks before the first one with both bytes at matching offsets. A plain loop would
+    /// be as fast in builds that vectorize it, which those for size do not.
     #[inline(always)]
-    fn first_matching_chunk(&self, a_chunks: &[[u8; CHUNK]], b_chunks: &[[u8; CHUNK]]) -> Option<usize> {
+    fn first_matching_chunk<S: Simd>(
+        &self,
+        simd: S,
+        a_chunks: &[[u8; CHUNK]],
+        b_chunks: &[[u8; CHUNK]],
+    ) -> Option<usize> {
         let [(_, a_byte), (_, b_byte)] = self.rarest;
         let mask = |byte: u8| if byte.is_ascii_alphabetic() { 0x20 } else { 0 };
-        let (a_mask, b_mask) = (mask(a_byte), mask(b_byte));
-        // Zero if both match.
-        let fits = |a: u8, b: u8| ((a | a_mask) ^ a_byte) | ((b | b_mask) ^ b_byte);
-        a_chunks.iter().zip(b_chunks).position(|(a_chunk, b_chunk)| {
-            a_chunk.iter().zip(b_chunk).fold(u8::MAX, |least, (a, b)| least.min(fits(*a, *b))) == 0
-        })
+        let (a_mask, b_mask) = (u8x64::splat(simd, mask(a_byte)), u8x64::splat(simd, mask(b_byte)));
+        let (a_byte, b_byte) = (u8x64::splat(simd, a_byte), u8x64::splat(simd, b_byte));
+        for (n, (a_chunk, b_chunk)) in a_chunks.iter().zip(b_chunks).enumerate() {
+            // The least difference at each place of a block; zero if both bytes match.
+            let mut least = u8x64::splat(simd, u8::MAX);
+            for (a, b) in a_chunk.as_chunks::<BLOCK>().0.iter().zip(b_chunk.as_chunks::<BLOCK>().0) {
+                let a = (u8x64::from_slice(simd, a) | a_mask) ^ a_byte;
+                let b = (u8x64::from_slice(simd, b) | b_mask) ^ b_byte;
+                least = least.min(a | b);
+            }
+            if least.simd_eq(0).any_true() {
+                return Some(n);
+            }
+        }
+        None
     }
 }
 
