@@ -145,6 +145,7 @@ impl Agent {
     /// Sends a message of the model to one of its sub-agents.
     pub(crate) fn send_message(
         &self,
+        call: &str,
         input: &ToolInput,
         _permit: Permit,
         scope: CallScope<'_>,
@@ -172,6 +173,9 @@ impl Agent {
             Delivery::Resumed(mut agent) => {
                 if let Some(role) = &mut agent.role {
                     scope.prompt_id.clone_into(&mut role.prompt_id);
+                    // Its end is reported as that of this call.
+                    let source = Arc::make_mut(&mut role.source);
+                    (source.tool_use_id, source.prompt) = (call.to_owned(), message.to_owned());
                     (scope.report)((Arc::clone(&role.source), SubAgentEvent::Started));
                 }
                 let output = self.resume_in_background(*agent, message);

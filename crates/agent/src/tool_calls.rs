@@ -393,7 +393,7 @@ impl Agent {
             };
         }
         let output = if call.name == SEND_MESSAGE && self.role.is_none() {
-            self.send_message(input, permit, scope)
+            self.send_message(&call.id, input, permit, scope)
         } else {
             tool.run(input, &context, permit)
         };

@@ -252,6 +252,9 @@ fn a_message_continues_a_sub_agent_of_an_earlier_run() {
     assert!(!requests[resumed].body["tools"].to_string().contains("\"Write\""));
     let last = bodies.last().unwrap();
     assert!(last.contains("Agent \\\"Look inside\\\" finished"), "{last}");
+    let calls = requests[2].body["messages"].as_array().unwrap().iter().rev();
+    let call = calls.filter_map(|message| message["content"][0]["id"].as_str()).next().unwrap();
+    assert!(last.contains(&format!("<tool-use-id>{call}</tool-use-id>")), "{last}");
     let (lines, meta_after) = sub_agent(&stage);
     assert_eq!(meta_after, meta);
     assert_eq!(lines[..before.len()], before[..]);
