@@ -15,6 +15,7 @@ mod config;
 mod host;
 mod inline_screen;
 mod input;
+mod line_budget;
 mod message;
 mod model;
 mod narrator;

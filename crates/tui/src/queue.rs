@@ -99,9 +99,16 @@ impl EventQueue {
         }
     }
 
-    /// Takes the next key or signal, if there is one already.
-    pub(crate) fn try_input(&self) -> Option<InputEvent> {
-        self.lock().input.pop_front()
+    /// Takes the next key or signal. Waits for one until the deadline; messages of the agent stay.
+    pub(crate) fn next_input(&self, deadline: Instant) -> Option<InputEvent> {
+        let mut state = self.lock();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !state.input.is_empty() {
+                return state.input.pop_front();
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Drops all further messages of the agent.
@@ -133,6 +140,21 @@ mod tests {
                 ScreenEvent::Deadline
             ]
         ));
+    }
+
+    #[test]
+    fn input_is_taken_while_messages_stay() {
+        let queue = EventQueue::default();
+        queue.push_agent(AgentMessage::TurnStart);
+        assert!(queue.next_input(Instant::now()).is_none());
+        queue.push_input(InputEvent::Continued);
+        assert!(matches!(queue.next_input(Instant::now()), Some(InputEvent::Continued)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| queue.push_input(InputEvent::Terminate));
+            let deadline = Instant::now() + std::time::Duration::from_secs(60);
+            assert!(matches!(queue.next_input(deadline), Some(InputEvent::Terminate)));
+        });
+        assert!(matches!(queue.next(None), ScreenEvent::Agent(AgentMessage::TurnStart)));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::config::{ScreenConfig, ScreenEnd};
 use crate::host::{ScreenHost, status_facts};
 use crate::inline_screen::{Frame, InlineScreen};
 use crate::input::{InputGate, start_input, start_signals};
+use crate::line_budget::LineBudget;
 use crate::message::AgentMessage;
 use crate::model::{Effect, Model, RewindScope, now_millis};
 use crate::page::SharedPage;
@@ -31,8 +32,8 @@ use crate::worker::{Worker, WorkerCommand, WorkerSetup};
 
 /// The shortest time between two frames, except after a key.
 const FRAME_TIME: Duration = Duration::from_millis(16);
-/// The number of finished lines that are written at once. A terminal needs a few milliseconds for them.
-const MAX_LINES: usize = 100;
+/// The shortest time between two parts of a long output.
+const PART_TIME: Duration = Duration::from_millis(8);
 /// How long a background command that is stopped may take to end by itself.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the end of a session may take.
@@ -86,6 +87,7 @@ pub fn run_screen(config: ScreenConfig) -> io::Result<ScreenEnd> {
     let worker = Worker::start(setup)?;
     let mut screen = Screen {
         inline: InlineScreen::new(io::stdout(), usize::from(width)),
+        lines: LineBudget::default(),
         plain: config.is_plain.then(|| PlainScreen::new(io::stdout())),
         terminal,
         page,
@@ -130,6 +132,7 @@ fn banner(page: &SharedPage, config: &AgentConfig, is_demo: bool) -> Vec<TermTex
 
 struct Screen {
     inline: InlineScreen<io::Stdout>,
+    lines: LineBudget,
     /// The screen for screen readers, which is used instead.
     plain: Option<PlainScreen<io::Stdout>>,
     /// The terminal in raw mode.
@@ -157,7 +160,7 @@ struct Screen {
 impl Screen {
     fn run(&mut self) -> io::Result<ScreenEnd> {
         let mut last_frame = Instant::now();
-        let (mut is_changed, mut is_urgent) = (true, true);
+        let (mut is_changed, mut is_urgent, mut has_key) = (true, true, false);
         loop {
             let now = Instant::now();
             let is_over = self
@@ -165,13 +168,15 @@ impl Screen {
                 .as_ref()
                 .is_some_and(|(_, since)| self.is_closed || now.duration_since(*since) > LONGEST_END);
             if is_changed && (is_urgent || is_over || now.duration_since(last_frame) >= FRAME_TIME) {
-                self.draw(now)?;
-                (is_changed, is_urgent) = (false, false);
+                self.draw(now, has_key)?;
+                (is_changed, is_urgent, has_key) = (false, false, false);
                 last_frame = now;
             }
             if !self.model.finished.is_empty() && !is_changed {
-                // A long output is written in parts, with keys in between. The agent waits meanwhile.
-                if let Some(event) = self.queue.try_input() {
+                // A long output is written in parts, with pauses for keys. The agent waits meanwhile, so that
+                // the terminal and the processor are not always busy when a key arrives.
+                if let Some(event) = self.queue.next_input(last_frame + PART_TIME) {
+                    has_key = true;
                     self.input(event)?;
                 }
                 (is_changed, is_urgent) = (true, true);
@@ -184,7 +189,7 @@ impl Screen {
             let end = self.end.as_ref().map(|(_, since)| *since + LONGEST_END);
             match self.queue.next(change.into_iter().chain(end).min()) {
                 ScreenEvent::Input(event) => {
-                    is_urgent = true;
+                    (is_urgent, has_key) = (true, true);
                     self.input(event)?;
                 }
                 ScreenEvent::Agent(message) => self.message(message)?,
@@ -194,10 +199,12 @@ impl Screen {
         }
     }
 
-    fn draw(&mut self, now: Instant) -> io::Result<()> {
+    /// Draws the frame, and finished lines above it, as many as the terminal takes in a short time.
+    fn draw(&mut self, now: Instant, is_after_key: bool) -> io::Result<()> {
         let mut finished = std::mem::take(&mut self.model.finished);
-        if self.end.is_none() && finished.len() > MAX_LINES {
-            self.model.finished = finished.split_off(MAX_LINES);
+        let lines = self.lines.lines(is_after_key);
+        if self.end.is_none() && finished.len() > lines {
+            self.model.finished = finished.split_off(lines);
         }
         if let Some(plain) = &mut self.plain {
             let drawn = plain.draw(&finished, &self.model);
@@ -205,7 +212,10 @@ impl Screen {
         }
         self.inline.set_theme(self.model.theme);
         let frame = if self.end.is_some() { Frame::default() } else { frame(&self.model, now) };
-        match self.inline.draw(&finished, frame) {
+        let start = Instant::now();
+        let drawn = self.inline.draw(&finished, frame);
+        self.lines.add_write(finished.len(), start.elapsed());
+        match drawn {
             // A terminal that is gone does not keep the session from ending in order.
             Err(_) if self.end.is_some() => Ok(()),
             drawn => drawn,
