@@ -5,14 +5,24 @@
 //! texts, and scaled so that the growth from one call to the next is the recorded one. What no line explains
 //! is the system prompt with the tools and the memory.
 
+mod agents;
+mod cache;
+mod items;
+mod unused;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use threadline_entry::lens::{Block, Lens, Usage};
-use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
-use threadline_session::{EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::Millis;
+use threadline_entry::lens::Usage;
+use threadline_session::{EntryIndex, Session};
+
+pub use agents::AgentContext;
+use cache::CacheState;
+pub use cache::{CacheMiss, MissReason};
+use items::{RawCall, RawCalls};
+use unused::unused_results;
 
 use crate::transcript::{TurnTokens, anchor};
 
@@ -123,91 +133,14 @@ pub struct WindowItem {
     pub tokens: u64,
 }
 
-/// Tokens that were in the cache, and were not read from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheMiss {
-    /// The number of tokens.
-    pub tokens: u64,
-    /// The reason.
-    pub reason: MissReason,
-    /// The time since the previous request.
-    pub pause: Option<Millis>,
-}
-
-/// The reason why the cache was not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissReason {
-    /// The previous request was longer ago than the five minutes for which it was cached.
-    ExpiredAfterMinutes,
-    /// The previous request was longer ago than the hour for which it was cached.
-    ExpiredAfterHour,
-    /// The conversation was compacted.
-    Compaction,
-    /// Another model was used.
-    ModelSwitch,
-    /// None of these: the system prompt, the tools or earlier messages may have changed.
-    Unknown,
-}
-
-impl MissReason {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ExpiredAfterMinutes => "expired_5m",
-            Self::ExpiredAfterHour => "expired_1h",
-            Self::Compaction => "compaction",
-            Self::ModelSwitch => "model_switch",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::ExpiredAfterMinutes => "expired after 5 min",
-            Self::ExpiredAfterHour => "expired after 1 h",
-            Self::Compaction => "compaction",
-            Self::ModelSwitch => "model switch",
-            Self::Unknown => "unknown reason",
-        }
-    }
-}
-
 /// The approximate number of tokens per byte, if the log does not show it.
 const TOKENS_PER_BYTE: f64 = 0.28;
-/// The approximate number of tokens per image or document, as a number of bytes.
-const IMAGE_BYTES: usize = 5400;
 /// The number of added items that are listed per call.
 const MAX_ADDED: usize = 3;
-/// Fewer missed tokens are not reported: the end of the cached part varies.
-const MIN_MISSED: u64 = 1024;
-/// Shorter lines recur by coincidence.
-const MIN_LINE_CHARS: usize = 8;
-
-const FIVE_MINUTES: Millis = 5 * 60 * 1000;
-const ONE_HOUR: Millis = 60 * 60 * 1000;
-
-/// An item without known tokens.
-struct RawItem {
-    part: WindowPart,
-    label: String,
-    anchor: String,
-    bytes: usize,
-    /// The call of a result.
-    call_id: Option<String>,
-}
-
-/// A model call with the items that were added since the previous one.
-struct RawCall {
-    reply: ReplyIndex,
-    entry_idx: EntryIndex,
-    at: Option<Millis>,
-    added: Vec<RawItem>,
-    is_compacted: bool,
-}
 
 impl ContextLedger {
-    /// Computes the windows of the active conversation of a session, without its sub-agents.
+    /// Computes the windows of the active conversation of a session, or of the log of a sub-agent. Those of
+    /// the sub-agents of a session are [`AgentContext`]s.
     pub fn of(session: &Session) -> Self {
         let raw = RawCalls::of(session);
         let unused_calls = unused_results(session);
@@ -253,6 +186,11 @@ impl ContextLedger {
         ledger
     }
 
+    /// Returns the call with the largest window.
+    pub fn largest(&self) -> Option<&ContextCall> {
+        self.calls.iter().max_by_key(|call| call.window())
+    }
+
     /// Returns the sum of the unused output in tokens.
     pub fn unused_tokens(&self) -> u64 {
         self.unused.iter().map(|item| item.tokens).sum()
@@ -270,174 +208,6 @@ impl ContextLedger {
         found.sort_by_key(|(.., tokens)| std::cmp::Reverse(*tokens));
         found
     }
-}
-
-/// The model calls of the active conversation.
-struct RawCalls {
-    calls: Vec<RawCall>,
-    n_unrecorded: usize,
-}
-
-impl RawCalls {
-    fn of(session: &Session) -> Self {
-        let mut calls: Vec<RawCall> = Vec::new();
-        let mut seen: FxHashSet<ReplyIndex> = FxHashSet::default();
-        let (mut pending, mut is_compacted, mut last_at, mut n_unrecorded) = (Vec::new(), false, None, 0);
-        for &idx in &session.thread().entries {
-            let entry = &session.entries()[idx];
-            if session.is_boundary(idx) {
-                pending.clear();
-                is_compacted = true;
-                for idx in session.compaction_at(idx).preserved {
-                    add_items(session, idx, &mut pending);
-                }
-                continue;
-            }
-            if let Some(reply) = session.reply_of(idx).filter(|reply| seen.insert(*reply)) {
-                let usage = session.replies()[reply].usage(session).map(TurnTokens::of);
-                if session.replies()[reply].is_synthetic() {
-                    continue;
-                }
-                if usage.is_some_and(|tokens| tokens.context() > 0) {
-                    let at = last_at.or_else(|| session.timestamp(idx));
-                    let added = std::mem::take(&mut pending);
-                    calls.push(RawCall { reply, entry_idx: idx, at, added, is_compacted });
-                    is_compacted = false;
-                } else {
-                    n_unrecorded += 1;
-                }
-            }
-            if entry.kind() != Kind::Assistant {
-                last_at = session.timestamp(idx).or(last_at);
-            }
-            add_items(session, idx, &mut pending);
-        }
-        Self { calls, n_unrecorded }
-    }
-}
-
-/// Appends the items of a line.
-fn add_items(session: &Session, idx: EntryIndex, items: &mut Vec<RawItem>) {
-    let entry = &session.entries()[idx];
-    let line_no = entry.at().line_no;
-    match entry.kind() {
-        Kind::User | Kind::Assistant => {
-            let Some(content) = entry.message().and_then(|message| message.content()) else { return };
-            if let Some(text) = content.as_str() {
-                let (part, label) = text_part(session, idx, &text);
-                let bytes = text.len();
-                return items.push(RawItem { part, label, anchor: anchor(line_no, 0), bytes, call_id: None });
-            }
-            for (at, block) in content.blocks().enumerate() {
-                let Some((part, label, bytes, call_id)) = block_item(session, idx, block) else { continue };
-                // A result is shown with its call.
-                let call = call_id.as_ref().and_then(|id| session.tool_call(id));
-                let anchor = call.map_or_else(
-                    || anchor(line_no, at),
-                    |call| anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx),
-                );
-                items.push(RawItem { part, label, anchor, bytes, call_id });
-            }
-        }
-        Kind::Attachment => {
-            let bytes = entry.get(key::ATTACHMENT).map_or(0, |json| json.raw().len());
-            let label =
-                entry.get(key::ATTACHMENT).and_then(|json| Some(json.get(key::TYPE)?.as_str()?.into_owned()));
-            let label = label.unwrap_or_default().replace('_', " ");
-            let part = WindowPart::Attachments;
-            items.push(RawItem { part, label, anchor: anchor(line_no, 0), bytes, call_id: None });
-        }
-        _ => {}
-    }
-}
-
-/// Returns the part of the window that a text belongs to, and a label.
-fn text_part(session: &Session, idx: EntryIndex, text: &str) -> (WindowPart, String) {
-    let part = match session.input(idx) {
-        Some(InputKind::CompactSummary) => WindowPart::Summary,
-        Some(InputKind::Meta | InputKind::CommandOutput | InputKind::BashOutput) => WindowPart::Attachments,
-        _ => WindowPart::Prompts,
-    };
-    (part, one_line(text, 60))
-}
-
-type BlockItem = (WindowPart, String, usize, Option<String>);
-
-fn block_item(session: &Session, idx: EntryIndex, block: Block<'_>) -> Option<BlockItem> {
-    let object = block.object();
-    let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len());
-    let is_reply = session.entries()[idx].kind() == Kind::Assistant;
-    Some(match block.kind()?.as_ref() {
-        value::TOOL_RESULT => {
-            let id = block.tool_use_id()?.into_owned();
-            let call = session.tool_call(&id);
-            let tool = call.map_or_else(|| "?".to_owned(), |call| call.name.clone());
-            let label = call.map(|call| call_subject(session, call)).unwrap_or_default();
-            let bytes = object.get(key::CONTENT).map_or(0, content_bytes);
-            (WindowPart::Results(tool), label, bytes, Some(id))
-        }
-        value::TOOL_USE => {
-            let id = object.get(key::ID).and_then(|id| Some(id.as_str()?.into_owned()));
-            let call = id.as_ref().and_then(|id| session.tool_call(id));
-            let label = call.map(|call| format!("{} {}", call.name, call_subject(session, call)));
-            (WindowPart::Calls, label.unwrap_or_default(), length(key::NAME) + length(key::INPUT), None)
-        }
-        value::IMAGE | value::DOCUMENT => (WindowPart::Attachments, "image".to_owned(), IMAGE_BYTES, None),
-        value::THINKING | value::REDACTED_THINKING => {
-            // Without its text, only the signature shows how long the thinking was.
-            let bytes = length(key::THINKING).max(length("signature")).max(length(key::DATA));
-            (WindowPart::Thinking, "thinking".to_owned(), bytes, None)
-        }
-        _ if is_reply => {
-            let text = block.text().unwrap_or_default();
-            (WindowPart::Replies, one_line(&text, 60), length(key::TEXT), None)
-        }
-        _ => {
-            let text = block.text().unwrap_or_default();
-            let (part, label) = text_part(session, idx, &text);
-            (part, label, length(key::TEXT), None)
-        }
-    })
-}
-
-/// Returns the length of a tool result, with a fixed length for each image.
-fn content_bytes(content: Json<'_>) -> usize {
-    if content.kind() != JsonKind::Array {
-        return content.raw().len();
-    }
-    let is_image = |item: &Json<'_>| {
-        item.get(key::TYPE).is_some_and(|kind| kind.is_str(value::IMAGE) || kind.is_str(value::DOCUMENT))
-    };
-    content.items().map(|item| if is_image(&item) { IMAGE_BYTES } else { item.raw().len() }).sum()
-}
-
-/// Returns the beginning of a text, on one line of at most `max` characters.
-fn one_line(text: &str, max: usize) -> String {
-    let mut line = String::new();
-    let mut n_chars = 0;
-    for word in text.split_whitespace() {
-        for c in (if line.is_empty() { "" } else { " " }).chars().chain(word.chars()) {
-            n_chars += 1;
-            if n_chars > max {
-                line.push('…');
-                return line;
-            }
-            line.push(c);
-        }
-    }
-    line
-}
-
-/// Inputs that name the subject of a call, in order of preference.
-const SUBJECTS: [&str; 9] =
-    ["file_path", "notebook_path", "command", "pattern", "url", "query", "description", "path", "prompt"];
-
-fn call_subject(session: &Session, call: &ToolCall) -> String {
-    let input = call.block(session).and_then(|block| block.input());
-    let subject = input.and_then(|input| {
-        SUBJECTS.iter().find_map(|key| input.get(key)?.as_str()).map(|text| one_line(&text, 60))
-    });
-    subject.unwrap_or_default()
 }
 
 /// Returns the usual number of tokens per byte: the median over all calls whose window grew.
@@ -500,123 +270,6 @@ impl Window {
         let explained: u64 = parts.values().sum();
         parts.insert(WindowPart::System, self.size.saturating_sub(explained));
         parts
-    }
-}
-
-/// The state of the cache after a call.
-#[derive(Default)]
-struct CacheState {
-    /// The number of cached tokens.
-    cached: u64,
-    model: Option<String>,
-    at: Option<Millis>,
-    /// Whether the cache is kept for an hour.
-    is_hour: bool,
-}
-
-impl CacheState {
-    /// Continues with the next call. Returns the tokens that it should have read, and did not.
-    fn advance(
-        &mut self,
-        call: &RawCall,
-        model: Option<&str>,
-        usage: Option<Usage<'_>>,
-        tokens: TurnTokens,
-    ) -> Option<CacheMiss> {
-        let pause = self.at.zip(call.at).map(|(before, now)| now - before);
-        let missed = self.cached.saturating_sub(tokens.cache_read);
-        let lifetime = if self.is_hour { ONE_HOUR } else { FIVE_MINUTES };
-        let reason = if call.is_compacted {
-            MissReason::Compaction
-        } else if self.model.as_deref() != model {
-            MissReason::ModelSwitch
-        } else if pause.is_some_and(|pause| pause > lifetime) {
-            if self.is_hour { MissReason::ExpiredAfterHour } else { MissReason::ExpiredAfterMinutes }
-        } else {
-            MissReason::Unknown
-        };
-        let is_miss = missed >= MIN_MISSED.max(self.cached / 10);
-        self.cached = tokens.cache_read + tokens.cache_write;
-        self.model = model.map(str::to_owned);
-        self.at = call.at;
-        if tokens.cache_write > 0 {
-            let creation = usage.and_then(Usage::cache_creation);
-            self.is_hour =
-                creation.and_then(|creation| creation.ephemeral_1h_input_tokens()).unwrap_or(0) > 0;
-        }
-        is_miss.then_some(CacheMiss { tokens: missed, reason, pause })
-    }
-}
-
-/// Returns the ids of the calls of which no line of the result recurs in a later prompt, reply or call.
-fn unused_results(session: &Session) -> FxHashSet<String> {
-    let mut later: FxHashSet<u64> = FxHashSet::default();
-    let mut unused = FxHashSet::default();
-    for &idx in session.thread().entries.iter().rev() {
-        let entry = &session.entries()[idx];
-        let Some(content) = entry.message().and_then(|message| message.content()) else { continue };
-        if let Some(text) = content.as_str() {
-            add_lines(&text, &mut later);
-            continue;
-        }
-        let mut said: Vec<Json<'_>> = Vec::new();
-        for block in content.blocks() {
-            match block.kind().as_deref() {
-                Some(value::TOOL_RESULT) => {
-                    if let Some(id) = block.tool_use_id()
-                        && is_unused(block, &later)
-                    {
-                        unused.insert(id.into_owned());
-                    }
-                }
-                Some(value::TOOL_USE) => said.extend(block.input()),
-                _ => said.extend(
-                    [block.object().get(key::TEXT), block.object().get(key::THINKING)].into_iter().flatten(),
-                ),
-            }
-        }
-        said.into_iter().for_each(|json| add_strings(json, &mut later, 0));
-    }
-    unused
-}
-
-/// Whether a result has lines, and none of them is in the set.
-fn is_unused(block: Block<'_>, later: &FxHashSet<u64>) -> bool {
-    let mut lines: FxHashSet<u64> = FxHashSet::default();
-    if let Some(content) = block.object().get(key::CONTENT) {
-        add_strings(content, &mut lines, 0);
-    }
-    !lines.is_empty() && lines.is_disjoint(later)
-}
-
-/// The depth up to which the strings of an input are compared.
-const MAX_DEPTH: usize = 16;
-
-fn add_strings(json: Json<'_>, lines: &mut FxHashSet<u64>, depth: usize) {
-    match json.kind() {
-        JsonKind::String => add_lines(&json.as_str().unwrap_or_default(), lines),
-        JsonKind::Array if depth < MAX_DEPTH => {
-            json.items().for_each(|item| add_strings(item, lines, depth + 1))
-        }
-        JsonKind::Object if depth < MAX_DEPTH => {
-            json.members().for_each(|(_, item)| add_strings(item, lines, depth + 1));
-        }
-        _ => {}
-    }
-}
-
-/// Adds the hashes of the lines of a text, without indentation and the numbers that `Read` adds.
-fn add_lines(text: &str, lines: &mut FxHashSet<u64>) {
-    for line in text.lines() {
-        let line = line.trim();
-        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-        let numbered = line[digits..].strip_prefix(['→', '\t']).filter(|_| digits > 0);
-        let line = numbered.unwrap_or(line).trim();
-        if line.chars().take(MIN_LINE_CHARS).count() == MIN_LINE_CHARS {
-            let mut hasher = FxHasher::default();
-            line.hash(&mut hasher);
-            lines.insert(hasher.finish());
-        }
     }
 }
 

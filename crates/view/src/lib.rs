@@ -65,7 +65,7 @@ pub mod wire;
 
 pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
 pub use changes::{FileChange, changes, changes_of, patch};
-pub use context::{CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
+pub use context::{AgentContext, CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use error_count::count_errors;
 pub use filter::{DetailLevel, TranscriptFilter};

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
+use threadline_session::{Agent, SessionFamily};
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_view::humanize::{count, duration, plural, short_count};
-use threadline_view::wire::context_objects;
-use threadline_view::{ContextCall, ContextLedger, WindowItem, WindowPart, short_model};
+use threadline_view::wire::{ContextObject, context_objects};
+use threadline_view::{AgentContext, ContextCall, ContextLedger, WindowItem, WindowPart, short_model};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -13,7 +14,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// For each model call: the size of the window, what was added since the previous call, and the tokens that
 /// were in the cache but not read from it, with the reason: expired, compaction, model switch, or unknown.
 /// Then the parts of the largest window, and tool output of which no line recurs in a later prompt, reply or
-/// call.
+/// call, and one row per sub-agent, which has a window of its own.
 ///
 /// The log contains the sizes of windows, but not of their parts. Those are estimated from the lengths of
 /// texts, scaled to the recorded growth. What no line explains is counted as `system and tools`.
@@ -26,6 +27,10 @@ pub(crate) struct ContextArgs {
     #[arg(long)]
     misses: bool,
 
+    /// The window of a sub-agent: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
     /// Maximum number of unused outputs
     #[arg(long, value_name = "N", default_value_t = 10)]
     unused: usize,
@@ -34,10 +39,17 @@ pub(crate) struct ContextArgs {
 pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
     let loaded = cx.app.load(&file)?;
-    let ledger = ContextLedger::of(&loaded.family.main);
+    let (session, agents) = match &args.agent {
+        Some(id) => (&find_agent(&loaded.family, id)?.session, Vec::new()),
+        None => {
+            let agents = AgentContext::all(&loaded.family, loaded.spending.as_ref());
+            (&loaded.family.main, agents)
+        }
+    };
+    let ledger = ContextLedger::of(session);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
-        for object in context_objects(&ledger) {
+        for object in context_objects(&ledger).chain(agents.iter().map(ContextObject::from)) {
             answer.json(&object)?;
         }
     } else if !ledger.calls.is_empty() {
@@ -46,8 +58,11 @@ pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, Co
         answer.text(&misses(cx, &ledger))?;
         answer.text(&unused(cx, args, &ledger))?;
     }
+    if !cx.json && !agents.is_empty() {
+        answer.text(&sub_agents(cx, &agents))?;
+    }
     answer.finish()?;
-    if ledger.calls.is_empty() {
+    if ledger.calls.is_empty() && agents.iter().all(|agent| agent.n_calls == 0) {
         cx.ui.note("the session has no model call with recorded usage");
         return Ok(CommandOutcome::Negative);
     }
@@ -59,6 +74,55 @@ pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, Co
         cx.ui.note("sizes of windows are recorded; those of parts and items are estimates");
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Returns the sub-agent with an id that begins so.
+fn find_agent<'f>(family: &'f SessionFamily, id: &str) -> Result<&'f Agent, CommandError> {
+    let found: Vec<&Agent> = family.agents.iter().filter(|agent| agent.id.starts_with(id)).collect();
+    let exact = found.iter().find(|agent| agent.id == id);
+    match (exact, &found[..]) {
+        (Some(agent), _) => Ok(agent),
+        (None, [agent]) => Ok(agent),
+        (None, []) => {
+            let error = CommandError::new(format!("no sub-agent matches `{}`", visible(id)));
+            Err(error.hint("`threadline context SESSION` lists the sub-agents"))
+        }
+        (None, found) => {
+            let message = format!("`{}` matches {} sub-agents", visible(id), found.len());
+            let ids: Vec<_> = found.iter().take(4).map(|agent| visible(&agent.id).into_owned()).collect();
+            Err(CommandError::new(message).hint(ids.join(", ")))
+        }
+    }
+}
+
+/// Shows one row per sub-agent.
+fn sub_agents(cx: &Context, agents: &[AgentContext]) -> TermText {
+    let row = |agent: &AgentContext| {
+        let task = [agent.agent_type.as_deref(), agent.description.as_deref()];
+        let task: Vec<&str> = task.into_iter().flatten().collect();
+        let missed = match agent.n_misses {
+            0 => String::new(),
+            n_misses => format!("{} in {}", short_count(agent.missed), plural(n_misses as u64, "call")),
+        };
+        vec![
+            visible(&agent.id).into_owned(),
+            count(agent.n_calls as u64),
+            count(agent.peak),
+            missed,
+            agent.spent.short_cost(),
+            visible(&task.join(": ")).into_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = agents.iter().map(row).collect();
+    let columns = [
+        TableColumn { can_shrink: false, ..TableColumn::text("sub-agent") },
+        TableColumn::number("calls"),
+        TableColumn::number("largest window"),
+        TableColumn { can_shrink: false, drop_order: 2, ..TableColumn::text("cache miss") },
+        TableColumn { drop_order: 3, ..TableColumn::number("cost") },
+        TableColumn { min_width: 10, ..TableColumn::text("task") },
+    ];
+    text!("\n{}", table(cx.ui.page(), &columns, &rows))
 }
 
 /// Returns an item in a few words.
@@ -115,7 +179,7 @@ fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
 
 /// Shows the parts of the largest window.
 fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
-    let Some(call) = ledger.calls.iter().max_by_key(|call| call.window()) else { return TermText::default() };
+    let Some(call) = ledger.largest() else { return TermText::default() };
     let mut parts: Vec<(&WindowPart, u64)> =
         call.parts.iter().map(|(part, tokens)| (part, *tokens)).collect();
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));

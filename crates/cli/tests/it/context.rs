@@ -55,3 +55,41 @@ fn windows_are_shown_call_by_call() {
     home.session("empty", "u1 user \"hello\" @+9d\n");
     assert_eq!(at_home(&home, &["context", "last"]).code, 1);
 }
+
+#[test]
+fn sub_agents_have_windows_of_their_own() {
+    let home = TestHome::new();
+    let main = r#"
+        u1        user   "count"
+        a1 <- u1  reply  m1 tool t1 Task {"prompt":"count the threads","description":"count","subagent_type":"Explore"} usage={"input_tokens":9000,"output_tokens":50}
+        r1 <- a1  result t1 "Two." {"agentId":"a1b2c3"}
+        a2 <- r1  reply  m2 text "Two." usage={"input_tokens":9100,"output_tokens":5}
+        "#;
+    home.session("loom", main);
+    let agent = r#"
+        x1        user   "count the threads"
+        x2 <- x1  reply  n1 tool t9 Bash {"command":"wc -l"} usage={"input_tokens":4,"cache_creation_input_tokens":20000,"output_tokens":50}
+        x3 <- x2  result t9 "2" @+6m
+        x4 <- x3  reply  n2 text "Two." usage={"input_tokens":20100,"output_tokens":5}
+        "#;
+    home.agent("loom", "a1b2c3", agent, Some(r#"{"agentType":"Explore","description":"count"}"#));
+    let shown = at_home(&home, &["context", "last"]).out;
+    let table = shown.lines().skip_while(|line| !line.starts_with("sub-agent"));
+    assert_snapshot!(table.collect::<Vec<_>>().join("\n"), @r"
+    sub-agent  calls  largest window  cache miss      cost  task
+    a1b2c3         2          20,100  20k in 1 call  $0.23  Explore: count
+    ");
+    let lines = at_home(&home, &["context", "last", "--json"]).json_lines();
+    let agent = lines.iter().find(|line| line["type"] == "agent").unwrap();
+    assert_eq!(
+        (&agent["agent"], &agent["calls"], &agent["misses"]),
+        (&"a1b2c3".into(), &2.into(), &1.into())
+    );
+    assert_eq!((&agent["peak_tokens"], &agent["missed_tokens"]), (&20_100.into(), &20_000.into()));
+    let calls = at_home(&home, &["context", "last", "--agent", "a1b", "--json"]).json_lines();
+    let windows: Vec<_> =
+        calls.iter().filter(|line| line["type"] == "call").map(|line| &line["window_tokens"]).collect();
+    assert_eq!(windows, [&serde_json::Value::from(20_004), &20_100.into()]);
+    let wrong = at_home(&home, &["context", "last", "--agent", "zz"]);
+    assert!(wrong.code != 0 && wrong.err.contains("no sub-agent matches `zz`"), "{}", wrong.err);
+}

@@ -1,6 +1,8 @@
 //! Context: what filled the window at each model call of a session.
 
-use threadline_view::{ContextCall, ContextLedger, WindowItem, WindowPart, humanize, short_model};
+use threadline_view::{
+    AgentContext, ContextCall, ContextLedger, WindowItem, WindowPart, humanize, short_model,
+};
 
 use super::chart::{ChartBar, ChartColumn, ColumnChart, SERIES, bars, columns};
 use super::footer::foot;
@@ -15,8 +17,12 @@ pub struct ContextPage<'a> {
     pub id: &'a str,
     /// Its title.
     pub title: &'a str,
+    /// The id and the name of the sub-agent, if the windows are those of one.
+    pub agent: Option<(&'a str, &'a str)>,
     /// The windows.
     pub ledger: &'a ContextLedger,
+    /// The windows of the sub-agents of the session in short.
+    pub agents: &'a [AgentContext],
 }
 
 /// The maximum number of columns of the chart. Of more calls, some are left out.
@@ -50,16 +56,22 @@ fn series(part: &WindowPart) -> usize {
 /// Renders the main content and the footer of the context page.
 pub fn context(page: &ContextPage<'_>) -> Markup {
     let ledger = page.ledger;
-    let here = link::session(page.id);
+    let session = link::session(page.id);
+    let query = page.agent.map(|(agent, _)| link::href("", [("agent", agent)])).unwrap_or_default();
+    let here = format!("{session}{query}");
     let mut out = Markup::new();
     out.lit("<main id=\"main\" tabindex=\"-1\" class=\"context\">\n<header class=\"opening\"><h1>Context window</h1><p class=\"facts\"><a href=\"");
-    out.text(&here).lit("\">").text(&text_format::excerpt(page.title, 160)).lit("</a> <span>·</span> ");
+    out.text(&session).lit("\">").text(&text_format::excerpt(page.title, 160)).lit("</a> <span>·</span> ");
+    if let Some((_, name)) = page.agent {
+        out.lit("<a href=\"").text(&here).lit("\">sub-agent ").text(&text_format::excerpt(name, 80));
+        out.lit("</a> <span>·</span> ");
+    }
     out.text(&humanize::plural(ledger.calls.len() as u64, "model call"));
     if ledger.n_unrecorded > 0 {
         out.lit(" <span>·</span> ").num(ledger.n_unrecorded as u64).lit(" without recorded usage left out");
     }
     out.lit("</p><p class=\"facts\">Sizes of windows are recorded. Those of their parts are estimates from the lengths of texts, scaled to the recorded growth.</p></header>\n");
-    match ledger.calls.iter().max_by_key(|call| call.window()) {
+    match ledger.largest() {
         None => {
             out.lit("<div class=\"empty\"><p>No model call with recorded usage</p></div>\n");
         }
@@ -71,8 +83,9 @@ pub fn context(page: &ContextPage<'_>) -> Markup {
             unused(&mut out, &here, ledger);
         }
     }
+    sub_agents(&mut out, &session, page.agents);
     out.lit("</main>\n");
-    foot(&mut out, &format!("{here}/context.json"), None);
+    foot(&mut out, &format!("{session}/context.json{query}"), None);
     out
 }
 
@@ -179,6 +192,25 @@ fn calls(out: &mut Markup, here: &str, ledger: &ContextLedger) {
             item_link(out, here, item);
         }
         out.lit("</td></tr>\n");
+    }
+    out.lit("</tbody></table></section>\n");
+}
+
+/// Adds one row per sub-agent.
+fn sub_agents(out: &mut Markup, session: &str, agents: &[AgentContext]) {
+    if agents.is_empty() {
+        return;
+    }
+    out.lit("<section class=\"figure\"><h2>Sub-agents</h2><p class=\"quiet\">Each has a window of its own.</p><table class=\"numbers sub-agents\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Type</th><th scope=\"col\" class=\"n\">Calls</th><th scope=\"col\" class=\"n\">Largest window</th><th scope=\"col\" class=\"n\">Missed the cache</th><th scope=\"col\" class=\"n\">Cost</th></tr></thead><tbody>\n");
+    for agent in agents {
+        let href = link::href(&format!("{session}/context"), [("agent", &*agent.id)]);
+        out.lit("<tr><th scope=\"row\"><a href=\"").text(&href).lit("\" title=\"").text(&agent.id);
+        out.lit("\">").text(&text_format::excerpt(agent.description.as_deref().unwrap_or(&agent.id), 80));
+        out.lit("</a></th><td>").text(agent.agent_type.as_deref().unwrap_or_default());
+        out.lit("</td><td class=\"n\">").num(agent.n_calls as u64).lit("</td><td class=\"n\">");
+        out.text(&humanize::count(agent.peak)).lit("</td><td class=\"n\">");
+        out.text(&humanize::count(agent.missed)).lit("</td><td class=\"n\">");
+        out.text(&text_format::cost(&agent.spent)).lit("</td></tr>\n");
     }
     out.lit("</tbody></table></section>\n");
 }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::{TokensObject, moment};
-use crate::context::{CacheMiss, ContextCall, ContextLedger, WindowItem, WindowPart};
+use super::{SpentObject, TokensObject, moment};
+use crate::context::{AgentContext, CacheMiss, ContextCall, ContextLedger, WindowItem, WindowPart};
 
-/// One line of `context`: a model call, or output that was not used.
+/// One line of `context`: a model call, output that was not used, or a sub-agent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
@@ -24,6 +24,16 @@ pub enum ContextObject<'a> {
         miss: Option<CacheMissObject>,
     },
     UnusedOutput(WindowItemObject<'a>),
+    Agent {
+        agent: &'a str,
+        agent_type: Option<&'a str>,
+        description: Option<&'a str>,
+        calls: u64,
+        peak_tokens: u64,
+        misses: u64,
+        missed_tokens: u64,
+        usage: Option<SpentObject<'a>>,
+    },
 }
 
 /// A part of the window.
@@ -93,6 +103,21 @@ impl<'a> From<&'a ContextCall> for ContextObject<'a> {
             parts: call.parts.iter().map(part).collect(),
             added: call.added.iter().map(WindowItemObject::from).collect(),
             miss: call.miss.map(miss),
+        }
+    }
+}
+
+impl<'a> From<&'a AgentContext> for ContextObject<'a> {
+    fn from(agent: &'a AgentContext) -> Self {
+        Self::Agent {
+            agent: &agent.id,
+            agent_type: agent.agent_type.as_deref(),
+            description: agent.description.as_deref(),
+            calls: agent.n_calls as u64,
+            peak_tokens: agent.peak,
+            misses: agent.n_misses as u64,
+            missed_tokens: agent.missed,
+            usage: SpentObject::of(&agent.spent),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use threadline_app::SessionSummary;
 use threadline_html::{ContextPage, PageFrame, ViewerTab};
-use threadline_view::ContextLedger;
-use threadline_view::wire::context_objects;
+use threadline_view::wire::{ContextObject, context_objects};
+use threadline_view::{AgentContext, ContextLedger};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
@@ -20,9 +20,22 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }
     let loaded = state.app.load(&file)?;
-    let ledger = ContextLedger::of(&loaded.family.main);
+    let agent = match ask.query_param("agent") {
+        Some(id) => {
+            let found = loaded.family.agents.iter().find(|agent| agent.id == id);
+            Some(found.ok_or_else(|| PageError::not_found("Sub-agent not found"))?)
+        }
+        None => None,
+    };
+    let agents = match agent {
+        Some(_) => Vec::new(),
+        None => AgentContext::all(&loaded.family, loaded.spending.as_ref()),
+    };
+    let ledger = ContextLedger::of(agent.map_or(&loaded.family.main, |agent| &agent.session));
     match ask.format {
-        ResponseFormat::Json => PageResponse::json_lines(context_objects(&ledger)),
+        ResponseFormat::Json => {
+            PageResponse::json_lines(context_objects(&ledger).chain(agents.iter().map(ContextObject::from)))
+        }
         ResponseFormat::Markdown => Err(PageError::not_found("Page not found")
             .with_hint("The context window is available as HTML and JSON.")),
         ResponseFormat::Html => {
@@ -37,7 +50,8 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
                 scripts: &["lists.js"],
                 settings: state.settings,
             };
-            let page = ContextPage { id, title, ledger: &ledger };
+            let agent = agent.map(|agent| (&*agent.id, agent.description.as_deref().unwrap_or(&agent.id)));
+            let page = ContextPage { id, title, agent, ledger: &ledger, agents: &agents };
             Ok(super::list_page(&frame, &threadline_html::context(&page)))
         }
     }

@@ -200,3 +200,30 @@ fn pages_are_accessible_and_fit_a_phone() {
         assert!(width <= 390, "{page} is {width} wide");
     }
 }
+
+#[test]
+fn the_context_page_lists_sub_agents_and_shows_the_window_of_one() {
+    let home = TestHome::new();
+    let main = r#"
+        u1        user   "count"
+        a1 <- u1  reply  m1 tool t1 Task {"prompt":"count","subagent_type":"Explore"} usage={"input_tokens":9000}
+        r1 <- a1  result t1 "Two." {"agentId":"a1b2c3"}
+        a2 <- r1  reply  m2 text "Two." usage={"input_tokens":9100}
+        "#;
+    home.session("loom", main);
+    let agent = "x1 user \"count\"\nx2 <- x1 reply n1 text \"Two.\" usage={\"input_tokens\":20100}";
+    home.agent("loom", "a1b2c3", agent, Some(r#"{"agentType":"Explore","description":"count <b>"}"#));
+    let served = TestServer::new(&home);
+    let page = format!("/s/{}/context", session_uuid("loom"));
+    let link = format!("<a href=\"{page}?agent=a1b2c3\" title=\"a1b2c3\">count &lt;b&gt;</a>");
+    let body = served.get(&page).body;
+    assert!(body.contains(&link) && body.contains("20,100"), "{body}");
+    let lines = json_lines(&served, &format!("{page}.json?agent=a1b2c3"));
+    let windows: Vec<_> =
+        lines.iter().filter(|line| line["type"] == "call").map(|line| &line["window_tokens"]).collect();
+    assert_eq!(windows, [20_100]);
+    let body = served.get(&format!("{page}?agent=a1b2c3")).body;
+    let anchor = format!("href=\"/s/{}?agent=a1b2c3#m2\"", session_uuid("loom"));
+    assert!(body.contains(&anchor) && !body.contains("Each has a window"), "{body}");
+    assert_eq!(served.get(&format!("{page}?agent=zz")).status, 404);
+}

@@ -1,0 +1,83 @@
+//! Tool output of which no line recurs in a later prompt, reply or call.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashSet, FxHasher};
+use threadline_entry::lens::{Block, Lens};
+use threadline_entry::{Json, JsonKind, key, value};
+use threadline_session::Session;
+
+/// Shorter lines recur by coincidence.
+const MIN_LINE_CHARS: usize = 8;
+
+/// Returns the ids of the calls of which no line of the result recurs in a later prompt, reply or call.
+pub(super) fn unused_results(session: &Session) -> FxHashSet<String> {
+    let mut later: FxHashSet<u64> = FxHashSet::default();
+    let mut unused = FxHashSet::default();
+    for &idx in session.thread().entries.iter().rev() {
+        let entry = &session.entries()[idx];
+        let Some(content) = entry.message().and_then(|message| message.content()) else { continue };
+        if let Some(text) = content.as_str() {
+            add_lines(&text, &mut later);
+            continue;
+        }
+        let mut said: Vec<Json<'_>> = Vec::new();
+        for block in content.blocks() {
+            match block.kind().as_deref() {
+                Some(value::TOOL_RESULT) => {
+                    if let Some(id) = block.tool_use_id()
+                        && is_unused(block, &later)
+                    {
+                        unused.insert(id.into_owned());
+                    }
+                }
+                Some(value::TOOL_USE) => said.extend(block.input()),
+                _ => said.extend(
+                    [block.object().get(key::TEXT), block.object().get(key::THINKING)].into_iter().flatten(),
+                ),
+            }
+        }
+        said.into_iter().for_each(|json| add_strings(json, &mut later, 0));
+    }
+    unused
+}
+
+/// Whether a result has lines, and none of them is in the set.
+fn is_unused(block: Block<'_>, later: &FxHashSet<u64>) -> bool {
+    let mut lines: FxHashSet<u64> = FxHashSet::default();
+    if let Some(content) = block.object().get(key::CONTENT) {
+        add_strings(content, &mut lines, 0);
+    }
+    !lines.is_empty() && lines.is_disjoint(later)
+}
+
+/// The depth up to which the strings of an input are compared.
+const MAX_DEPTH: usize = 16;
+
+fn add_strings(json: Json<'_>, lines: &mut FxHashSet<u64>, depth: usize) {
+    match json.kind() {
+        JsonKind::String => add_lines(&json.as_str().unwrap_or_default(), lines),
+        JsonKind::Array if depth < MAX_DEPTH => {
+            json.items().for_each(|item| add_strings(item, lines, depth + 1))
+        }
+        JsonKind::Object if depth < MAX_DEPTH => {
+            json.members().for_each(|(_, item)| add_strings(item, lines, depth + 1));
+        }
+        _ => {}
+    }
+}
+
+/// Adds the hashes of the lines of a text, without indentation and the numbers that `Read` adds.
+fn add_lines(text: &str, lines: &mut FxHashSet<u64>) {
+    for line in text.lines() {
+        let line = line.trim();
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let numbered = line[digits..].strip_prefix(['→', '\t']).filter(|_| digits > 0);
+        let line = numbered.unwrap_or(line).trim();
+        if line.chars().take(MIN_LINE_CHARS).count() == MIN_LINE_CHARS {
+            let mut hasher = FxHasher::default();
+            line.hash(&mut hasher);
+            lines.insert(hasher.finish());
+        }
+    }
+}
