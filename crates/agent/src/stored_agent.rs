@@ -12,7 +12,8 @@ use crate::sub_agent::SubAgentSource;
 
 impl Agent {
     /// Returns the sub-agent with an id as its log in the folder of the session describes it, ready for a
-    /// message. `None` if there is no log of it, if the log contains no conversation, or if its kind is not known.
+    /// message. `None` if there is no log of it, if the log contains no conversation, or if its kind is not
+    /// known.
     pub(crate) fn stored_agent(&self, id: &str, prompt_id: &str) -> Option<Self> {
         let path = Some(self.agent_log(id)).filter(|path| is_plain_name(id) && path.is_file())?;
         let stored = ResumedAgent::read(&path, self.config.profile.version).ok()?;

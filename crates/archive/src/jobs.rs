@@ -5,11 +5,11 @@ use crate::segment::SEGMENT_SIZE;
 /// Jobs are not made smaller than this for the sake of more threads.
 const MIN_JOB_SIZE: u64 = SEGMENT_SIZE / 4;
 
-/// Divides items with a number of bytes each into jobs of at most one segment, in their order. Only a job of one
-/// large item is larger.
+/// Divides items with a number of bytes each into jobs of at most one segment, in their order. Only a job of
+/// one large item is larger.
 ///
-/// Jobs fill their segments, because similar files compress better together. The last ones, one per thread, are of
-/// similar size instead, so that no thread is idle while another one copies a whole segment.
+/// Jobs fill their segments, because similar files compress better together. The last ones, one per thread,
+/// are of similar size instead, so that no thread is idle while another one copies a whole segment.
 pub(crate) fn split_by_size<T>(items: Vec<(u64, T)>, n_threads: usize) -> Vec<Vec<T>> {
     let mut jobs = Vec::new();
     let (mut job, mut job_size) = (Vec::new(), 0);

@@ -23,8 +23,8 @@ pub(crate) const SEGMENT_SIZE: u64 = 16 << 20;
 const MAX_SEGMENT_SIZE: u64 = 4 * SEGMENT_SIZE;
 
 /// The parameters of compression. Tool results are written twice in a log, far apart; a window as large as a
-/// segment finds the second copy. Fewer attempts than usual at this level, and no short matches, make it faster
-/// and the result hardly larger.
+/// segment finds the second copy. Fewer attempts than usual at this level, and no short matches, make it
+/// faster and the result hardly larger.
 const LEVEL: i32 = 8;
 const WINDOW_LOG: u32 = 24;
 const SEARCH_LOG: u32 = 3;

@@ -158,8 +158,8 @@ impl CaseInsensitiveNeedle {
         from(a_chunks.len() * CHUNK, bytes.len())
     }
 
-    /// Returns the number of chunks before the first one with both bytes at matching offsets. A plain loop would
-    /// be as fast in builds that vectorize it, which those for size do not.
+    /// Returns the number of chunks before the first one with both bytes at matching offsets. A plain loop
+    /// would be as fast in builds that vectorize it, which those for size do not.
     #[inline(always)]
     fn first_matching_chunk<S: Simd>(
         &self,

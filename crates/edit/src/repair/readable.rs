@@ -310,7 +310,8 @@ fn has_same_content(one: &Entry, other: &Entry) -> bool {
         && (said(one).is_some() || one.text() == other.text())
 }
 
-/// Returns the lines with a wrong parent, in order, each with its new parent, an earlier line, and the reason.
+/// Returns the lines with a wrong parent, in order, each with its new parent, an earlier line, and the
+/// reason.
 fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'static str)> {
     let entries = session.entries();
     let is_main =
