@@ -75,6 +75,7 @@ static SHAPES: &[HostileShape] = &[
     shape("empty objects", 2_000_000, |n| vec![json!({}); n]),
     shape("messages without content", 500_000, |n| vec![json!({"type": "user"}); n]),
     shape("messages without a uuid", 50_000, |n| vec![json!({"type": "user", "message": {}}); n]),
+    shape("messages without fields", 40_000, |n| (0..n).map(|idx| bare_message(idx, 302)).collect()),
     shape("emphasis", 500_000, |n| exchange(&"*a ".repeat(n))),
     shape("backticks", 800_000, |n| exchange(&"`a".repeat(n))),
     shape("backticks of growing length", 4_000_000, |n| {
@@ -352,6 +353,14 @@ fn result(text: &str) -> Vec<Value> {
 /// Returns a session with this text as prompt and as reply.
 fn exchange(text: &str) -> Vec<Value> {
     vec![user(0, None, json!(text)), reply(1, Some(0), 1, words(text))]
+}
+
+/// Returns a message of so many bytes, with its newline, that lacks a uuid, a parent, a time and a session.
+fn bare_message(idx: usize, length: usize) -> Value {
+    let role = if idx.is_multiple_of(2) { "user" } else { "assistant" };
+    let message = |text: &str| json!({"type": role, "message": {"role": role, "content": [{"type": "text", "text": text}]}});
+    let padding = length.saturating_sub(message("").to_string().len() + 1);
+    message(&"x".repeat(padding))
 }
 
 fn reversed(n: usize) -> Vec<Value> {
