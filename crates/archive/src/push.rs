@@ -147,7 +147,7 @@ impl Archive {
     ) -> Result<JobResult, ArchiveError> {
         let mut copier = Copier {
             archive: self,
-            writer: SegmentWriter::new(&known.origin),
+            writer: SegmentWriter::new(&known.origin)?,
             origin: &known.origin,
             known,
             segments: Vec::new(),
@@ -407,12 +407,12 @@ impl Copier<'_> {
         self.result.copied_bytes += bytes.len() as u64;
         while !bytes.is_empty() {
             if self.writer.room() == 0 {
-                let full = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin));
+                let full = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin)?);
                 self.store(full)?;
             }
             let n_bytes = bytes.len().min(usize::try_from(self.writer.room()).unwrap_or(usize::MAX));
             let (now, rest) = bytes.split_at(n_bytes);
-            self.writer.append(file, version, offset, level, now);
+            self.writer.append(file, version, offset, level, now)?;
             offset += n_bytes as u64;
             bytes = rest;
         }
@@ -438,7 +438,7 @@ impl Copier<'_> {
 
     /// Stores the last segment, and adds the pieces to the versions of the files.
     fn finish(mut self) -> Result<JobResult, ArchiveError> {
-        let last = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin));
+        let last = std::mem::replace(&mut self.writer, SegmentWriter::new(self.origin)?);
         self.store(last)?;
         let mut places: HashMap<(String, u32), usize> = HashMap::new();
         for (i, (name, version)) in self.result.files.iter().enumerate() {

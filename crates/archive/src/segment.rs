@@ -5,13 +5,14 @@
 //! of the uncompressed bytes. The table says which file of which home each piece belongs to, so manifests can
 //! be rebuilt from the segments alone.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
-use zstd::bulk::Compressor;
+use sha2::{Digest, Sha256};
+use zstd::stream::Encoder;
 use zstd::zstd_safe::CParameter;
 
-use crate::digest::{digest, is_digest};
+use crate::digest::{hex_digits, is_digest};
 use crate::error::ArchiveError;
 use crate::level::PrivacyLevel;
 use crate::manifest::Origin;
@@ -22,11 +23,11 @@ pub(crate) const SEGMENT_SIZE: u64 = 16 << 20;
 /// A segment is never larger than this, so that a damaged one cannot fill the memory.
 const MAX_SEGMENT_SIZE: u64 = 4 * SEGMENT_SIZE;
 
-/// The parameters of compression. Tool results are written twice in a log, far apart; a window as large as a
-/// segment finds the second copy. Fewer attempts than usual at this level, and no short matches, make it
-/// faster and the result hardly larger.
+/// The parameters of compression. Tool results are written twice in a log, far apart; with this window the
+/// second copy is found. Fewer attempts than usual at this level, and no short matches, make it faster and
+/// the result hardly larger.
 const LEVEL: i32 = 8;
-const WINDOW_LOG: u32 = 24;
+const WINDOW_LOG: u32 = 23;
 const SEARCH_LOG: u32 = 3;
 const MIN_MATCH: u32 = 6;
 
@@ -54,9 +55,11 @@ pub(crate) struct SegmentPiece {
     pub(crate) level: PrivacyLevel,
 }
 
-/// Collects the pieces of one segment.
+/// Writes one segment.
 pub(crate) struct SegmentWriter {
-    content: Vec<u8>,
+    encoder: Encoder<'static, Vec<u8>>,
+    hash: Sha256,
+    length: u64,
     table: SegmentTable,
 }
 
@@ -68,14 +71,18 @@ pub(crate) struct NewSegment {
 }
 
 impl SegmentWriter {
-    pub(crate) fn new(origin: &Origin) -> Self {
+    pub(crate) fn new(origin: &Origin) -> io::Result<Self> {
+        let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
+        encoder.window_log(WINDOW_LOG)?;
+        encoder.set_parameter(CParameter::SearchLog(SEARCH_LOG))?;
+        encoder.set_parameter(CParameter::MinMatch(MIN_MATCH))?;
         let table = SegmentTable { origin: origin.clone(), pieces: Vec::new() };
-        Self { content: Vec::new(), table }
+        Ok(Self { encoder, hash: Sha256::new(), length: 0, table })
     }
 
     /// Returns the number of bytes that fit into the segment.
     pub(crate) fn room(&self) -> u64 {
-        SEGMENT_SIZE.saturating_sub(self.content.len() as u64)
+        SEGMENT_SIZE.saturating_sub(self.length)
     }
 
     /// Appends bytes of a file, at this offset of it.
@@ -86,9 +93,11 @@ impl SegmentWriter {
         offset: u64,
         level: PrivacyLevel,
         bytes: &[u8],
-    ) {
-        let (at, length) = (self.content.len() as u64, bytes.len() as u64);
-        self.content.extend_from_slice(bytes);
+    ) -> io::Result<()> {
+        self.encoder.write_all(bytes)?;
+        self.hash.update(bytes);
+        let (at, length) = (self.length, bytes.len() as u64);
+        self.length += length;
         match self.table.pieces.last_mut() {
             Some(last)
                 if last.file == file && last.version == version && last.offset + last.length == offset =>
@@ -100,33 +109,23 @@ impl SegmentWriter {
                 self.table.pieces.push(SegmentPiece { file, version, offset, at, length, level });
             }
         }
+        Ok(())
     }
 
-    /// Compresses the segment; returns `None` if it has no pieces.
-    pub(crate) fn finish(self) -> io::Result<Option<NewSegment>> {
-        let Self { mut content, table } = self;
-        if table.pieces.is_empty() {
+    /// Finishes the segment; `None` if it has no pieces.
+    pub(crate) fn finish(mut self) -> io::Result<Option<NewSegment>> {
+        if self.table.pieces.is_empty() {
             return Ok(None);
         }
-        let n_before = content.len();
-        serde_json::to_writer(&mut content, &table)?;
-        let length = (content.len() - n_before) as u64;
-        content.extend(length.to_le_bytes());
-        content.extend(MAGIC);
-        // A thread without a segment of its own computes the digest meanwhile.
-        let (bytes, digest) = rayon::join(|| compress(&content), || digest(&content));
-        Ok(Some(NewSegment { digest, bytes: bytes?, pieces: table.pieces }))
+        let mut end = serde_json::to_vec(&self.table)?;
+        let length = end.len() as u64;
+        end.extend(length.to_le_bytes());
+        end.extend(MAGIC);
+        self.encoder.write_all(&end)?;
+        self.hash.update(&end);
+        let bytes = self.encoder.finish()?;
+        Ok(Some(NewSegment { digest: hex_digits(self.hash), bytes, pieces: self.table.pieces }))
     }
-}
-
-fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
-    let mut compressor = Compressor::new(LEVEL)?;
-    compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
-    compressor.set_parameter(CParameter::SearchLog(SEARCH_LOG))?;
-    compressor.set_parameter(CParameter::MinMatch(MIN_MATCH))?;
-    let mut bytes = compressor.compress(content)?;
-    bytes.shrink_to_fit();
-    Ok(bytes)
 }
 
 /// A segment that was read, with its uncompressed bytes.

@@ -177,7 +177,7 @@ impl Archive {
     fn rewrite(&self, read: &mut SerialManifest, segments: &BTreeSet<String>) -> Result<(), ArchiveError> {
         let manifest = &mut read.manifest;
         let origin = manifest.origin.clone();
-        let mut writer = SegmentWriter::new(&origin);
+        let mut writer = SegmentWriter::new(&origin)?;
         let mut finished: Vec<(String, Vec<crate::segment::SegmentPiece>)> = Vec::new();
         let store = |writer: SegmentWriter, finished: &mut Vec<_>| -> Result<(), ArchiveError> {
             if let Some(NewSegment { digest, bytes, pieces }) = writer.finish()? {
@@ -200,11 +200,11 @@ impl Archive {
                         let bytes = segment.bytes(piece.at, piece.length).ok_or_else(|| damaged(name))?;
                         if writer.room() < piece.length {
                             store(
-                                std::mem::replace(&mut writer, SegmentWriter::new(&origin)),
+                                std::mem::replace(&mut writer, SegmentWriter::new(&origin)?),
                                 &mut finished,
                             )?;
                         }
-                        writer.append(name, version.version, offset, version.level, bytes);
+                        writer.append(name, version.version, offset, version.level, bytes)?;
                     }
                     offset += piece.length;
                 }
