@@ -1,8 +1,12 @@
-//! Lists the files of the demo home, which the binary contains, and passes the commit to `--version`.
+//! Compresses the files of the demo home, which the binary contains, and passes the commit to `--version`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 fn main() -> io::Result<()> {
     pass_commit();
@@ -11,14 +15,19 @@ fn main() -> io::Result<()> {
     let mut files = Vec::new();
     collect(&demo, &mut files)?;
     files.sort();
+    // Names and sizes; the contents follow each other in one stream.
     let mut list = String::from("&[\n");
+    let mut contents = DeflateEncoder::new(Vec::new(), Compression::best());
     for file in files {
         let name = file.strip_prefix(&demo).unwrap_or(&file).to_string_lossy().replace('\\', "/");
-        list.push_str(&format!("({name:?}, include_bytes!({:?})),\n", file.display().to_string()));
+        let content = fs::read(&file)?;
+        list.push_str(&format!("({name:?}, {}),\n", content.len()));
+        contents.write_all(&content)?;
     }
     list.push_str("]\n");
     #[expect(clippy::disallowed_methods, reason = "this is how cargo tells a build script where to write")]
     let out = std::env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
+    fs::write(out.join("demo_files.deflate"), contents.finish()?)?;
     fs::write(out.join("demo_files.rs"), list)
 }
 

@@ -16,6 +16,8 @@ use std::process::{Command, ExitCode};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The organisation that publishes releases. A placeholder until there is one.
 const OWNER: &str = "threadline-org";
+/// The largest binary that is packaged, in bytes.
+const MAX_BINARY: u64 = 30_000_000;
 /// Shells, and the names of the files that they look for.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "threadline.bash"),
@@ -96,27 +98,25 @@ fn build(options: &DistOptions) -> DistResult<()> {
     let binary = target_dir().join(&target).join("dist").join(name);
     if !options.no_build {
         let mut cargo = Command::new("cargo");
-        cargo.args([
-            "build",
-            "--locked",
-            "--profile",
-            "dist",
-            "--package",
-            "threadline",
-            "--target",
-            &target,
-        ]);
+        cargo.args(["rustc", "--locked", "--profile", "dist", "--package", "threadline"]);
+        cargo.args(["--bin", "threadline", "--target", &target]);
+        if target == "x86_64-unknown-linux-gnu" {
+            // Rust links this target with lld, which keeps one copy of functions with the same code.
+            cargo.args(["--", "-C", "link-arg=-Wl,--icf=all"]);
+        }
         check(cargo.current_dir(root()))?;
+    }
+    let size = fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
+    println!("{target}: binary of {:.1} MB", size as f64 / 1e6);
+    if size > MAX_BINARY {
+        return Err(format!("{target}: the binary is larger than {} MB", MAX_BINARY / 1_000_000));
     }
     let extras = write_extras(&binary)?;
     archive::write(&target, &binary, &extras, &options.out)?;
     if target.ends_with("linux-gnu") {
         write_deb(&target, options)?;
     }
-    npm::write_platform(&target, &binary, options)?;
-    let size = fs::metadata(&binary).map_or(0, |file| file.len());
-    println!("{target}: binary of {:.1} MB", size as f64 / 1e6);
-    Ok(())
+    npm::write_platform(&target, &binary, options)
 }
 
 /// Returns the target triple of this machine.

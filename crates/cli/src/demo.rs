@@ -1,15 +1,21 @@
 //! The built-in demo sessions, unpacked into the cache directory.
 
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use etcetera::BaseStrategy;
+use flate2::read::DeflateDecoder;
 use threadline_entry::{LineReader, key, walk};
 
 use crate::error::CommandError;
 
-const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/demo_files.rs"));
+/// The names and sizes of the files.
+const FILES: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/demo_files.rs"));
+
+/// The contents of the files, one after another.
+const CONTENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/demo_files.deflate"));
 
 /// Returns the folder with the demo sessions. Missing or changed files are written again.
 pub(crate) fn unpack_home() -> Result<PathBuf, CommandError> {
@@ -19,8 +25,12 @@ pub(crate) fn unpack_home() -> Result<PathBuf, CommandError> {
         Some(cache) => cache.join("demo"),
         None => tempfile::tempdir()?.keep(),
     };
-    for (name, bytes) in FILES {
-        write_if_changed(&home.join(name), bytes)?;
+    let mut contents = DeflateDecoder::new(CONTENTS);
+    let mut bytes = Vec::new();
+    for (name, size) in FILES {
+        bytes.resize(*size, 0);
+        contents.read_exact(&mut bytes)?;
+        write_if_changed(&home.join(name), &bytes)?;
     }
     Ok(home)
 }
