@@ -29,8 +29,6 @@ mod rebuild;
 mod reduced_home;
 mod restore;
 mod segment;
-#[cfg(test)]
-mod source_home;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::segment::SEGMENTS;
-use crate::source_home::{LOG, SESSION, far_future, files_below, text};
 use crate::tests::Setup;
+use crate::tests::source_home::{LOG, SESSION, far_future, files_below, text};
 use crate::{ArchiveError, KeyFile, OriginFilter};
 
 #[test]

@@ -8,8 +8,8 @@ use crate::manifest::MANIFESTS;
 use crate::objects::Objects;
 use crate::segment::SEGMENTS;
 use crate::segment::segment_object;
-use crate::source_home::{LOG, OTHER, SESSION, far_future, files_below, names_below, origin, text};
 use crate::tests::Setup;
+use crate::tests::source_home::{LOG, OTHER, SESSION, far_future, files_below, names_below, origin, text};
 use crate::tests::write_shared_agents;
 use crate::{ArchiveError, OriginFilter};
 

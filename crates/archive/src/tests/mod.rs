@@ -4,13 +4,14 @@ mod encryption;
 mod maintain;
 mod push;
 mod restore;
+pub(crate) mod source_home;
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
 use threadline_app::SourceSelection;
 
-use crate::source_home::{SESSION, SourceHome};
+use self::source_home::{SESSION, SourceHome};
 use crate::{Archive, ArchiveError, ArchiveLocation, KeyFile, PushReport, StorageOptions};
 
 /// A home, and an archive in a folder.

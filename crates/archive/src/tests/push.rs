@@ -7,8 +7,8 @@ use threadline_app::SessionSource as _;
 use threadline_app::SourceSelection;
 use threadline_store::Store;
 
-use crate::source_home::{LOG, OTHER, OUTPUT, SESSION, SourceHome, files_below, origin, text};
 use crate::tests::Setup;
+use crate::tests::source_home::{LOG, OTHER, OUTPUT, SESSION, SourceHome, files_below, origin, text};
 use crate::{ArchiveLocation, OriginFilter, PrivacyLevel};
 
 #[test]

@@ -4,8 +4,8 @@ use std::fs;
 
 use threadline_store::Home;
 
-use crate::source_home::{BACKUP, LOG, SESSION, files_below, names_below, text};
 use crate::tests::Setup;
+use crate::tests::source_home::{BACKUP, LOG, SESSION, files_below, names_below, text};
 use crate::tests::write_shared_agents;
 use crate::{ArchiveError, OriginFilter, PrivacyLevel, RestoreTarget};
 

@@ -10,7 +10,7 @@ use threadline_testkit::PostgresServer;
 use threadline_usage::{CallGroups, GroupBy, PriceBook};
 
 use crate::postgres::tests::Setup;
-use crate::source_home::{OTHER, files_below, text};
+use crate::tests::source_home::{OTHER, files_below, text};
 use crate::{Archive, ArchiveError, OriginFilter, StorageOptions};
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use threadline_app::SourceSelection;
 
 use crate::postgres::tests::{Setup, assert_same_usage};
-use crate::source_home::{LOG, OTHER, files_below, text};
+use crate::tests::source_home::{LOG, OTHER, files_below, text};
 use crate::{Archive, StorageOptions};
 
 /// Forwards connections to a server until some bytes have passed, and then drops them.

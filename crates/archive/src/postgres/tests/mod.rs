@@ -14,7 +14,7 @@ use threadline_store::Store;
 use threadline_testkit::PostgresServer;
 use threadline_usage::{CallGroups, GroupBy, ModelCalls, PriceBook, ScanOptions};
 
-use crate::source_home::SourceHome;
+use crate::tests::source_home::SourceHome;
 use crate::{Archive, ArchiveError, ArchiveLocation, PushReport, StorageOptions};
 
 /// A home, and an empty database.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::postgres::tests::{Setup, assert_same_usage};
-use crate::source_home::{LOG, OTHER, OUTPUT, SESSION, files_below, names_below, text};
+use crate::tests::source_home::{LOG, OTHER, OUTPUT, SESSION, files_below, names_below, text};
 use crate::{ArchiveError, OriginFilter, PrivacyLevel};
 
 #[test]

@@ -12,7 +12,7 @@ use threadline_store::Store;
 use threadline_usage::{CallGroups, GroupBy, PriceBook};
 
 use crate::postgres::tests::Setup;
-use crate::source_home::{OTHER, SESSION, files_below, names_below, origin, text};
+use crate::tests::source_home::{OTHER, SESSION, files_below, names_below, origin, text};
 
 #[test]
 fn the_search_misses_no_session() {
