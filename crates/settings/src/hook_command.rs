@@ -9,11 +9,11 @@ use crate::json_text::{SettingsText, key_start, last_member, with_comma};
 /// Why the settings were not changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HookInstallError {
+pub enum SettingsEditError {
     /// The file is not a JSON object.
     #[error("the settings are not a JSON object")]
     NotAnObject,
-    /// A value that should contain hooks has another type.
+    /// A value has another type than Claude Code expects.
     #[error("`{0}` in the settings has an unexpected type")]
     UnexpectedType(String),
     /// Another program has the name.
@@ -28,7 +28,7 @@ pub enum SettingsChange {
     None,
     /// Write this text to the file.
     Write(String),
-    /// Remove the file: it contains nothing but the hook.
+    /// Remove the file: it contains nothing else.
     Remove,
 }
 
@@ -53,7 +53,11 @@ impl HookCommand {
     /// # Errors
     ///
     /// If the settings are not valid.
-    pub fn install(&self, settings: Option<&str>, command: &str) -> Result<SettingsChange, HookInstallError> {
+    pub fn install(
+        &self,
+        settings: Option<&str>,
+        command: &str,
+    ) -> Result<SettingsChange, SettingsEditError> {
         let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
             let events: Vec<String> = self
                 .events
@@ -77,7 +81,7 @@ impl HookCommand {
     /// # Errors
     ///
     /// If the settings are not valid.
-    pub fn uninstall(&self, settings: &str) -> Result<SettingsChange, HookInstallError> {
+    pub fn uninstall(&self, settings: &str) -> Result<SettingsChange, SettingsEditError> {
         let mut text = settings.to_owned();
         while let Some(range) = self.next_removal(&text)? {
             text.replace_range(range, "");
@@ -104,7 +108,7 @@ impl HookCommand {
         settings: &str,
         event: &str,
         command: &str,
-    ) -> Result<Option<(usize, String)>, HookInstallError> {
+    ) -> Result<Option<(usize, String)>, SettingsEditError> {
         let text = SettingsText(settings);
         let root = text.root()?;
         let Some(hooks) = root.get("hooks") else {
@@ -117,14 +121,14 @@ impl HookCommand {
             return Ok(Some(last_member(&text, root, "hooks", value)));
         };
         if !hooks.is_object() {
-            return Err(HookInstallError::UnexpectedType("hooks".to_owned()));
+            return Err(SettingsEditError::UnexpectedType("hooks".to_owned()));
         }
         let Some(groups) = hooks.get(event) else {
             let value = |indent: &str, step: &str| format!("[\n{indent}{step}{}\n{indent}]", group(command));
             return Ok(Some(last_member(&text, hooks, event, value)));
         };
         if groups.kind() != JsonKind::Array {
-            return Err(HookInstallError::UnexpectedType(format!("hooks.{event}")));
+            return Err(SettingsEditError::UnexpectedType(format!("hooks.{event}")));
         }
         if groups.items().any(|group| !self.commands(group).is_empty()) {
             return Ok(None);
@@ -155,7 +159,7 @@ impl HookCommand {
     }
 
     /// Returns the next range to remove, including the comma and white space that were inserted with it.
-    fn next_removal(&self, settings: &str) -> Result<Option<Range<usize>>, HookInstallError> {
+    fn next_removal(&self, settings: &str) -> Result<Option<Range<usize>>, SettingsEditError> {
         let text = SettingsText(settings);
         let root = text.root()?;
         let Some(hooks) = root.get("hooks").filter(|hooks| hooks.is_object()) else { return Ok(None) };
@@ -324,17 +328,17 @@ mod tests {
 
     #[test]
     fn malformed_settings_are_rejected() {
-        assert_eq!(HOOK.install(Some("[]"), COMMAND), Err(HookInstallError::NotAnObject));
-        assert_eq!(HOOK.install(Some("{"), COMMAND), Err(HookInstallError::NotAnObject));
+        assert_eq!(HOOK.install(Some("[]"), COMMAND), Err(SettingsEditError::NotAnObject));
+        assert_eq!(HOOK.install(Some("{"), COMMAND), Err(SettingsEditError::NotAnObject));
         assert_eq!(
             HOOK.install(Some("{\"hooks\":1}"), COMMAND),
-            Err(HookInstallError::UnexpectedType("hooks".into()))
+            Err(SettingsEditError::UnexpectedType("hooks".into()))
         );
         assert_eq!(
             HOOK.install(Some("{\"hooks\":{\"Stop\":{}}}"), COMMAND),
-            Err(HookInstallError::UnexpectedType("hooks.Stop".into()))
+            Err(SettingsEditError::UnexpectedType("hooks.Stop".into()))
         );
-        assert_eq!(HOOK.uninstall("{"), Err(HookInstallError::NotAnObject));
+        assert_eq!(HOOK.uninstall("{"), Err(SettingsEditError::NotAnObject));
     }
 
     #[test]

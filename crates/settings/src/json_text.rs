@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use threadline_entry::{Json, JsonKey};
 
-use crate::hook_command::HookInstallError;
+use crate::hook_command::SettingsEditError;
 
 /// A JSON text, to locate parsed values in.
 pub(crate) struct SettingsText<'a>(pub(crate) &'a str);
 
 impl<'a> SettingsText<'a> {
-    pub(crate) fn root(&self) -> Result<Json<'a>, HookInstallError> {
-        Json::parse(self.0).filter(|json| json.is_object()).ok_or(HookInstallError::NotAnObject)
+    pub(crate) fn root(&self) -> Result<Json<'a>, SettingsEditError> {
+        Json::parse(self.0).filter(|json| json.is_object()).ok_or(SettingsEditError::NotAnObject)
     }
 
     /// Returns the byte range of a parsed value.

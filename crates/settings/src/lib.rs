@@ -21,7 +21,7 @@ mod trust;
 #[cfg(test)]
 mod tests;
 
-pub use hook_command::{HookCommand, HookInstallError, SettingsChange};
+pub use hook_command::{HookCommand, SettingsChange, SettingsEditError};
 pub use load::{SettingsError, SettingsInput, SettingsPaths, user_settings};
 pub use mcp_entry::McpEntry;
 pub use rule_entry::RuleEntry;

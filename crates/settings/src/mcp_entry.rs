@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use threadline_entry::{Json, JsonKey};
 
-use crate::hook_command::{HookInstallError, SettingsChange};
+use crate::hook_command::{SettingsChange, SettingsEditError};
 use crate::json_text::{SettingsText, key_start, last_member, with_comma};
 
 /// The name of the member with all servers.
@@ -30,7 +30,7 @@ impl McpEntry {
     /// # Errors
     ///
     /// If the configuration is not valid, or another server has the name.
-    pub fn install(&self, config: Option<&str>) -> Result<SettingsChange, HookInstallError> {
+    pub fn install(&self, config: Option<&str>) -> Result<SettingsChange, SettingsEditError> {
         let Some(before) = config.filter(|text| !text.trim().is_empty()) else {
             let text = format!("{{\n  \"{SERVERS}\": {{\n    \"{NAME}\": {}\n  }}\n}}\n", self.value());
             return Ok(SettingsChange::Write(text));
@@ -46,11 +46,11 @@ impl McpEntry {
                 (at..at, added)
             }
             Some(servers) if !servers.is_object() => {
-                return Err(HookInstallError::UnexpectedType(SERVERS.to_owned()));
+                return Err(SettingsEditError::UnexpectedType(SERVERS.to_owned()));
             }
             Some(servers) => match servers.get(NAME) {
                 Some(other) if !is_own(other) => {
-                    return Err(HookInstallError::NameInUse(format!("{SERVERS}.{NAME}")));
+                    return Err(SettingsEditError::NameInUse(format!("{SERVERS}.{NAME}")));
                 }
                 Some(own) => (text.range(own), self.value()),
                 None => {
@@ -69,7 +69,7 @@ impl McpEntry {
     /// # Errors
     ///
     /// If the configuration is not valid.
-    pub fn uninstall(config: &str) -> Result<SettingsChange, HookInstallError> {
+    pub fn uninstall(config: &str) -> Result<SettingsChange, SettingsEditError> {
         let text = SettingsText(config);
         let root = text.root()?;
         let servers = root.get(SERVERS).filter(|servers| servers.is_object());
@@ -127,7 +127,7 @@ mod tests {
         McpEntry { program: "/usr/bin/threadline".to_owned(), arguments }
     }
 
-    fn written(change: Result<SettingsChange, HookInstallError>) -> String {
+    fn written(change: Result<SettingsChange, SettingsEditError>) -> String {
         match change.unwrap() {
             SettingsChange::Write(text) => text,
             other => panic!("{other:?}"),
@@ -180,7 +180,7 @@ mod tests {
     fn servers_of_others_are_kept() {
         let other = "{\"mcpServers\":{\"threadline\":{\"command\":\"npx\",\"args\":[\"mcp\"]}}}";
         let error = entry(&["mcp"]).install(Some(other)).unwrap_err();
-        assert_eq!(error, HookInstallError::NameInUse("mcpServers.threadline".to_owned()));
+        assert_eq!(error, SettingsEditError::NameInUse("mcpServers.threadline".to_owned()));
         assert_eq!(McpEntry::uninstall(other), Ok(SettingsChange::None));
         assert_eq!(McpEntry::uninstall("{\"mcpServers\":{}}"), Ok(SettingsChange::None));
         // A server that the user added behind ours.
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn malformed_configurations_are_rejected() {
         for wrong in ["[]", "{", "1"] {
-            assert_eq!(entry(&["mcp"]).install(Some(wrong)), Err(HookInstallError::NotAnObject));
-            assert_eq!(McpEntry::uninstall(wrong), Err(HookInstallError::NotAnObject));
+            assert_eq!(entry(&["mcp"]).install(Some(wrong)), Err(SettingsEditError::NotAnObject));
+            assert_eq!(McpEntry::uninstall(wrong), Err(SettingsEditError::NotAnObject));
         }
         let list = entry(&["mcp"]).install(Some("{\"mcpServers\":[]}"));
-        assert_eq!(list, Err(HookInstallError::UnexpectedType("mcpServers".to_owned())));
+        assert_eq!(list, Err(SettingsEditError::UnexpectedType("mcpServers".to_owned())));
     }
 }

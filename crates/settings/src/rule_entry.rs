@@ -2,7 +2,7 @@
 
 use threadline_entry::{Json, JsonKind};
 
-use crate::hook_command::{HookInstallError, SettingsChange};
+use crate::hook_command::{SettingsChange, SettingsEditError};
 use crate::json_text::{SettingsText, last_member, with_comma};
 
 /// A permission rule in a settings file.
@@ -20,7 +20,7 @@ impl RuleEntry<'_> {
     /// # Errors
     ///
     /// If the settings are not valid.
-    pub fn add(&self, settings: Option<&str>) -> Result<SettingsChange, HookInstallError> {
+    pub fn add(&self, settings: Option<&str>) -> Result<SettingsChange, SettingsEditError> {
         let list = self.list;
         let quoted = serde_json::Value::from(self.rule).to_string();
         let Some(before) = settings.filter(|text| !text.trim().is_empty()) else {
@@ -63,7 +63,7 @@ impl RuleEntry<'_> {
     /// # Errors
     ///
     /// If the settings are not valid.
-    pub fn remove(&self, settings: &str) -> Result<SettingsChange, HookInstallError> {
+    pub fn remove(&self, settings: &str) -> Result<SettingsChange, SettingsEditError> {
         let text = SettingsText(settings);
         let FoundList::List(rules) = self.find(text.root()?)? else { return Ok(SettingsChange::None) };
         let items: Vec<Json<'_>> = rules.items().collect();
@@ -79,8 +79,8 @@ impl RuleEntry<'_> {
         Ok(SettingsChange::Write(after))
     }
 
-    fn find<'j>(&self, root: Json<'j>) -> Result<FoundList<'j>, HookInstallError> {
-        let unexpected = |name: String| Err(HookInstallError::UnexpectedType(name));
+    fn find<'j>(&self, root: Json<'j>) -> Result<FoundList<'j>, SettingsEditError> {
+        let unexpected = |name: String| Err(SettingsEditError::UnexpectedType(name));
         let Some(permissions) = root.get("permissions") else { return Ok(FoundList::NoPermissions) };
         if !permissions.is_object() {
             return unexpected("permissions".to_owned());
@@ -106,7 +106,7 @@ mod tests {
 
     const MAKE: RuleEntry<'_> = RuleEntry { list: "allow", rule: "Bash(make *)" };
 
-    fn written(change: Result<SettingsChange, HookInstallError>) -> String {
+    fn written(change: Result<SettingsChange, SettingsEditError>) -> String {
         match change {
             Ok(SettingsChange::Write(text)) => text,
             other => panic!("{other:?}"),

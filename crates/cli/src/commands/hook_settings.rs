@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use threadline_settings::{HookCommand, HookInstallError, SettingsChange};
+use threadline_settings::{HookCommand, SettingsChange, SettingsEditError};
 use threadline_view::shell_word;
 use threadline_view::wire::InstallObject;
 
@@ -147,7 +147,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
     }
 }
 
-pub(crate) fn settings_error(path: &Path, error: &HookInstallError) -> CommandError {
+pub(crate) fn settings_error(path: &Path, error: &SettingsEditError) -> CommandError {
     CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use threadline_agent::AgentPaths;
 use threadline_permission::RuleEffect;
 use threadline_settings::{
-    HookInstallError, RuleEntry, SettingsChange, SettingsInput, SettingsPaths, SettingsSource, SettingsStack,
+    RuleEntry, SettingsChange, SettingsEditError, SettingsInput, SettingsPaths, SettingsSource, SettingsStack,
 };
 use threadline_tui::{RulePlace, ScreenRule};
 
@@ -61,7 +61,7 @@ impl RuleFiles {
     pub(super) fn change(
         &self,
         rule: &ScreenRule,
-        change: impl FnOnce(&RuleEntry<'_>, Option<&str>) -> Result<SettingsChange, HookInstallError>,
+        change: impl FnOnce(&RuleEntry<'_>, Option<&str>) -> Result<SettingsChange, SettingsEditError>,
     ) -> Result<PathBuf, String> {
         let Some(paths) = &self.paths else { return Err("a demonstration has no settings".to_owned()) };
         let (base, file) = place_of(rule.place, paths).ok_or("these settings cannot be changed")?;
