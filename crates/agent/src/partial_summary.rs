@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use threadline_cancel::CancelToken;
 use threadline_entry::write::SummarizedPart;
+use threadline_session::EntryIndex;
 
 use crate::agent::{Agent, lock};
 use crate::compaction::{BYTES_PER_TOKEN, CompactError, CompactTrigger, report_end};
 use crate::conversation::Conversation;
 use crate::error_text::filler;
 use crate::event::{AgentEvent, CompactionEvent};
-use crate::log_outline::LogOutline;
 use crate::resume::{Filler, ResumeError, ResumedSession};
 use crate::session_writer::{CompactBoundary, UserLineFields, WriteError};
 use crate::summary::instruction;
@@ -86,7 +86,7 @@ impl Agent {
         let (before, text) = ResumedSession::read_before(&self.log(), self.config.profile.version, prompt)?;
         let lines = self.split_lines(prompt)?;
         let failed = |reason: &str| Err(SummarizeError::Failed(reason.to_owned()));
-        if !lock(&self.writer).format().has_attachments {
+        if !lock(&self.writer).format().has_partial_summaries {
             return failed("Sessions of this version have no summaries of a part.");
         }
         if part == SummaryPart::UpTo && before.messages.is_empty() {
@@ -147,17 +147,12 @@ impl Agent {
 
     /// Returns the lines of the conversation before a prompt, and from it on.
     fn split_lines(&self, prompt: &str) -> Result<SplitLines, ResumeError> {
-        let log = self.log();
-        let version = self.client_version()?;
-        let unreadable = |error| ResumeError::Read { path: log.clone(), error };
-        let outline = LogOutline::read(&log, &self.session_id(), version).map_err(unreadable)?;
+        let (outline, path) = self.conversation_lines()?;
         let session = &outline.session;
-        let tip = lock(&self.writer).tip().and_then(|tip| session.find(tip));
-        let path = tip.and_then(|tip| session.resume_path_to(tip, version)).unwrap_or_default();
         let line = session.find(prompt);
         let at = path.iter().position(|other| Some(*other) == line);
-        let at = at.ok_or_else(|| ResumeError::Empty { path: log.clone() })?;
-        let uuids = |lines: &[threadline_session::EntryIndex]| -> Vec<String> {
+        let at = at.ok_or_else(|| ResumeError::Empty { path: self.log() })?;
+        let uuids = |lines: &[EntryIndex]| -> Vec<String> {
             let entries = lines.iter().map(|line| &session.entries()[*line]);
             entries.filter_map(|entry| entry.uuid().map(|uuid| uuid.into_owned())).collect()
         };

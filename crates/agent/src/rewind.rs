@@ -1,7 +1,7 @@
 //! Returns to an earlier prompt of the conversation. The log keeps what followed as a branch.
 
 use threadline_entry::{Entry, Kind, Millis};
-use threadline_session::ClientVersion;
+use threadline_session::{ClientVersion, EntryIndex};
 
 use crate::agent::{Agent, lock};
 use crate::conversation::Conversation;
@@ -25,13 +25,8 @@ pub struct RewindPoint {
 impl Agent {
     /// Returns the prompts of the conversation since the last compaction, the oldest first.
     pub fn rewind_points(&self) -> Result<Vec<RewindPoint>, ResumeError> {
-        let log = self.log();
-        let version = self.client_version()?;
-        let unreadable = |error| ResumeError::Read { path: log.clone(), error };
-        let outline = LogOutline::read(&log, &self.session_id(), version).map_err(unreadable)?;
+        let (outline, path) = self.conversation_lines()?;
         let session = &outline.session;
-        let tip = lock(&self.writer).tip().and_then(|tip| session.find(tip));
-        let path = tip.and_then(|tip| session.resume_path_to(tip, version)).unwrap_or_default();
         let points = path.iter().filter(|line| session.input(**line).is_some_and(|input| input.is_prompt()));
         let points = points.filter_map(|line| {
             let entry = &session.entries()[*line];
@@ -44,6 +39,17 @@ impl Agent {
             })
         });
         Ok(points.collect())
+    }
+
+    /// Reads the log, and returns it with the lines of the conversation, the first one first.
+    pub(crate) fn conversation_lines(&self) -> Result<(LogOutline, Vec<EntryIndex>), ResumeError> {
+        let log = self.log();
+        let version = self.client_version()?;
+        let unreadable = |error| ResumeError::Read { path: log.clone(), error };
+        let outline = LogOutline::read(&log, &self.session_id(), version).map_err(unreadable)?;
+        let tip = lock(&self.writer).tip().and_then(|tip| outline.session.find(tip));
+        let path = tip.and_then(|tip| outline.session.resume_path_to(tip, version)).unwrap_or_default();
+        Ok((outline, path))
     }
 
     /// Returns to the state before a prompt: the next prompt continues the line before it. Returns the text

@@ -40,6 +40,8 @@ pub(crate) struct SessionFormat {
     pub(crate) has_progress: bool,
     /// Whether the line of an interruption at a screen names the reply.
     pub(crate) names_interrupted_reply: bool,
+    /// Whether a summary can replace a part of the conversation.
+    pub(crate) has_partial_summaries: bool,
 }
 
 /// The format of 2.1.197.
@@ -62,6 +64,7 @@ const V2_1_197: SessionFormat = SessionFormat {
     has_summary_titles: false,
     has_progress: false,
     names_interrupted_reply: true,
+    has_partial_summaries: true,
 };
 
 /// The format of 2.1.20.
@@ -84,6 +87,7 @@ const V2_1_20: SessionFormat = SessionFormat {
     has_summary_titles: true,
     has_progress: true,
     names_interrupted_reply: false,
+    has_partial_summaries: false,
 };
 
 static ALL: [SessionFormat; 2] = [V2_1_197, V2_1_20];

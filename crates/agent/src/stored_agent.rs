@@ -15,7 +15,8 @@ impl Agent {
     /// message. `None` if there is no log of it, if the log contains no conversation, or if its kind is not
     /// known.
     pub(crate) fn stored_agent(&self, id: &str, prompt_id: &str) -> Option<Self> {
-        let path = Some(self.agent_log(id)).filter(|path| is_plain_name(id) && path.is_file())?;
+        // The model chooses the id, which becomes a part of a path.
+        let path = is_plain_name(id).then(|| self.agent_log(id)).filter(|path| path.is_file())?;
         let stored = ResumedAgent::read(&path, self.config.profile.version).ok()?;
         let file = AgentFile { id: id.to_owned(), path, kind: AgentKind::of(id, false), run: None };
         let meta = file.read_meta().ok().flatten();

@@ -65,7 +65,7 @@ impl App {
     }
 }
 
-/// The parts of a search.
+/// The extent of a search, and the text around each hit.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchLimits {
     /// The number of lines around a hit; with `None`, hits are only counted.

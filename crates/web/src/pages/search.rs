@@ -144,7 +144,7 @@ impl Finds {
         self.add_count(app, session, 1)
     }
 
-    /// Adds matches that are not shown.
+    /// Counts matches, and ends the search when there are enough.
     fn add_count(&mut self, app: &App, session: &SearchedSession, count: usize) -> ControlFlow<()> {
         let count = count.min(FINDS - self.found);
         self.found += count;
