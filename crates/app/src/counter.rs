@@ -17,7 +17,7 @@ use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
     CallGroupKey, CallGroups, CallLedger, GroupBy, ModelCalls, PriceBook, ScanOptions, ScannedLog,
 };
-use threadline_view::{LogCountScan, LogCounts, LogTally, SessionCardFigures};
+use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::sync::lock;
@@ -318,9 +318,11 @@ pub(crate) fn read_figures(
     wants: ScanOptions,
     scanner: &mut LogScanner,
 ) -> io::Result<LogFigures> {
-    let mut scan = LogCountScan::default();
+    let mut scan = std::mem::take(&mut scanner.counts);
     let (scanned, left_out) = scanner.scan_with(log, wants, |block| scan.block(block))?;
-    let counts = match scan.finish() {
+    let counts = scan.finish();
+    scanner.counts = scan;
+    let counts = match counts {
         Some(counts) => counts,
         None => read_counts(log, scanner)?,
     };

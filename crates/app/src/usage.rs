@@ -14,7 +14,7 @@ use threadline_usage::{
     CallLedger, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
     limit_end,
 };
-use threadline_view::{humanize, visible};
+use threadline_view::{LogCountScan, humanize, visible};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -158,11 +158,13 @@ pub struct UsageRead {
     pub gone: Vec<PathBuf>,
 }
 
-/// Reads the usage of one log after another, and reuses a buffer and the cache of line layouts.
+/// Reads the usage of one log after another, and reuses the memory and the cache of line layouts.
 #[derive(Default)]
 pub struct LogScanner {
     buffer: Vec<u8>,
     cache: Option<ScanCache>,
+    /// The scan of turns and errors, between two logs.
+    pub(crate) counts: LogCountScan,
 }
 
 impl LogScanner {

@@ -44,15 +44,30 @@ pub struct MessageOutline<'a> {
     pub content: Option<&'a [u8]>,
 }
 
-/// A block of a message.
+/// A block of a message. Texts are as written, and contain no escapes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockOutline<'a> {
     /// The type of the block.
     pub kind: Option<&'a [u8]>,
     /// The id of a call, or of the call that a result answers.
     pub id: Option<&'a [u8]>,
+    /// The name of the tool that a call uses.
+    pub name: Option<&'a [u8]>,
     /// Whether it is the result of a failed call.
     pub is_error: bool,
+}
+
+impl<'a> BlockOutline<'a> {
+    /// Reads the content of a message, and calls `on_block` for every block.
+    ///
+    /// The result is exact for an array that is valid JSON, in which no block has a key twice. Returns `None` if the
+    /// content is not an array, or if a value that matters contains escapes or has an unexpected type;
+    /// `on_block` may have been called then.
+    pub fn read_all(content: &'a [u8], mut on_block: impl FnMut(Self)) -> Option<()> {
+        let is_array = content.first() == Some(&b'[');
+        let end = is_array.then(|| read_blocks(content, 0, &mut on_block))??;
+        (end == content.len()).then_some(())
+    }
 }
 
 impl<'a> LineOutline<'a> {
@@ -190,6 +205,7 @@ fn read_blocks<'a>(
             at = visit_members(line, at, |key, start| match key {
                 b"type" => read_text(line, start, &mut block.kind),
                 b"id" | b"tool_use_id" => read_text(line, start, &mut block.id),
+                b"name" => read_text(line, start, &mut block.name),
                 b"is_error" => read_flag(line, start, &mut block.is_error),
                 _ => Some(skip_value(line, start)),
             })?;
@@ -283,6 +299,24 @@ mod tests {
         let blocks = vec!["tool_use t".into(), "text ".into()];
         assert_eq!(read(line), Some((Kind::Assistant, "u".into(), String::new(), blocks)));
         assert!(LineOutline::read(line.as_bytes(), |_| ()).unwrap().is_api_error);
+    }
+
+    #[test]
+    fn the_blocks_of_a_content_are_read() {
+        let names = |content: &str| {
+            let mut names = Vec::new();
+            BlockOutline::read_all(content.as_bytes(), |block| {
+                names.push(String::from_utf8_lossy(block.name.unwrap_or_default()).into_owned());
+            })
+            .map(|()| names)
+        };
+        let content =
+            r#"[{"type":"tool_use","id":"t","name":"Bash","input":{"name":"x"}},7,{"type":"text"}]"#;
+        assert_eq!(names(content), Some(vec!["Bash".to_owned(), String::new()]));
+        assert_eq!(names("[]"), Some(Vec::new()));
+        for odd in [r#""text""#, "", "[", "[] ", r#"[{"name":"\u0042ash"}]"#, r#"[{"name":7}]"#] {
+            assert_eq!(names(odd), None, "{odd}");
+        }
     }
 
     #[test]

@@ -21,18 +21,19 @@ use crate::input::InputKind;
 use crate::tool_call::{ToolOutcome, result_outcome};
 use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
 
-/// Scans the lines of one log.
+/// Scans the lines of one log after another.
 pub struct LogScan {
     /// Returns the number of errors of a line, not counting failed calls.
     line_errors: fn(Entry) -> u64,
     lines: IndexVec<EntryIndex, ScannedLine>,
-    uuids: UuidIndex,
+    /// The lines by uuid; `None` for a uuid that so far is only named as a parent.
+    uuids: FxHashMap<ShortId, Option<EntryIndex>>,
     /// The uuid of the last line.
-    last_uuid: Vec<u8>,
-    /// The replies by message id: the number, and whether the model wrote it.
-    replies: FxHashMap<Box<[u8]>, (u32, bool)>,
+    last_uuid: ShortId,
+    /// The replies by message id.
+    replies: FxHashMap<ShortId, ScannedReply>,
     /// The reply of the last line of one.
-    last_reply: Option<(Box<[u8]>, u32, bool)>,
+    last_reply: Option<(ShortId, ScannedReply)>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
@@ -79,27 +80,39 @@ const IS_SIDECHAIN: u8 = 32;
 /// The line belongs to the conversation if its parent does.
 const FOLLOWS_PARENT: u8 = 64;
 
-/// The lines by uuid. Nearly all uuids have the standard length.
-#[derive(Default)]
-struct UuidIndex {
-    standard: FxHashMap<[u8; 36], Option<EntryIndex>>,
-    other: FxHashMap<Box<[u8]>, Option<EntryIndex>>,
+/// A reply: its number, and whether the model wrote it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ScannedReply {
+    number: u32,
+    is_model: bool,
 }
 
-impl UuidIndex {
-    /// Adds the line with a uuid, or `None` to record that a line names it as its parent. Returns whether the
-    /// uuid was not known before.
-    fn insert(&mut self, uuid: &[u8], idx: Option<EntryIndex>) -> bool {
-        match uuid.try_into() {
-            Ok(uuid) => self.standard.insert(uuid, idx).is_none(),
-            Err(_) => self.other.insert(uuid.into(), idx).is_none(),
+/// An id that is stored without an allocation if it has at most 46 bytes, as those of Claude Code.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum ShortId {
+    Inline { length: u8, bytes: [u8; Self::MAX_INLINE] },
+    Long(Box<[u8]>),
+}
+
+impl ShortId {
+    const MAX_INLINE: usize = 46;
+
+    #[inline]
+    fn new(id: &[u8]) -> Self {
+        let mut bytes = [0; Self::MAX_INLINE];
+        match bytes.get_mut(..id.len()) {
+            Some(start) => {
+                start.copy_from_slice(id);
+                Self::Inline { length: id.len() as u8, bytes }
+            }
+            None => Self::Long(id.into()),
         }
     }
 
-    fn get(&self, uuid: &[u8]) -> Option<EntryIndex> {
-        match <[u8; 36]>::try_from(uuid) {
-            Ok(uuid) => self.standard.get(&uuid).copied().flatten(),
-            Err(_) => self.other.get(uuid).copied().flatten(),
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(id) => id,
         }
     }
 }
@@ -113,6 +126,11 @@ struct CallIds {
 }
 
 impl CallIds {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
     fn extend(&mut self, id: Option<&[u8]>, idx: EntryIndex) {
         if let Some(id) = id.filter(|id| !id.is_empty()) {
             self.text.extend(id);
@@ -166,8 +184,8 @@ impl LogScan {
         Self {
             line_errors,
             lines: IndexVec::default(),
-            uuids: UuidIndex::default(),
-            last_uuid: Vec::new(),
+            uuids: FxHashMap::default(),
+            last_uuid: ShortId::new(b""),
             replies: FxHashMap::default(),
             last_reply: None,
             calls: CallIds::default(),
@@ -254,16 +272,19 @@ impl LogScan {
 
     /// Returns the number of the reply with this message id. A reply without an id is one of its own.
     fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
-        let next = self.lines.len() as u32;
-        let Some(id) = id else { return next };
-        if let Some((_, reply, known)) = self.last_reply.as_ref().filter(|(last, ..)| **last == *id) {
-            self.is_unusual |= *known != is_model;
-            return *reply;
-        }
-        let (reply, known) = *self.replies.entry(id.into()).or_insert((next, is_model));
-        self.is_unusual |= known != is_model;
-        self.last_reply = Some((id.into(), reply, is_model));
-        reply
+        let new = ScannedReply { number: self.lines.len() as u32, is_model };
+        let Some(id) = id else { return new.number };
+        let reply = match &self.last_reply {
+            Some((last, reply)) if last.as_bytes() == id => *reply,
+            _ => {
+                let id = ShortId::new(id);
+                let reply = *self.replies.entry(id.clone()).or_insert(new);
+                self.last_reply = Some((id, reply));
+                reply
+            }
+        };
+        self.is_unusual |= reply.is_model != is_model;
+        reply.number
     }
 
     /// Adds the results of calls.
@@ -394,23 +415,22 @@ impl LogScan {
         let before = self.lines.last_index();
         let is_boundary = flags & IS_BOUNDARY != 0;
         let named = links.parent.and_then(|parent| match before {
-            Some(before) if *parent == *self.last_uuid => Some(before),
-            _ => self.uuids.get(parent),
+            Some(before) if parent == self.last_uuid.as_bytes() => Some(before),
+            _ => self.line_of(parent),
         });
         let is_known = links.parent.is_none_or(|parent| {
             // The parent may follow. Then inserting it below fails.
-            named.is_some() || self.uuids.insert(parent, None)
+            named.is_some() || self.uuids.insert(ShortId::new(parent), None).is_none()
         });
-        let uuid = links.uuid.filter(|uuid| !uuid.is_empty());
+        let uuid = ShortId::new(links.uuid.unwrap_or_default());
         let same_side =
             before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
-        let is_new = uuid.is_some_and(|uuid| self.uuids.insert(uuid, Some(idx)));
+        let is_new = !uuid.as_bytes().is_empty() && self.uuids.insert(uuid.clone(), Some(idx)).is_none();
         if !is_known || !same_side || !is_new {
             self.is_unusual = true;
             return None;
         }
-        self.last_uuid.clear();
-        self.last_uuid.extend(uuid.unwrap_or_default());
+        self.last_uuid = uuid;
         let has_parent = named.is_some() && !is_boundary;
         let flags = flags
             | if has_parent { HAS_PARENT } else { 0 }
@@ -421,8 +441,31 @@ impl LogScan {
         Some(idx)
     }
 
-    /// Returns the counts; `None` if the log is not ordinary.
-    pub fn finish(self) -> Option<ScannedCounts> {
+    /// Returns the line with a uuid.
+    fn line_of(&self, uuid: &[u8]) -> Option<EntryIndex> {
+        self.uuids.get(&ShortId::new(uuid)).copied().flatten()
+    }
+
+    /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
+    pub fn finish(&mut self) -> Option<ScannedCounts> {
+        let counts = self.counts();
+        // The memory is used again.
+        self.lines.clear();
+        self.uuids.clear();
+        self.last_uuid = ShortId::new(b"");
+        self.replies.clear();
+        self.last_reply = None;
+        self.calls.clear();
+        self.results.clear();
+        self.failed.clear();
+        self.errors.clear();
+        self.turn_indexes.clear();
+        self.named_leaf = None;
+        self.is_unusual = false;
+        counts
+    }
+
+    fn counts(&self) -> Option<ScannedCounts> {
         if self.is_unusual {
             return None;
         }
@@ -446,7 +489,7 @@ impl LogScan {
             }
         }
         let members: Vec<EntryIndex> = members.indices().filter(|&idx| members[idx]).collect();
-        let turns = split_turns(&self, &members).len() as u64;
+        let turns = split_turns(self, &members).len() as u64;
         Some(ScannedCounts { turns, errors: if turns == 0 { 0 } else { errors } })
     }
 
@@ -520,7 +563,7 @@ impl LogScan {
         };
         let ancestors = || std::iter::successors(Some(tip), above);
         ancestors().find(|&idx| is_message(idx))?;
-        let named = self.named_leaf.as_deref().and_then(|uuid| self.uuids.get(uuid));
+        let named = self.named_leaf.as_deref().and_then(|uuid| self.line_of(uuid));
         // The person went back to an earlier line.
         named.is_none_or(|named| ancestors().any(|idx| idx == named)).then_some(tip)
     }

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
-    AgentKind, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key, parse_line, value, walk,
+    AgentKind, BlockOutline, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key,
+    parse_line, value, walk,
 };
 
 use crate::call_key::CallKey;
@@ -432,11 +433,32 @@ impl UsageScan {
 
     /// Adds the tools of a call. Each line of a reply has different blocks; copies of a line have the same.
     fn add_tools(&mut self, content: Option<Json<'_>>, row: u32, key: CallKey) {
-        for (n, block) in content.into_iter().flat_map(Json::items).enumerate() {
+        let Some(content) = content else { return };
+        let n_before = self.out.tools.len();
+        let mut is_plain = true;
+        let read = BlockOutline::read_all(content.raw().as_bytes(), |block| {
+            if !block.kind.is_some_and(is_call) {
+                return;
+            }
+            match (block.name.and_then(|name| std::str::from_utf8(name).ok()), block.id) {
+                (Some(name), Some(id)) => {
+                    let id = CallKey::of(&[id]).short();
+                    self.out.tools.push(ToolUse { row, id, name: self.out.names.id(name) });
+                }
+                _ => is_plain = false,
+            }
+        });
+        if read.is_none() || !is_plain {
+            self.out.tools.truncate(n_before);
+            self.add_unusual_tools(content, row, key);
+        }
+    }
+
+    /// Does the same for blocks of any syntax.
+    fn add_unusual_tools(&mut self, content: Json<'_>, row: u32, key: CallKey) {
+        for (n, block) in content.items().enumerate() {
             let Some(block) = threadline_entry::lens::Block::from_json(block) else { continue };
-            let is_call = [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE]
-                .iter()
-                .any(|kind| block.is(kind));
+            let is_call = block.kind().is_some_and(|kind| is_call(kind.as_bytes()));
             let Some(name) = block.name().filter(|_| is_call) else { continue };
             let id = match block.id() {
                 Some(id) => CallKey::of(&[id.as_bytes()]).short(),
@@ -446,6 +468,11 @@ impl UsageScan {
             self.out.tools.push(ToolUse { row, id, name });
         }
     }
+}
+
+/// Returns whether blocks of this type are calls of tools.
+fn is_call(kind: &[u8]) -> bool {
+    [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE].iter().any(|call| kind == call.as_bytes())
 }
 
 /// Returns the key of a call with an id assigned by the API, which is never reused. No other key has a single

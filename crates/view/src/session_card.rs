@@ -107,7 +107,7 @@ pub struct LogCounts {
     pub agent_errors: Vec<(String, u64)>,
 }
 
-/// Counts a log block by block, as [`LogCounts::of`] does, if it is an ordinary one.
+/// Counts one log after another block by block, as [`LogCounts::of`] does, if they are ordinary ones.
 pub struct LogCountScan(LogScan);
 
 impl Default for LogCountScan {
@@ -122,8 +122,9 @@ impl LogCountScan {
         self.0.block(block);
     }
 
-    /// Returns the counts. `None` if they need the whole session: see [`LogScan`].
-    pub fn finish(self) -> Option<LogCounts> {
+    /// Returns the counts, and prepares the scan for the next log. `None` if they need the whole session: see
+    /// [`LogScan`].
+    pub fn finish(&mut self) -> Option<LogCounts> {
         let ScannedCounts { turns, errors } = self.0.finish()?;
         Some(LogCounts { tally: LogTally { turns, errors }, agent_errors: Vec::new() })
     }
