@@ -175,11 +175,14 @@ impl ActivityScan {
         });
         match read {
             Some(read) => self.add(line, read, &blocks),
-            None => parse_line(line, |entry, _| self.add_entry(line, &entry)),
+            // Each object of a line is read on its own.
+            None => parse_line(line, |entry, _| {
+                self.add_entry(&LogLine { bytes: entry.as_bytes(), ..*line }, &entry);
+            }),
         }
     }
 
-    /// Adds a line that has unusual syntax.
+    /// Adds a line that has unusual syntax, or one of the objects of a line.
     fn add_entry(&mut self, line: &LogLine<'_>, entry: &Entry) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let inner = progress.and_then(|progress| progress.data()?.message());
@@ -235,6 +238,7 @@ impl ActivityScan {
         let at = read.timestamp.and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
         self.out.first_at = self.out.first_at.or(at);
         let mark = LineMark { key: line_key(&read, line), at, line: self.n_lines };
+        let mut failures = FailureOutcomes::of(line);
         match read.kind {
             Some(Kind::Assistant | Kind::Progress) => {
                 let call = blocks
@@ -243,7 +247,7 @@ impl ActivityScan {
                     .filter_map(|block| self.add_call(&read, block, at));
                 let call = call.last();
                 blocks.iter().filter(|block| is_result(block)).for_each(|block| {
-                    self.add_result(line, block, at);
+                    self.add_result(&mut failures, block, at);
                 });
                 if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
                     self.pass(&mark, ActivityState::Active);
@@ -257,7 +261,7 @@ impl ActivityScan {
             Some(Kind::User) if blocks.iter().any(is_result) => {
                 let mut state = ActivityState::Active;
                 for block in blocks.iter().filter(|block| is_result(block)) {
-                    if self.add_result(line, block, at) {
+                    if self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
                 }
@@ -320,11 +324,16 @@ impl ActivityScan {
     }
 
     /// Joins a result with its call. Returns whether a person was asked.
-    fn add_result(&mut self, line: &LogLine<'_>, block: &CallBlock<'_>, at: Option<Millis>) -> bool {
+    fn add_result(
+        &mut self,
+        failures: &mut FailureOutcomes<'_>,
+        block: &CallBlock<'_>,
+        at: Option<Millis>,
+    ) -> bool {
         let id = block.id.unwrap_or_default();
         let Some(place) = self.open_calls.remove(&hash(&[id])) else { return false };
         // Results of successful calls need not be parsed.
-        let outcome = if block.is_error { outcome(line, id) } else { ToolOutcome::Ok };
+        let outcome = if block.is_error { failures.get(id) } else { ToolOutcome::Ok };
         let Some(call) = self.out.calls.get_mut(place as usize) else { return false };
         call.outcome = outcome;
         call.duration = at.zip(call.at).map(|(end, start)| (end - start).clamp(0, u32::MAX.into()) as u32);
@@ -400,18 +409,34 @@ fn only_entry(line: &LogLine<'_>) -> Option<Entry> {
     entries.pop().filter(|_| entries.is_empty())
 }
 
-/// Returns the outcome of a call from the line of its result.
-fn outcome(line: &LogLine<'_>, id: &[u8]) -> ToolOutcome {
-    let mut outcome = ToolOutcome::Error;
-    parse_line(line, |entry, _| {
-        let block = entry.message().and_then(|message| {
-            message.blocks().find(|block| block.tool_use_id().is_some_and(|own| own.as_bytes() == id))
+/// The outcomes of the failed calls of a line, which is parsed when the first one is needed.
+struct FailureOutcomes<'l> {
+    line: &'l LogLine<'l>,
+    by_id: Option<FxHashMap<Vec<u8>, ToolOutcome>>,
+}
+
+impl<'l> FailureOutcomes<'l> {
+    fn of(line: &'l LogLine<'l>) -> Self {
+        Self { line, by_id: None }
+    }
+
+    /// Returns the outcome of a call.
+    fn get(&mut self, id: &[u8]) -> ToolOutcome {
+        let by_id = self.by_id.get_or_insert_with(|| {
+            let mut by_id = FxHashMap::default();
+            parse_line(self.line, |entry, _| {
+                for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+                    if let Some(id) = block.tool_use_id() {
+                        // The first result of a call decides.
+                        let id = id.as_bytes().to_vec();
+                        by_id.entry(id).or_insert_with(|| result_outcome(&entry, block));
+                    }
+                }
+            });
+            by_id
         });
-        if let Some(block) = block {
-            outcome = result_outcome(&entry, block);
-        }
-    });
-    outcome
+        by_id.get(id).copied().unwrap_or(ToolOutcome::Error)
+    }
 }
 
 /// Returns a member of the input of a call, if it is a string.

@@ -53,6 +53,24 @@ a4 <- r3  reply  m4 tool t4 Read {"file_path":"/y"}
 }
 
 #[test]
+fn each_object_of_a_line_counts_once() {
+    let prompt = |text: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}}}"#);
+    let line = format!("{}{}{}\n", prompt("warp"), prompt("weft"), prompt("warp"));
+    assert_eq!(scan(line.as_bytes()).prompts.len(), 2);
+}
+
+#[test]
+fn several_failed_results_on_a_line_have_their_own_outcomes() {
+    let reply = r#"{"type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"A","input":{}},{"type":"tool_use","id":"t2","name":"B","input":{}}]}}"#;
+    let denied = "The user doesn't want to proceed with this tool use.";
+    let results = format!(
+        r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":"{denied}","is_error":true}},{{"type":"tool_result","tool_use_id":"t2","content":"exit 2","is_error":true}}]}}}}"#
+    );
+    let activity = scan(format!("{reply}\n{results}\n").as_bytes());
+    assert_eq!(calls(&activity), ["1 A - - denied", "1 B - - error"]);
+}
+
+#[test]
 fn a_repeated_log_counts_once() {
     let once = log(r#"
 u1        user   "weave"
