@@ -324,7 +324,7 @@ impl Conversation {
         let is_inside = |edit: &threadline_session::FileEdit| {
             main_line(family, edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
         };
-        let changes = changes_of(family.file_edits().into_iter().filter(is_inside));
+        let changes = changes_of(family.file_edits().filter(is_inside));
         let root = self.transcript.header.cwd.as_deref();
         changes.into_iter().map(|change| (relative_label(&change.path, root), change)).collect()
     }

@@ -79,7 +79,32 @@ pub struct LineHunk {
     pub lines: Vec<String>,
 }
 
+/// The edits of a session as its log contains them: most without the whole text of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordedEdits(Vec<(FileEdit, RecordedChange)>);
+
+impl RecordedEdits {
+    /// Collects the edits of a session and its sub-agents, ordered by time.
+    pub(crate) fn of(family: &SessionFamily) -> Self {
+        let mut edits: Vec<(FileEdit, RecordedChange)> = Vec::new();
+        for (agent, calls) in family.calls_with_edits() {
+            let session = family.session(agent);
+            for call in calls {
+                add_edits(session, agent, call, &mut edits);
+            }
+        }
+        edits.sort_by_key(|(edit, _)| edit.at);
+        Self(edits)
+    }
+
+    /// Returns the edits with the texts before and after, each when it is needed.
+    pub(crate) fn completed(&self) -> impl Iterator<Item = FileEdit> {
+        complete_edits(self.0.iter().cloned())
+    }
+}
+
 /// The form in which a tool result describes a change.
+#[derive(Clone, Debug)]
 enum RecordedChange {
     /// The texts before and after the edit, as far as the result contains them.
     Texts,
@@ -111,54 +136,10 @@ struct FirstAndLastText {
 impl SessionFamily {
     /// Returns all successful edits, ordered by time, because sub-agents run in parallel.
     ///
-    /// Edits with the same time are in the order of the logs.
-    pub fn file_edits(&self) -> Vec<FileEdit> {
-        let mut edits: Vec<(FileEdit, RecordedChange)> = Vec::new();
-        for (agent, calls) in self.calls_with_edits() {
-            let session = self.session(agent);
-            for call in calls {
-                add_edits(session, agent, call, &mut edits);
-            }
-        }
-        edits.sort_by_key(|(edit, _)| edit.at);
-        // A result need not contain the whole file. The text before an edit is then that after the previous
-        // edit.
-        let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
-        let mut out = Vec::with_capacity(edits.len());
-        for (mut edit, change) in edits {
-            edit.is_before_logged = edit.before != FileText::Unknown;
-            if !edit.is_before_logged
-                && let Some(known) = known.get(&edit.path)
-            {
-                edit.before = known.last.clone();
-            }
-            let is_read = matches!(change, RecordedChange::Read);
-            match change {
-                RecordedChange::Texts | RecordedChange::Read => {}
-                RecordedChange::Replaced => {
-                    edit.after = apply_replacements(&edit.before, &edit.replacements);
-                    if edit.after != FileText::Unknown {
-                        edit.hunks.clear();
-                    }
-                }
-                RecordedChange::Patched(hunks) => {
-                    // The hunks of a file tracked by git are relative to the last commit, not to the
-                    // previous edit.
-                    let first = known.get(&edit.path).map_or(&FileText::Unknown, |known| &known.first);
-                    let from = |text: &FileText| apply_hunks(text.as_text()?, &hunks);
-                    match from(&edit.before).or_else(|| from(first)) {
-                        Some(after) => edit.after = FileText::Text(after),
-                        None => (edit.before, edit.hunks) = (FileText::Unknown, hunks),
-                    }
-                }
-            }
-            let first = known.remove(&edit.path).map_or_else(|| edit.before.clone(), |known| known.first);
-            known.insert(edit.path.clone(), FirstAndLastText { first, last: edit.after.clone() });
-            if !is_read {
-                out.push(edit);
-            }
-        }
-        out
+    /// Edits with the same time are in the order of the logs. The texts of a file are made when its edit is
+    /// returned: many edits of a long file take far more memory than the log.
+    pub fn file_edits(&self) -> impl Iterator<Item = FileEdit> + use<> {
+        complete_edits(RecordedEdits::of(self).0.into_iter())
     }
 
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
@@ -186,6 +167,53 @@ impl SessionFamily {
         }
         paths
     }
+}
+
+fn complete_edits(edits: impl Iterator<Item = (FileEdit, RecordedChange)>) -> impl Iterator<Item = FileEdit> {
+    let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
+    edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known))
+}
+
+/// Adds the texts that the result of an edit need not contain: the text before is that after the previous edit.
+/// Returns `None` if the file was only read.
+fn complete_edit(
+    mut edit: FileEdit,
+    change: RecordedChange,
+    known: &mut FxHashMap<String, FirstAndLastText>,
+) -> Option<FileEdit> {
+    edit.is_before_logged = edit.before != FileText::Unknown;
+    if !edit.is_before_logged
+        && let Some(known) = known.get(&edit.path)
+    {
+        edit.before = known.last.clone();
+    }
+    let is_read = matches!(change, RecordedChange::Read);
+    match change {
+        RecordedChange::Texts | RecordedChange::Read => {}
+        RecordedChange::Replaced => {
+            edit.after = apply_replacements(&edit.before, &edit.replacements);
+            if edit.after != FileText::Unknown {
+                edit.hunks.clear();
+            }
+        }
+        RecordedChange::Patched(hunks) => {
+            // The hunks of a file tracked by git are relative to the last commit, not to the previous edit.
+            let first = known.get(&edit.path).map_or(&FileText::Unknown, |known| &known.first);
+            let from = |text: &FileText| apply_hunks(text.as_text()?, &hunks);
+            match from(&edit.before).or_else(|| from(first)) {
+                Some(after) => edit.after = FileText::Text(after),
+                None => (edit.before, edit.hunks) = (FileText::Unknown, hunks),
+            }
+        }
+    }
+    match known.get_mut(&edit.path) {
+        Some(known) => known.last = edit.after.clone(),
+        None => {
+            let texts = FirstAndLastText { first: edit.before.clone(), last: edit.after.clone() };
+            known.insert(edit.path.clone(), texts);
+        }
+    }
+    (!is_read).then_some(edit)
 }
 
 /// Returns whether the result of a call contributes to the file edits. A read file does if a command

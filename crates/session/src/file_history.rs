@@ -8,7 +8,7 @@ use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens
 use threadline_entry::{Entry, Kind};
 
 use crate::agent::SessionFamily;
-use crate::file_edit::{FileEdit, FileText};
+use crate::file_edit::{FileEdit, FileText, RecordedEdits};
 use crate::index::EntryIndex;
 use crate::session::Session;
 
@@ -18,6 +18,8 @@ pub struct FileHistory {
     root: Option<String>,
     /// By absolute path: the observations of the file, sorted by position in the main log.
     files: BTreeMap<String, Vec<FileObservation>>,
+    /// The edits that observations refer to by their number.
+    edits: RecordedEdits,
 }
 
 /// An observation of a file at a position in the main log.
@@ -32,10 +34,16 @@ struct FileObservation {
 enum ObservationKind {
     /// The snapshot at a prompt: the name of the backup, or `None` if the file did not exist.
     Snapshot(Option<String>),
-    Edit {
-        before: FileText,
-        after: FileText,
-    },
+    /// An edit: its number, and whether the texts before and after it are known. They are made when they are
+    /// needed, because those of all edits take far more memory than the log.
+    Edit { number: usize, has_before: bool, has_after: bool },
+}
+
+/// The text of a file before or after an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum EditText {
+    Before(usize),
+    After(usize),
 }
 
 /// A point in the main log.
@@ -111,7 +119,9 @@ impl FileHistory {
                 files.entry(path).or_default().push(known);
             }
         }
-        for FileEdit { agent, entry_idx, at, path, before, after, .. } in family.file_edits() {
+        let edits = RecordedEdits::of(family);
+        for (number, edit) in edits.completed().enumerate() {
+            let FileEdit { agent, entry_idx, at, path, before, after, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let place = match agent {
                 None => entry_idx,
@@ -121,15 +131,14 @@ impl FileHistory {
                 }),
             };
             let path = absolute(root.as_deref(), &path, None);
-            files
-                .entry(path)
-                .or_default()
-                .push(FileObservation { position: place, kind: ObservationKind::Edit { before, after } });
+            let [has_before, has_after] = [before, after].map(|text| text != FileText::Unknown);
+            let kind = ObservationKind::Edit { number, has_before, has_after };
+            files.entry(path).or_default().push(FileObservation { position: place, kind });
         }
         for known in files.values_mut() {
             known.sort_by_key(|known| known.position);
         }
-        Self { root, files }
+        Self { root, files, edits }
     }
 
     /// Returns the working directory that relative paths are resolved against.
@@ -144,7 +153,18 @@ impl FileHistory {
 
     /// Returns the state of every known file at a point in the session, sorted by path.
     pub fn states_at(&self, at: HistoryPoint) -> Vec<FileState> {
-        self.files.iter().map(|(path, known)| state_at(path, known, at)).collect()
+        let sources: Vec<StateSource<'_>> =
+            self.files.iter().map(|(path, known)| StateSource::at(path, known, at)).collect();
+        let mut texts: FxHashMap<EditText, FileText> =
+            sources.iter().filter_map(|source| Some((source.text?, FileText::Unknown))).collect();
+        for (number, edit) in self.edits.completed().enumerate() {
+            for (place, text) in
+                [(EditText::Before(number), edit.before), (EditText::After(number), edit.after)]
+            {
+                texts.entry(place).and_modify(|known| *known = text);
+            }
+        }
+        sources.into_iter().map(|source| source.state(&mut texts)).collect()
     }
 
     /// Returns the files that changed from line `from` up to line `to`, exclusive, or to the end.
@@ -177,56 +197,76 @@ impl FileObservation {
     }
 }
 
-/// Returns the state of a file at some point in the session.
-///
-/// Uses the snapshot at that prompt, else the last observation before it, else the first one after it. An
-/// edit of unknown text is no evidence, and hides the observations beyond it.
-fn state_at(path: &str, known: &[FileObservation], at: HistoryPoint) -> FileState {
-    let prompt = match at {
-        HistoryPoint::Prompt(prompt) => Some(prompt),
-        HistoryPoint::End => None,
-    };
-    let is_before = |known: &FileObservation| prompt.is_none_or(|prompt| known.position < prompt);
-    let then = known.iter().find(|known| Some(known.position) == prompt && !known.is_edit());
-    let before = || known.iter().rev().find(|known| is_before(known)).filter(|known| known.has_text_after());
-    let after = || known.iter().find(|known| !is_before(known)).filter(|known| known.has_text_before());
-    let found = then.map(|known| (known, ContentEvidence::Exact));
-    let found = found.or_else(|| before().map(|known| (known, ContentEvidence::Earlier(known.position))));
-    let found = found.or_else(|| after().map(|known| (known, ContentEvidence::Later(known.position))));
-    let path = path.to_owned();
-    let Some((found, basis)) = found else {
-        return FileState { path, content: FileContent::Unknown, evidence: ContentEvidence::Exact };
-    };
-    let of_text = |text: &FileText| match text {
-        FileText::Absent => FileContent::Absent,
-        FileText::Text(text) => FileContent::Text(text.clone()),
-        FileText::Unknown => FileContent::Unknown,
-    };
-    let content = match (&found.kind, basis) {
-        (ObservationKind::Snapshot(None), _) => FileContent::Absent,
-        (ObservationKind::Snapshot(Some(name)), _) => {
-            FileContent::Backup { name: name.clone(), edits: text_from_edits(known, found.position) }
+/// The source of the content of a file at some point in the session.
+struct StateSource<'h> {
+    path: &'h str,
+    /// The snapshot, if it is one: its backup, or `None` if the file did not exist.
+    snapshot: Option<Option<&'h str>>,
+    /// The text of an edit: the content itself, or that in case the backup is gone.
+    text: Option<EditText>,
+    evidence: ContentEvidence,
+}
+
+impl<'h> StateSource<'h> {
+    /// Selects the snapshot at that prompt, else the last observation before it, else the first one after it.
+    /// An edit of unknown text is no evidence, and hides the observations beyond it.
+    fn at(path: &'h str, known: &'h [FileObservation], at: HistoryPoint) -> Self {
+        let prompt = match at {
+            HistoryPoint::Prompt(prompt) => Some(prompt),
+            HistoryPoint::End => None,
+        };
+        let is_before = |known: &FileObservation| prompt.is_none_or(|prompt| known.position < prompt);
+        let then = known.iter().find(|known| Some(known.position) == prompt && !known.is_edit());
+        let before =
+            || known.iter().rev().find(|known| is_before(known)).filter(|known| known.has_text_after());
+        let after = || known.iter().find(|known| !is_before(known)).filter(|known| known.has_text_before());
+        let found = then.map(|known| (known, ContentEvidence::Exact));
+        let found = found.or_else(|| before().map(|known| (known, ContentEvidence::Earlier(known.position))));
+        let found = found.or_else(|| after().map(|known| (known, ContentEvidence::Later(known.position))));
+        let Some((found, evidence)) = found else {
+            return Self { path, snapshot: None, text: None, evidence: ContentEvidence::Exact };
+        };
+        match (&found.kind, evidence) {
+            (ObservationKind::Snapshot(name), _) => {
+                let text = name.as_ref().and_then(|_| text_from_edits(known, found.position));
+                Self { path, snapshot: Some(name.as_deref()), text, evidence }
+            }
+            (ObservationKind::Edit { number, .. }, ContentEvidence::Later(_)) => {
+                Self { path, snapshot: None, text: Some(EditText::Before(*number)), evidence }
+            }
+            (ObservationKind::Edit { number, .. }, _) => {
+                Self { path, snapshot: None, text: Some(EditText::After(*number)), evidence }
+            }
         }
-        (ObservationKind::Edit { before, .. }, ContentEvidence::Later(_)) => of_text(before),
-        (ObservationKind::Edit { after, .. }, _) => of_text(after),
-    };
-    FileState { path, content, evidence: basis }
+    }
+
+    /// Returns the state with the text of the edit.
+    fn state(self, texts: &mut FxHashMap<EditText, FileText>) -> FileState {
+        let text = self.text.and_then(|text| texts.remove(&text)).unwrap_or(FileText::Unknown);
+        let content = match (self.snapshot, text) {
+            (Some(Some(name)), edits) => FileContent::Backup { name: name.to_owned(), edits },
+            (Some(None), _) | (None, FileText::Absent) => FileContent::Absent,
+            (None, FileText::Text(text)) => FileContent::Text(text),
+            (None, FileText::Unknown) => FileContent::Unknown,
+        };
+        FileState { path: self.path.to_owned(), content, evidence: self.evidence }
+    }
 }
 
 impl FileObservation {
     fn has_text_after(&self) -> bool {
-        !matches!(&self.kind, ObservationKind::Edit { after: FileText::Unknown, .. })
+        !matches!(self.kind, ObservationKind::Edit { has_after: false, .. })
     }
 
     fn has_text_before(&self) -> bool {
-        !matches!(&self.kind, ObservationKind::Edit { before: FileText::Unknown, .. })
+        !matches!(self.kind, ObservationKind::Edit { has_before: false, .. })
     }
 }
 
 /// Derives the text at a snapshot from edits alone: the text before the next edit, or after the last one.
 ///
-/// `Unknown` if the snapshots in between show that something else changed the file.
-fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> FileText {
+/// `None` if it is unknown, or if the snapshots in between show that something else changed the file.
+fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> Option<EditText> {
     let same = |from: EntryIndex, to: EntryIndex| {
         let snapshots = || known.iter().filter(|known| !known.is_edit());
         let here = snapshots().find(|known| known.position == place);
@@ -234,16 +274,17 @@ fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> FileText {
         here.is_some_and(|here| between.all(|known| known.same_snapshot(here)))
     };
     let edits = || {
-        known.iter().filter_map(|known| match &known.kind {
-            ObservationKind::Edit { before, after } => Some((known.position, before, after)),
+        known.iter().filter_map(|known| match known.kind {
+            ObservationKind::Edit { number, has_before, has_after } => {
+                let before = has_before.then_some(EditText::Before(number));
+                Some((known.position, before, has_after.then_some(EditText::After(number))))
+            }
             ObservationKind::Snapshot(_) => None,
         })
     };
     let next = edits().find(|(at, ..)| *at >= place).filter(|(at, ..)| same(place, *at));
     let last = edits().take_while(|(at, ..)| *at < place).last().filter(|(at, ..)| same(*at, place));
-    let candidates = [next.map(|(_, before, _)| before), last.map(|(.., after)| after)];
-    let candidates = candidates.into_iter().flatten().find(|text| **text != FileText::Unknown);
-    candidates.cloned().unwrap_or(FileText::Unknown)
+    next.and_then(|(_, before, _)| before).or_else(|| last.and_then(|(.., after)| after))
 }
 
 /// The files at one prompt.

@@ -220,7 +220,7 @@ fn remove_copies(edits: &mut Vec<LoggedEdit>) {
 fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Result<FoundEdits, AppError> {
     let loaded = load_unpriced(file)?;
     let family = &loaded.family;
-    let edits: Vec<FileEdit> = family.file_edits().into_iter().filter(|edit| is_wanted(&edit.path)).collect();
+    let edits: Vec<FileEdit> = family.file_edits().filter(|edit| is_wanted(&edit.path)).collect();
     if edits.is_empty() {
         return Ok(FoundEdits { edits: Vec::new(), unread: loaded.unread });
     }

@@ -13,7 +13,7 @@ fn edits(results: &[(&str, &str)]) -> Vec<FileEdit> {
         notation += &format!("a{at} <- {parent} reply m{at} tool t{at} {tool} {{\"file_path\":\"/f\"}}\n");
         notation += &format!("r{at} <- a{at} result t{at} \"ok\" {result}\n");
     }
-    SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new()).file_edits()
+    SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new()).file_edits().collect()
 }
 
 fn write(before: Option<&str>, after: &str) -> (&'static str, String) {
