@@ -57,6 +57,7 @@ static PROGRAMS: &[PasswordProgram] = &[
     program("clickhouse-client ", &["--password"]),
     program("influx ", &["-t", "--token", "-p", "--password"]),
     program("svn ", &["--password"]),
+    program("twine ", &["-p", "--password"]),
     program("smbpasswd ", &["-w"]),
     PasswordProgram { pairs: &["-a", "--auth"], ..program("http ", &[]) },
     PasswordProgram { pairs: &["-a", "--auth"], ..program("https ", &[]) },

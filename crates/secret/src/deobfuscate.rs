@@ -94,8 +94,16 @@ fn next_escape(bytes: &[u8], mut from: usize) -> Option<EscapeSequence> {
     }
 }
 
-/// Returns the length of a terminal control sequence: `ESC [ … m`.
+/// Returns the length of a terminal control sequence: `ESC [ … m`, or a link `ESC ] … BEL`.
 fn command_length(bytes: &[u8]) -> Option<usize> {
+    if let Some(rest) = bytes.strip_prefix(b"\x1b]") {
+        let end = memchr3(0x07, 0x1B, b'\n', &rest[..rest.len().min(OVERLAP / 2)])?;
+        return match rest[end..] {
+            [0x07, ..] => Some(end + 3),
+            [0x1B, b'\\', ..] => Some(end + 4),
+            _ => None,
+        };
+    }
     let rest = bytes.strip_prefix(b"\x1b[")?;
     let parameters = rest.iter().take(32).take_while(|byte| (0x20..0x40).contains(*byte)).count();
     rest.get(parameters).is_some_and(|byte| (0x40..0x7F).contains(byte)).then_some(parameters + 3)

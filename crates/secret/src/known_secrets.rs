@@ -1,5 +1,6 @@
 //! Secrets that were identified once by their context, and are then searched everywhere.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -81,6 +82,24 @@ impl KnownSecrets {
             });
         }
         found
+    }
+
+    /// Masks the known secrets in a text. Placeholders contain the kind only: numbers would depend on the order
+    /// in which secrets were found.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut clean = String::new();
+        let mut done = 0;
+        for (range, placeholder) in self.find(text) {
+            clean.push_str(&text[done..range.start]);
+            clean.push_str(placeholder.rsplit_once(':').map_or(placeholder, |(kind, _)| kind));
+            clean.push_str(if placeholder.contains(':') { "]" } else { "" });
+            done = range.end;
+        }
+        if done == 0 {
+            return Cow::Borrowed(text);
+        }
+        clean.push_str(&text[done..]);
+        Cow::Owned(clean)
     }
 
     fn scan<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {

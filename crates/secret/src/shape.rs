@@ -50,7 +50,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 44] = [
+pub(crate) static SHAPES: [SecretShape; 46] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -225,8 +225,20 @@ pub(crate) static SHAPES: [SecretShape; 44] = [
     SecretShape {
         kind: "cookie",
         description: "a cookie",
-        anchors: &["cookie"],
+        anchors: &["cookie", " -b "],
         find: ShapeFinder::Several(cookies),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Redis password",
+        anchors: &["requirepass ", "masterauth ", "auth "],
+        find: ShapeFinder::One(redis_password),
+    },
+    SecretShape {
+        kind: "npm-token",
+        description: "an npm registry login",
+        anchors: &["_auth="],
+        find: ShapeFinder::One(npm_login),
     },
     SecretShape {
         kind: "url-key",
@@ -523,6 +535,31 @@ fn docker_auth(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     is_login(value.as_str()).then_some(range)
 }
 
+/// Finds the base64 of `user:password` in a line `_auth=…` of an `.npmrc`.
+fn npm_login(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let is_start = text[..at.start].is_empty() || text[..at.start].ends_with(['\n', ' ', '\t']);
+    let length = Alphabet::Base64.run(&text.as_bytes()[at.end..text.len().min(at.end + SHORT_REACH)]);
+    let value = &text[at.end..at.end + length];
+    (is_start && is_login(value)).then_some(at.end..at.end + length)
+}
+
+/// Finds the password in `requirepass …` of a configuration, or in the command `AUTH [user] …`.
+fn redis_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:(?:requirepass|masterauth)[ \t]+|AUTH (?:[A-Za-z0-9_.-]+ )?)["']?([^\s"'\\]{6,})["']?\s*(?:\n|$|\\n)"#,
+        )
+    });
+    let before = text[..at.start].trim_end_matches(' ');
+    if !(before.is_empty() || before.ends_with(['\n', '>', '"', '\'']) || before.ends_with("\\n")) {
+        return None;
+    }
+    let value = LINE.captures(near(text, at.start))?.get(1)?;
+    let has_digit = value.as_str().bytes().any(|byte| byte.is_ascii_digit());
+    let is_strong = has_digit && heuristics::is_password(value.as_str());
+    is_strong.then_some(at.start + value.start()..at.start + value.end())
+}
+
 /// Returns whether base64 decodes to a user and a password.
 fn is_login(base64: &str) -> bool {
     let decoded = STANDARD.decode(base64).or_else(|_| URL_SAFE_NO_PAD.decode(base64.trim_end_matches('=')));
@@ -535,16 +572,24 @@ fn is_login(base64: &str) -> bool {
         && !heuristics::is_dummy(password)
 }
 
-/// Finds cookies in `Cookie: a=…; b=…` and `Set-Cookie: a=…; Path=/`: random values, and passwords in session
-/// cookies.
+/// Finds cookies in `Cookie: a=…; b=…`, `Set-Cookie: a=…; Path=/` and `curl -b a=…`: random values, and
+/// passwords in session cookies.
 fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
-    static HEAD: LazyLock<Regex> =
-        LazyLock::new(|| regex(r#"(?i)^cookies?(?:\\*["'])?\]?(?:\s*[:=,]\s*|\s+)[\[]?(?:\\*["'])?"#));
+    static HEAD: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"(?i)^(?:cookies?(?:\\*["'])?\]?(?:\s*[:=,]\s*|\s+)[\[]?| -b )(?:\\*["'])?"#)
+    });
     let rest = near(text, at.start);
     let Some(head) = HEAD.find(rest) else { return };
     // After a flag, the value follows a space; in prose, a space means nothing.
     let by_space = !head.as_str().contains([':', '=', ',']);
-    if by_space && !text[..at.start].ends_with("--") {
+    let is_flag = match head.as_str().starts_with(' ') {
+        true => {
+            let from = text.floor_char_boundary(at.start.saturating_sub(SHORT_REACH));
+            text[from..=at.start].lines().next_back().is_some_and(|line| line.contains("curl "))
+        }
+        false => text[..at.start].ends_with("--"),
+    };
+    if by_space && !is_flag {
         return;
     }
     let line = rest[head.end()..].split(['\n', '"', '\'', '\\']).next().unwrap_or_default();

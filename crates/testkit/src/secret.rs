@@ -309,6 +309,10 @@ const PLACES: &[(&str, &str, &str, &str)] = &[
     ("mysql -p", "mysql -h db.loom.internal -u root -p", "P", " cloth"),
     ("mysqldump --password", "mysqldump --user=root --password=", "P", " cloth > cloth.sql"),
     ("redis-cli -a", "redis-cli -h cache -p 6379 -a ", "P", " PING"),
+    ("redis.conf", "port 6379\nrequirepass ", "P", "\nmaxmemory 2gb"),
+    ("redis AUTH", "redis> AUTH default ", "P", ""),
+    ("curl -b", "curl -b 'connect.sid=s%3A", "a44", "' https://loom.internal"),
+    ("twine", "twine upload dist/* -u weaver -p ", "P", ""),
     ("docker login -p", "docker login -u weaver -p ", "P", " registry.loom.internal"),
     ("docker login --password", "docker login --username weaver --password ", "P", ""),
     ("docker login, piped", "echo ", "P", " | docker login -u weaver --password-stdin"),
@@ -577,4 +581,5 @@ const PROSE: &[&str] = &[
     "const SECRET_NAME = \"my-app/production/database-credentials\"",
     "kubectl create secret generic db-user-pass --from-file=./username.txt",
     "the bearer of this letter, a basic understanding of the token ring",
+    "requirepass foobared\nauth flow2 is next, tar -b 20, curl -b cookies.txt, _auth=none",
 ];
