@@ -219,7 +219,8 @@ impl App {
     fn redact_cards(&self, cards: &mut [SessionCard]) {
         for card in cards {
             self.redact_string(&mut card.title);
-            card.first_prompt.iter_mut().for_each(|text| self.redact_string(text));
+            let texts = [&mut card.first_prompt, &mut card.branch, &mut card.tag];
+            texts.into_iter().flatten().chain(&mut card.tags).for_each(|text| self.redact_string(text));
         }
     }
 }

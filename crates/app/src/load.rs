@@ -141,6 +141,18 @@ impl App {
 }
 
 impl App {
+    /// Reads the session's own log, with secrets masked if the configuration requires it.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub fn read_session(&self, file: &SessionFile) -> Result<Session, AppError> {
+        match self.config().redaction {
+            Some(_) => Ok(self.read_logs(file, &mut Unobserved)?.main),
+            None => read_session(&file.path, &file.id),
+        }
+    }
+
     /// Reads the logs of a session, with secrets masked if the configuration requires it.
     fn read_logs(&self, file: &SessionFile, observer: &mut dyn LineObserver) -> Result<ReadLogs, AppError> {
         match &self.config().redaction {

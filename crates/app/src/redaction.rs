@@ -123,15 +123,7 @@ impl SessionMask {
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = Cow::Borrowed(text);
         for known in &self.known {
-            let mut clean = String::new();
-            let mut done = 0;
-            for (range, placeholder) in known.find(&masked) {
-                clean.push_str(&masked[done..range.start]);
-                clean.push_str(&without_number(placeholder));
-                done = range.end;
-            }
-            if done > 0 {
-                clean.push_str(&masked[done..]);
+            if let Cow::Owned(clean) = known.mask(&masked) {
                 masked = Cow::Owned(clean);
             }
         }
@@ -168,15 +160,6 @@ impl SessionMask {
             return Some(self.text(&text).into_owned().into_bytes());
         }
         clean.map(String::into_bytes)
-    }
-}
-
-/// Returns a placeholder such as `[secret:github-token:1]` without its number, which depends on the order in
-/// which lines are read.
-fn without_number(placeholder: &str) -> Cow<'_, str> {
-    match placeholder.rsplit_once(':') {
-        Some((kind, _)) => Cow::Owned(format!("{kind}]")),
-        None => Cow::Borrowed(placeholder),
     }
 }
 

@@ -140,7 +140,8 @@ impl<'r> Redactor<'r> {
             placeholder: self.replacer.placeholder(found, secret).to_owned(),
             masked: mask(secret),
             at,
-            key: decode(key).into_owned(),
+            // The key itself may contain a secret.
+            key: self.rules.clean(&decode(key)).into_owned(),
         }
     }
 

@@ -83,7 +83,7 @@ pub use receiver_config::{ReceiverConfig, ReceiverConfigError, ReceiverOptions, 
 pub use sender::{DeliveryError, DeliverySummary, HttpSender, SpanCollector, SpanReceiver};
 pub use sent_replies::SentReplies;
 pub use span::{AttributeName, AttributeValue, SpanEvent, SpanKind, TraceSpan};
-pub use span_options::{ContentPolicy, Dialect, Redact, SpanOptions};
+pub use span_options::{ContentPolicy, Dialect, SpanOptions, SpanRedaction};
 pub use state::{ExportState, PendingAgent, SpoolFile, StateDir, StateLock};
 pub use turn::{TurnSpanParent, spans_of, spans_of_agent, tool_span_id};
 pub use turn_splitter::{LogOwner, TurnHeader, TurnPart, TurnProgress, TurnSplitter};

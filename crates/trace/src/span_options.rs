@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use serde_json::Value as Tree;
+use threadline_edit::Redactor;
 use threadline_entry::lens::Content as Blocks;
 use threadline_entry::{Json, JsonKind, value};
-use threadline_secret::Rules;
+use threadline_secret::{KnownSecrets, Rules};
+use threadline_session::SessionFamily;
 use threadline_usage::PriceBook;
 
 use crate::span::{AttributeValue, TraceSpan};
@@ -23,17 +25,45 @@ pub enum ContentPolicy {
     Full,
 }
 
-/// Removes secrets from plain text.
-pub trait Redact: Sync {
-    /// Returns the text without its secrets; borrowed if there are none.
-    fn redact<'t>(&self, text: &'t str) -> Cow<'t, str>;
-}
-
+/// Removes secrets from the strings of spans.
+///
 /// Replaces each secret by a placeholder with its kind only, so that the same log always produces the same
 /// spans.
-impl Redact for Rules {
+#[derive(Clone, Copy)]
+pub struct SpanRedaction<'a> {
+    rules: &'a Rules,
+    /// The secrets of the turn, which are replaced without the text that identifies them.
+    known: Option<&'a KnownSecrets>,
+}
+
+impl<'a> From<&'a Rules> for SpanRedaction<'a> {
+    fn from(rules: &'a Rules) -> Self {
+        Self { rules, known: None }
+    }
+}
+
+impl<'a> SpanRedaction<'a> {
+    /// Returns the secrets in a session and its sub-agents.
+    pub(crate) fn find_secrets(&self, family: &SessionFamily) -> Option<KnownSecrets> {
+        let mut redactor = Redactor::new(self.rules);
+        redactor.learn(&family.main);
+        family.agents.iter().for_each(|agent| {
+            redactor.learn(&agent.session);
+        });
+        redactor.into_known()
+    }
+
+    /// Returns a redaction that also replaces these secrets.
+    pub(crate) fn with_known(self, known: Option<&'a KnownSecrets>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Returns the text without its secrets; borrowed if there are none.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.clean(text)
+        match self.known.map(|known| known.mask(text)) {
+            Some(Cow::Owned(masked)) => Cow::Owned(self.rules.clean(&masked).into_owned()),
+            _ => self.rules.clean(text),
+        }
     }
 }
 
@@ -54,7 +84,7 @@ pub struct SpanOptions<'a> {
     /// The maximum size of a value in bytes; `None` for the default of the policy.
     pub limit: Option<usize>,
     /// Removes secrets, if set.
-    pub redact: Option<&'a dyn Redact>,
+    pub redact: Option<SpanRedaction<'a>>,
     /// The naming convention.
     pub dialect: Dialect,
     /// The user's id.
@@ -76,6 +106,16 @@ const FULL_LIMIT: usize = 1 << 20;
 /// How many bytes beyond the limit are searched for secrets, so that none is missed because it was cut in
 /// half.
 const REDACTION_MARGIN: usize = 4 << 10;
+
+impl<'a> SpanOptions<'a> {
+    /// Returns the options for a turn with these secrets.
+    pub(crate) fn with_known_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
+    where
+        'a: 'k,
+    {
+        SpanOptions { redact: self.redact.map(|redact| redact.with_known(known)), ..*self }
+    }
+}
 
 impl SpanOptions<'_> {
     /// Whether the text of the conversation is sent.

@@ -27,7 +27,7 @@ pub(crate) struct ReplayArgs {
 
 pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
-    let session = threadline_app::read_session(&file.path, &file.id)?;
+    let session = cx.app.read_session(&file)?;
     let asked = args.client.unwrap_or(ClientVersion::NEWEST);
     let version = asked.nearest_known().unwrap_or(ClientVersion::OLDEST);
     if asked < ClientVersion::OLDEST {

@@ -77,6 +77,23 @@ fn a_plan_lists_secrets_without_revealing_them() {
 }
 
 #[test]
+fn a_secret_that_is_a_key_is_not_printed() {
+    let token = token(2);
+    let world = EditFixture::new();
+    world.home.session(
+        "loom",
+        &format!(
+            "u1 user \"push\"\na1 <- u1 reply m1 tool t1 Push {{\"{token}\":\"curl -u ada:{token} x\"}}"
+        ),
+    );
+    for args in [&["edit", "redact", "--check"][..], &["edit", "redact", "--check", "--json"]] {
+        let run = world.run(args);
+        assert_eq!(run.code, 1, "{run}");
+        assert!(!run.to_string().contains(&token[8..]), "{run}");
+    }
+}
+
+#[test]
 fn in_place_redaction_removes_all_copies_and_can_be_undone() {
     let token = token(2);
     let world = home_with_token(&token);
@@ -178,6 +195,7 @@ fn secrets_are_masked_in_everything_that_is_shown_and_exported() {
         &["show", &id, "--level", "raw"],
         &["show", &id, "--outline"],
         &["show", &id, "--json"],
+        &["replay", &id, "--json"],
         &["search", "push"],
         &["search", &token],
         &["search", "push", "--json"],

@@ -127,7 +127,7 @@ a2 <- r1 reply msg_2 text "{token}" stop={token}
             (ContentPolicy::Full, Dialect::GenAi),
             (ContentPolicy::Metadata, Dialect::Langfuse),
         ] {
-            let shape = SpanOptions { content, dialect, redact: Some(&rules), ..shape(&book) };
+            let shape = SpanOptions { content, dialect, redact: Some((&rules).into()), ..shape(&book) };
             let spans = spans_with(&log, Vec::new(), &shape);
             let text = format!("{spans:?}");
             assert!(spans.len() >= 4 && !text.contains(token) && !text.contains("Heddle42weft"), "{text}");
@@ -426,12 +426,30 @@ a4 <- r1 reply m2 text "done {token}"
         let spans = spans_with(
             &log,
             Vec::new(),
-            &SpanOptions { redact: Some(&rules), dialect, content, ..shape(&book) },
+            &SpanOptions { redact: Some((&rules).into()), dialect, content, ..shape(&book) },
         );
         let all = format!("{spans:?}");
         assert!(!all.contains(&token), "{all}");
         assert!(all.matches("[secret:github-token]").count() >= 7, "{all}");
     }
+}
+
+#[test]
+fn a_secret_is_redacted_where_nothing_identifies_it() {
+    let password = "Zq7vT2mKx9Lwp";
+    let log = format!(
+        r#"
+u1 user "run curl -u ada:{password} https://loom.internal"
+a1 <- u1 reply m1 text "I used {password}"
+a2 <- a1 reply m1 tool t1 Bash {{"command":"echo {password}"}}
+r1 <- a2 result t1 "Wnh3: {password}"
+"#
+    );
+    let (rules, book) = (Rules::new(), PriceBook::embedded());
+    let options = SpanOptions { redact: Some((&rules).into()), ..shape(&book) };
+    let all = format!("{:?}", spans_with(&log, Vec::new(), &options));
+    assert!(!all.contains(password), "{all}");
+    assert!(all.contains("I used [secret:password]"), "{all}");
 }
 
 #[test]

@@ -229,7 +229,7 @@ impl SpanSettings {
         SpanOptions {
             content: self.args.content.policy(),
             limit: self.args.limit,
-            redact: self.rules.as_ref().map(|rules| rules as _),
+            redact: self.rules.as_ref().map(Into::into),
             dialect,
             user: self.args.user.as_deref(),
             tags: &self.args.tag,
