@@ -1,16 +1,21 @@
 //! Search over the sessions of all homes.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
+use threadline_search::{
+    HitCount, LogEnds, Searcher, SessionScan, directories, read_first_uuid, retain_matching,
+};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
-use threadline_search::{Searcher, SessionScan, directories, read_first_uuid, retain_matching};
 use threadline_store::{SessionFile, SessionLogs, last_active_in, open_regular, read_last_active};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
@@ -20,11 +25,11 @@ use crate::list::SessionSummary;
 use crate::redaction::DisplayRedaction;
 use crate::scope::ProjectScope;
 
-/// The sessions to search, last active first.
+/// The sessions to search.
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
-    /// The sessions.
+    /// The sessions, last modified first. See [`SearchScope::newest_first`].
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
     pub unread: Vec<io::Error>,
@@ -51,16 +56,6 @@ impl App {
                 scope.contains(cwd.as_deref(), Some(&session.folder))
             });
         }
-        sessions.par_iter_mut().for_each(|session| {
-            // Without its own log, a session was last active when one of its sub-agents was.
-            let own = open_regular(&session.path).ok().and_then(|mut log| {
-                session.first_uuid = read_first_uuid(&mut log);
-                last_active_in(&mut log).ok()
-            });
-            let agents = || session.logs.iter().filter_map(|log| read_last_active(log).ok()).max();
-            session.last_active = own.or_else(agents).unwrap_or(session.last_active);
-        });
-        sessions.sort_by_key(|session| std::cmp::Reverse(session.last_active));
         SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
     }
 }
@@ -95,8 +90,44 @@ pub struct RankedSession {
 }
 
 impl SearchScope {
-    /// Searches the sessions in order and calls `on_event` for each result, until it breaks or `cancelled` is
-    /// set.
+    /// Returns the sessions by index, last active first. Reads the ends of their logs.
+    pub fn newest_first(&self) -> Vec<usize> {
+        self.sorted_by_activity((0..self.sessions.len()).collect())
+    }
+
+    /// Reads the ends of the logs of some sessions, and sorts them: last active first, then last modified
+    /// first.
+    fn sorted_by_activity(&self, mut sessions: Vec<usize>) -> Vec<usize> {
+        self.read_ends(&sessions);
+        sessions.sort_by_key(|session| (Reverse(self.sessions[*session].last_active()), *session));
+        sessions
+    }
+
+    fn read_ends(&self, sessions: &[usize]) {
+        sessions.par_iter().for_each(|session| {
+            let session = &self.sessions[*session];
+            session.ends.get_or_init(|| read_ends(session));
+        });
+    }
+
+    /// Returns the sessions that begin with the same entry, in groups, each last active first. Only sessions
+    /// are compared whose ends were read.
+    fn forks(&self) -> Vec<Vec<usize>> {
+        let mut groups: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if let Some(first) = session.ends.get().and_then(|ends| ends.first_uuid) {
+                groups.entry(first).or_default().push(index);
+            }
+        }
+        let groups = groups.into_values().filter(|members| members.len() > 1);
+        groups.map(|members| self.sorted_by_activity(members)).collect()
+    }
+
+    /// Searches the sessions, last active first, and calls `on_event` for each result, until it breaks or
+    /// `cancelled` is set.
+    ///
+    /// The order needs the ends of all logs. They are read when there is a hit, so that a search without hits
+    /// takes no longer than the search itself.
     ///
     /// # Errors
     ///
@@ -108,11 +139,40 @@ impl SearchScope {
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let order: Vec<usize> = (0..self.sessions.len()).collect();
-        self.search_in(&order, query, limits, cancelled, on_event)
+        match self.skip_without_hits(query, cancelled, on_event)? {
+            Some(first) => {
+                let order = self.sorted_by_activity((first..self.sessions.len()).collect());
+                self.search_in(&order, query, limits, cancelled, on_event)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Searches the sessions, last modified first, up to the first one with a hit, and returns its index;
+    /// `None` if there is none, or the search was ended. Calls `on_event` for the sessions before it.
+    fn skip_without_hits<E>(
+        &self,
+        query: &Query,
+        cancelled: &AtomicBool,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+    ) -> Result<Option<usize>, E> {
+        let mut first = None;
+        let limits = SearchLimits { context: None, max_found: 1, ..SearchLimits::default() };
+        let all: Vec<usize> = (0..self.sessions.len()).collect();
+        self.scan(query, limits, &[], cancelled).run(&all, &mut |event| match event {
+            ScanEvent::Hit(session, _) => {
+                first = Some(session);
+                Ok(ControlFlow::Break(()))
+            }
+            event => on_event(event),
+        })?;
+        Ok(first)
     }
 
     /// Searches some of the sessions, in this order. See [`SearchScope::search`].
+    ///
+    /// Copies are recognised among the sessions whose ends were read: by [`SearchScope::newest_first`], or by
+    /// [`SearchScope::rank`], which reads those of all sessions with hits.
     ///
     /// # Errors
     ///
@@ -125,20 +185,31 @@ impl SearchScope {
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let scan = SessionScan {
-            query,
-            sessions: &self.sessions,
-            open: &open,
-            context: limits.context,
-            max_per_session: limits.max_found,
-            cancelled,
-        };
-        scan.run(order, &mut |mut event| {
+        let forks = self.forks();
+        self.scan(query, limits, &forks, cancelled).run(order, &mut |mut event| {
             if let ScanEvent::Hit(_, hit) = &mut event {
                 self.mask_hit(query, hit);
             }
             on_event(event)
         })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        query: &'a Query,
+        limits: SearchLimits,
+        forks: &'a [Vec<usize>],
+        cancelled: &'a AtomicBool,
+    ) -> SessionScan<'a> {
+        SessionScan {
+            query,
+            sessions: &self.sessions,
+            forks,
+            open: &open,
+            context: limits.context,
+            max_per_session: limits.max_found,
+            cancelled,
+        }
     }
 
     /// Masks secrets in the text of a hit, if the configuration requires it.
@@ -168,27 +239,68 @@ impl SearchScope {
         cancelled: &AtomicBool,
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<Vec<RankedSession>, E> {
-        let newest = self.sessions.iter().map(|session| session.last_active).max();
-        let mut ranked = Vec::new();
-        let (mut n_hits, mut weight) = (0, 0.0);
         let limits = SearchLimits { context: None, max_found, ..SearchLimits::default() };
-        self.search(query, limits, cancelled, &mut |event| match event {
-            ScanEvent::Hit(_, hit) => {
-                n_hits += 1;
-                weight += [4.0, 2.0, 1.0][hit.kind.rank().min(2)];
-                Ok(ControlFlow::Continue(()))
+        let mut counts: HashMap<usize, HitCount> = HashMap::new();
+        let all: Vec<usize> = (0..self.sessions.len()).collect();
+        let mut is_stopped = false;
+        // Copies are counted, too, until it is known which sessions have hits.
+        self.scan(query, limits, &[], cancelled).run(&all, &mut |event| {
+            match event {
+                ScanEvent::Hit(session, hit) => counts.entry(session).or_default().add(hit.kind),
+                ScanEvent::End(session) if counts.contains_key(&session) => {}
+                event => is_stopped = on_event(event)?.is_break(),
             }
-            ScanEvent::End(session) if n_hits > 0 => {
-                let active = self.sessions[session].last_active;
-                let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
-                ranked.push(RankedSession { session, n_hits, relevance: relevance(weight, age) });
-                (n_hits, weight) = (0, 0.0);
-                Ok(ControlFlow::Continue(()))
-            }
-            event => on_event(event),
+            Ok(if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.session.cmp(&b.session)));
+        let order = self.sorted_by_activity(counts.keys().copied().collect());
+        let mut forks = self.forks();
+        forks.retain(|members| members.iter().any(|member| counts.contains_key(member)));
+        let scan = self.scan(query, limits, &forks, cancelled);
+        for members in &forks {
+            counts.extend(members.iter().copied().zip(scan.count_forks(members)));
+        }
+        let newest = if order.len() > 1 { self.newest_activity() } else { None };
+        let mut ranked = Vec::new();
+        for session in order {
+            let count = counts.get(&session).copied().unwrap_or_default();
+            for _ in 0..count.n_copies {
+                is_stopped = is_stopped || on_event(ScanEvent::Copy)?.is_break();
+            }
+            if count.n_hits() == 0 {
+                is_stopped = is_stopped || on_event(ScanEvent::End(session))?.is_break();
+                continue;
+            }
+            let weights = count.by_rank.iter().zip([4.0, 2.0, 1.0]);
+            let weight = weights.map(|(n, weight)| *n as f64 * weight).sum();
+            let active = self.sessions[session].last_active();
+            let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
+            let relevance = relevance(weight, age);
+            ranked.push(RankedSession { session, n_hits: count.n_hits(), relevance });
+        }
+        // The sort is stable, so sessions of equal relevance stay sorted by activity.
+        ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
         Ok(ranked)
+    }
+
+    /// Returns when any of the sessions was last active.
+    ///
+    /// A message is not later than the last modification of its log, so only the logs that were modified last
+    /// are read, unless all of them were copied.
+    fn newest_activity(&self) -> Option<SystemTime> {
+        let read = self.sessions.iter().filter_map(|session| session.ends.get());
+        let mut newest = read.map(|ends| ends.last_active).max();
+        let may_be_newer = |session: &SearchedSession, newest: Option<SystemTime>| {
+            let age = newest.and_then(|newest| newest.duration_since(session.modified).ok());
+            age.is_none_or(|age| age < MAX_CLOCK_ERROR)
+        };
+        let (mut rest, mut size) = (&self.sessions[..], 16);
+        while rest.first().is_some_and(|next| may_be_newer(next, newest)) {
+            let (part, after) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (after, size * 4);
+            let unread = part.par_iter().filter(|session| session.ends.get().is_none());
+            newest = newest.max(unread.map(|session| last_active(session, None)).max());
+        }
+        newest
     }
 
     /// Counts the hits of all sessions, and then searches those that have some again, the most relevant
@@ -287,6 +399,24 @@ pub fn matching_anchors(log: &Path, query: &Query, limit: usize) -> io::Result<V
 /// The age at which half of the advantage of a recent session is gone.
 const HALF_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The tolerated difference of the clock that sets the modification time of a file to that of the messages.
+const MAX_CLOCK_ERROR: Duration = Duration::from_secs(24 * 3600);
+
+fn read_ends(session: &SearchedSession) -> LogEnds {
+    let mut log = open_regular(&session.path).ok();
+    let first_uuid = log.as_mut().and_then(read_first_uuid);
+    LogEnds { last_active: last_active(session, log), first_uuid }
+}
+
+/// Returns when a session was last active; `log` is its own log, if it is open.
+fn last_active(session: &SearchedSession, log: Option<File>) -> SystemTime {
+    let log = log.or_else(|| open_regular(&session.path).ok());
+    let own = log.and_then(|mut log| last_active_in(&mut log).ok());
+    // Without its own log, a session was last active when one of its sub-agents was.
+    let agents = || session.logs.iter().filter_map(|log| read_last_active(log).ok()).max();
+    own.or_else(agents).unwrap_or(session.modified)
+}
+
 fn searched(session: SessionLogs) -> SearchedSession {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
     let logs = own.into_iter().chain(agents).map(|log| log.path).collect();
@@ -294,9 +424,9 @@ fn searched(session: SessionLogs) -> SearchedSession {
         id: file.id.into(),
         folder: file.folder.unwrap_or_default(),
         path: file.path,
-        last_active: modified,
-        first_uuid: None,
+        modified,
         logs,
+        ends: OnceLock::new(),
     }
 }
 

@@ -45,5 +45,5 @@ pub use index::index_text;
 pub use moment::parse as moment;
 pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};
 pub use query::{Query, QueryError, unknown_field};
-pub use scan::{LogHit, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
+pub use scan::{HitCount, LogEnds, LogHit, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
 pub use searcher::{MatchRef, SearchHit, SearchStats, Searcher, first_uuid};

@@ -1,12 +1,12 @@
 //! The scan over many sessions: all cores search, and matches are reported in session order as early as
 //! possible.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use threadline_entry::SkippedLine;
@@ -25,15 +25,30 @@ pub struct SearchedSession {
     pub folder: String,
     /// The session's main log, which may not exist.
     pub path: PathBuf,
-    /// When it was last active.
-    pub last_active: SystemTime,
-    /// The first uuid in its log, which forks share. See [`read_first_uuid`](crate::read_first_uuid).
-    pub first_uuid: Option<[u8; 36]>,
+    /// When it was last modified.
+    pub modified: SystemTime,
     /// The main log first, then those of its sub-agents.
     pub logs: Vec<PathBuf>,
+    /// The facts at both ends of its log, once they were read.
+    pub ends: OnceLock<LogEnds>,
+}
+
+/// The facts at both ends of the main log of a session. Reading them for every session takes as long as a
+/// part of the search, so they are read only for sessions that need them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEnds {
+    /// The time of the last message.
+    pub last_active: SystemTime,
+    /// The first uuid, which forks share. See [`read_first_uuid`](crate::read_first_uuid).
+    pub first_uuid: Option<[u8; 36]>,
 }
 
 impl SearchedSession {
+    /// Returns when it was last active; until [`ends`](Self::ends) were read, when it was last modified.
+    pub fn last_active(&self) -> SystemTime {
+        self.ends.get().map_or(self.modified, |ends| ends.last_active)
+    }
+
     /// Returns the sub-agent that a log of this session belongs to; `None` for the main log.
     pub fn agent_of(&self, log: &Path) -> Option<String> {
         let name = log.file_stem()?.to_str()?;
@@ -49,8 +64,11 @@ pub type OpenLog = dyn Fn(&Path) -> io::Result<Box<dyn Read>> + Sync;
 pub struct SessionScan<'a> {
     /// The query.
     pub query: &'a Query,
-    /// The sessions, sorted by modification time, latest first.
+    /// The sessions.
     pub sessions: &'a [SearchedSession],
+    /// The sessions that begin with the same entry, by index, each group last active first. A match that
+    /// several sessions of a group contain is reported for the last of them.
+    pub forks: &'a [Vec<usize>],
     /// Opens a log.
     pub open: &'a OpenLog,
     /// The number of context lines around a match; `None` to only count matches.
@@ -114,6 +132,49 @@ pub enum ScanEvent {
     End(usize),
     /// A problem with a log.
     Problem(LogProblem),
+}
+
+/// The number of matches of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HitCount {
+    /// By [`TextKind::rank`]: titles and prompts, replies, everything else.
+    pub by_rank: [usize; 3],
+    /// The number of matches that were not counted because they are copies.
+    pub n_copies: usize,
+}
+
+impl HitCount {
+    /// Counts a match in a text of this kind.
+    pub fn add(&mut self, kind: TextKind) {
+        self.by_rank[kind.rank().min(2)] += 1;
+    }
+
+    /// Returns the number of matches without copies.
+    pub fn n_hits(&self) -> usize {
+        self.by_rank.iter().sum()
+    }
+}
+
+/// The session that each match of a group of forks is reported for, by key, and the number of other sessions
+/// with a copy.
+pub(crate) type MatchOwners = HashMap<u64, (usize, usize)>;
+
+/// The key of a match, if its line has a uuid, and its kind.
+type MatchKey = (Option<u64>, TextKind);
+
+/// A reader that ends when one of its flags is set, so that a thread stops in the middle of a large log.
+struct StoppableReader<'a, R> {
+    reader: R,
+    stops: [&'a AtomicBool; 2],
+}
+
+impl<R: Read> Read for StoppableReader<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+            return Ok(0);
+        }
+        self.reader.read(into)
+    }
 }
 
 /// The maximum number of pending matches.
@@ -213,7 +274,7 @@ impl<'a> SessionScan<'a> {
                     break;
                 }
                 let mut bundle = Vec::new();
-                let trouble = self.search_log(&mut searcher, path, log, &mut |hit| {
+                let trouble = self.search_log(&mut searcher, path, log, desk.is_ended, &mut |hit| {
                     bundle.push(hit);
                     n_left -= 1;
                     if n_left == 0 || desk.is_stopped() {
@@ -244,10 +305,12 @@ impl<'a> SessionScan<'a> {
         searcher: &mut Searcher<'_>,
         path: &Path,
         log: usize,
+        is_ended: &AtomicBool,
         sink: &mut dyn FnMut(LogHit) -> ControlFlow<()>,
     ) -> Vec<LogProblem> {
+        let stops = [is_ended, self.cancelled];
         let scanned = searcher.search(
-            || (self.open)(path),
+            || Ok(StoppableReader { reader: (self.open)(path)?, stops }),
             |found| {
                 let hit = self.context.map(|context| found.hit(context));
                 sink(LogHit { log, kind: found.kind(), key: found.key(), copies: 0, hit })
@@ -262,22 +325,53 @@ impl<'a> SessionScan<'a> {
         }
     }
 
-    /// Returns the keys of all matches in a session.
-    pub(crate) fn keys(self, session: usize) -> Vec<u64> {
+    /// Returns the key and the kind of every match in a session.
+    fn keys(self, session: usize) -> Vec<MatchKey> {
         let scan = Self { context: None, ..self };
         let mut searcher = scan.searcher();
         let mut keys = Vec::new();
         for (log, path) in self.sessions[session].logs.iter().enumerate() {
             // Read errors are reported when the session is scanned.
-            scan.search_log(&mut searcher, path, log, &mut |hit| {
-                keys.extend(hit.key);
-                match self.cancelled.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
+            scan.search_log(&mut searcher, path, log, self.cancelled, &mut |hit| {
+                keys.push((hit.key, hit.kind));
+                ControlFlow::Continue(())
             });
         }
         keys
+    }
+
+    /// Returns the owner of each match in the sessions of a group, and the keys and kinds of their matches.
+    pub(crate) fn owners(self, members: &[usize]) -> (MatchOwners, Vec<Vec<MatchKey>>) {
+        let keys = parallel_map(members, |member| self.keys(*member));
+        let mut owners = MatchOwners::default();
+        // The members are sorted by activity, latest first. The reverse order makes the oldest the owner.
+        for (member, keys) in members.iter().zip(&keys).rev() {
+            let mut keys: Vec<u64> = keys.iter().filter_map(|(key, _)| *key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                owners.entry(key).and_modify(|(_, copies)| *copies += 1).or_insert((*member, 0));
+            }
+        }
+        (owners, keys)
+    }
+
+    /// Counts the matches of the sessions of a group of forks, in order, without copies.
+    pub fn count_forks(self, members: &[usize]) -> Vec<HitCount> {
+        let (owners, keys) = self.owners(members);
+        let count = |member: &usize, keys: &[MatchKey]| {
+            let mut count = HitCount::default();
+            for (key, kind) in keys {
+                let owner = key.and_then(|key| owners.get(&key)).map(|(owner, _)| owner);
+                if owner.is_some_and(|owner| owner != member) {
+                    count.n_copies += 1;
+                } else if count.n_hits() < self.max_per_session {
+                    count.add(*kind);
+                }
+            }
+            count
+        };
+        members.iter().zip(&keys).map(|(member, keys)| count(member, keys)).collect()
     }
 
     fn report_in_order<E>(

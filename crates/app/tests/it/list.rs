@@ -74,7 +74,9 @@ fn the_last_message_decides_the_order_and_not_the_modification_time() {
     assert_eq!(listed(false), expected);
     assert_eq!(listed(true), expected);
     assert_eq!(*app.find("last").unwrap().id, *session_uuid("newer"));
-    let searched: Vec<_> = app.search_scope(None, None).sessions.into_iter().map(|one| one.id).collect();
+    let scope = app.search_scope(None, None);
+    let searched: Vec<_> =
+        scope.newest_first().into_iter().map(|one| scope.sessions[one].id.clone()).collect();
     assert_eq!(searched, expected);
     let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_010);

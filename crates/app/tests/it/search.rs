@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
@@ -80,8 +81,9 @@ fn a_session_without_its_own_log_was_last_active_when_its_agents_were() {
     home.agent("gone", "a1b2c3", "x1 user \"a loom\"", None);
     std::fs::remove_file(path).unwrap();
     home.session("there", "u1 user \"the loom\" @+5m");
-    let sessions = app(&home).search_scope(None, None).sessions;
-    let ids: Vec<_> = sessions.into_iter().map(|session| session.id).collect();
+    let scope = app(&home).search_scope(None, None);
+    let ids: Vec<_> =
+        scope.newest_first().into_iter().map(|session| scope.sessions[session].id.clone()).collect();
     assert_eq!(ids, ["there", "gone"].map(session_uuid));
 }
 
@@ -122,4 +124,81 @@ fn a_cancelled_search_ends() {
     let limits = SearchLimits::default();
     let Ok(()) = scope.search_by_relevance(&query, limits, &AtomicBool::new(true), &mut on_event);
     assert_eq!(n_hits, 0);
+}
+
+#[test]
+fn copies_in_forks_are_counted_once_for_the_oldest_session() {
+    let home = TestHome::new();
+    let line = |n: usize| format!("{} user \"loom {n}\" @+{n}m\n", session_uuid(&format!("u{n}")));
+    let lines = |n: usize| (1..=n).map(line).collect::<String>();
+    home.session("none", "u1 user \"no match\" @+9m");
+    home.session("newest", &lines(4));
+    home.session("newer", &lines(3));
+    let oldest = home.session("oldest", &lines(2));
+    // The time of the last message decides, not that of the file.
+    let file = std::fs::File::options().append(true).open(oldest).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000)).unwrap();
+    let app = app(&home);
+    let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    for limits in [
+        SearchLimits::default(),
+        SearchLimits { context: None, ..SearchLimits::default() },
+        SearchLimits { max_shown: 1, ..SearchLimits::default() },
+    ] {
+        let scope = app.search_scope(Some(&query), None);
+        let (mut counts, mut n_hits, mut n_copies) = (Vec::new(), 0, 0);
+        let mut on_event = |event| {
+            match event {
+                ScanEvent::Hit(..) => n_hits += 1,
+                ScanEvent::Counted(_, count) => n_hits += count,
+                ScanEvent::Copy => n_copies += 1,
+                ScanEvent::End(at) if n_hits > 0 => {
+                    counts.push((scope.sessions[at].id.clone(), std::mem::take(&mut n_hits)));
+                }
+                _ => {}
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        };
+        let Ok(()) = scope.search_by_relevance(&query, limits, &AtomicBool::new(false), &mut on_event);
+        assert_eq!(
+            counts,
+            [("oldest", 2), ("newest", 1), ("newer", 1)].map(|(name, n)| (session_uuid(name), n))
+        );
+        assert_eq!(n_copies, 5, "{limits:?}");
+    }
+}
+
+#[test]
+fn the_last_active_session_comes_first_even_if_another_was_modified_later() {
+    let home = TestHome::new();
+    let touch = |name: &str, text: &str, minutes: u64| {
+        let path = home.session(name, text);
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 - 60 * minutes))
+            .unwrap();
+    };
+    touch("without", "u1 user \"warp\"", 1);
+    touch("first", "u1 user \"a loom\" @+1m", 2);
+    touch("last", "u1 user \"a loom\" @+9m", 3);
+    touch("between", "u1 user \"a loom\" @+5m", 4);
+    let app = app(&home);
+    let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&query), None);
+    let (mut order, mut n_ends) = (Vec::new(), 0);
+    let mut on_event = |event| {
+        match event {
+            ScanEvent::Hit(at, _) => order.push(scope.sessions[at].id.clone()),
+            ScanEvent::End(_) => n_ends += 1,
+            _ => {}
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    };
+    let Ok(()) = scope.search(&query, SearchLimits::default(), &AtomicBool::new(false), &mut on_event);
+    assert_eq!(order, ["last", "between", "first"].map(session_uuid));
+    assert_eq!(n_ends, 4);
+    let absent = Query::parse("heddle", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&absent), None);
+    let mut on_event = |_| Ok::<_, Infallible>(ControlFlow::Continue(()));
+    let Ok(()) = scope.search(&absent, SearchLimits::default(), &AtomicBool::new(false), &mut on_event);
+    assert!(scope.sessions.iter().all(|session| session.ends.get().is_none()), "no log is read twice");
 }

@@ -144,8 +144,7 @@ pub(crate) fn search_sessions(
             (ranked.len(), ranked.iter().map(|ranked| ranked.n_hits).sum())
         }
         SearchOrder::Newest => {
-            let order: Vec<usize> = (0..scope.sessions.len()).collect();
-            list.fill(&order, &query, true);
+            list.fill(&scope.newest_first(), &query, true);
             (list.n_sessions, list.n_listed)
         }
     };

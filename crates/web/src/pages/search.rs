@@ -169,7 +169,7 @@ impl Finds {
             id: session.id.clone(),
             title: heading.map_or_else(|| session.id.clone(), |title| app.redacted(&title).into_owned()),
             project: summary.and_then(SessionSummary::project).unwrap_or(&session.folder).to_owned(),
-            last_active: millis(session.last_active),
+            last_active: millis(session.last_active()),
             count,
             blocks,
         });

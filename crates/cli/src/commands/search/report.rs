@@ -239,7 +239,7 @@ impl<'a> SearchReport<'a> {
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
         out += page.paint(TextLabel::Title, heading) + "\n";
         let mut about = vec![session.id.clone()];
-        if let Ok(active) = jiff::Timestamp::try_from(session.last_active) {
+        if let Ok(active) = jiff::Timestamp::try_from(session.last_active()) {
             about.push(self.format_time(active));
         }
         let project = summary.as_ref().and_then(SessionSummary::project);

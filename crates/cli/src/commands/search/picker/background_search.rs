@@ -117,11 +117,11 @@ fn list_recent(
     project: Option<&str>,
     tell: &dyn Fn(SearchMessage) -> ControlFlow<()>,
 ) -> ControlFlow<(), usize> {
-    let sessions = app.search_scope(None, project).sessions;
-    for session in sessions.iter().take(100) {
-        tell(SearchMessage::Row(row(app, session)))?;
+    let scope = app.search_scope(None, project);
+    for session in scope.newest_first().into_iter().take(100) {
+        tell(SearchMessage::Row(row(app, &scope.sessions[session])))?;
     }
-    ControlFlow::Continue(sessions.len())
+    ControlFlow::Continue(scope.sessions.len())
 }
 
 fn search(
@@ -188,7 +188,7 @@ fn search(
 fn row(app: &App, session: &SearchedSession) -> PickerRow {
     let summary = summary(session);
     let heading = summary.as_ref().and_then(SessionSummary::title);
-    let active = jiff::Timestamp::try_from(session.last_active).ok();
+    let active = jiff::Timestamp::try_from(session.last_active()).ok();
     let when =
         active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
     PickerRow {
