@@ -70,12 +70,14 @@ pub struct SearchLimits {
     pub max_shown: usize,
     /// The number of hits of a session after which the rest of it is not searched.
     pub max_found: usize,
+    /// Hits in calls of tools with these names, and in their results, are left out. Requires `context`.
+    pub skips_tool: Option<fn(&str) -> bool>,
 }
 
 impl Default for SearchLimits {
     /// Every hit, with its line.
     fn default() -> Self {
-        Self { context: Some(0), max_shown: usize::MAX, max_found: usize::MAX }
+        Self { context: Some(0), max_shown: usize::MAX, max_found: usize::MAX, skips_tool: None }
     }
 }
 
@@ -208,6 +210,7 @@ impl SearchScope {
             open: &open,
             context: limits.context,
             max_per_session: limits.max_found,
+            skips_tool: limits.skips_tool,
             cancelled,
         }
     }

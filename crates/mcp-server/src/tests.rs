@@ -414,3 +414,22 @@ a2 <- r1  reply  m2 text "Nothing about the shuttle."
         assert_eq!(data["items"].as_array().unwrap().len(), 2);
     });
 }
+
+#[test]
+fn earlier_calls_of_the_server_do_not_count_as_matches_of_a_session() {
+    let home = TestHome::new();
+    let call = |n: usize| {
+        format!(
+            "a{n} <- u1 reply m{n} tool t{n} mcp__threadline__search_sessions {{\"query\":\"shuttle\"}}\n\
+             r{n} <- a{n} result t{n} \"shuttle: nothing\"\n"
+        )
+    };
+    let calls: String = (1..30).map(call).collect();
+    home.session("asks", &format!("u1 user \"what about it?\"\n{calls}u2 user \"Where is the shuttle?\"\n"));
+    with_client(&home, async |peer| {
+        let query = json!({ "query": "shuttle", "per_session": 1 });
+        let (data, _) = answer(&peer, "search_sessions", query).await;
+        let kinds: Vec<&Value> = data["items"].as_array().unwrap().iter().map(|item| &item["kind"]).collect();
+        assert_eq!(kinds, ["prompt"]);
+    });
+}

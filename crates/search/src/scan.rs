@@ -75,6 +75,9 @@ pub struct SessionScan<'a> {
     pub context: Option<usize>,
     /// The number of matches of a session after which the rest of it is not searched.
     pub max_per_session: usize,
+    /// Matches in calls of tools with these names, and in their results, are left out and not counted in
+    /// `max_per_session`. Requires `context`.
+    pub skips_tool: Option<fn(&str) -> bool>,
     /// Set to cancel the scan.
     pub cancelled: &'a AtomicBool,
 }
@@ -313,6 +316,12 @@ impl<'a> SessionScan<'a> {
             || Ok(StoppableReader { reader: (self.open)(path)?, stops }),
             |found| {
                 let hit = self.context.map(|context| found.hit(context));
+                let tool = hit.as_ref().and_then(|hit| hit.tool.as_deref());
+                if let (Some(skips_tool), Some(tool)) = (self.skips_tool, tool)
+                    && skips_tool(tool)
+                {
+                    return ControlFlow::Continue(());
+                }
                 sink(LogHit { log, kind: found.kind(), key: found.key(), copies: 0, hit })
             },
         );

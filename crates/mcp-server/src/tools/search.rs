@@ -185,8 +185,8 @@ struct MatchList<'a> {
     n_listed: usize,
     /// The number of sessions with these matches.
     n_sessions: usize,
-    /// The session of the last match, and its number of matches.
-    last: Option<(usize, usize)>,
+    /// The session of the last match.
+    last: Option<usize>,
     /// The session of the last item of the page, and its title and project.
     heading: Option<(usize, Option<String>, Option<String>)>,
     notes: Vec<String>,
@@ -235,8 +235,8 @@ impl<'a> MatchList<'a> {
     /// Lists the matches of sessions, in this order, until the page is full. `is_first` if the sessions were
     /// not searched before.
     fn fill(&mut self, order: &[usize], query: &Query, is_first: bool) {
-        // More than are shown, because calls of this server are left out.
-        let limits = SearchLimits { max_found: self.per_session * 4, ..SearchLimits::default() };
+        let skips_tool: Option<fn(&str) -> bool> = (!self.shows_own_tools).then_some(is_own_tool);
+        let limits = SearchLimits { max_found: self.per_session, skips_tool, ..SearchLimits::default() };
         let mut rest = order;
         // Few sessions at first, because a page is soon full.
         let mut size = 8;
@@ -267,15 +267,7 @@ impl<'a> MatchList<'a> {
     fn add(&mut self, session: usize, hit: &LogHit) -> bool {
         let searched = &self.scope.sessions[session];
         let Some(object) = hit_object(searched, hit) else { return true };
-        if !self.shows_own_tools && object.tool.is_some_and(is_own_tool) {
-            return true;
-        }
-        let n_before = self.last.filter(|(last, _)| *last == session).map_or(0, |(_, n)| n);
-        if n_before == self.per_session {
-            return true;
-        }
-        self.last = Some((session, n_before + 1));
-        self.n_sessions += usize::from(n_before == 0);
+        self.n_sessions += usize::from(self.last.replace(session) != Some(session));
         self.n_listed += 1;
         let index = self.n_listed as u64 - 1;
         index < self.request.start.item || self.show(index, session, hit, &object)
