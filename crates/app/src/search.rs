@@ -49,14 +49,10 @@ impl App {
         if let Some(query) = query {
             retain_matching(&mut sessions, query, &open);
         }
-        if *scope != ProjectScope::All {
-            let mut directories = directories(&sessions, &open).into_iter();
-            sessions.retain(|session| {
-                let cwd = directories.next().flatten();
-                scope.contains(cwd.as_deref(), Some(&session.folder))
-            });
-        }
-        SearchScope { redaction: self.config().redaction.clone(), sessions, unread: listing.errors }
+        let redaction = self.config().redaction.clone();
+        let mut searched = SearchScope { redaction, sessions, unread: listing.errors };
+        searched.retain_project(scope);
+        searched
     }
 }
 
@@ -92,6 +88,18 @@ pub struct RankedSession {
 }
 
 impl SearchScope {
+    /// Removes the sessions that are not of a project. Reads the beginning of their logs.
+    pub fn retain_project(&mut self, scope: &ProjectScope) {
+        if *scope == ProjectScope::All {
+            return;
+        }
+        let mut directories = directories(&self.sessions, &open).into_iter();
+        self.sessions.retain(|session| {
+            let cwd = directories.next().flatten();
+            scope.contains(cwd.as_deref(), Some(&session.folder))
+        });
+    }
+
     /// Returns the sessions by index, last active first. Reads the ends of their logs.
     pub fn newest_first(&self) -> Vec<usize> {
         self.sorted_by_activity((0..self.sessions.len()).collect())

@@ -427,9 +427,11 @@ fn earlier_calls_of_the_server_do_not_count_as_matches_of_a_session() {
     let calls: String = (1..30).map(call).collect();
     home.session("asks", &format!("u1 user \"what about it?\"\n{calls}u2 user \"Where is the shuttle?\"\n"));
     with_client(&home, async |peer| {
-        let query = json!({ "query": "shuttle", "per_session": 1 });
+        let query = json!({ "query": "shuttle", "per_session": 1, "project": "loom" });
         let (data, _) = answer(&peer, "search_sessions", query).await;
         let kinds: Vec<&Value> = data["items"].as_array().unwrap().iter().map(|item| &item["kind"]).collect();
         assert_eq!(kinds, ["prompt"]);
+        let query = json!({ "query": "shuttle", "project": "elsewhere" });
+        assert_eq!(answer(&peer, "search_sessions", query).await.0["sessions_searched"], 0);
     });
 }

@@ -128,8 +128,7 @@ pub(crate) fn search_sessions(
     let query = Query::parse(&arguments.query, &history.now())?;
     let mut scope = history.app.search_scope_in(Some(&query), &history.scope);
     if let Some(project) = &arguments.project {
-        let narrow = ProjectScope::containing(project);
-        scope.sessions.retain(|session| summary(session).is_some_and(|summary| summary.is_in(&narrow)));
+        scope.retain_project(&ProjectScope::containing(project));
     }
     if let Some(current) = history.current_session().filter(|_| !arguments.query.contains("session:")) {
         scope.sessions.retain(|session| session.id != current);
