@@ -6,7 +6,7 @@
 //! its reply, because the signature would no longer match.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
@@ -49,7 +49,18 @@ pub struct Redactor<'r> {
     only_learnt: bool,
     /// Whether the first pass is complete.
     has_learnt: bool,
+    /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
+    clean_strings: FxHashSet<Box<str>>,
 }
+
+/// The length of the strings in `clean_strings`, and their number.
+const MAX_CLEAN_STRING: usize = 64;
+const MAX_CLEAN_STRINGS: usize = 1 << 12;
+
+/// The minimum length of a string that is compared with other long strings of its line, and their number. The
+/// output of a tool is often written twice.
+const MIN_LONG_STRING: usize = 256;
+const MAX_LONG_STRINGS: usize = 8;
 
 /// The maximum number of passes over one text. Replacing a secret may reveal another.
 const MAX_PASSES: usize = 16;
@@ -57,7 +68,14 @@ const MAX_PASSES: usize = 16;
 impl<'r> Redactor<'r> {
     /// Creates a redactor that has not learnt anything.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, replacer: Replacer::new(rules), learnt: None, only_learnt: false, has_learnt: false }
+        Self {
+            rules,
+            replacer: Replacer::new(rules),
+            learnt: None,
+            only_learnt: false,
+            has_learnt: false,
+            clean_strings: FxHashSet::default(),
+        }
     }
 
     /// Learns the secrets in a session.
@@ -92,8 +110,19 @@ impl<'r> Redactor<'r> {
         }
         // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
+        // The last long strings of the line without a secret.
+        let mut clean: VecDeque<&str> = VecDeque::new();
         visit_strings(entry.text(), |text| {
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
+                return;
+            }
+            let is_clean = match text.inner.len() {
+                ..=MAX_CLEAN_STRING => self.clean_strings.contains(text.inner),
+                MIN_LONG_STRING.. => clean.contains(&text.inner),
+                _ => false,
+            };
+            // The name of a value may make it a secret.
+            if is_clean && column.is_none() && !Rules::is_secret_name(text.key) {
                 return;
             }
             let decoded = text.decoded();
@@ -111,7 +140,23 @@ impl<'r> Redactor<'r> {
                     }
                 }
             }
+            let n_before = hits.len();
             self.learn_text(&decoded, at, text.key, hits);
+            if is_clean || hits.len() > n_before || column.is_some() {
+                return;
+            }
+            match text.inner.len() {
+                ..=MAX_CLEAN_STRING if self.clean_strings.len() < MAX_CLEAN_STRINGS => {
+                    self.clean_strings.insert(text.inner.into());
+                }
+                MIN_LONG_STRING.. => {
+                    clean.push_back(text.inner);
+                    if clean.len() > MAX_LONG_STRINGS {
+                        clean.pop_front();
+                    }
+                }
+                _ => {}
+            }
         });
         if let Some((key, _, lines)) = column {
             self.learn_text(&lines, at, key, hits);

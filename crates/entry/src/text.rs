@@ -47,47 +47,53 @@ pub enum StringRole {
     Opaque,
 }
 
-/// Keys of identifiers and keywords.
-const ID_KEYS: &[&str] = &[
-    "type",
-    "subtype",
-    "role",
-    "model",
-    "version",
-    "timestamp",
-    "stop_reason",
-    "media_type",
-    "name",
-    "id",
-    "uuid",
-    "parentUuid",
-    "logicalParentUuid",
-    "sessionId",
-    "session_id",
-    "requestId",
-    "request_id",
-    "leafUuid",
-    "messageId",
-    "messageUuid",
-    "tool_use_id",
-    "toolUseID",
-    "toolUseId",
-    "parentToolUseID",
-    "sourceToolAssistantUUID",
-    "sourceToolUseID",
-    "promptId",
-    "agentId",
-    "taskId",
-    "headUuid",
-    "anchorUuid",
-    "tailUuid",
-    "uuids",
-    "userType",
-    "operation",
-];
+/// Returns whether a key is that of an identifier or keyword. It is called for every value of a log, so it is
+/// a `match`, which compares only keys of the same length.
+fn is_id_key(key: &str) -> bool {
+    matches!(
+        key,
+        "type"
+            | "subtype"
+            | "role"
+            | "model"
+            | "version"
+            | "timestamp"
+            | "stop_reason"
+            | "media_type"
+            | "name"
+            | "id"
+            | "uuid"
+            | "parentUuid"
+            | "logicalParentUuid"
+            | "sessionId"
+            | "session_id"
+            | "requestId"
+            | "request_id"
+            | "leafUuid"
+            | "messageId"
+            | "messageUuid"
+            | "tool_use_id"
+            | "toolUseID"
+            | "toolUseId"
+            | "parentToolUseID"
+            | "sourceToolAssistantUUID"
+            | "sourceToolUseID"
+            | "promptId"
+            | "agentId"
+            | "taskId"
+            | "headUuid"
+            | "anchorUuid"
+            | "tailUuid"
+            | "uuids"
+            | "userType"
+            | "operation"
+    )
+}
 
-/// Keys of opaque data.
-const OPAQUE_KEYS: &[&str] = &["signature", "data", "base64", "encrypted_content"];
+/// Returns whether a key is that of opaque data.
+fn is_opaque_key(key: &str) -> bool {
+    matches!(key, "signature" | "data" | "base64" | "encrypted_content")
+}
 
 /// The minimum length of a base64 string under such a key to be opaque data.
 const MIN_OPAQUE_LENGTH: usize = 40;
@@ -201,9 +207,9 @@ fn role(key: &str, inner: &str, in_frame: bool) -> StringRole {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
     let is_sealed =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=');
-    if OPAQUE_KEYS.contains(&key) && inner.len() >= MIN_OPAQUE_LENGTH && inner.bytes().all(is_sealed) {
+    if is_opaque_key(key) && inner.len() >= MIN_OPAQUE_LENGTH && inner.bytes().all(is_sealed) {
         StringRole::Opaque
-    } else if ID_KEYS.contains(&key) && (in_frame || is_id(inner)) && inner.bytes().all(is_word) {
+    } else if is_id_key(key) && (in_frame || is_id(inner)) && inner.bytes().all(is_word) {
         StringRole::Id
     } else {
         StringRole::Prose

@@ -4,7 +4,9 @@
 //! unless it is a password in a line of an `.env` file: those are often chosen by people.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -82,10 +84,17 @@ const HARMLESS_WORDS: &[&str] = &[
 const LONGEST_NAME: usize = 64;
 const LONGEST_VALUE: usize = 512;
 
+/// The words in a JSON key that make it the name of a secret, in any case.
+static NAME_WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words = SECRET_WORDS.iter().chain(&["cookie", "authorization"]);
+    let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(words);
+    #[expect(clippy::unwrap_used, reason = "a few short words always make an automaton")]
+    automaton.unwrap()
+});
+
 /// Returns whether a JSON key may be the name of a secret.
 pub(crate) fn is_name(key: &str) -> bool {
-    let lower = key.to_ascii_lowercase();
-    SECRET_WORDS.iter().chain(&["cookie", "authorization"]).any(|name| lower.contains(name))
+    NAME_WORDS.is_match(key)
 }
 
 /// Returns the value assigned to the name that contains the word at `at`, if it is a secret.

@@ -208,6 +208,11 @@ impl Rules {
             .collect()
     }
 
+    /// Returns whether the value of a JSON member with this key may be a secret that is not recognized alone.
+    pub fn is_secret_name(key: &str) -> bool {
+        assignment::is_name(key)
+    }
+
     /// Finds everything in a text, plain and encoded, in no particular order.
     fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, SecretMatch<'r>)>) {
         // Most strings of a log are shorter than any built-in finding.

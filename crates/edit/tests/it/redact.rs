@@ -345,3 +345,27 @@ fn redaction_keeps_token_counts() {
     let after = redacted(&before, PlanTarget::InPlace, |plan| plan.to_bytes());
     assert!(String::from_utf8(after).unwrap().contains("\"input_tokens\":70"));
 }
+
+#[test]
+fn a_string_that_is_a_secret_only_under_one_key_is_found_after_its_copies() {
+    let password = ["mVq3", "xT81", "pLz0"].concat();
+    let mut state = 7_u32;
+    let mut letter = || {
+        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345) % (1 << 31);
+        char::from(LETTERS[(state >> 16) as usize % LETTERS.len()])
+    };
+    let long: String = (0..300).map(|_| letter()).collect();
+    for secret in [password, long] {
+        // The string and its copies are in one line, and the name is in the same or in a later line.
+        let copies = format!("{{\"a\":\"{secret}\",\"b\":\"{secret}\",\"c\":[\"{secret}\"]}}");
+        let named = format!("{{\"a\":\"{secret}\",\"password\":\"{secret}\"}}");
+        let log = format!("{copies}\n{copies}\n{named}\n{named}\n");
+        let mut redactor = Redactor::new(&RULES);
+        let hits = redactor.learn_log(log.as_bytes());
+        assert_eq!(hits.len(), 2, "{secret}");
+        redactor.finish_learning();
+        let clean = String::from_utf8(redactor.mask_log(log.as_bytes()).unwrap()).unwrap();
+        assert!(!clean.contains(secret.as_str()), "{clean}");
+    }
+}
