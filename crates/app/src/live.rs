@@ -126,7 +126,24 @@ impl LiveSession {
     ///
     /// If the session's own log cannot be read. Sub-agents that cannot be read are left out.
     pub fn open(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
-        let (main, session) = LiveLog::open(&file.path, &file.id, &limits)?;
+        Self::open_redacted(file, prices, limits, None)
+    }
+
+    /// Reads a session and its sub-agents. With a redaction, the secrets of all lines are masked in everything
+    /// that is shown.
+    ///
+    /// # Errors
+    ///
+    /// If the session's own log cannot be read, or a log cannot be read again to find its secrets. Sub-agents
+    /// that cannot be read at all are left out.
+    pub fn open_redacted(
+        file: SessionFile,
+        prices: Arc<PriceBook>,
+        limits: LiveLimits,
+        redaction: Option<Arc<DisplayRedaction>>,
+    ) -> io::Result<Self> {
+        let mask = redaction.map(|redaction| Arc::new(SessionMask::new(redaction)));
+        let (main, session) = LiveLog::open(&file.path, &file.id, &limits, mask.as_ref())?;
         let mut live = Self {
             file,
             limits,
@@ -144,24 +161,14 @@ impl LiveSession {
             page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
-            mask: None,
+            mask,
         };
         let mut agents = Vec::new();
         live.read_new_agents(&mut agents);
+        live.learn_secrets()?;
         live.join(session, agents);
         live.settle_if_small();
         Ok(live)
-    }
-
-    /// Masks secrets in what is shown from now on. Reads all lines, to learn the secrets.
-    ///
-    /// # Errors
-    ///
-    /// If a log cannot be read. Nothing is masked then, and the session must not be shown.
-    pub fn set_redaction(&mut self, redaction: Option<Arc<DisplayRedaction>>) -> io::Result<()> {
-        let mask = redaction.map(|redaction| Arc::new(SessionMask::new(redaction)));
-        self.set_mask(mask);
-        self.learn_secrets()
     }
 
     fn set_mask(&mut self, mask: Option<Arc<SessionMask>>) {
@@ -182,6 +189,7 @@ impl LiveSession {
         let mut learnt = SessionMask::clone(mask);
         learnt.add(secrets.into_iter().flatten());
         for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
+            learnt.add(log.take_found_secrets());
             log.set_learnt();
         }
         self.set_mask(Some(Arc::new(learnt)));
@@ -274,8 +282,8 @@ impl LiveSession {
     /// Those of [`LiveSession::open`]. The session stays as it was.
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
-        let mut fresh = Self::open(self.file.clone(), Arc::clone(&self.prices), self.limits)?;
-        fresh.set_redaction(self.mask.as_ref().map(|mask| Arc::clone(mask.redaction())))?;
+        let redaction = self.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
+        let fresh = Self::open_redacted(self.file.clone(), Arc::clone(&self.prices), self.limits, redaction)?;
         *self = Self { version, ..fresh };
         Ok(())
     }
@@ -286,8 +294,8 @@ impl LiveSession {
             if self.agents.iter().any(|known| known.file.path == file.path) {
                 continue;
             }
-            let Ok((mut log, session)) = LiveLog::open(&file.path, &file.id, &self.limits) else { continue };
-            log.mask.clone_from(&self.mask);
+            let opened = LiveLog::open(&file.path, &file.id, &self.limits, self.mask.as_ref());
+            let Ok((log, session)) = opened else { continue };
             let meta = file.read_meta().ok().flatten();
             let agent = agent(&file, meta.as_ref(), session);
             self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });

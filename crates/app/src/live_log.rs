@@ -13,6 +13,7 @@ use std::sync::Arc;
 use threadline_entry::{
     Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_line,
 };
+use threadline_secret::KnownSecrets;
 use threadline_session::Session;
 use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunks};
 
@@ -44,6 +45,8 @@ pub struct LiveLog {
     pub(crate) mask: Option<Arc<SessionMask>>,
     /// The offset up to which secrets were learnt.
     learnt_to: u64,
+    /// Secrets that were found while the log was read, until the mask takes them.
+    found_secrets: Vec<KnownSecrets>,
 }
 
 /// Limits of a live session, in bytes.
@@ -84,11 +87,20 @@ struct AbridgedChunk {
     weight: usize,
     /// The end of its complete lines.
     end: Position,
+    secrets: Option<KnownSecrets>,
 }
 
 impl LiveLog {
     /// Reads a log into a session.
-    pub(crate) fn open(path: &Path, id: &str, limits: &LiveLimits) -> io::Result<(Self, Session)> {
+    ///
+    /// With a mask, the secrets of a large log are found in the same pass, because all cores read it anyway.
+    /// [`LiveSession`](crate::LiveSession) finds those of small logs in several logs at once.
+    pub(crate) fn open(
+        path: &Path,
+        id: &str,
+        limits: &LiveLimits,
+        mask: Option<&Arc<SessionMask>>,
+    ) -> io::Result<(Self, Session)> {
         let mut session = Session::with_id(id);
         let mut log = Self {
             path: path.to_owned(),
@@ -99,10 +111,12 @@ impl LiveLog {
             tail: None,
             torn: 0,
             weight: 0,
-            mask: None,
+            mask: mask.cloned(),
             learnt_to: 0,
+            found_secrets: Vec::new(),
         };
         let length = std::fs::metadata(path)?.len();
+        let mask = mask.filter(|_| length >= MIN_LEARNT_AT_ONCE);
         let mut file = open_regular(path)?;
         let from = if length > limits.max_log {
             line_after(&mut file, length - limits.kept_end)?
@@ -117,9 +131,10 @@ impl LiveLog {
         read_chunks(
             chunks,
             length,
-            |chunk| AbridgedChunk::of(&chunk),
+            |chunk| AbridgedChunk::of(&chunk, mask.map(Arc::as_ref)),
             |short| {
                 log.weight += short.weight;
+                log.found_secrets.extend(short.secrets);
                 end = short.end;
                 log.starts.pop();
                 log.starts.extend(short.starts);
@@ -128,6 +143,9 @@ impl LiveLog {
                 }
             },
         )?;
+        if mask.is_some() {
+            log.learnt_to = end.byte_offset;
+        }
         if let Some(mark) = FileMark::of(path, end)? {
             log.follower = Follower::resume_at(path, mark);
         }
@@ -295,6 +313,11 @@ impl LiveLog {
         read(&mut open_regular(&self.path)?, range.start, range.end)
     }
 
+    /// Takes the secrets that were found while the log was read.
+    pub(crate) fn take_found_secrets(&mut self) -> Vec<KnownSecrets> {
+        std::mem::take(&mut self.found_secrets)
+    }
+
     /// Records that the secrets of all lines were learnt.
     pub(crate) fn set_learnt(&mut self) {
         self.learnt_to = self.starts.last().copied().unwrap_or(0);
@@ -351,12 +374,21 @@ const READ: u64 = 4 << 20;
 /// The number of bytes whose secrets one thread learns at a time.
 const LEARN: u64 = 1 << 20;
 
+/// The secrets of a smaller log are not found while it is read, because only one core reads it.
+const MIN_LEARNT_AT_ONCE: u64 = 4 << 20;
+
 /// Maximum length of a last line without a newline that is parsed.
 const LONGEST_TAIL: u64 = 64 << 20;
 
 impl AbridgedChunk {
-    fn of(chunk: &Chunk) -> Self {
-        let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
+    fn of(chunk: &Chunk, mask: Option<&SessionMask>) -> Self {
+        let mut short = Self {
+            entries: Vec::new(),
+            starts: Vec::new(),
+            weight: 0,
+            end: Position::START,
+            secrets: mask.and_then(|mask| mask.find_secrets(chunk.bytes())),
+        };
         let mut open = None;
         for line in chunk.lines() {
             short.starts.push(line.at.byte_offset);

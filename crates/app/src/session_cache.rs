@@ -100,10 +100,8 @@ impl SessionCache {
             id,
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
-        let mut session =
-            self.run(|| LiveSession::open(file, Arc::clone(&self.book), LiveLimits::default()))?;
-        self.run(|| session.set_redaction(app.config().redaction.clone()))?;
-        Ok(session)
+        let (book, redaction) = (Arc::clone(&self.book), app.config().redaction.clone());
+        Ok(self.run(|| LiveSession::open_redacted(file, book, LiveLimits::default(), redaction))?)
     }
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not

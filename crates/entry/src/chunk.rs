@@ -75,6 +75,11 @@ impl<R: Read> ChunkReader<R> {
 }
 
 impl Chunk {
+    /// Returns the bytes of the lines.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Returns the lines in order.
     pub fn lines(&self) -> impl Iterator<Item = LogLine<'_>> {
         lines(&self.bytes, self.at.unwrap_or(Position::START))

@@ -30,6 +30,12 @@ fn open(path: &Path) -> LiveSession {
     LiveSession::open(SessionFile::at(path), prices, LiveLimits::default()).unwrap()
 }
 
+fn open_masked(path: &Path) -> LiveSession {
+    let prices = Arc::new(PriceBook::embedded());
+    let redaction = Arc::new(DisplayRedaction::new(Rules::new()));
+    LiveSession::open_redacted(SessionFile::at(path), prices, LiveLimits::default(), Some(redaction)).unwrap()
+}
+
 fn append(path: &Path, bytes: &[u8]) {
     File::options().append(true).open(path).unwrap().write_all(bytes).unwrap();
 }
@@ -117,8 +123,7 @@ fn a_session_that_was_opened_again_still_masks_secrets() {
     let secret = threadline_testkit::secrets(1).into_iter().next().unwrap().text;
     let notation = format!("u1 user \"the token is {secret}\"\na1 <- u1 reply m1 text \"Noted.\"");
     let path = home.session("one", "u1 user \"first\"");
-    let mut live = open(&path);
-    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
+    let mut live = open_masked(&path);
     std::fs::rename(home.session("two", &notation), &path).unwrap();
     live.update().unwrap();
     let selector = SessionSelector::default();
@@ -150,8 +155,7 @@ fn a_secret_that_is_recognisable_in_one_line_is_masked_in_all_lines() {
         body[1]
     );
     let path = home.session("one", "u0 user \"hello\"");
-    let mut live = open(&path);
-    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
+    let mut live = open_masked(&path);
     // The lines are added while the session is open.
     let added = std::fs::read(home.session("two", &notation)).unwrap();
     let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
@@ -171,6 +175,32 @@ fn a_secret_that_is_recognisable_in_one_line_is_masked_in_all_lines() {
 }
 
 #[test]
+fn the_secrets_of_a_large_log_are_masked() {
+    let home = TestHome::new();
+    // Only the name in front of it shows that this is a password. It is at the end of the log.
+    let password = ["mVq3", "xT81", "pLz0"].concat();
+    let padding = "warp and weft ".repeat(10_000);
+    let padded = (1..40).map(|n| format!("u{n} <- u{} user \"{padding}\"\n", n - 1)).collect::<String>();
+    let path = home.session(
+        "one",
+        &format!(
+            "u0 user \"I use {password} now\"\n{padded}u40 <- u39 user \"export DB_PASSWORD={password}\"\n"
+        ),
+    );
+    let log = std::fs::read(&path).unwrap();
+    assert!(log.len() > 5 << 20);
+    // Also if the last line has no newline.
+    for length in [log.len(), log.len() - 1] {
+        std::fs::write(&path, &log[..length]).unwrap();
+        let mut live = open_masked(&path);
+        let layout = live.layout(&SessionSelector::default()).unwrap();
+        let titles: Vec<&str> = layout.turns.iter().map(|turn| &*turn.line.title).collect();
+        assert!(titles[0].contains("[secret:") && titles[40].contains("[secret:"), "{titles:?}");
+        assert!(!titles.concat().contains(&password));
+    }
+}
+
+#[test]
 fn the_description_of_a_sub_agent_is_masked() {
     let home = TestHome::new();
     let secret = threadline_testkit::secrets(1).into_iter().next().unwrap().text;
@@ -181,8 +211,7 @@ fn the_description_of_a_sub_agent_is_masked() {
          s2 <- s1 reply  m2 text \"found\" +{{\"isSidechain\":true}}\n\
          r1 <- a1 result t1 \"found\"\n"
     );
-    let mut live = open(&home.session("one", &notation));
-    live.set_redaction(Some(Arc::new(DisplayRedaction::new(Rules::new())))).unwrap();
+    let mut live = open_masked(&home.session("one", &notation));
     let selector = SessionSelector::default();
     let layout = live.layout(&selector).unwrap();
     let view = live.turn(&selector, &layout, TurnIndex::FIRST).unwrap();
