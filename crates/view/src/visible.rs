@@ -7,9 +7,7 @@ use std::fmt::Write;
 ///
 /// A carriage return before a newline is removed.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    // Nearly all text is plain ASCII, which can be checked many bytes at a time.
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    if text.bytes().all(is_plain) || !text.chars().any(is_hidden) {
+    if !has_hidden(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -32,6 +30,35 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Returns whether a text contains hidden characters.
+///
+/// Few bytes can begin one, so most text is checked many bytes at a time, also text in other languages.
+fn has_hidden(text: &str) -> bool {
+    const CHUNK: usize = 32;
+    for (n, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {
+        // Without an early exit, the loop is vectorized.
+        if !chunk.iter().fold(false, |found, byte| found | may_begin_hidden(*byte)) {
+            continue;
+        }
+        let starts = (n * CHUNK..).zip(chunk).filter(|(_, byte)| may_begin_hidden(**byte));
+        if starts.into_iter().any(|(at, _)| text[at..].chars().next().is_some_and(is_hidden)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns whether a byte can be the first of a hidden character in UTF-8.
+fn may_begin_hidden(byte: u8) -> bool {
+    (byte < b' ') & (byte != b'\n') & (byte != b'\t')
+        | (byte == 0x7F)
+        | (byte == 0xC2)
+        | (byte == 0xD8)
+        | (byte == 0xE2)
+        | (byte == 0xEF)
+        | (byte == 0xF3)
+}
+
 /// Returns whether [`visible`] writes a character as an escape.
 ///
 /// These are control characters, characters that change the direction of text, line separators, and
@@ -48,7 +75,19 @@ pub fn is_hidden(ch: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{has_hidden, is_hidden, visible};
+
+    #[test]
+    fn every_hidden_character_is_found_at_any_place() {
+        for ch in '\0'..=char::MAX {
+            let text = format!("织布 weft{ch}");
+            assert_eq!(has_hidden(&text), is_hidden(ch), "{:04X}", ch as u32);
+        }
+        for n in 0..70 {
+            let text = format!("{}\u{202e}é", "織".repeat(n));
+            assert!(has_hidden(&text) && !has_hidden(&text.replace('\u{202e}', "—")), "{n}");
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped() {
