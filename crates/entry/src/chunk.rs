@@ -333,8 +333,19 @@ mod tests {
     fn very_many_short_messages_share_entries_unless_long_lines_make_up_for_them() {
         let short = "{\"type\":\"user\",\"message\":{\"content\":\"x\"}}\n";
         let long = short.replace('x', &"x".repeat(300));
+        // Short messages are counted per chunk of 1 MB. These are one chunk.
+        let calls = |call: &str, envelope: usize| {
+            let (calls, cwd) = ([call; 7].join(","), "x".repeat(envelope));
+            format!(r#"{{"type":"assistant","cwd":"{cwd}","message":{{"id":"m","content":[{calls}]}}}}"#)
+                + "\n"
+        };
+        let short_calls = calls(r#"{"type":"tool_use","id":"t1","name":"Bash"}"#, 0).repeat(2500);
+        let real = r#"{"type":"tool_use","id":"toolu_01A09q90qw90lq917835lq9","name":"Bash","input":{"command":"ls"}}"#;
+        let long_calls = calls(real, 200).repeat(2500);
         for (log, expected) in [
             (short.repeat(1000), 1000..=1000),
+            (short_calls, 2001..=2001),
+            (long_calls, 2500..=2500),
             (short.repeat(9000), 2001..=2001),
             (format!("{}{long}", short.repeat(4000)), 2002..=2002),
             (format!("{short}{long}").repeat(2900), 5800..=5800),

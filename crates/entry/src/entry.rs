@@ -147,9 +147,15 @@ const MAX_SHORT_LENGTH: usize = "{\"type\":\"attachment\"}".len();
 /// its session.
 const MIN_MESSAGE_LENGTH: usize = 300;
 
-/// The number of messages shorter than [`MIN_MESSAGE_LENGTH`] that have entries of their own, besides as many
-/// as the longer lines would make if they were that short. A message needs much more memory than its text, so
-/// a log of nothing else would need many times its size.
+/// The number of blocks, and of members of blocks, in a message of that length: one call.
+const MIN_BLOCK_FIELDS: usize = 5;
+
+/// The minimum mean length of further ones. A call or a result that Claude Code writes has at least 90 bytes.
+const MIN_FIELD_LENGTH: usize = 18;
+
+/// The number of short messages, see [`LineBatch::is_short_message`], that have entries of their own, besides as
+/// many as the longer lines would make if they were that short. A message needs much more memory than its text,
+/// so a log of nothing else would need many times its size.
 const MAX_SHORT_MESSAGES: usize = 2000;
 
 impl LineBatch {
@@ -218,8 +224,7 @@ impl LineBatch {
     /// Counts short messages, and returns whether this is one of too many.
     fn is_beyond_short_messages(&mut self, record: &LineRecord) -> bool {
         let length = (record.end - record.start) as usize;
-        let is_short =
-            matches!(record.kind, Kind::User | Kind::Assistant | Kind::System) && length < MIN_MESSAGE_LENGTH;
+        let is_short = self.is_short_message(record);
         if is_short && self.n_short_messages >= MAX_SHORT_MESSAGES {
             return true;
         }
@@ -229,6 +234,18 @@ impl LineBatch {
             self.n_short_messages.saturating_sub(length / MIN_MESSAGE_LENGTH)
         };
         false
+    }
+
+    /// Returns whether a line is a message that is too short for Claude Code, or that has too many blocks for
+    /// its length.
+    fn is_short_message(&self, record: &LineRecord) -> bool {
+        if !matches!(record.kind, Kind::User | Kind::Assistant | Kind::System) {
+            return false;
+        }
+        let index = record.index.and_then(|at| LineIndex::at(&self.fields, at.get() as usize - 1, false));
+        let n_further = index.map_or(0, LineIndex::n_block_fields).saturating_sub(MIN_BLOCK_FIELDS);
+        let length = (record.end - record.start) as usize;
+        length < MIN_MESSAGE_LENGTH + n_further * MIN_FIELD_LENGTH
     }
 
     /// Parses the entries of one line, which begins at offset `start` of `text`.

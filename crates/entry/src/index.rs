@@ -112,6 +112,11 @@ impl<'a> LineIndex<'a> {
         Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
     }
 
+    /// Returns the number of blocks of the message and of their members.
+    pub(crate) fn n_block_fields(self) -> usize {
+        self.fields.len() - self.top as usize - self.message.1 as usize
+    }
+
     /// Returns the number of fields that [`LineIndex::append_to`] appends.
     pub(crate) fn length(self) -> usize {
         self.fields.len() + 2
