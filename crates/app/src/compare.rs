@@ -396,7 +396,7 @@ impl ConversationTally {
     fn add_item(&mut self, item: &TranscriptItem) {
         match &item.body {
             ItemBody::Call(call) => {
-                let tally = self.tools.entry(call.name.clone()).or_default();
+                let tally = self.tools.entry(call.name.to_string()).or_default();
                 tally.calls += 1;
                 tally.errors += usize::from(call.is_error());
                 tally.duration += call.duration.unwrap_or(0);

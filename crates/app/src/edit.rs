@@ -16,11 +16,12 @@ mod repair;
 mod side_files;
 mod strip;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
 use threadline_entry::{ChunkReader, Code, Finding, Severity};
-use threadline_session::{ClientVersion, Session};
+use threadline_session::{ClientVersion, FindingList, Session};
 use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
 use threadline_view::humanize::{count, short_count};
 
@@ -65,7 +66,7 @@ pub struct EditSession {
     file: SessionFile,
     session: Session,
     /// The problems of the log, if the session was made readable since it was read.
-    findings_before: Option<Vec<Finding>>,
+    findings_before: Option<FindingList>,
     snapshot: FileSnapshot,
 }
 
@@ -173,17 +174,20 @@ impl<'s> PlannedEdit<'s> {
     }
 
     /// The findings about the result that the plan added, then the problems of the session.
-    pub fn findings(&self) -> Vec<&Finding> {
-        let of_session = match &self.source.findings_before {
-            Some(findings) => findings.iter().collect(),
+    pub fn findings(&self) -> impl Iterator<Item = Cow<'_, Finding>> {
+        let before = self.source.findings_before.as_ref();
+        let of_session = match before {
+            Some(_) => Vec::new(),
             None => self.source.session.findings(),
         };
+        let of_session = of_session.into_iter().map(Cow::Borrowed);
+        let before = before.into_iter().flat_map(FindingList::iter).map(Cow::Owned);
         // `redact` lists secrets itself, with their text masked.
-        let is_listed = |finding: &&Finding| {
+        let is_listed = |finding: &Cow<'_, Finding>| {
             finding.severity > Severity::Note
                 && !(self.operation == Operation::Redact && finding.code == Code::Secret)
         };
-        self.plan.findings().iter().chain(of_session.into_iter().filter(is_listed)).collect()
+        self.plan.findings().iter().map(Cow::Borrowed).chain(of_session.chain(before).filter(is_listed))
     }
 
     /// The log that the session is in.

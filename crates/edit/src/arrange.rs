@@ -202,7 +202,7 @@ fn remove_unwanted(
         .collect();
     let replies: FxHashSet<ReplyIndex> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
     for (idx, &part) in parts.enumerated() {
-        if part == ChainRole::Chain || draft.line_edits[idx].removed {
+        if part == ChainRole::Chain || draft.is_removed(idx) {
             continue;
         }
         let entry = &session.entries()[idx];
@@ -463,7 +463,7 @@ fn place_lines(
         put(&mut arranged, ResultOrigin::Added(added), is_chained(added));
     }
     for idx in sequence {
-        if !draft.line_edits[idx].removed {
+        if !draft.is_removed(idx) {
             arranged.positions[idx] = arranged.lines.len() as u32;
             put(&mut arranged, ResultOrigin::Source(idx), parts[idx] == ChainRole::Chain);
         }

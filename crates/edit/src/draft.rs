@@ -21,6 +21,8 @@ pub struct EditDraft<'s> {
     pub(crate) session: &'s Session,
     pub(crate) line_edits: LineEdits,
     pub(crate) line_reasons: LineReasons,
+    /// The reasons of the changes that the session already contains.
+    pub(crate) earlier_reasons: Option<&'s LineReasons>,
     pub(crate) added: Vec<AddedLine>,
     pub(crate) reasons: ReasonTable,
     /// Lines of the file that are not in the session: their numbers, and the indices of the reasons.
@@ -37,43 +39,62 @@ pub struct EditDraft<'s> {
     pub(crate) side_notes: Vec<String>,
 }
 
-/// The changes to one line, apart from their reasons.
+/// The changes to the text of one line. Kept small, since every line may have one.
 #[derive(Debug, Default)]
 pub(crate) struct LineEdit {
-    pub(crate) removed: bool,
     pub(crate) content: LineContent,
     /// Whether its token counts include removed content.
     pub(crate) stale_usage: bool,
     /// The indices of the blocks to remove from its message, sorted.
     pub(crate) removed_blocks: Vec<u32>,
-    /// The number of blocks in its message; computed on first use.
-    pub(crate) n_blocks: Option<u32>,
+    /// The number of blocks in its message, if any of them is removed.
+    pub(crate) n_blocks: u32,
 }
 
-/// The changes to the lines that have any. Other lines need no memory.
-///
-/// Boxed, since a log may need a change of every line, and a hash table is up to half empty.
+/// The changes to the lines that have any. Other lines need hardly any memory.
 #[derive(Debug, Default)]
-pub(crate) struct LineEdits(FxHashMap<EntryIndex, Box<LineEdit>>);
+pub(crate) struct LineEdits {
+    /// Boxed, since a log may need a change of every line, and a hash table is up to half empty.
+    edits: FxHashMap<EntryIndex, Box<LineEdit>>,
+    /// Whether lines are removed, by their positions, up to the last one.
+    removed: Vec<bool>,
+}
+
+impl LineEdits {
+    pub(crate) fn is_removed(&self, entry_idx: EntryIndex) -> bool {
+        self.removed.get(entry_idx.position()).is_some_and(|&removed| removed)
+    }
+
+    /// Removes a line. The removal of its blocks has no effect then.
+    pub(crate) fn remove(&mut self, entry_idx: EntryIndex) {
+        let position = entry_idx.position();
+        if position >= self.removed.len() {
+            self.removed.resize(position + 1, false);
+        }
+        self.removed[position] = true;
+        if matches!(self[entry_idx].content, LineContent::Unchanged) {
+            self.edits.remove(&entry_idx);
+        }
+    }
+}
 
 impl Index<EntryIndex> for LineEdits {
     type Output = LineEdit;
 
     fn index(&self, entry_idx: EntryIndex) -> &LineEdit {
         static UNCHANGED: LineEdit = LineEdit {
-            removed: false,
             content: LineContent::Unchanged,
             stale_usage: false,
             removed_blocks: Vec::new(),
-            n_blocks: None,
+            n_blocks: 0,
         };
-        self.0.get(&entry_idx).map_or(&UNCHANGED, |line_edit| line_edit)
+        self.edits.get(&entry_idx).map_or(&UNCHANGED, |line_edit| line_edit)
     }
 }
 
 impl IndexMut<EntryIndex> for LineEdits {
     fn index_mut(&mut self, entry_idx: EntryIndex) -> &mut LineEdit {
-        self.0.entry(entry_idx).or_default()
+        self.edits.entry(entry_idx).or_default()
     }
 }
 
@@ -229,6 +250,7 @@ impl<'s> EditDraft<'s> {
             session,
             line_edits: LineEdits::default(),
             line_reasons: LineReasons::default(),
+            earlier_reasons: None,
             added: Vec::new(),
             reasons: ReasonTable::default(),
             already_removed: Vec::new(),
@@ -249,7 +271,7 @@ impl<'s> EditDraft<'s> {
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         self.note(entry_idx, why);
-        self.line_edits[entry_idx].removed = true;
+        self.line_edits.remove(entry_idx);
     }
 
     /// Removes a block from a message. When all blocks are removed, so is the line.
@@ -262,22 +284,28 @@ impl<'s> EditDraft<'s> {
         why: impl Into<Cow<'static, str>>,
     ) {
         self.note(entry_idx, why);
-        let message = self.session.entries()[entry_idx].message();
+        if self.is_removed(entry_idx) {
+            return;
+        }
         let line_edit = &mut self.line_edits[entry_idx];
-        let count = || message.map_or(0, |message| message.blocks().count() as u32);
-        let n_blocks = *line_edit.n_blocks.get_or_insert_with(count);
+        if line_edit.removed_blocks.is_empty() {
+            let message = self.session.entries()[entry_idx].message();
+            line_edit.n_blocks = message.map_or(0, |message| message.blocks().count() as u32);
+        }
         if let Err(at) = line_edit.removed_blocks.binary_search(&(block_idx as u32)) {
             // Usually the only one.
             line_edit.removed_blocks.reserve_exact(usize::from(line_edit.removed_blocks.is_empty()));
             line_edit.removed_blocks.insert(at, block_idx as u32);
         }
-        line_edit.removed |= line_edit.removed_blocks.len() >= n_blocks as usize;
+        if line_edit.removed_blocks.len() >= line_edit.n_blocks as usize {
+            self.line_edits.remove(entry_idx);
+        }
     }
 
     /// Returns the remaining blocks of a line's message, with their original indices.
     pub fn blocks(&self, entry_idx: EntryIndex) -> impl Iterator<Item = (usize, Block<'s>)> + '_ {
         let line_edit = &self.line_edits[entry_idx];
-        let message = self.session.entries()[entry_idx].message().filter(|_| !line_edit.removed);
+        let message = self.session.entries()[entry_idx].message().filter(|_| !self.is_removed(entry_idx));
         let blocks = message.into_iter().flat_map(|message| message.blocks()).enumerate();
         blocks.filter(|(block_idx, _)| line_edit.removed_blocks.binary_search(&(*block_idx as u32)).is_err())
     }
@@ -319,15 +347,22 @@ impl<'s> EditDraft<'s> {
         self.line_reasons.add(entry_idx, why);
     }
 
+    /// Returns the reasons of a line, in the order in which they were added. They must be sorted.
+    pub(crate) fn reasons_of(&self, entry_idx: EntryIndex) -> impl Iterator<Item = u16> {
+        let earlier = move || self.earlier_reasons.into_iter().flat_map(move |reasons| reasons.of(entry_idx));
+        let own = self.line_reasons.of(entry_idx);
+        earlier().chain(own.filter(move |why| !earlier().any(|earlier| earlier == *why)))
+    }
+
     /// Returns whether the line is to be removed.
     pub fn is_removed(&self, entry_idx: EntryIndex) -> bool {
-        self.line_edits[entry_idx].removed
+        self.line_edits.is_removed(entry_idx)
     }
 
     /// Returns whether the line is to be removed or changed.
     pub fn is_touched(&self, entry_idx: EntryIndex) -> bool {
         let line_edit = &self.line_edits[entry_idx];
-        line_edit.removed
+        self.is_removed(entry_idx)
             || !line_edit.removed_blocks.is_empty()
             || !matches!(line_edit.content, LineContent::Unchanged)
     }
@@ -344,7 +379,9 @@ impl<'s> EditDraft<'s> {
             && self.side_files.is_empty()
             && self.already_removed.is_empty()
             && self.line_reasons.0.is_empty()
-            && !self.line_edits.0.keys().any(|&idx| self.is_touched(idx))
+            && self.earlier_reasons.is_none_or(|reasons| reasons.0.is_empty())
+            && !self.line_edits.removed.contains(&true)
+            && !self.line_edits.edits.keys().any(|&idx| self.is_touched(idx))
     }
 
     /// Returns the line with the requested changes, before links, timestamps and ids are set.
@@ -420,8 +457,39 @@ mod tests {
         let mut draft = EditDraft::new(&session);
         assert!(draft.is_untouched() && !draft.is_removed(EntryIndex::FIRST));
         draft.remove(EntryIndex::FIRST, "test");
-        assert_eq!(draft.line_edits.0.len(), 1);
+        assert_eq!((draft.line_edits.removed.len(), draft.line_edits.edits.len()), (1, 0));
         assert!(!draft.is_untouched() && draft.is_removed(EntryIndex::FIRST));
+        draft.rewrite(EntryIndex::FIRST.next(), "{}", "test");
+        assert_eq!((draft.line_edits.removed.len(), draft.line_edits.edits.len()), (1, 1));
+        assert!(size_of::<LineEdit>() <= 56, "{}", size_of::<LineEdit>());
+    }
+
+    #[test]
+    fn a_line_without_blocks_is_removed() {
+        let session = Session::from_bytes(
+            br#"{"type":"assistant","message":{"content":[{"type":"text"},{"type":"tool_use"}]}}"#,
+        );
+        let mut draft = EditDraft::new(&session);
+        let blocks = |draft: &EditDraft<'_>| draft.blocks(EntryIndex::FIRST).count();
+        for (block_idx, n_left) in [(1, 1), (1, 1), (0, 0), (0, 0)] {
+            draft.remove_block(EntryIndex::FIRST, block_idx, "test");
+            assert_eq!((blocks(&draft), draft.is_removed(EntryIndex::FIRST)), (n_left, n_left == 0));
+        }
+        assert!(draft.line_edits.edits.is_empty());
+    }
+
+    #[test]
+    fn earlier_reasons_come_first_and_are_not_repeated() {
+        let (session, first) = (Session::from_bytes(b"{}"), EntryIndex::FIRST);
+        let earlier = LineReasons(vec![(first, 0)]);
+        let mut draft = EditDraft::new(&session);
+        draft.reasons.intern("earlier");
+        draft.earlier_reasons = Some(&earlier);
+        assert!(!draft.is_untouched());
+        draft.note(first, "later");
+        draft.note(first, "earlier");
+        draft.line_reasons.sort();
+        assert_eq!(draft.reasons_of(first).collect::<Vec<_>>(), [0, 1]);
     }
 
     #[test]

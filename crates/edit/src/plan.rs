@@ -305,7 +305,7 @@ impl<'s> EditPlan<'s> {
                 reasons: self.reason_texts(std::iter::once(self.draft.added[added as usize].reason)),
             }),
             ResultOrigin::Source(idx) => {
-                let mut why = self.reason_texts(self.draft.line_reasons.of(idx));
+                let mut why = self.reason_texts(self.draft.reasons_of(idx));
                 if self.is_new() {
                     let nameless =
                         self.lines[at].new_uuid && self.draft.session.entries()[idx].uuid().is_none();
@@ -356,7 +356,7 @@ impl<'s> EditPlan<'s> {
 
     /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
     fn removal_reasons(&self, idx: EntryIndex) -> Vec<Cow<'_, str>> {
-        let mut why = self.reason_texts(self.draft.line_reasons.of(idx));
+        let mut why = self.reason_texts(self.draft.reasons_of(idx));
         if why.len() > 1 {
             why.retain(|why| why != usage_reset::RESET_REASON);
         }

@@ -6,10 +6,9 @@
 
 mod readable;
 
-use rustc_hash::FxHashMap;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Finding, Json, Kind, Position, Severity, key, value};
-use threadline_session::{EntryIndex, IndexRange, Session};
+use threadline_entry::{Code, Json, Kind, Severity, key, value};
+use threadline_session::{EntryIndex, IndexRange, LineFault, Session};
 
 use crate::draft::{EditDraft, LineReasons, ReasonTable};
 use crate::sanitize;
@@ -62,42 +61,31 @@ impl Repair {
 
     /// Drafts the remaining repairs of the session that [`Repair::start`] returned, and notes the changes
     /// already made. There is nothing to repair if [`EditDraft::is_untouched`] returns true.
-    pub fn draft<'s>(&self, session: &'s Session) -> EditDraft<'s> {
+    pub fn draft<'s>(&'s self, session: &'s Session) -> EditDraft<'s> {
         let mut draft = EditDraft::new(session);
         draft.reasons = self.reasons.clone();
-        draft.line_reasons = self.line_reasons.clone();
+        draft.earlier_reasons = Some(&self.line_reasons);
         draft.already_removed = self.removed.clone();
-        let entries = session.entries();
-        // Entries are in the order of their offsets.
-        let entry_at = |at: Position| {
-            let idx = entries.partition_point(|entry| entry.at().byte_offset < at.byte_offset);
-            entries.get(idx).filter(|entry| entry.at().byte_offset == at.byte_offset).map(|_| idx)
-        };
-        let mut orphans: FxHashMap<EntryIndex, Vec<usize>> = FxHashMap::default();
-        for result in session.orphan_results().flat_map(|(_, results)| results) {
-            orphans.entry(result.entry_idx).or_default().push(result.block_idx);
-        }
-        // Not cached: there may be several for each line.
-        for finding in session.find_faults() {
-            if let Some(idx) = finding.at.and_then(entry_at) {
-                repair_finding(&mut draft, &finding, idx, &orphans);
-            }
+        let mut orphans: Vec<(EntryIndex, u32)> = session
+            .orphan_results()
+            .flat_map(|(_, results)| results)
+            .map(|result| (result.entry_idx, result.block_idx))
+            .collect();
+        orphans.sort_unstable();
+        for fault in session.find_line_faults() {
+            repair_fault(&mut draft, fault, &orphans);
         }
         move_pr_links(&mut draft);
         draft
     }
 }
 
-/// Repairs one finding. `orphans` contains the block indices of results without a call, by entry.
-fn repair_finding(
-    draft: &mut EditDraft<'_>,
-    finding: &Finding,
-    idx: EntryIndex,
-    orphans: &FxHashMap<EntryIndex, Vec<usize>>,
-) {
+/// Repairs one fault. `orphans` contains the results without a call: entries and block indices, sorted.
+fn repair_fault(draft: &mut EditDraft<'_>, fault: LineFault, orphans: &[(EntryIndex, u32)]) {
     let session = draft.session();
-    let is_harmless = finding.severity == Severity::Note;
-    match finding.code {
+    let idx = fault.entry_idx;
+    let is_harmless = fault.severity == Severity::Note;
+    match fault.code {
         Code::BrokenLine if !is_harmless => remove_line(draft, idx, "unreadable line"),
         Code::DeepNesting => remove_line(draft, idx, "nested too deeply"),
         Code::OrphanCall => {
@@ -106,12 +94,13 @@ fn repair_finding(
                 .map(|call| &session.tool_calls()[call])
                 .filter(|call| call.results.is_empty());
             for call in calls.filter(|call| call.entry_idx == idx) {
-                draft.remove_block(idx, call.block_idx, "tool call without a result");
+                draft.remove_block(idx, call.block_idx as usize, "tool call without a result");
             }
         }
         Code::OrphanResult => {
-            for &block in orphans.get(&idx).into_iter().flatten() {
-                draft.remove_block(idx, block, "tool result without a call");
+            let start = orphans.partition_point(|&(of, _)| of < idx);
+            for &(_, block_idx) in orphans[start..].iter().take_while(|&&(of, _)| of == idx) {
+                draft.remove_block(idx, block_idx as usize, "tool result without a call");
             }
         }
         Code::HollowThinking if !is_harmless => {

@@ -2,6 +2,8 @@
 //!
 //! Claude Code skips the same content on resume, but each version in a different way.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Entry, Kind, has_lone_surrogate, key, value};
@@ -79,17 +81,18 @@ const PENDING_REPLY_REASON: &str = "pending reply without its thinking";
 /// Repairs the lines between two compaction boundaries.
 fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     remove_before_first_prompt(draft, lines);
-    let mut calls: FxHashMap<String, (EntryIndex, usize, bool)> = FxHashMap::default();
+    // The line and the block of each call, and whether it has a result.
+    let mut calls: FxHashMap<Cow<'_, str>, (EntryIndex, u32, bool)> = FxHashMap::default();
     let mut again: Vec<(EntryIndex, usize)> = Vec::new();
     let mut orphans: Vec<(EntryIndex, usize)> = Vec::new();
     for &idx in lines.iter().filter(|&&idx| is_message(draft, idx)) {
         for (block_idx, block) in draft.blocks(idx) {
             if block.is(value::TOOL_USE) {
-                let id = block.id().unwrap_or_default().into_owned();
+                let id = block.id().unwrap_or_default();
                 if calls.contains_key(&id) || id.is_empty() {
                     again.push((idx, block_idx));
                 } else {
-                    calls.insert(id, (idx, block_idx, false));
+                    calls.insert(id, (idx, block_idx as u32, false));
                 }
             } else if block.is(value::TOOL_RESULT) {
                 match block.tool_use_id().and_then(|id| calls.get_mut(&*id)) {
@@ -108,14 +111,13 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     let mut unanswered: Vec<(EntryIndex, usize)> = calls
         .into_values()
         .filter(|(_, _, answered)| !answered)
-        .map(|(idx, block_idx, _)| (idx, block_idx))
+        .map(|(idx, block_idx, _)| (idx, block_idx as usize))
         .collect();
     unanswered.sort_unstable();
     for (idx, block_idx) in unanswered {
         draft.remove_block(idx, block_idx, "tool call without a result");
     }
-    let loses =
-        |idx: EntryIndex| draft.line_edits[idx].removed || !draft.line_edits[idx].removed_blocks.is_empty();
+    let loses = |idx: EntryIndex| draft.is_removed(idx) || !draft.line_edits[idx].removed_blocks.is_empty();
     let touched =
         lines.iter().filter(|&&idx| loses(idx)).filter_map(|&idx| draft.session.reply_of(idx)).collect();
     remove_lone_thinking(draft, lines, &touched);
@@ -244,7 +246,7 @@ pub(crate) fn is_thinking(block: Block<'_>) -> bool {
 /// Removes all thinking of the reply that an entry belongs to. Part of it would not match its signature.
 pub(crate) fn remove_thinking(draft: &mut EditDraft<'_>, idx: EntryIndex, why: &'static str) {
     let Some(reply) = draft.session.reply_of(idx) else { return };
-    for idx in draft.session.replies()[reply].entries.clone() {
+    for &idx in &draft.session.replies()[reply].entries {
         let thoughts: Vec<usize> = draft
             .blocks(idx)
             .filter(|(_, block)| is_thinking(*block))

@@ -125,7 +125,8 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
         .tool_calls()
         .enumerated()
         .filter(|(at, call)| {
-            wanted.contains(at) && (tools.names.is_empty() || tools.names.contains(&call.name))
+            wanted.contains(at)
+                && (tools.names.is_empty() || tools.names.iter().any(|name| call.name == **name))
         })
         .map(|(_, call)| call)
         .collect();
@@ -171,7 +172,7 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex>
 ///
 /// A line may have very many calls, so each line is read once instead of once per call.
 fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIndex, usize, &'s ToolCall)> {
-    let own: FxHashMap<(EntryIndex, usize), &ToolCall> =
+    let own: FxHashMap<(EntryIndex, u32), &ToolCall> =
         calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
     let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines()).collect();
     let mut found = Vec::new();
@@ -183,7 +184,8 @@ fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIn
                 let call = session.tool_call_on(idx, &id)?;
                 own.get(&(call.entry_idx, call.block_idx))
             };
-            found.extend(own.get(&(idx, block_idx)).or_else(again).map(|call| (idx, block_idx, *call)));
+            found
+                .extend(own.get(&(idx, block_idx as u32)).or_else(again).map(|call| (idx, block_idx, *call)));
         }
     }
     found
@@ -205,7 +207,7 @@ fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
         for result in &call.results {
             draft.remove_block(
                 result.entry_idx,
-                result.block_idx,
+                result.block_idx as usize,
                 format!("result of {} removed", call.name),
             );
         }

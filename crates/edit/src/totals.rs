@@ -62,7 +62,7 @@ impl PlanTotals {
             turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
         }
         let mut tally = Self::default();
-        let mut before = SoundnessChecker::of_session(&session.id().unwrap_or_default());
+        let mut before = SoundnessChecker::before_edit(session);
         let mut sent = IndexVec::filled(false, n);
         for idx in session.resumed_lines().unwrap_or_default() {
             sent[idx] = true;

@@ -25,14 +25,14 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     let mut fewer = 0;
     let mut loses = |idx: EntryIndex| {
         let line_edit = &draft.line_edits[idx];
-        if !line_edit.removed
+        if !draft.is_removed(idx)
             && line_edit.removed_blocks.is_empty()
             && !matches!(line_edit.content, LineContent::Unchanged)
         {
             // Small replacements barely change the count, so they are added up.
             fewer += tokens(&draft.session.entries()[idx]).saturating_sub(tokens(&draft.entry(idx)));
         }
-        line_edit.removed || !line_edit.removed_blocks.is_empty() || fewer > MIN_LOST_TOKENS
+        draft.is_removed(idx) || !line_edit.removed_blocks.is_empty() || fewer > MIN_LOST_TOKENS
     };
     let lost = chain.iter().position(|&idx| spoken(idx) && loses(idx));
     // Lines above a new boundary are no longer sent.
@@ -42,7 +42,7 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     let Some(start) = [lost, added_boundary].into_iter().flatten().min() else { return };
     for &idx in &chain[start..] {
         let entry = &draft.session.entries()[idx];
-        if draft.line_edits[idx].removed
+        if draft.is_removed(idx)
             || entry.kind() != Kind::Assistant
             || matches!(draft.line_edits[idx].content, LineContent::Replaced(_))
         {

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use base64::Engine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
-use threadline_entry::{Code, Entry, Finding, Kind, key, value};
+use threadline_entry::{Code, Entry, Finding, Kind, Severity, key, value};
 
+use crate::finding_list::FindingList;
 use crate::index::{EntryIndex, IndexRange, ReplyIndex};
 use crate::secret::secret_in;
 use crate::session::{ParentLink, Session};
@@ -27,6 +28,100 @@ fn sort_key(finding: &Finding) -> (Option<u64>, Code) {
 
 /// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
 const MAX_RETRY_LINES: usize = 64;
+
+/// A finding about one line, without its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineFault {
+    /// The line.
+    pub entry_idx: EntryIndex,
+    /// The kind of problem.
+    pub code: Code,
+    /// The severity in this case.
+    pub severity: Severity,
+}
+
+impl LineFault {
+    /// Creates a fault with the default severity of its code.
+    fn new(code: Code, entry_idx: EntryIndex) -> Self {
+        Self { entry_idx, code, severity: code.severity() }
+    }
+
+    fn with_message(self, session: &Session, message: impl Into<Cow<'static, str>>) -> Finding {
+        let at = session.entries()[self.entry_idx].at();
+        Finding { severity: self.severity, ..Finding::new(self.code, at, message) }
+    }
+
+    /// Returns the fault, as a note if `is_harmless` is true.
+    fn note_if(self, is_harmless: bool) -> Self {
+        if is_harmless { Self { severity: Severity::Note, ..self } } else { self }
+    }
+}
+
+/// Receives the faults that the checks find. A log may have several per line, so each caller stores only
+/// the parts that it needs.
+trait FaultSink {
+    /// Adds a fault. `message` is called only if messages are stored.
+    fn add<M: Into<Cow<'static, str>>>(
+        &mut self,
+        session: &Session,
+        fault: LineFault,
+        message: impl FnOnce() -> M,
+    );
+
+    /// Adds a finding of the parser.
+    fn add_finding(&mut self, session: &Session, finding: &Finding);
+}
+
+impl FaultSink for Vec<Finding> {
+    fn add<M: Into<Cow<'static, str>>>(
+        &mut self,
+        session: &Session,
+        fault: LineFault,
+        message: impl FnOnce() -> M,
+    ) {
+        self.push(fault.with_message(session, message()));
+    }
+
+    fn add_finding(&mut self, _: &Session, finding: &Finding) {
+        self.push(finding.clone());
+    }
+}
+
+impl FaultSink for Vec<LineFault> {
+    fn add<M: Into<Cow<'static, str>>>(&mut self, _: &Session, fault: LineFault, _: impl FnOnce() -> M) {
+        self.push(fault);
+    }
+
+    fn add_finding(&mut self, session: &Session, finding: &Finding) {
+        let entries = session.entries();
+        let Some(at) = finding.at else { return };
+        // Entries are in the order of their offsets.
+        let entry_idx = entries.partition_point(|entry| entry.at().byte_offset < at.byte_offset);
+        if entries.get(entry_idx).is_some_and(|entry| entry.at().byte_offset == at.byte_offset) {
+            self.push(LineFault { entry_idx, code: finding.code, severity: finding.severity });
+        }
+    }
+}
+
+/// Notes are not added.
+impl FaultSink for FindingList {
+    fn add<M: Into<Cow<'static, str>>>(
+        &mut self,
+        session: &Session,
+        fault: LineFault,
+        message: impl FnOnce() -> M,
+    ) {
+        if fault.severity > Severity::Note {
+            self.push(&fault.with_message(session, message()));
+        }
+    }
+
+    fn add_finding(&mut self, _: &Session, finding: &Finding) {
+        if finding.severity > Severity::Note {
+            self.push(finding);
+        }
+    }
+}
 
 impl Session {
     /// Returns all findings, in file order: the [faults](Self::faults) of the log and the secrets in it.
@@ -51,44 +146,69 @@ impl Session {
         findings
     }
 
-    /// Computes the findings of [`Session::faults`], for a caller that needs them once.
-    pub fn find_faults(&self) -> Vec<Finding> {
-        let mut findings = self.line_findings().to_vec();
-        self.check_pairs(&mut findings);
-        self.check_parents(&mut findings);
-        self.check_compactions(&mut findings);
-        self.check_retries(&mut findings);
-        self.check_writers(&mut findings);
-        self.check_thinking(&mut findings);
-        self.check_images(&mut findings);
-        self.check_contents(&mut findings);
-        self.check_fields(&mut findings);
-        self.check_start(&mut findings);
-        self.check_end(&mut findings);
+    /// Computes the findings of [`Session::findings`] that are not notes, for a caller that keeps them.
+    pub fn find_problems(&self) -> FindingList {
+        let mut problems = FindingList::default();
+        self.check(&mut problems);
+        self.check_secrets(&mut problems);
+        problems.sort();
+        problems
+    }
+
+    /// Computes the findings of [`Session::faults`] without their messages, in file order.
+    pub fn find_line_faults(&self) -> Vec<LineFault> {
+        let mut faults: Vec<LineFault> = Vec::new();
+        self.check(&mut faults);
+        faults.sort_by_key(|fault| (fault.entry_idx, fault.code));
+        faults
+    }
+
+    fn find_faults(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        self.check(&mut findings);
         findings.sort_by_key(sort_key);
         findings
     }
 
-    fn finding(&self, code: Code, entry_idx: EntryIndex, message: impl Into<Cow<'static, str>>) -> Finding {
-        Finding::new(code, self.entries()[entry_idx].at(), message)
+    fn find_secrets(&self) -> Vec<Finding> {
+        let mut secrets = Vec::new();
+        self.check_secrets(&mut secrets);
+        secrets
+    }
+
+    fn check(&self, faults: &mut impl FaultSink) {
+        for finding in self.line_findings() {
+            faults.add_finding(self, finding);
+        }
+        self.check_pairs(faults);
+        self.check_parents(faults);
+        self.check_compactions(faults);
+        self.check_retries(faults);
+        self.check_writers(faults);
+        self.check_thinking(faults);
+        self.check_images(faults);
+        self.check_contents(faults);
+        self.check_fields(faults);
+        self.check_start(faults);
+        self.check_end(faults);
     }
 
     /// Reports calls without results, and results without calls.
-    fn check_pairs(&self, findings: &mut Vec<Finding>) {
+    fn check_pairs(&self, faults: &mut impl FaultSink) {
         // A reply may have very many calls.
         let mut went_on: FxHashMap<(ReplyIndex, bool), bool> = FxHashMap::default();
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
-            let message = format!("the call of {} has no result ({})", call.name, call.id);
-            let finding = self.finding(Code::OrphanCall, call.entry_idx, message);
+            let message = || format!("the call of {} has no result ({})", call.name, call.id);
+            let fault = LineFault::new(Code::OrphanCall, call.entry_idx);
             // A process that ended during a call leaves no result; every version resumes that.
             let key = (call.reply, self.is_sidechain(call.entry_idx));
             let goes_on = *went_on.entry(key).or_insert_with(|| self.continues_after(call.entry_idx));
-            findings.push(if goes_on { finding } else { finding.as_note() });
+            faults.add(self, fault.note_if(!goes_on), message);
         }
         for (id, results) in self.orphan_results() {
             for result in results {
-                let message = format!("the result has no call in the log ({id})");
-                findings.push(self.finding(Code::OrphanResult, result.entry_idx, message));
+                let message = || format!("the result has no call in the log ({id})");
+                faults.add(self, LineFault::new(Code::OrphanResult, result.entry_idx), message);
             }
         }
     }
@@ -97,7 +217,7 @@ impl Session {
     /// had a result.
     fn continues_after(&self, line: EntryIndex) -> bool {
         let Some(reply) = self.reply_of(line) else { return false };
-        let mut below = self.replies()[reply].entries.clone();
+        let mut below = self.replies()[reply].entries.to_vec();
         // If the line with the result was removed, the next reply has lost its parent.
         let last = below.iter().copied().max().unwrap_or(line);
         let spoken = |idx: &EntryIndex| matches!(self.entries()[*idx].kind(), Kind::User | Kind::Assistant);
@@ -129,7 +249,7 @@ impl Session {
         false
     }
 
-    fn check_parents(&self, findings: &mut Vec<Finding>) {
+    fn check_parents(&self, faults: &mut impl FaultSink) {
         let first = self.entries().indices().find(|&idx| self.in_tree(idx));
         for idx in self.entries().indices().filter(|&idx| self.parent(idx) == ParentLink::Dangling) {
             let entry = &self.entries()[idx];
@@ -138,19 +258,18 @@ impl Session {
             if self.find(&parent).is_some() {
                 continue;
             }
-            let finding =
-                self.finding(Code::DanglingParent, idx, format!("the parent {parent} is not in the log"));
             // The first line of a log may continue another log, and so may any line of a sub-agent. A
             // hook's progress line without children is not part of any conversation.
             let harmless = Some(idx) == first
                 || self.is_sidechain(idx)
                 || (entry.kind() == Kind::Progress && self.children(idx).next().is_none());
-            findings.push(if harmless { finding.as_note() } else { finding });
+            let fault = LineFault::new(Code::DanglingParent, idx).note_if(harmless);
+            faults.add(self, fault, || format!("the parent {parent} is not in the log"));
         }
     }
 
     /// Reports messages after the last compaction that continue a line before its boundary.
-    fn check_compactions(&self, findings: &mut Vec<Finding>) {
+    fn check_compactions(&self, faults: &mut impl FaultSink) {
         let compactions = self.compactions();
         let Some(last) = compactions.last() else { return };
         let kept = |metadata: CompactMetadata<'_>| {
@@ -165,14 +284,14 @@ impl Session {
             let says = self.entries()[idx].kind() == Kind::Assistant;
             if parent < last.boundary && (asks || says) && !self.is_sidechain(idx) {
                 let line = self.entries()[last.boundary].at().line_no;
-                let message = format!("the parent precedes the compaction on line {line}");
-                findings.push(self.finding(Code::StaleTip, idx, message));
+                let message = || format!("the parent precedes the compaction on line {line}");
+                faults.add(self, LineFault::new(Code::StaleTip, idx), message);
             }
         }
     }
 
     /// Reports prompts below an API error, if the successful retry is a sibling of the error.
-    fn check_retries(&self, findings: &mut Vec<Finding>) {
+    fn check_retries(&self, faults: &mut impl FaultSink) {
         let subtype = |idx: EntryIndex| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
         for idx in
             self.entries().indices().filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn()))
@@ -191,16 +310,16 @@ impl Session {
             });
             if let Some(retried) = retried {
                 let line = self.entries()[retried].at().line_no;
-                let message = format!(
-                    "the prompt continues an API error and skips the successful retry on line {line}"
-                );
-                findings.push(self.finding(Code::LostRetry, idx, message));
+                let message = || {
+                    format!("the prompt continues an API error and skips the successful retry on line {line}")
+                };
+                faults.add(self, LineFault::new(Code::LostRetry, idx), message);
             }
         }
     }
 
     /// Reports abandoned branches that kept growing, which means that two processes wrote to the log.
-    fn check_writers(&self, findings: &mut Vec<Finding>) {
+    fn check_writers(&self, faults: &mut impl FaultSink) {
         let thread = self.thread();
         let spoken = |idx: &EntryIndex| {
             self.entries()[*idx].kind() == Kind::Assistant
@@ -217,13 +336,13 @@ impl Session {
                 talk.get(talk.partition_point(|&idx| idx <= first)).copied().filter(|&idx| idx < last);
             if let Some(beside) = beside.filter(|&beside| beside > fork) {
                 let line = self.entries()[beside].at().line_no;
-                let message = format!("two processes wrote at the same time, here and from line {line}");
-                findings.push(self.finding(Code::ForkedWriters, first, message));
+                let message = || format!("two processes wrote at the same time, here and from line {line}");
+                faults.add(self, LineFault::new(Code::ForkedWriters, first), message);
             }
         }
     }
 
-    fn check_thinking(&self, findings: &mut Vec<Finding>) {
+    fn check_thinking(&self, faults: &mut impl FaultSink) {
         let mut hollow = Vec::new();
         // Some versions log no thinking text at all. It is a fault only if the same version and model
         // logged others.
@@ -240,23 +359,20 @@ impl Session {
                 continue;
             }
             if is_empty(block.signature()) {
-                let finding = self.finding(Code::BadSignature, idx, "the thinking has no signature");
                 // Models of other vendors do not sign their thinking.
-                findings.push(if maker.1.starts_with("claude") { finding } else { finding.as_note() });
+                let is_foreign = !maker.1.starts_with("claude");
+                let fault = LineFault::new(Code::BadSignature, idx).note_if(is_foreign);
+                faults.add(self, fault, || "the thinking has no signature");
             }
             whole.insert(maker);
         }
         for (idx, maker) in hollow {
-            let finding = self.finding(
-                Code::HollowThinking,
-                idx,
-                "the thinking text is missing, only the signature remains",
-            );
-            findings.push(if whole.contains(&maker) { finding } else { finding.as_note() });
+            let fault = LineFault::new(Code::HollowThinking, idx).note_if(!whole.contains(&maker));
+            faults.add(self, fault, || "the thinking text is missing, only the signature remains");
         }
     }
 
-    fn check_images(&self, findings: &mut Vec<Finding>) {
+    fn check_images(&self, faults: &mut impl FaultSink) {
         let mut images = Vec::new();
         for kind in [Kind::User, Kind::Assistant] {
             for (idx, _, block) in self.message_blocks(kind) {
@@ -269,53 +385,53 @@ impl Session {
         for (idx, size) in images {
             if size.width.max(size.height) > limit {
                 let message =
-                    format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
-                findings.push(self.finding(Code::LargeImage, idx, message));
+                    || format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
+                faults.add(self, LineFault::new(Code::LargeImage, idx), message);
             } else if size.bytes > MAX_IMAGE_BYTES {
-                let message = format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
-                findings.push(self.finding(Code::LargeImage, idx, message));
+                let message = || format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
+                faults.add(self, LineFault::new(Code::LargeImage, idx), message);
             }
         }
     }
 
     /// Reports messages without content.
-    fn check_contents(&self, findings: &mut Vec<Finding>) {
+    fn check_contents(&self, faults: &mut impl FaultSink) {
         for (idx, entry) in self.entries().enumerated() {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
             let Some(message) = entry.message() else {
-                findings.push(self.finding(Code::EmptyContent, idx, "the line has no message"));
+                faults.add(self, LineFault::new(Code::EmptyContent, idx), || "the line has no message");
                 continue;
             };
             let Some(content) = message.content() else {
-                findings.push(self.finding(Code::EmptyContent, idx, "the message has no content"));
+                faults.add(self, LineFault::new(Code::EmptyContent, idx), || "the message has no content");
                 continue;
             };
             let empty_list = content.as_str().is_none() && content.json().items().next().is_none();
             let empty_text = content.as_str().is_some_and(|text| text.is_empty());
             if empty_list || empty_text {
-                findings.push(self.finding(Code::EmptyContent, idx, "the content of the message is empty"));
+                let message = || "the content of the message is empty";
+                faults.add(self, LineFault::new(Code::EmptyContent, idx), message);
             }
             for text in content.blocks().filter(|block| block.is(value::TEXT)).filter_map(Block::text) {
                 if text.is_empty() {
-                    let finding = self.finding(Code::EmptyContent, idx, "a text block is empty");
                     // A reply that contains only white space is never sent again.
                     let is_silent = entry.kind() == Kind::Assistant
                         && content
                             .blocks()
                             .all(|block| block.text().is_some_and(|text| text.trim().is_empty()));
-                    findings.push(if is_silent { finding.as_note() } else { finding });
+                    let fault = LineFault::new(Code::EmptyContent, idx).note_if(is_silent);
+                    faults.add(self, fault, || "a text block is empty");
                 } else if text.trim().is_empty() {
-                    let finding =
-                        self.finding(Code::EmptyContent, idx, "a text block contains only white space");
-                    findings.push(finding.as_note());
+                    let fault = LineFault::new(Code::EmptyContent, idx).note_if(true);
+                    faults.add(self, fault, || "a text block contains only white space");
                 }
             }
         }
     }
 
-    fn check_fields(&self, findings: &mut Vec<Finding>) {
+    fn check_fields(&self, faults: &mut impl FaultSink) {
         let mut places: FxHashMap<String, EntryIndex> = FxHashMap::default();
         for (idx, entry) in self.entries().enumerated() {
             if let Some(cwd) = entry.cwd() {
@@ -324,40 +440,39 @@ impl Session {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
-            // A log may lack these fields on every line, so the messages are not allocated.
             for (key, message) in
                 [(key::UUID, "the line has no `uuid`"), (key::TIMESTAMP, "the line has no `timestamp`")]
             {
                 if entry.get(key).and_then(|value| value.as_str()).is_none() {
-                    findings.push(self.finding(Code::MissingField, idx, message));
+                    faults.add(self, LineFault::new(Code::MissingField, idx), || message);
                 }
             }
         }
         let mut moves: Vec<(EntryIndex, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
         moves.sort_unstable();
         for (idx, cwd) in moves.into_iter().skip(1) {
-            findings.push(self.finding(
-                Code::MovedCwd,
-                idx,
-                format!("the working directory changes to {cwd}"),
-            ));
+            let message = || format!("the working directory changes to {cwd}");
+            faults.add(self, LineFault::new(Code::MovedCwd, idx), message);
         }
     }
 
-    fn find_secrets(&self) -> Vec<Finding> {
-        let secrets = self.entries().enumerated().filter_map(|(idx, entry)| Some((idx, secret_in(entry)?)));
-        secrets.map(|(idx, what)| self.finding(Code::Secret, idx, format!("{what} in plain text"))).collect()
+    fn check_secrets(&self, faults: &mut impl FaultSink) {
+        for (idx, entry) in self.entries().enumerated() {
+            if let Some(what) = secret_in(entry) {
+                faults.add(self, LineFault::new(Code::Secret, idx), || format!("{what} in plain text"));
+            }
+        }
     }
 
-    fn check_start(&self, findings: &mut Vec<Finding>) {
+    fn check_start(&self, faults: &mut impl FaultSink) {
         let first = self.entries().find_index(|entry| entry.kind() != Kind::Blank);
         if let Some(first) = first.filter(|&idx| self.entries()[idx].kind() == Kind::PrLink) {
             let message = "the first line is `pr-link`, which hides the session from the session picker";
-            findings.push(self.finding(Code::HiddenFromPicker, first, message));
+            faults.add(self, LineFault::new(Code::HiddenFromPicker, first), || message);
         }
     }
 
-    fn check_end(&self, findings: &mut Vec<Finding>) {
+    fn check_end(&self, faults: &mut impl FaultSink) {
         let spoken = |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
         let last = self
             .entries()
@@ -365,7 +480,7 @@ impl Session {
             .rev()
             .find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
         if let Some(last) = last.filter(|&idx| self.entries()[idx].is_api_error()) {
-            findings.push(self.finding(Code::ErrorTail, last, "the session ends in an API error"));
+            faults.add(self, LineFault::new(Code::ErrorTail, last), || "the session ends in an API error");
         }
     }
 

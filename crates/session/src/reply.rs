@@ -6,6 +6,8 @@ use threadline_entry::value;
 
 use crate::index::{CallIndex, EntryIndex};
 use crate::session::Session;
+use crate::shared_str::SharedStr;
+use crate::small_list::SmallList;
 
 /// One message of the model.
 ///
@@ -16,11 +18,11 @@ pub struct Reply {
     /// The message id of the API. `None` if the writer left it out, as old and foreign ones do.
     pub id: Option<String>,
     /// The model. `<synthetic>` for messages that Claude Code generated itself.
-    pub model: Option<String>,
+    pub model: Option<SharedStr>,
     /// The lines of the reply, in file order.
-    pub entries: Vec<EntryIndex>,
+    pub entries: SmallList<EntryIndex, 3>,
     /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
-    pub calls: Vec<CallIndex>,
+    pub calls: SmallList<CallIndex, 3>,
 }
 
 impl Reply {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
@@ -10,13 +10,16 @@ use threadline_entry::{
     ChunkReader, Code, Entry, Finding, FirstPromptSearch, Json, Kind, Millis, TitleSources, key, value,
 };
 
+use crate::id_table::IdTable;
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
 use crate::input::InputKind;
 use crate::node_table::{NO_TIMESTAMP, NodeTable, TreeNode};
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
+use crate::shared_str::SharedStrTable;
+use crate::small_list::SmallList;
 use crate::thread::Thread;
-use crate::tool_call::{CallIdTable, ResultPosition, ResultPositions, ToolCall};
+use crate::tool_call::{ResultPosition, ToolCall};
 use crate::uuid_table::{UuidKey, UuidTable};
 
 /// The entries of a log with the tree, replies and tool calls that they form.
@@ -27,17 +30,20 @@ pub struct Session {
     id: Option<String>,
     entries: IndexVec<EntryIndex, Entry>,
     nodes: NodeTable,
-    uuid_table: UuidTable,
+    /// Shared with a check of the same lines.
+    uuid_table: Arc<UuidTable>,
     /// The first entry with each uuid, indexed by [`UuidKey::idx`].
     first_by_uuid: Vec<Option<EntryIndex>>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
-    pending_children: FxHashMap<UuidKey, Vec<EntryIndex>>,
+    pending_children: FxHashMap<UuidKey, SmallList<EntryIndex, 3>>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: IndexVec<ReplyIndex, Reply>,
-    reply_by_id: FxHashMap<Box<str>, ReplyIndex>,
+    reply_by_id: IdTable<ReplyIndex>,
     pub(crate) calls: IndexVec<CallIndex, ToolCall>,
-    call_by_id: CallIdTable,
+    call_by_id: IdTable<CallIndex>,
+    /// The names of tools and models.
+    names: SharedStrTable,
     /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(EntryIndex, CallIndex)>,
     /// The calls of a line, sorted by id, for lines with very many calls.
@@ -48,7 +54,7 @@ pub struct Session {
     /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
     block_ranges_by_line: FxHashMap<EntryIndex, Box<[Range<u32>]>>,
     /// Results without a call so far, by the id of the call.
-    pub(crate) orphan_results_by_id: FxHashMap<Box<str>, Vec<ResultPosition>>,
+    pub(crate) orphan_results_by_id: FxHashMap<Box<str>, SmallList<ResultPosition, 1>>,
     /// Indexes of the compaction boundaries, in file order.
     boundaries: Vec<EntryIndex>,
     queue: PromptQueue,
@@ -124,8 +130,9 @@ impl Session {
         self.findings.extend(findings);
         let kind = entry.kind();
         let is_tree = is_tree_kind(kind, &entry);
-        let name = entry.uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
-        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(|uuid| self.uuid_table.intern(&uuid));
+        let mut intern = |uuid: Cow<'_, str>| Arc::make_mut(&mut self.uuid_table).intern(&uuid);
+        let name = entry.uuid().filter(|_| is_tree).map(&mut intern);
+        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(intern);
         let again = name.and_then(|name| self.first_with_uuid(name));
         let is_copy = again.is_some_and(|first| has_same_content(&self.entries[first], &entry));
         let queued = if kind == Kind::Attachment { InputKind::of_attachment(&entry) } else { None };
@@ -228,7 +235,7 @@ impl Session {
             self.first_by_uuid.resize(self.uuid_table.len(), None);
         }
         self.first_by_uuid[name.idx()] = Some(idx);
-        for child in waiting {
+        for &child in &waiting {
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
             if self.nodes.root_of(idx) == child {
                 let message = "the parents of the line form a cycle";
@@ -266,8 +273,8 @@ impl Session {
             }
             is_result = true;
             let Some(id) = block.tool_use_id() else { continue };
-            let result = ResultPosition { entry_idx: idx, block_idx };
-            match self.call_by_id.get(&id, &self.calls) {
+            let result = ResultPosition { entry_idx: idx, block_idx: block_idx as u32 };
+            match self.call_with_id(&id) {
                 Some(call) => {
                     self.calls[call].results.push(result);
                     self.answers.push((result, call));
@@ -290,21 +297,22 @@ impl Session {
     /// Adds an assistant entry to its reply and records its tool calls. Returns the index of the reply.
     fn add_assistant(&mut self, idx: EntryIndex, entry: &Entry, is_copy: bool) -> ReplyIndex {
         let message = entry.message();
-        let id = message.and_then(|message| message.id()).map(|id| Box::<str>::from(&*id));
-        let known = id.as_ref().and_then(|id| self.reply_by_id.get(id).copied());
+        let id = message.and_then(|message| message.id());
+        let id_of = |reply: ReplyIndex| self.replies[reply].id.as_deref().unwrap_or_default();
+        let known = id.as_ref().and_then(|id| self.reply_by_id.get(id, id_of));
         let reply_idx = known.unwrap_or(self.replies.end());
         match known {
             Some(reply) => self.replies[reply].entries.push(idx),
             None => {
                 if let Some(id) = &id {
-                    self.reply_by_id.insert(id.clone(), reply_idx);
+                    self.reply_by_id.insert(id, reply_idx, id_of);
                 }
-                let model = message.and_then(|message| message.model()).map(Cow::into_owned);
+                let model = message.and_then(|message| message.model());
                 self.replies.push(Reply {
-                    id: id.map(Into::into),
-                    model,
-                    entries: vec![idx],
-                    calls: Vec::new(),
+                    id: id.map(Cow::into_owned),
+                    model: model.map(|model| self.names.share(&model)),
+                    entries: SmallList::of(idx),
+                    calls: SmallList::default(),
                 });
             }
         }
@@ -313,12 +321,12 @@ impl Session {
                 continue;
             }
             let id = block.id().unwrap_or_default();
-            let name = block.name().unwrap_or_default().into_owned();
-            let mut results = ResultPositions::default();
+            let block_idx = block_idx as u32;
+            let mut results = SmallList::default();
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
-                let known = self.call_by_id.get(&id, &self.calls);
+                let known = self.call_with_id(&id);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
@@ -328,20 +336,20 @@ impl Session {
                     continue;
                 }
                 let call = self.calls.end();
-                self.call_by_id.insert(&id, call, &self.calls);
-                results = self.orphan_results_by_id.remove(&*id).unwrap_or_default().into();
+                self.call_by_id.insert(&id, call, |call| &self.calls[call].id);
+                results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
                 self.early_answers.extend(results.iter().map(|result| (*result, call)));
             }
             self.calls_by_line.push((idx, self.calls.end()));
             self.replies[reply_idx].calls.push(self.calls.end());
             self.calls.push(ToolCall {
                 id: id.into_owned(),
-                name,
+                name: self.names.share(&block.name().unwrap_or_default()),
                 entry_idx: idx,
                 block_idx,
                 reply: reply_idx,
                 results,
-                copies: Vec::new(),
+                copies: SmallList::default(),
             });
         }
         let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
@@ -386,7 +394,11 @@ impl Session {
 
     /// Returns the last call with this id.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
-        self.call_by_id.get(id, &self.calls).map(|call| &self.calls[call])
+        self.call_with_id(id).map(|call| &self.calls[call])
+    }
+
+    fn call_with_id(&self, id: &str) -> Option<CallIndex> {
+        self.call_by_id.get(id, |call| &self.calls[call].id)
     }
 
     /// Returns the queued prompt that steered the current turn, if the line at `entry_idx` took it from the
@@ -461,7 +473,7 @@ impl Session {
 
     /// Returns the results that answer no call in the log, grouped by call id, in no particular order.
     pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultPosition])> {
-        self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &results[..]))
+        self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results))
     }
 
     /// Returns the first entry in the tree with this uuid.
@@ -475,7 +487,7 @@ impl Session {
     }
 
     /// Returns the table of all uuids that the tree mentions.
-    pub(crate) fn uuid_table(&self) -> &UuidTable {
+    pub(crate) fn uuid_table(&self) -> &Arc<UuidTable> {
         &self.uuid_table
     }
 

@@ -9,10 +9,15 @@
 mod line_fact;
 mod message;
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Millis};
 
 use self::line_fact::{LineFact, ParentLine, hash};
+use crate::session::Session;
+use crate::uuid_table::UuidTable;
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +25,7 @@ pub struct RuleViolation {
     /// The rule.
     pub rule: SoundnessRule,
     /// The line number, counted from 1 in the order of the pushes.
-    pub line_no: usize,
+    pub line_no: u32,
     /// The description, as a sentence without a full stop.
     pub message: &'static str,
     /// Identifies the same violation in two versions of a log. Does not depend on the line number.
@@ -67,7 +72,7 @@ impl RuleViolation {
     }
 
     fn new(rule: SoundnessRule, line: usize, name: u64, message: &'static str) -> Self {
-        Self { rule, line_no: line + 1, message, key: hash(&(rule as u8, name, message)) }
+        Self { rule, line_no: line as u32 + 1, message, key: hash(&(rule as u8, name, message)) }
     }
 }
 
@@ -84,7 +89,9 @@ pub struct SoundnessChecker {
     n_lines: usize,
     /// The facts about the lines in the tree, in order. Other code refers to them by their positions.
     line_facts: Vec<LineFact>,
-    by_uuid: FxHashMap<Box<str>, u32>,
+    uuids: UuidPositions,
+    /// Hashes of the ids of calls and results. Lines refer to parts of this list.
+    ids: Vec<u64>,
     /// Violations that were found in single lines.
     line_violations: Vec<RuleViolation>,
     /// The hashes of the distinct thinking blocks of each reply.
@@ -95,10 +102,35 @@ pub struct SoundnessChecker {
     id: Option<Box<str>>,
 }
 
+/// The last line of the tree with each uuid, by the position of its facts.
+#[derive(Clone, Debug, Default)]
+struct UuidPositions {
+    uuids: Arc<UuidTable>,
+    /// One more than the position of each line, by the key of the uuid.
+    positions: Vec<Option<NonZeroU32>>,
+}
+
+impl UuidPositions {
+    fn position(&self, uuid: &str) -> Option<u32> {
+        let position = self.positions.get(self.uuids.get(uuid)?.idx()).copied().flatten()?;
+        Some(position.get() - 1)
+    }
+
+    /// Adds a line, and returns whether an earlier one has the same uuid.
+    fn insert(&mut self, uuid: &str, position: u32) -> bool {
+        let key = match self.uuids.get(uuid) {
+            Some(key) => key,
+            None => Arc::make_mut(&mut self.uuids).intern(uuid),
+        };
+        self.positions.resize(self.uuids.len(), None);
+        std::mem::replace(&mut self.positions[key.idx()], NonZeroU32::new(position + 1)).is_some()
+    }
+}
+
 /// The state of a log before an edit, for comparison with the result.
 #[derive(Clone, Debug, Default)]
 pub struct SoundnessBaseline {
-    /// The violations in that log.
+    /// The violations in that log, in no particular order.
     pub violations: Vec<RuleViolation>,
     thinking_hashes: FxHashMap<u64, Vec<u64>>,
     models: FxHashMap<u64, u64>,
@@ -110,11 +142,17 @@ impl SoundnessChecker {
         Self { id: Some(id.into()), ..Self::default() }
     }
 
+    /// Returns a checker for the lines of a session as it is. Needs less memory than one for other lines.
+    pub fn before_edit(session: &Session) -> Self {
+        let uuids = UuidPositions { uuids: session.uuid_table().clone(), positions: Vec::new() };
+        Self { uuids, ..Self::of_session(&session.id().unwrap_or_default()) }
+    }
+
     /// Adds the next line.
     pub fn push(&mut self, entry: &Entry) {
         let line = self.n_lines;
         self.n_lines += 1;
-        let mut fact = LineFact::of(entry, line);
+        let mut fact = LineFact::of(entry, line, &mut self.ids);
         self.check_line(line, entry, &mut fact);
         if fact.in_tree {
             self.line_facts.push(fact);
@@ -126,12 +164,19 @@ impl SoundnessChecker {
     /// With `whole`, lines outside the conversation are checked too. Otherwise abandoned branches are
     /// allowed.
     pub fn violations(&self, whole: bool) -> Vec<RuleViolation> {
-        let mut breaches = self.line_violations.clone();
+        let mut violations = self.find_violations(self.line_violations.clone(), whole);
+        violations.sort_by_key(|violation| (violation.line_no, violation.rule));
+        violations
+    }
+
+    /// Adds the violations of several lines to those of single lines.
+    fn find_violations(&self, mut breaches: Vec<RuleViolation>, whole: bool) -> Vec<RuleViolation> {
         let chain = self.chain();
         if !whole {
             breaches.retain(|breach| {
-                let position =
-                    || self.line_facts.binary_search_by_key(&(breach.line_no - 1), LineFact::line).ok();
+                let position = || {
+                    self.line_facts.binary_search_by_key(&(breach.line_no as usize - 1), LineFact::line).ok()
+                };
                 match breach.rule {
                     SoundnessRule::Sidechain | SoundnessRule::ParentBefore => {
                         position().is_some_and(|position| !self.line_facts[position].sidechain)
@@ -150,14 +195,14 @@ impl SoundnessChecker {
         if whole {
             self.check_outside_chain(&chain, &mut breaches);
         }
-        breaches.sort_by_key(|breach| (breach.line_no, breach.rule));
         breaches
     }
 
     /// Returns the state needed to compare a later version of the log with this one.
-    pub fn baseline(self) -> SoundnessBaseline {
-        let breaches = self.violations(false);
-        SoundnessBaseline { violations: breaches, thinking_hashes: self.thinking_hashes, models: self.models }
+    pub fn baseline(mut self) -> SoundnessBaseline {
+        let of_lines = std::mem::take(&mut self.line_violations);
+        let violations = self.find_violations(of_lines, false);
+        SoundnessBaseline { violations, thinking_hashes: self.thinking_hashes, models: self.models }
     }
 
     /// Returns the violations in this log that `before`, an earlier version, did not have.
@@ -177,7 +222,7 @@ impl SoundnessChecker {
         let mut seen = FxHashSet::default();
         for fact in &self.line_facts {
             let line = fact.line();
-            let Some(reply) = fact.reply_hash.filter(|&reply| seen.insert(reply)) else { continue };
+            let Some(reply) = fact.reply_hash().filter(|&reply| seen.insert(reply)) else { continue };
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
             {
@@ -249,7 +294,7 @@ impl SoundnessChecker {
                     "the conversation has no root",
                 ));
             }
-            match (fact.time, clock) {
+            match (fact.time(), clock) {
                 (None, _) => {
                     breaches.push(RuleViolation::new(
                         SoundnessRule::SingleChain,
@@ -269,11 +314,11 @@ impl SoundnessChecker {
                 }
                 _ => {}
             }
-            clock = fact.time.or(clock);
+            clock = fact.time().or(clock);
         }
         // Old versions resume from the line with the newest timestamp.
         let newest = self.line_facts.iter().enumerate().filter(|(_, fact)| !fact.sidechain);
-        let newest = newest.max_by_key(|(position, fact)| (fact.time, *position));
+        let newest = newest.max_by_key(|(position, fact)| (fact.time(), *position));
         if let (Some((newest, fact)), Some(&leaf)) = (newest, chain.last())
             && newest != leaf
         {
@@ -305,14 +350,14 @@ impl SoundnessChecker {
         let mut replies = FxHashSet::default();
         for &position in chain {
             on_chain[position] = true;
-            replies.extend(self.line_facts[position].reply_hash);
+            replies.extend(self.line_facts[position].reply_hash());
         }
         for (position, fact) in self.line_facts.iter().enumerate() {
             let beside = !on_chain[position] && !fact.sidechain;
-            let of_reply = fact.reply_hash.is_some_and(|reply| replies.contains(&reply));
-            let answers = !fact.results.is_empty()
+            let of_reply = fact.reply_hash().is_some_and(|reply| replies.contains(&reply));
+            let answers = fact.has_results()
                 && matches!(fact.parent, ParentLine::Line(up) if on_chain[up as usize]
-                    && self.line_facts[up as usize].reply_hash.is_some());
+                    && self.line_facts[up as usize].reply_hash().is_some());
             if beside && (of_reply || answers) {
                 let message = "the line belongs to a reply of the conversation but is on another branch";
                 let line = fact.line();
@@ -346,7 +391,7 @@ impl SoundnessChecker {
 
     fn check_references(&self, breaches: &mut Vec<RuleViolation>) {
         for (line, uuid) in &self.references {
-            if !self.by_uuid.contains_key(uuid) {
+            if self.uuids.position(uuid).is_none() {
                 let line = *line as usize;
                 let message = "the line refers to a missing line";
                 breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
@@ -366,8 +411,8 @@ mod tests {
         lines.iter().for_each(|line| checker.push(&Entry::parse(line.as_bytes()).0));
         assert_eq!(checker.line_facts.len(), 1);
         // Violations are reported with the numbers of all lines.
-        let lines: Vec<usize> = checker.violations(true).iter().map(|breach| breach.line_no).collect();
+        let lines: Vec<u32> = checker.violations(true).iter().map(|breach| breach.line_no).collect();
         assert_eq!(lines, [2, 2, 2, 3]);
-        assert!(size_of::<LineFact>() <= 112, "{}", size_of::<LineFact>());
+        assert!(size_of::<LineFact>() <= 72, "{}", size_of::<LineFact>());
     }
 }

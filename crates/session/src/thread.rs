@@ -279,7 +279,7 @@ impl Session {
     fn answers_member(&self, idx: EntryIndex, members: &EntryFlags) -> bool {
         let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
         blocks.enumerate().any(|(block_idx, block)| {
-            let at = ResultPosition { entry_idx: idx, block_idx };
+            let at = ResultPosition { entry_idx: idx, block_idx: block_idx as u32 };
             let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
             call.is_some_and(|call| {
                 // Bounds the work for logs that were not written by Claude Code.

@@ -1,16 +1,14 @@
 //! Tool calls, joined to their results.
 
 use std::borrow::Cow;
-use std::collections::hash_map;
-use std::hash::BuildHasher;
-use std::ops::Deref;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use threadline_entry::lens::{BashResult, Block, User};
 use threadline_entry::{Entry, Millis};
 
-use crate::index::{CallIndex, EntryIndex, IndexVec, ReplyIndex};
+use crate::index::{EntryIndex, ReplyIndex};
 use crate::session::Session;
+use crate::shared_str::SharedStr;
+use crate::small_list::SmallList;
 
 /// A tool use joined to its result.
 ///
@@ -21,17 +19,17 @@ pub struct ToolCall {
     /// The id that joins call and result.
     pub id: String,
     /// The name of the tool.
-    pub name: String,
+    pub name: SharedStr,
     /// The line with the call. If the session was logged twice, the later one.
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
-    pub block_idx: usize,
+    pub block_idx: u32,
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: ReplyIndex,
     /// The positions of the results. More than one if the session was logged twice.
-    pub results: ResultPositions,
+    pub results: SmallList<ResultPosition, 1>,
     /// Other lines that contain the same call.
-    pub copies: Vec<EntryIndex>,
+    pub copies: SmallList<EntryIndex, 3>,
 }
 
 /// The position of a tool result.
@@ -40,103 +38,7 @@ pub struct ResultPosition {
     /// The index of the entry.
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
-    pub block_idx: usize,
-}
-
-/// The positions of the results of a call. Derefs to a slice. Nearly every call has one result, which needs
-/// no allocation.
-#[derive(Clone, Debug)]
-pub struct ResultPositions(ResultList);
-
-#[derive(Clone, Debug)]
-enum ResultList {
-    AtMostOne(Option<ResultPosition>),
-    Several(Vec<ResultPosition>),
-}
-
-impl ResultPositions {
-    pub(crate) fn push(&mut self, position: ResultPosition) {
-        match &mut self.0 {
-            ResultList::AtMostOne(None) => self.0 = ResultList::AtMostOne(Some(position)),
-            ResultList::AtMostOne(Some(first)) => self.0 = ResultList::Several(vec![*first, position]),
-            ResultList::Several(positions) => positions.push(position),
-        }
-    }
-}
-
-impl Default for ResultPositions {
-    fn default() -> Self {
-        Self(ResultList::AtMostOne(None))
-    }
-}
-
-impl From<Vec<ResultPosition>> for ResultPositions {
-    fn from(positions: Vec<ResultPosition>) -> Self {
-        Self(match positions[..] {
-            [] => ResultList::AtMostOne(None),
-            [only] => ResultList::AtMostOne(Some(only)),
-            _ => ResultList::Several(positions),
-        })
-    }
-}
-
-impl Deref for ResultPositions {
-    type Target = [ResultPosition];
-
-    fn deref(&self) -> &[ResultPosition] {
-        match &self.0 {
-            ResultList::AtMostOne(position) => position.as_slice(),
-            ResultList::Several(positions) => positions,
-        }
-    }
-}
-
-impl<'c> IntoIterator for &'c ResultPositions {
-    type Item = &'c ResultPosition;
-    type IntoIter = std::slice::Iter<'c, ResultPosition>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-/// The last call with each id. Stores hashes of the ids, since the calls contain the ids themselves.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallIdTable {
-    by_hash: FxHashMap<u64, CallIndex>,
-    /// Calls with the hash of another call's id.
-    colliding: FxHashMap<Box<str>, CallIndex>,
-}
-
-impl CallIdTable {
-    /// Returns the last call with this id.
-    pub(crate) fn get(&self, id: &str, calls: &IndexVec<CallIndex, ToolCall>) -> Option<CallIndex> {
-        let call = *self.by_hash.get(&hash(id))?;
-        if calls[call].id == id { Some(call) } else { self.colliding.get(id).copied() }
-    }
-
-    /// Adds a call, which may not be in `calls` yet.
-    pub(crate) fn insert(&mut self, id: &str, call: CallIndex, calls: &IndexVec<CallIndex, ToolCall>) {
-        match self.by_hash.entry(hash(id)) {
-            hash_map::Entry::Occupied(slot) if calls[*slot.get()].id != id => {
-                self.colliding.insert(id.into(), call);
-            }
-            hash_map::Entry::Occupied(mut slot) => {
-                slot.insert(call);
-            }
-            hash_map::Entry::Vacant(slot) => {
-                slot.insert(call);
-            }
-        }
-    }
-}
-
-fn hash(id: &str) -> u64 {
-    #[cfg(test)]
-    if id.starts_with("colliding-") {
-        return 0;
-    }
-    FxBuildHasher.hash_one(id)
+    pub block_idx: u32,
 }
 
 /// The outcome of a tool call.
@@ -187,14 +89,14 @@ const INTERRUPTED: &[&str] = &[
 impl ToolCall {
     /// Returns the block with the call.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
-        session.block(self.entry_idx, self.block_idx)
+        session.block(self.entry_idx, self.block_idx as usize)
     }
 
     /// Records another line with the same call.
     ///
     /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
     /// tree.
-    pub(crate) fn add_copy(&mut self, entry_idx: EntryIndex, block_idx: usize, is_copy: bool) {
+    pub(crate) fn add_copy(&mut self, entry_idx: EntryIndex, block_idx: u32, is_copy: bool) {
         if is_copy {
             self.copies.push(entry_idx);
         } else {
@@ -275,7 +177,7 @@ fn begins_with(entry: &Entry, block: Block<'_>, prefixes: &[&str]) -> bool {
 impl ResultPosition {
     /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
-        session.block(self.entry_idx, self.block_idx)
+        session.block(self.entry_idx, self.block_idx as usize)
     }
 }
 
@@ -304,8 +206,8 @@ mod tests {
         let session = log(&["colliding-1", "colliding-2", "colliding-3", "other"]);
         for (position, id) in ["colliding-1", "colliding-2", "colliding-3", "other"].iter().enumerate() {
             let call = session.tool_call(id).unwrap();
-            assert_eq!((call.id.as_str(), call.block_idx), (*id, position));
-            assert_eq!(call.results.iter().map(|at| at.block_idx).collect::<Vec<_>>(), [position]);
+            assert_eq!((call.id.as_str(), call.block_idx), (*id, position as u32));
+            assert_eq!(call.results.iter().map(|at| at.block_idx).collect::<Vec<_>>(), [position as u32]);
         }
         assert!(session.tool_call("colliding-4").is_none());
     }
@@ -315,9 +217,9 @@ mod tests {
         let ids: Vec<String> = (0..200).rev().map(|number| format!("t{number}")).collect();
         let session = log(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         for (position, id) in ids.iter().enumerate() {
-            assert_eq!(session.tool_call_on(EntryIndex::FIRST, id).unwrap().block_idx, position);
+            assert_eq!(session.tool_call_on(EntryIndex::FIRST, id).unwrap().block_idx, position as u32);
         }
         assert!(session.tool_call_on(EntryIndex::FIRST, "t").is_none());
-        assert!(size_of::<ToolCall>() <= 120, "{}", size_of::<ToolCall>());
+        assert!(size_of::<ToolCall>() <= 88, "{}", size_of::<ToolCall>());
     }
 }

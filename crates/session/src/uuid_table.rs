@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use rustc_hash::FxHashMap;
+use crate::id_table::IdTable;
 
 /// An interned uuid. The log may or may not contain an entry with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,36 +21,69 @@ impl UuidKey {
     }
 }
 
-/// The interned uuids of a session.
+/// The interned uuids of a session, in one text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UuidTable(FxHashMap<Box<str>, UuidKey>);
+pub(crate) struct UuidTable {
+    text: String,
+    /// The end of each uuid in `text`, except for the empty one, which is not stored.
+    ends: Vec<usize>,
+    keys: IdTable<UuidKey>,
+}
 
 impl UuidTable {
     /// Interns a uuid.
     pub(crate) fn intern(&mut self, uuid: &str) -> UuidKey {
-        if uuid.is_empty() {
-            return UuidKey::EMPTY;
+        if let Some(key) = self.get(uuid) {
+            return key;
         }
-        if let Some(&name) = self.0.get(uuid) {
-            return name;
-        }
-        let name = UuidKey(NonZeroU32::MIN.saturating_add(self.0.len() as u32 + 1));
-        self.0.insert(uuid.into(), name);
-        name
+        let key = UuidKey(NonZeroU32::MIN.saturating_add(self.len() as u32));
+        let (text, ends) = (&self.text, &self.ends);
+        self.keys.insert(uuid, key, |key| text_of(text, ends, key));
+        self.text.push_str(uuid);
+        self.ends.push(self.text.len());
+        key
     }
 
     /// Returns an interned uuid. `None` if the session never mentions it.
     pub(crate) fn get(&self, uuid: &str) -> Option<UuidKey> {
-        if uuid.is_empty() { Some(UuidKey::EMPTY) } else { self.0.get(uuid).copied() }
+        if uuid.is_empty() {
+            return Some(UuidKey::EMPTY);
+        }
+        self.keys.get(uuid, |key| text_of(&self.text, &self.ends, key))
     }
 
     /// Returns the number of uuids, including the empty one.
     pub(crate) fn len(&self) -> usize {
-        self.0.len() + 1
+        self.ends.len() + 1
     }
 
-    /// Returns all uuids except the empty one, in no particular order.
+    /// Returns all uuids except the empty one, in the order in which they were interned.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, UuidKey)> {
-        self.0.iter().map(|(uuid, name)| (&**uuid, *name))
+        let keys = (2..).map_while(NonZeroU32::new).map(UuidKey).take(self.ends.len());
+        keys.map(|key| (text_of(&self.text, &self.ends, key), key))
+    }
+}
+
+/// Returns the text of an interned uuid that is not empty.
+fn text_of<'t>(text: &'t str, ends: &[usize], key: UuidKey) -> &'t str {
+    let position = key.idx() - 1;
+    let start = position.checked_sub(1).map_or(0, |previous| ends[previous]);
+    &text[start..ends[position]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_has_one_key() {
+        let uuids = ["a", "colliding-1", "bb", "colliding-2", "colliding-3"];
+        let mut table = UuidTable::default();
+        let keys: Vec<UuidKey> = uuids.iter().map(|uuid| table.intern(uuid)).collect();
+        assert_eq!(table.intern(""), UuidKey::EMPTY);
+        assert_eq!(uuids.map(|uuid| table.intern(uuid)), *keys);
+        assert_eq!(uuids.map(|uuid| table.get(uuid)), *keys.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(table.iter().collect::<Vec<_>>(), uuids.into_iter().zip(keys).collect::<Vec<_>>());
+        assert_eq!((table.len(), table.get("c")), (6, None));
     }
 }

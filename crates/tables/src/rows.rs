@@ -112,7 +112,7 @@ impl LogRows<'_> {
                 let kind = if reply.is_synthetic() { "synthetic" } else { "reply" };
                 let text = Some(Cow::Owned(texts.join("\n")));
                 let calls = reply.calls.len();
-                ("assistant", kind, reply.id.clone(), reply.model.clone(), calls, text)
+                ("assistant", kind, reply.id.clone(), reply.model.as_deref().map(str::to_owned), calls, text)
             } else if let Some(input) = self.session.input(idx) {
                 let is_copy = uuid.as_ref().is_some_and(|uuid| !seen.insert(uuid.clone()));
                 if is_copy || input == InputKind::ToolResult {

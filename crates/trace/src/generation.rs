@@ -138,7 +138,7 @@ impl<'s> Generation<'s> {
         (input, calls): (Option<&str>, usize),
     ) -> Vec<TraceSpan> {
         let shape = builder.shape;
-        let model = self.reply.model.clone().unwrap_or_else(|| "unknown".to_owned());
+        let model = self.reply.model.as_deref().unwrap_or("unknown").to_owned();
         let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
         set_model(&mut span, &model);
         span.set_some(name::RESPONSE_ID, self.reply.id.as_deref());

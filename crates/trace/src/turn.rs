@@ -363,7 +363,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn tool(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> TraceSpan {
         let start = session.timestamp(call.entry_idx).unwrap_or(0);
         let end = call.results.first().and_then(|at| session.timestamp(at.entry_idx)).unwrap_or(start);
-        let mut span = self.span(SpanKind::Tool, id, call.name.clone(), (start, end));
+        let mut span = self.span(SpanKind::Tool, id, call.name.to_string(), (start, end));
         span.parent = Some(parent);
         span.set(name::TOOL_NAME, &*call.name);
         span.set(name::TOOL_TYPE, "function");

@@ -173,7 +173,7 @@ impl ContextLedger {
                 turn: turns.get(&call.entry_idx).copied(),
                 anchor: anchor(session.entries()[call.entry_idx].at().line_no, 0),
                 at: call.at,
-                model: reply.model.clone(),
+                model: reply.model.as_deref().map(str::to_owned),
                 tokens,
                 parts: window.parts(),
                 growth: window.growth,

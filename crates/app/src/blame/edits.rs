@@ -230,7 +230,7 @@ fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Re
         let session = family.session(edit.agent);
         let call = &session.tool_calls()[edit.call_idx];
         let agent = edit.agent.map(|agent| family.agents[agent].id.clone());
-        let own_anchor = anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx);
+        let own_anchor = anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx as usize);
         let anchor = agent.as_ref().map_or_else(|| own_anchor.clone(), |id| agent_anchor(id, &own_anchor));
         let TurnInfo { number, prompt, prompt_anchor } = turns.of_edit(family, &edit);
         let envelope = session.entries()[edit.entry_idx].envelope();
@@ -242,7 +242,7 @@ fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Re
             prompt,
             prompt_anchor,
             anchor,
-            tool: call.name.clone(),
+            tool: call.name.to_string(),
             call_id: call.id.clone(),
             is_copy: envelope.is_some_and(|envelope| envelope.forked_from().is_some()),
             edit,

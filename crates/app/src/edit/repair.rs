@@ -37,10 +37,8 @@ impl EditSession {
         let target = target.plan_target();
         let seed = new_seed(&target);
         let agents = self.agent_logs()?;
-        let mut findings = self.session.take_findings();
-        findings.retain(|finding| finding.severity > Severity::Note);
-        findings.shrink_to_fit();
-        let mut codes = problem_codes(&findings);
+        let findings = self.session.find_problems();
+        let mut codes = code_names(findings.codes());
         codes.extend(agents.iter().flat_map(|agent| problem_codes(&agent.findings)));
         if codes.is_empty() {
             return Err(NothingToDo::NoFaults.into());
@@ -170,7 +168,12 @@ impl RepairedAgent {
 /// The codes of the findings that are problems, each once.
 fn problem_codes(findings: &[Finding]) -> Vec<String> {
     let problems = findings.iter().filter(|finding| finding.severity > Severity::Note);
-    let codes: BTreeSet<Code> = problems.map(|finding| finding.code).collect();
+    code_names(problems.map(|finding| finding.code))
+}
+
+/// The names of codes, each once.
+fn code_names(codes: impl Iterator<Item = Code>) -> Vec<String> {
+    let codes: BTreeSet<Code> = codes.collect();
     let mut codes: Vec<String> = codes.iter().map(Code::to_string).collect();
     codes.sort();
     codes

@@ -266,7 +266,7 @@ fn secrets_are_found_and_replaced_in_every_file() {
     let redaction = session.redact(&rules, EditTarget::InPlace, true).unwrap();
     assert_eq!(redaction.hits.len(), 2);
     assert!(redaction.edit.hides_content());
-    assert_eq!(redaction.edit.findings().len(), 2);
+    assert_eq!(redaction.edit.findings().count(), 2);
     redaction.edit.apply(&world.app, &options()).unwrap();
     for (name, content) in world.files() {
         assert!(!String::from_utf8_lossy(&content).contains(&key), "{name}");

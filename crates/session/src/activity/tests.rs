@@ -135,7 +135,7 @@ fn calls_of_real_logs_equal_those_of_the_session() {
             .iter()
             .map(|call| {
                 let line = call.lines().map(|idx| session.entries()[idx].at().line_no).min().unwrap_or(0);
-                (line, call.name.clone())
+                (line, call.name.to_string())
             })
             .collect();
         expected.sort();

@@ -1,6 +1,7 @@
 //! The facts recorded per line, and the checks of single lines.
 
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 
 use rustc_hash::FxHasher;
 use threadline_entry::lens::{Block, Lens, System};
@@ -17,7 +18,7 @@ pub(super) enum ParentLine {
     Missing,
 }
 
-/// The facts recorded about a line.
+/// The facts recorded about a line. Kept small, since every line of a log may be a message.
 #[derive(Clone, Debug)]
 pub(super) struct LineFact {
     /// The line number, counted from 0.
@@ -30,18 +31,23 @@ pub(super) struct LineFact {
     pub(super) parent: ParentLine,
     /// The logical parent of a boundary, by the position of its facts.
     pub(super) logical_parent: Option<u32>,
-    pub(super) time: Option<Millis>,
+    /// [`NO_TIME`] if the line has none.
+    time: Millis,
     /// A hash of the uuid.
     pub(super) uuid_hash: u64,
-    /// A hash of the message id of the reply.
-    pub(super) reply_hash: Option<u64>,
-    pub(super) calls: Box<[u64]>,
-    pub(super) results: Box<[u64]>,
+    reply_hash: Option<NonZeroU64>,
+    /// The start of the ids of its calls and results in the list of all ids, and their numbers.
+    first_id: u32,
+    n_calls: u32,
+    n_results: u32,
     /// Whether the message contains anything other than results.
     pub(super) has_text: bool,
-    /// The size in bytes of the content, as part of a request.
-    pub(super) size: u64,
+    /// The size in bytes of the content, as part of a request. Lines of 4 GiB or more are not parsed.
+    pub(super) size: u32,
 }
+
+/// The time of a line without a timestamp.
+const NO_TIME: Millis = Millis::MIN;
 
 /// The role of a line in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +65,8 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
 }
 
 impl LineFact {
-    pub(super) fn of(entry: &Entry, line: usize) -> Self {
+    /// Returns the facts of a line. Hashes of the ids of its calls and results are appended to `ids`.
+    pub(super) fn of(entry: &Entry, line: usize, ids: &mut Vec<u64>) -> Self {
         let kind = entry.kind();
         let is_tree = match kind {
             Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
@@ -83,38 +90,65 @@ impl LineFact {
             role,
             parent: ParentLine::Root,
             logical_parent: None,
-            time: entry.timestamp(),
+            time: entry.timestamp().unwrap_or(NO_TIME),
             uuid_hash: entry.uuid().map_or(0, |uuid| hash(&uuid)),
             reply_hash: None,
-            calls: Box::default(),
-            results: Box::default(),
+            first_id: ids.len() as u32,
+            n_calls: 0,
+            n_results: 0,
             has_text: kind == Kind::System && role == RequestRole::User,
             size: 0,
         };
         if matches!(kind, Kind::User | Kind::Assistant) {
-            fact.read_message(entry);
+            fact.read_message(entry, ids);
         }
         fact
     }
 
-    fn read_message(&mut self, entry: &Entry) {
+    fn read_message(&mut self, entry: &Entry, ids: &mut Vec<u64>) {
         let Some(message) = entry.message() else { return };
         if self.role == RequestRole::Assistant {
-            self.reply_hash = message.id().or_else(|| entry.uuid()).map(|id| hash(&id));
+            let id = message.id().or_else(|| entry.uuid());
+            self.reply_hash = id.map(|id| NonZeroU64::new(hash(&id)).unwrap_or(NonZeroU64::MIN));
         }
         let Some(content) = message.content() else { return };
-        self.size = content.json().raw().len() as u64;
+        self.size = content.json().raw().len() as u32;
         self.has_text |= content.as_str().is_some();
-        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        let mut results = Vec::new();
         for block in content.blocks() {
             match block.kind().as_deref() {
-                Some(value::TOOL_USE) => calls.extend(block.id().map(|id| hash(&id))),
+                Some(value::TOOL_USE) => ids.extend(block.id().map(|id| hash(&id))),
                 Some(value::TOOL_RESULT) => results.extend(block.tool_use_id().map(|id| hash(&id))),
                 _ => self.has_text = true,
             }
         }
-        self.calls = calls.into();
-        self.results = results.into();
+        self.n_calls = ids.len() as u32 - self.first_id;
+        self.n_results = results.len() as u32;
+        ids.extend(results);
+    }
+
+    /// Returns hashes of the ids of the calls, from the list of all ids.
+    pub(super) fn calls<'c>(&self, ids: &'c [u64]) -> &'c [u64] {
+        &ids[self.first_id as usize..][..self.n_calls as usize]
+    }
+
+    /// Returns hashes of the ids of the results, from the list of all ids.
+    pub(super) fn results<'c>(&self, ids: &'c [u64]) -> &'c [u64] {
+        &ids[(self.first_id + self.n_calls) as usize..][..self.n_results as usize]
+    }
+
+    /// Returns whether the line contains results.
+    pub(super) fn has_results(&self) -> bool {
+        self.n_results > 0
+    }
+
+    pub(super) fn time(&self) -> Option<Millis> {
+        Some(self.time).filter(|&time| time != NO_TIME)
+    }
+
+    /// Returns a hash of the message id of the reply.
+    pub(super) fn reply_hash(&self) -> Option<u64> {
+        self.reply_hash.map(NonZeroU64::get)
     }
 
     /// Returns the line number, counted from 0.
@@ -155,8 +189,8 @@ impl SoundnessChecker {
         }
         fact.parent = match entry.parent_uuid() {
             None => ParentLine::Root,
-            Some(parent) => match self.by_uuid.get(&*parent) {
-                Some(&above) => ParentLine::Line(above),
+            Some(parent) => match self.uuids.position(&parent) {
+                Some(above) => ParentLine::Line(above),
                 None => {
                     let message = "the parent does not precede the line";
                     self.line_violations.push(RuleViolation::new(
@@ -172,7 +206,7 @@ impl SoundnessChecker {
         let fault = match entry.uuid() {
             Some(uuid) => {
                 let position = self.line_facts.len() as u32;
-                let again = self.by_uuid.insert((&*uuid).into(), position).is_some();
+                let again = self.uuids.insert(&uuid, position);
                 again.then_some("another line has the same uuid")
             }
             None => fact.is_sent().then_some("the line has no uuid"),
@@ -185,8 +219,7 @@ impl SoundnessChecker {
     fn note_references(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
         let named = |key: &str| entry.get(key).and_then(Json::as_str);
         if fact.boundary {
-            fact.logical_parent =
-                named(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.by_uuid.get(&*uuid).copied());
+            fact.logical_parent = named(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.uuids.position(&uuid));
         }
         let keys: &[&str] = match entry.kind() {
             Kind::LastPrompt | Kind::Summary => &[key::LEAF_UUID],
@@ -220,7 +253,7 @@ impl SoundnessChecker {
                 "the message is empty",
             ));
         }
-        if let (Some(reply), Some(model)) = (fact.reply_hash, message.and_then(|message| message.model())) {
+        if let (Some(reply), Some(model)) = (fact.reply_hash(), message.and_then(|message| message.model())) {
             self.models.insert(reply, hash(&model));
         }
         for block in content.into_iter().flat_map(|content| content.blocks()) {
@@ -235,7 +268,7 @@ impl SoundnessChecker {
             }
             if block.is(value::THINKING) || block.is(value::REDACTED_THINKING) {
                 let thought = hash(&block.object().json().raw());
-                let seen = self.thinking_hashes.entry(fact.reply_hash.unwrap_or(0)).or_default();
+                let seen = self.thinking_hashes.entry(fact.reply_hash().unwrap_or(0)).or_default();
                 if !seen.contains(&thought) {
                     seen.push(thought);
                 }

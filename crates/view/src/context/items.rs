@@ -92,7 +92,7 @@ fn add_items(session: &Session, idx: EntryIndex, items: &mut Vec<RawItem>) {
                 let call = call_id.as_ref().and_then(|id| session.tool_call(id));
                 let anchor = call.map_or_else(
                     || anchor(line_no, at),
-                    |call| anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx),
+                    |call| anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx as usize),
                 );
                 items.push(RawItem { part, label, anchor, bytes, call_id });
             }
@@ -129,7 +129,7 @@ fn block_item(session: &Session, idx: EntryIndex, block: Block<'_>) -> Option<Bl
         value::TOOL_RESULT => {
             let id = block.tool_use_id()?.into_owned();
             let call = session.tool_call(&id);
-            let tool = call.map_or_else(|| "?".to_owned(), |call| call.name.clone());
+            let tool = call.map_or_else(|| "?".to_owned(), |call| call.name.to_string());
             let label = call.map(|call| call_subject(session, call)).unwrap_or_default();
             let bytes = object.get(key::CONTENT).map_or(0, content_bytes);
             (WindowPart::Results(tool), label, bytes, Some(id))

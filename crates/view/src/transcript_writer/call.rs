@@ -1,7 +1,7 @@
 //! Tool calls: the card, the subject and the sub-agents of a call.
 
-use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
 use threadline_entry::{Entry, Millis};
+use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
 use threadline_session::{CallIndex, ToolCall, ToolOutcome};
 
 use super::TranscriptWriter;
@@ -69,7 +69,7 @@ impl<'f> TranscriptWriter<'f> {
         };
         CallView {
             id: call.id.clone(),
-            name: call.name.clone(),
+            name: call.name.to_string(),
             subject: summary.subject,
             gist: summary.gist,
             card: summary.card,

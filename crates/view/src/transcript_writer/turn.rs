@@ -58,11 +58,9 @@ impl TranscriptWriter<'_> {
         let mut models: Vec<String> = Vec::new();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens += used(reply).unwrap_or_default();
-            if let Some(model) =
-                reply.model.as_ref().filter(|model| !model.starts_with('<') && !models.contains(model))
-            {
-                models.push(model.clone());
-            }
+            let is_known = |model: &str| models.iter().any(|known| known == model);
+            let model = reply.model.as_ref().filter(|model| !model.starts_with('<') && !is_known(model));
+            models.extend(model.map(ToString::to_string));
         }
         let first = turn.prompt.or(turn.entries.first().copied());
         let span = turn.span(session);

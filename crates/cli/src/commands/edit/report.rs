@@ -1,5 +1,6 @@
 //! Renders a plan: removed, changed and added lines, and how much smaller the result is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadline_app::edit::PlannedEdit;
@@ -35,7 +36,7 @@ pub(super) fn show(
     write_turns(&mut out, page, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
-    write_findings(&mut out, page, &edit.findings(), diff)?;
+    write_findings(&mut out, page, edit.findings(), diff)?;
     if diff {
         super::diff::write(&mut out, page, edit)?;
     }
@@ -50,6 +51,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
     let source = plan.session().id().unwrap_or_default();
     let target = plan.target_id().unwrap_or_default();
     let path = edit.path().to_string_lossy();
+    let findings: Vec<_> = edit.findings().collect();
     let mut answer = cx.ui.output();
     answer.json(&EditObject {
         operation: edit.operation().name(),
@@ -63,7 +65,7 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
         tokens_after: plan.tokens_after(),
         compatible_versions: edit.claude_code_versions().iter().map(ToString::to_string).collect(),
         receipt,
-        findings: edit.findings().into_iter().map(|finding| FindingObject::new(finding, &log)).collect(),
+        findings: findings.iter().map(|finding| FindingObject::new(finding, &log)).collect(),
     })?;
     answer.finish()?;
     Ok(())
@@ -226,22 +228,25 @@ fn write_side_files(out: &mut OutputStream, page: TermPage, plan: &EditPlan<'_>)
     Ok(())
 }
 
-fn write_findings(
+fn write_findings<'f>(
     out: &mut OutputStream,
     page: TermPage,
-    findings: &[&Finding],
+    findings: impl Iterator<Item = Cow<'f, Finding>>,
     all: bool,
 ) -> std::io::Result<()> {
-    if findings.is_empty() {
+    let mut findings = findings.peekable();
+    if findings.peek().is_none() {
         return Ok(());
     }
     writeln!(out, "\n  {}", page.paint(TextLabel::Warning, "problems in the session"))?;
-    let shown = if all { findings.len() } else { SHOWN };
-    for finding in findings.iter().take(shown) {
+    let limit = if all { usize::MAX } else { SHOWN };
+    let mut n_shown = 0;
+    for finding in findings.by_ref().take(limit) {
+        n_shown += 1;
         let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
         writeln!(out, "    {place}{}: {}", finding.code, visible(&finding.message))?;
     }
-    more(out, page, findings.len(), shown, "findings")
+    more(out, page, n_shown + findings.count(), n_shown, "findings")
 }
 
 /// A short description of a line.
