@@ -57,6 +57,8 @@ pub struct Session {
     pub(crate) orphan_results_by_id: FxHashMap<Box<str>, SmallList<ResultPosition, 1>>,
     /// Indexes of the compaction boundaries, in file order.
     boundaries: Vec<EntryIndex>,
+    /// The first entry with a working directory.
+    first_with_cwd: Option<EntryIndex>,
     queue: PromptQueue,
     /// The line that records the interruption of each interrupted reply, by message id.
     interrupted: FxHashMap<Box<str>, EntryIndex>,
@@ -158,6 +160,9 @@ impl Session {
             Kind::Attachment => node.input = queued,
             Kind::System => node.input = InputKind::of_system(&entry),
             _ => {}
+        }
+        if self.first_with_cwd.is_none() && entry.cwd().is_some() {
+            self.first_with_cwd = Some(idx);
         }
         self.queue.push(&self.entries, &entry, node.input);
         let at = entry.at();
@@ -585,6 +590,11 @@ impl Session {
     pub fn last_value(&self, kind: Kind, key: &str) -> Option<Cow<'_, str>> {
         let mut lines = self.entries.iter().rev().filter(|entry| entry.kind() == kind);
         lines.find_map(|entry| entry.get(key)?.as_str().filter(|text| !text.is_empty()))
+    }
+
+    /// Returns the first working directory in the log. Takes constant time.
+    pub fn first_cwd(&self) -> Option<Cow<'_, str>> {
+        self.entries[self.first_with_cwd?].cwd()
     }
 
     /// Returns the title on one line, by the rules of [`TitleSources`].

@@ -94,7 +94,7 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
         id: session.id().map(Cow::into_owned),
         title: session.title(),
         first_prompt: session.first_prompt(),
-        cwd: session.entries().iter().find_map(|entry| entry.cwd()).map(Cow::into_owned),
+        cwd: session.first_cwd().map(Cow::into_owned),
         git_branch: last(key::GIT_BRANCH),
         version: last("version"),
         ..TranscriptHeader::default()

@@ -156,6 +156,8 @@ a2 <- u2  reply m2 text "Here."   cwd=/c branch=other
       [u2 a2]
       m2  text
     "#);
+    assert_eq!(session.first_cwd().as_deref(), Some("/a"));
+    assert_eq!(Session::from_bytes(b"{}").first_cwd(), None);
     assert_snapshot!(findings_of(&session), @r"
     line 2  F19 moved-cwd  note: the working directory changes to /a/b
     line 4  F19 moved-cwd  note: the working directory changes to /c

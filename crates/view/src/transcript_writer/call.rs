@@ -1,6 +1,6 @@
 //! Tool calls: the card, the subject and the sub-agents of a call.
 
-use threadline_entry::{Entry, Millis};
+use threadline_entry::Millis;
 use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
 use threadline_session::{CallIndex, ToolCall, ToolOutcome};
 
@@ -22,9 +22,7 @@ impl<'f> TranscriptWriter<'f> {
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != ToolOutcome::Ok;
         let input = block.input();
-        let ran_in = |entry: &'f Entry| entry.cwd();
-        let cwd = ran_in(&session.entries()[call.entry_idx]);
-        let cwd = cwd.or_else(|| self.builder.family.main.entries().iter().find_map(ran_in));
+        let cwd = session.entries()[call.entry_idx].cwd().or_else(|| self.builder.family.main.first_cwd());
         let cwd = cwd.as_deref().unwrap_or_default();
         let kept = self.builder.read_output;
         let files: Vec<_> =
