@@ -72,7 +72,10 @@ impl Repair {
             .map(|result| (result.entry_idx, result.block_idx))
             .collect();
         orphans.sort_unstable();
-        for fault in session.find_line_faults() {
+        // A line may have very many calls without results. One repair is for all of them.
+        let mut faults = session.find_line_faults();
+        faults.dedup();
+        for fault in faults {
             repair_fault(&mut draft, fault, &orphans);
         }
         move_pr_links(&mut draft);
