@@ -68,6 +68,7 @@ static SHAPES: &[HostileShape] = &[
     shape("many queued prompts", 15_000, queue),
     shape("a reply of many blocks", 60_000, blocks),
     shape("calls without results", 15_000, unanswered),
+    shape("a reply of many calls without results", 40_000, unanswered_reply),
     shape("one result with many reminders", 20_000, reminders),
     shape("short lines", 150_000, |n| vec![json!({"type": "x"}); n]),
     shape("blank lines", 2_000_000, |n| vec![json!(""); n]),
@@ -76,6 +77,8 @@ static SHAPES: &[HostileShape] = &[
     shape("messages without content", 500_000, |n| vec![json!({"type": "user"}); n]),
     shape("messages without a uuid", 50_000, |n| vec![json!({"type": "user", "message": {}}); n]),
     shape("messages without fields", 40_000, |n| (0..n).map(|idx| bare_message(idx, 302)).collect()),
+    shape("calls without results and fields", 30_000, |n| (0..n).map(|idx| bare_calls(idx, 392)).collect()),
+    shape("results without calls and fields", 30_000, |n| (0..n).map(|idx| bare_results(idx, 356)).collect()),
     shape("emphasis", 500_000, |n| exchange(&"*a ".repeat(n))),
     shape("backticks", 800_000, |n| exchange(&"`a".repeat(n))),
     shape("backticks of growing length", 4_000_000, |n| {
@@ -359,8 +362,30 @@ fn exchange(text: &str) -> Vec<Value> {
 fn bare_message(idx: usize, length: usize) -> Value {
     let role = if idx.is_multiple_of(2) { "user" } else { "assistant" };
     let message = |text: &str| json!({"type": role, "message": {"role": role, "content": [{"type": "text", "text": text}]}});
-    let padding = length.saturating_sub(message("").to_string().len() + 1);
-    message(&"x".repeat(padding))
+    padded(length, message)
+}
+
+/// Returns a reply of so many bytes, with its newline: two calls, and a message id. It lacks other fields.
+fn bare_calls(idx: usize, length: usize) -> Value {
+    let call = |number: usize, command: &str| json!({"type": "tool_use", "id": format!("t{idx}.{number}"), "name": "Bash", "input": {"command": command}});
+    let reply = |command: &str| {
+        json!({"type": "assistant", "message": {"role": "assistant", "id": format!("m{idx}"),
+            "content": [call(0, command), call(1, "")]}})
+    };
+    padded(length, reply)
+}
+
+/// Returns a line of so many bytes, with its newline: two results. It lacks all fields.
+fn bare_results(idx: usize, length: usize) -> Value {
+    let result = |number: usize, text: &str| json!({"type": "tool_result", "tool_use_id": format!("t{idx}.{number}"), "content": text});
+    let line = |text: &str| json!({"type": "user", "message": {"role": "user", "content": [result(0, text), result(1, "")]}});
+    padded(length, line)
+}
+
+/// Returns a line of so many bytes, with its newline, made with a text that is long enough.
+fn padded(length: usize, line: impl Fn(&str) -> Value) -> Value {
+    let padding = length.saturating_sub(line("").to_string().len() + 1);
+    line(&"x".repeat(padding))
 }
 
 fn reversed(n: usize) -> Vec<Value> {
@@ -447,6 +472,12 @@ fn diff(n: usize) -> Vec<Value> {
 fn unanswered(n: usize) -> Vec<Value> {
     let lines = (1..n).map(|idx| reply(idx, Some(idx - 1), idx, json!([call(&format!("t{idx}"))])));
     std::iter::once(user(0, None, json!("x"))).chain(lines).collect()
+}
+
+/// A reply of calls that were never answered, and one that follows it.
+fn unanswered_reply(n: usize) -> Vec<Value> {
+    let calls: Vec<Value> = (0..n).map(|idx| call(&format!("t{idx}"))).collect();
+    vec![user(0, None, json!("x")), reply(1, Some(0), 1, json!(calls)), reply(2, Some(1), 2, words("done"))]
 }
 
 /// A result and many attachments, which a replay appends to it.
