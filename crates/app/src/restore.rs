@@ -78,7 +78,7 @@ pub struct RestorePlan {
     session: SessionFile,
     /// The folder that the files belong to; otherwise why no folder can be trusted.
     pub root: Result<WriteRoot, String>,
-    /// The files. Those outside of the root are last.
+    /// The files. Those that are written only with permission are last.
     pub files: Vec<FileRestore>,
     to_folder: bool,
 }
@@ -99,7 +99,7 @@ impl App {
         let to = options.to.as_deref();
         let root = self.restore_root(session, history, to)?;
         let mut files = FileRestore::plan_all(session, history, at, to, root.as_ref().ok())?;
-        files.sort_by_key(|file| file.outside);
+        files.sort_by_key(|file| file.risk);
         files.retain(|file| file.matches(&options.names, history.root()));
         if files.is_empty() {
             return Err(RestoreError::NoSuchFile);
@@ -150,9 +150,10 @@ impl App {
 }
 
 impl RestorePlan {
-    /// Whether a file would be written. Files outside of the root are written only with `outside`.
+    /// Whether a file would be written. Files outside of the root, and files that make other programs run
+    /// commands, are written only with `outside`.
     pub fn writes(file: &FileRestore, outside: bool) -> bool {
-        file.action.writes() && (outside || !file.outside)
+        file.action.writes() && (outside || file.risk.is_none())
     }
 
     /// Writes the files, all or none. Returns the receipt; `None` if there was nothing to write.

@@ -73,4 +73,4 @@ pub use reference::{FindError, SessionCandidate};
 pub use regular_file::{open as open_log, open_regular, read_regular};
 pub use session_file::SessionFile;
 pub use snapshot::FileSnapshot;
-pub use write_root::{UserContext, WriteRoot};
+pub use write_root::{UserContext, WriteRisk, WriteRoot};

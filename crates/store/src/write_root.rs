@@ -1,5 +1,6 @@
 //! The directory that files of a session may be written to.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -30,6 +31,22 @@ pub struct UserContext {
 /// Top-level directories of the operating system, which contain no projects.
 const SYSTEM_DIRS: &[&str] =
     &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
+
+/// Names of files and folders from which other programs take commands: git (hooks, filters, pagers), Claude
+/// Code (hooks, agents, commands, MCP servers), direnv, editors.
+const COMMAND_SOURCES: &[&str] = &[".git", ".claude", ".mcp.json", ".envrc", ".vscode", ".husky"];
+
+/// Why a file that a log names is written or removed only with the user's permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WriteRisk {
+    /// Other programs take commands from the file, or from the folder that it is in, and run them.
+    CommandSource {
+        /// The name of that file or folder.
+        name: &'static str,
+    },
+    /// It is outside of the directory that the session's files belong to.
+    Outside,
+}
 
 impl WriteRoot {
     /// Returns the root for a directory that the user named; it need not exist.
@@ -106,6 +123,36 @@ impl WriteRoot {
     pub fn contains(&self, path: &Path) -> bool {
         resolve(path).is_some_and(|path| path != self.path && path.starts_with(&self.path))
     }
+
+    /// Returns why `path` is written only with the user's permission; `None` if that is not needed.
+    ///
+    /// Names are compared without case, both in the path as it is given and after resolving links.
+    pub fn risk(&self, path: &Path) -> Option<WriteRisk> {
+        let Some(real) = resolve(path).filter(|_| self.contains(path)) else {
+            return Some(WriteRisk::Outside);
+        };
+        let given = path.ancestors().take_while(|part| resolve(part).as_ref() != Some(&self.path));
+        let given = given.filter_map(Path::file_name);
+        let real = real.strip_prefix(&self.path).into_iter().flat_map(|below| below.components());
+        let real = real.map(Component::as_os_str);
+        let name = given.chain(real.collect::<Vec<_>>()).find_map(command_source)?;
+        Some(WriteRisk::CommandSource { name })
+    }
+}
+
+/// Returns the entry of [`COMMAND_SOURCES`] that some file system may take for the file name `name`.
+fn command_source(name: &OsStr) -> Option<&'static str> {
+    // macOS ignores these characters in names, Windows dots and spaces at the end, and the rest of a name
+    // from a colon on.
+    let is_ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.to_string_lossy().chars().filter(|&c| !is_ignored(c)).collect();
+    let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    // In upper case first: two letters have the same upper case as an ASCII letter, but not the same lower
+    // case.
+    let name = name.to_uppercase().to_lowercase();
+    // The short name that Windows gives `.git`.
+    let name = if name == "git~1" { ".git" } else { &name };
+    COMMAND_SOURCES.iter().find(|source| **source == name).copied()
 }
 
 /// Resolves `..` in a path by name alone.
@@ -195,6 +242,53 @@ mod tests {
         // Being in the project confirms it.
         world.surroundings.current_dir = Some(world.at("me/work/loom/src").into());
         assert!(world.root(&loom, "-elsewhere").is_ok());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn files_that_other_programs_take_commands_from_are_a_risk() {
+        let world = WriteRootFixture::new();
+        let loom = world.at("me/work/loom");
+        for folder in [".git/hooks", "gitdir"] {
+            fs_err::create_dir_all(Path::new(&loom).join(folder)).unwrap();
+        }
+        let link = |target: &str, name: &str| {
+            fs_err::os::unix::fs::symlink(target, Path::new(&loom).join(name)).unwrap();
+        };
+        link(".git", "g");
+        link("gitdir", ".husky");
+        let root = WriteRoot::from_user(Path::new(&loom)).unwrap();
+        for (name, source) in [
+            ("src/a.rs", None),
+            (".gitignore", None),
+            (".github/workflows/a.yml", None),
+            ("git/config", None),
+            (".git", Some(".git")),
+            (".git/config", Some(".git")),
+            (".git/hooks/pre-commit", Some(".git")),
+            ("sub/.GIT/config", Some(".git")),
+            ("git~1/config", Some(".git")),
+            (".git./config", Some(".git")),
+            (".g\u{200c}it/config", Some(".git")),
+            ("g/config", Some(".git")),
+            (".husky/pre-commit", Some(".husky")),
+            (".hu\u{17f}ky/pre-commit", Some(".husky")),
+            (".claude/settings.local.json", Some(".claude")),
+            ("sub/.claude/agents/a.md", Some(".claude")),
+            (".Mcp.json", Some(".mcp.json")),
+            ("sub/.envrc", Some(".envrc")),
+            (".vscode/tasks.json", Some(".vscode")),
+        ] {
+            let risk = source.map(|name| WriteRisk::CommandSource { name });
+            assert_eq!(root.risk(&Path::new(&loom).join(name)), risk, "{name}");
+        }
+        assert_eq!(root.risk(Path::new(&world.at("me/.ssh/config"))), Some(WriteRisk::Outside));
+        assert_eq!(root.risk(&Path::new(&loom).join("../x")), Some(WriteRisk::Outside));
+        // The directory itself may be in such a folder: a worktree of Claude Code.
+        let worktree = world.at("me/work/loom/.claude/worktrees/w");
+        fs_err::create_dir_all(&worktree).unwrap();
+        let root = WriteRoot::from_user(Path::new(&worktree)).unwrap();
+        assert_eq!(root.risk(&Path::new(&worktree).join("src/a.rs")), None);
     }
 
     #[test]

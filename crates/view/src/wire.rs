@@ -90,6 +90,7 @@ pub struct RestoredFile {
     pub lines_removed: Option<u64>,
     pub note: Option<String>,
     pub outside: bool,
+    pub risk: Option<&'static str>,
 }
 
 /// One finding of `check`.

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use threadline_session::{ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint};
 use threadline_store::{
-    FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRoot, read_regular,
+    FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, read_regular,
 };
 
 use threadline_view::{line_counts, unified};
@@ -35,8 +35,8 @@ pub struct FileRestore {
     pub backup: Option<String>,
     /// A remark for the person.
     pub note: Option<String>,
-    /// Whether the target is outside of the folder that the session's files belong to.
-    pub outside: bool,
+    /// Why the target is written only with permission.
+    pub risk: Option<WriteRisk>,
 }
 
 /// The change that restores a file.
@@ -134,7 +134,8 @@ impl FileRestore {
             if action.writes() && target.to_string_lossy().contains('\0') {
                 (action, note) = (RestoreAction::Cannot, Some("no file can have this name".to_owned()));
             }
-            let outside = action.writes() && !root.is_some_and(|root| root.contains(&target));
+            let risk = root.map_or(Some(WriteRisk::Outside), |root| root.risk(&target));
+            let risk = risk.filter(|_| action.writes());
             let content = match content {
                 PastContent::Bytes(bytes) => Some(bytes),
                 PastContent::Absent | PastContent::Unknown => None,
@@ -150,7 +151,7 @@ impl FileRestore {
                 basis: state.evidence,
                 backup,
                 note,
-                outside,
+                risk,
             });
         }
         Ok(files)

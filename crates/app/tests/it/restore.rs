@@ -8,6 +8,7 @@ use threadline_app::restore::{
     ContentSource, RestoreAction, RestoreError, RestoreOptions, RestorePlan, RestorePoint, turns_with_changes,
 };
 use threadline_session::FileHistory;
+use threadline_store::WriteRisk;
 use threadline_testkit::session_uuid;
 
 use crate::world::World;
@@ -127,9 +128,32 @@ fn files_outside_of_the_project_need_permission() {
     );
     world.home.session_in(cwd, "s", &notation);
     let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
-    assert!(plan.files[0].outside);
+    assert_eq!(plan.files[0].risk, Some(WriteRisk::Outside));
     assert_eq!(plan.apply(&world.app, false, &[]).unwrap(), None);
     assert!(!outside.exists() && world.receipts() == 0);
     assert!(plan.apply(&world.app, true, &[]).unwrap().is_some());
     assert_eq!(fs::read_to_string(&outside).unwrap(), "out\n");
+}
+
+#[test]
+fn files_that_make_other_programs_run_commands_need_permission() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let cwd = dir.path().to_str().unwrap();
+    let notation = r#"
+        u1        user   "write"
+        a1 <- u1  reply  m1 tool t1 Write {"file_path":"[dir]/a.txt","content":"a\n"}
+        r1 <- a1  result t1 "ok" {"type":"create","filePath":"[dir]/a.txt","content":"a\n","originalFile":null}
+        a2 <- r1  reply  m2 tool t2 Write {"file_path":"[dir]/.git/config","content":"b\n"}
+        r2 <- a2  result t2 "ok" {"type":"create","filePath":"[dir]/.git/config","content":"b\n","originalFile":null}
+        "#;
+    world.home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
+    let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
+    let risks: Vec<_> = plan.files.iter().map(|file| (&*file.label, file.risk)).collect();
+    let risk = WriteRisk::CommandSource { name: ".git" };
+    assert_eq!(risks, [("a.txt", None), (".git/config", Some(risk))]);
+    let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    assert!(dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());
+    world.app.undo_operation(&receipt.id, false).unwrap();
+    plan.apply(&world.app, true, &[]).unwrap().unwrap();
+    assert!(dir.path().join(".git/config").exists());
 }

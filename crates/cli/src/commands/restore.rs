@@ -6,7 +6,7 @@ use threadline_app::restore::{
     count_shell_commands, relative_label, turns_with_changes,
 };
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
-use threadline_store::SessionFile;
+use threadline_store::{SessionFile, WriteRisk};
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::RestoredFile;
@@ -50,10 +50,11 @@ pub(crate) struct RestoreArgs {
     #[arg(long, requires = "at")]
     apply: bool,
 
-    /// Also write files outside of the session's project
+    /// Also write outside of the project, and files that other programs run commands from
     ///
     /// The project is the directory that the session worked in, if you are in it or the log is in Claude
-    /// Code's folder for it; with --to, that folder. The plan lists files outside of it separately.
+    /// Code's folder for it; with --to, that folder. Other programs run commands from .git, .claude, .vscode,
+    /// .husky, .mcp.json and .envrc, in any folder. The plan lists these files separately.
     #[arg(long, requires = "at")]
     outside: bool,
 
@@ -96,7 +97,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     note_missing(cx, &file, &plan.files);
     note_commands(cx, &family);
     let is_missing =
-        |file: &FileRestore| file.action == RestoreAction::Cannot || file.outside && !args.outside;
+        |file: &FileRestore| file.action == RestoreAction::Cannot || file.risk.is_some() && !args.outside;
     let partly = args.apply && plan.files.iter().any(is_missing);
     Ok(if partly { CommandOutcome::Partial } else { CommandOutcome::Done })
 }
@@ -185,20 +186,25 @@ fn report(
         let applied = args.apply && is_written(file);
         vec![visible(&file.label).into_owned(), size_then(file), change(file, applied), known]
     };
-    let n_inside = files.iter().take_while(|file| !file.outside).count();
-    let (inside, outside) = files.split_at(n_inside);
-    for (title, files) in [(title, inside), ("Outside of the project", outside)] {
-        if files.is_empty() {
-            continue;
-        }
+    for files in files.chunk_by(|a, b| risk_name(a) == risk_name(b)) {
+        let title = match files[0].risk {
+            None => title,
+            Some(WriteRisk::CommandSource { .. }) => "Other programs run commands from these",
+            Some(WriteRisk::Outside) => "Outside of the project",
+        };
         writeln!(answer, "{}", page.paint(TextLabel::Title, title))?;
         let rows: Vec<Vec<String>> = files.iter().map(row).collect();
         answer.text(&table(page, &columns, &rows))?;
     }
     answer.finish()?;
-    if !outside.is_empty() && !args.outside {
-        let files = plural(outside.len() as u64, "file");
-        cx.ui.note(&format!("{files} outside of the project: --outside --apply writes there too"));
+    for (name, what) in [
+        ("command-source", "that other programs run commands from: --outside --apply writes these too"),
+        ("outside", "outside of the project: --outside --apply writes there too"),
+    ] {
+        let count = files.iter().filter(|file| risk_name(file) == Some(name)).count();
+        if count > 0 && !args.outside {
+            cx.ui.note(&format!("{} {what}", plural(count as u64, "file")));
+        }
     }
     let to_do = files.iter().filter(|file| is_written(file)).count();
     let files = plural(to_do as u64, "file");
@@ -211,6 +217,14 @@ fn report(
         }
     });
     Ok(())
+}
+
+/// The name of a file's risk in JSON.
+fn risk_name(file: &FileRestore) -> Option<&'static str> {
+    match file.risk? {
+        WriteRisk::CommandSource { .. } => Some("command-source"),
+        WriteRisk::Outside => Some("outside"),
+    }
 }
 
 /// The size of the file at the moment that it is restored to.
@@ -255,7 +269,8 @@ fn object(file: &FileRestore, receipt: Option<&str>) -> RestoredFile {
         lines_added: file.changed_lines().map(|(added, _)| added as u64),
         lines_removed: file.changed_lines().map(|(_, removed)| removed as u64),
         note: file.note.clone(),
-        outside: file.outside,
+        outside: file.risk.is_some(),
+        risk: risk_name(file),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use threadline_app::App;
 use threadline_app::restore::{FileRestore, RestoreAction, RestoreError, RestorePlan};
+use threadline_store::WriteRisk;
 
 /// Restores the files of a session as they were at the prompt with an id. Returns the files that differ; with
 /// `is_dry_run`, nothing is written.
@@ -21,9 +22,18 @@ pub(super) fn rewind(app: &App, log: &Path, prompt: &str, is_dry_run: bool) -> R
         return Err(format!("The content of {} at this message is not known.", file.path));
     }
     let differs = |file: &&FileRestore| file.action != RestoreAction::Keep;
-    if let Some(file) = plan.files.iter().filter(differs).find(|file| file.outside) {
-        let reason = plan.root.as_ref().err().map(|reason| format!(": {reason}")).unwrap_or_default();
-        return Err(format!("{} is outside of the project{reason}.", file.path));
+    for file in plan.files.iter().filter(differs) {
+        let reason = match file.risk {
+            None => continue,
+            Some(WriteRisk::CommandSource { .. }) => {
+                "is a file that other programs run commands from".to_owned()
+            }
+            Some(WriteRisk::Outside) => {
+                let reason = plan.root.as_ref().err().map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("is outside of the project{reason}")
+            }
+        };
+        return Err(format!("{} {reason}.", file.path));
     }
     let changed = plan.files.iter().filter(|file| RestorePlan::writes(file, false));
     let changed: Vec<String> = changed.map(|file| file.path.clone()).collect();

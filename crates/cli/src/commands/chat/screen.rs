@@ -1,6 +1,7 @@
 //! `threadline chat` on a terminal: the interactive screen, and the operations that it needs.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,11 +12,13 @@ use std::time::Duration;
 use tempfile::TempPath;
 use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
+use threadline_app::restore::{FileRestore, RestorePlan};
 use threadline_cancel::CancelToken;
 use threadline_mcp::McpServers;
 use threadline_permission::RuleEffect;
 use threadline_store::SessionFile;
 use threadline_tui::{RulePlace, ScreenConfig, ScreenEnd, ScreenHost, ScreenRule, Theme, run_screen};
+use threadline_view::humanize::plural;
 use threadline_view::{DetailLevel, TranscriptFilter, markdown};
 
 use super::config::ChatSetup;
@@ -143,10 +146,18 @@ impl ScreenHost for ChatHost {
         };
         let command = ["threadline".to_owned(), "chat".to_owned(), "/rewind".to_owned()];
         let receipt = plan.apply(&self.app, false, &command).map_err(|error| error.to_string())?;
-        Ok(match receipt {
+        let not_written = |file: &&FileRestore| file.action.writes() && !RestorePlan::writes(file, false);
+        let not_written = plan.files.iter().filter(not_written).count();
+        let mut text = match receipt {
             Some(receipt) => format!("Restored {}. Undo: threadline op undo {}", receipt.summary, receipt.id),
+            None if not_written > 0 => String::new(),
             None => "The files are as they were.".to_owned(),
-        })
+        };
+        if not_written > 0 {
+            let files = plural(not_written as u64, "file");
+            let _ = write!(text, " Not restored: {files}, which need `threadline restore --outside`.");
+        }
+        Ok(text.trim_start().to_owned())
     }
 
     fn export(&self, log: &Path, file: Option<&Path>) -> Result<PathBuf, String> {
