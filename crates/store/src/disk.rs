@@ -208,7 +208,12 @@ impl FileSystem for RealFileSystem {
     }
 
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
-        File::options().append(true).open(path)?.set_modified(time)
+        // On Unix the owner may set the time of a file that is read-only; elsewhere that needs write access.
+        let file = OpenOptions::new().read(cfg!(unix)).append(!cfg!(unix)).open(path)?.into_parts().0;
+        file.set_modified(time).map_err(|error| {
+            let message = format!("failed to set the time of `{}`: {error}", path.display());
+            io::Error::new(error.kind(), message)
+        })
     }
 
     fn pause(&self, time: Duration) {
@@ -236,5 +241,28 @@ impl FileSystem for RealFileSystem {
                     flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']))
                 }
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_read_only_file_is_set_and_errors_name_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs_err::write(&path, "x").unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(7);
+        #[cfg(unix)]
+        {
+            let mut permissions = fs_err::metadata(&path).unwrap().permissions();
+            permissions.set_readonly(true);
+            fs_err::set_permissions(&path, permissions).unwrap();
+        }
+        RealFileSystem.set_modified(&path, time).unwrap();
+        assert_eq!(fs_err::metadata(&path).unwrap().modified().unwrap(), time);
+        let error = RealFileSystem.set_modified(&dir.path().join("none"), time).unwrap_err();
+        assert!(error.to_string().contains("none"), "{error}");
     }
 }

@@ -148,9 +148,10 @@ impl Operations {
                     let mut kept = self.fs.create_new(&executor.lines_path(i), Visibility::Private)?;
                     write_all(&*self.fs, &mut kept, &lines)?;
                     self.fs.sync(&kept)?;
-                    // An undo creates a private file in the log's folder. A folder where that is impossible
-                    // is reported now, not by the undo.
-                    executor.check_can_create(i, file)?;
+                    // A log that is read-only is reported before the receipt says that files are changed. An
+                    // undo creates a private file in the log's folder: a folder where that is impossible is
+                    // reported now, too.
+                    executor.check_can_append(i, file)?;
                     file.length_after = file.length_before.map(|length| length + lines.len() as u64);
                 }
                 StepAction::Remove | StepAction::Unlink => {}
