@@ -56,6 +56,8 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Renames a file; fails with `AlreadyExists` if the new name exists.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Exchanges the names of two files in one step; fails with `Unsupported` where the system cannot.
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()>;
     /// Creates a hard link.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Creates a symbolic link.
@@ -78,6 +80,11 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
         false
     }
 }
+
+/// Whether the operating system can exchange the names of two files; a file system of it may still not
+/// support it.
+pub(crate) const CAN_EXCHANGE: bool =
+    cfg!(any(target_os = "linux", target_os = "android", target_vendor = "apple"));
 
 /// Whether an error means that nothing exists at a path.
 pub(crate) fn is_absence(kind: io::ErrorKind) -> bool {
@@ -165,6 +172,26 @@ impl FileSystem for RealFileSystem {
             let _ = failed.path.keep();
             error
         })
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
+            // The file system or the kernel does not support it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
+            exchanged => exchanged.map_err(|error| {
+                let error = io::Error::from(error);
+                let message = format!("failed to exchange `{}` with `{}`: {error}", a.display(), b.display());
+                io::Error::new(error.kind(), message)
+            }),
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    fn exchange(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -116,7 +116,7 @@ impl Executor<'_> {
         let offset = self.append_rest(&mut old, end, &mut new, Extent::WholeLines)?;
         self.fs.set_permissions(&new, old.metadata()?.permissions())?;
         self.fs.sync(&new)?;
-        self.swap(i, Slot::Version(Version::After), &old, &staged, &file.path, offset, true)?;
+        self.swap(i, Slot::Version(Version::After), &old, None, &staged, &file.path, offset)?;
         self.partial.remove(&i);
         Ok(())
     }

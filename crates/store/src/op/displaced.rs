@@ -52,7 +52,16 @@ impl Executor<'_> {
                 Slot::Recreated(Version::Before),
                 Slot::Recreated(Version::After),
             ] {
+                self.recover_exchange(i, file, slot)?;
                 self.recover_one(i, file, slot)?;
+            }
+            let target = file.target.as_ref().filter(|_| file.action == FileAction::Move);
+            for path in [Some(&file.path), target].into_iter().flatten() {
+                // A file of another program, which it has replaced by a later one.
+                let exchanged = self.exchanged_path(path, i);
+                if self.fs.metadata(&exchanged)?.is_some() {
+                    self.move_into_folder(&exchanged, &self.folder.join(format!("{i}.exchanged")))?;
+                }
             }
         }
         self.settle(receipt)?;

@@ -2,13 +2,15 @@
 //!
 //! Apply, undo, redo and roll back are the same: each file of a receipt is changed to its version before or
 //! after the operation. Each step is chosen from the files on disk alone, so an interrupted run is continued
-//! by running again. There are three kinds of private files, all in the folder of the file they belong to:
+//! by running again. There are four kinds of private files, all in the folder of the file they belong to:
 //!
 //! - `.threadline-ID-N.new-after` (or `-before`): the *staged* content. One rename gives it the file's name,
 //!   so while it exists that version is not installed.
 //! - `.threadline-ID-N.old-before` (or `-after`): the *displaced* file. It keeps this name until every line
 //!   that another program wrote to it is in the new file. Then it is moved into the operation's folder as the
 //!   backup.
+//! - `.threadline-ID-N.exchanged`: a second name of the staged file, which is exchanged with the file's name.
+//!   If another program has given that name to a file of its own, the names are exchanged back.
 //! - `.threadline-ID-N.old-stray`: a log that another program created where the operation had removed one.
 //!
 //! Its methods are in the modules of their subjects: `status`, `install`, `append_step`, `foreign_lines` and
@@ -82,6 +84,11 @@ impl Executor<'_> {
             Slot::Version(version) => self.private_path(path, i, &format!("old-{}", version.name())),
             Slot::Recreated(_) => self.private_path(path, i, "old-stray"),
         }
+    }
+
+    /// The private path whose file is exchanged with the one at `path`.
+    pub(super) fn exchanged_path(&self, path: &Path, i: usize) -> PathBuf {
+        self.private_path(path, i, "exchanged")
     }
 
     /// The path of a displaced file in the operation's folder.

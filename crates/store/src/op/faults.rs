@@ -121,10 +121,16 @@ struct Conditions {
     writer: Option<(Writing, usize, usize)>,
     crosses_devices: bool,
     has_no_links: bool,
+    has_no_exchange: bool,
 }
 
-const NOTHING: Conditions =
-    Conditions { fault: None, writer: None, crosses_devices: false, has_no_links: false };
+const NOTHING: Conditions = Conditions {
+    fault: None,
+    writer: None,
+    crosses_devices: false,
+    has_no_links: false,
+    has_no_exchange: false,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -183,10 +189,14 @@ impl World {
         if let (After::Moved(to, _), Phase::Undo) = (log.after, phase) {
             path = self.at(to);
         }
-        let writer = conditions.writer.filter(|_| log.kind == FileKind::Log).map(|(writing, from, limit)| {
+        let writes = |(writing, ..): &(Writing, usize, usize)| {
+            log.kind == FileKind::Log || *writing == Writing::Saving
+        };
+        let writer = conditions.writer.filter(writes).map(|(writing, from, limit)| {
             let open = || std::fs::OpenOptions::new().append(true).open(&path).ok();
             Writer {
                 open_file: if writing == Writing::Holding { open() } else { None },
+                saves: writing == Writing::Saving,
                 log: path.clone(),
                 from,
                 limit,
@@ -195,12 +205,13 @@ impl World {
         });
         // A program cannot keep a file open that does not exist.
         let writer = writer.filter(|writer| {
-            writer.open_file.is_some() || matches!(conditions.writer, Some((Writing::Reopening, ..)))
+            writer.open_file.is_some() || !matches!(conditions.writer, Some((Writing::Holding, ..)))
         });
         *self.disk.plan() = Plan {
             fault: conditions.fault,
             crosses_devices: conditions.crosses_devices,
             has_no_links: conditions.has_no_links,
+            has_no_exchange: conditions.has_no_exchange,
             writer,
             ..Plan::default()
         };
@@ -455,8 +466,12 @@ fn nothing_is_lost_wherever_it_stops() {
                                     Conditions { fault: Some((at, fault)), writer, ..conditions };
                                 combinations.push((*name, *changes, phase, conditions));
                                 if writing.is_none() {
-                                    let conditions = Conditions { has_no_links: true, ..conditions };
-                                    combinations.push((*name, *changes, phase, conditions));
+                                    for conditions in [
+                                        Conditions { has_no_links: true, ..conditions },
+                                        Conditions { has_no_exchange: true, ..conditions },
+                                    ] {
+                                        combinations.push((*name, *changes, phase, conditions));
+                                    }
                                 }
                             }
                         }
@@ -491,4 +506,81 @@ fn nothing_is_lost_wherever_it_stops() {
         failures.len(),
         failures[..failures.len().min(5)].join("\n")
     );
+}
+
+/// A log that may be read and not written.
+#[test]
+fn an_append_to_a_read_only_log_changes_nothing_and_leaves_no_receipt() {
+    let world = World::new(const { &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))] });
+    world.disk.plan().read_only = Some(world.at("p/s.jsonl"));
+    let error = world.operations.apply(operation("a"), world.steps()).unwrap_err();
+    assert!(matches!(error, OpError::NotDone { reverted: 0, .. }), "{error:?}");
+    assert!(world.operations.list().found.is_empty());
+    world.check(Version::Before);
+}
+
+/// The time of a file that belongs to somebody else cannot be set; its content can be.
+#[test]
+fn an_undo_does_not_need_to_set_the_time() {
+    let mut world = World::new(const { &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))] });
+    world.perform(Phase::Do, NOTHING).unwrap();
+    world.disk.plan().read_only = Some(world.at("p/s.jsonl"));
+    let receipt = world.operations.find("a").unwrap();
+    world.operations.undo(&receipt, false).unwrap();
+    world.check(Version::Before);
+}
+
+/// A person saves a file, as editors do it, before any call and with a fault at any call. The text is in a
+/// file or in a receipt, also after an undo and a redo.
+#[test]
+fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
+    const OPERATIONS: &[&[Change]] = &[
+        &[plain("w/b.rs", Some("b\n"), After::Content("B\n"))],
+        &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))],
+        &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))],
+    ];
+    let mut combinations = Vec::new();
+    for changes in OPERATIONS {
+        for phase in [Phase::Do, Phase::Undo, Phase::Redo] {
+            let (calls, writing_calls) = count(changes, phase, NOTHING);
+            for from in 0..calls + 4 {
+                let faults = (0..writing_calls + 4).map(|at| Some((at, Fault::Stop)));
+                for fault in [None].into_iter().chain(faults) {
+                    let writer = Some((Writing::Saving, from, 1));
+                    combinations.push((*changes, phase, Conditions { fault, writer, ..NOTHING }));
+                }
+            }
+        }
+    }
+    let step = if cfg!(debug_assertions) { 3 } else { 1 };
+    for (changes, phase, conditions) in combinations.into_iter().step_by(step) {
+        let mut world = World::new(changes);
+        for earlier in [Phase::Do, Phase::Undo, Phase::Redo].into_iter().take_while(|of| *of != phase) {
+            world.perform(earlier, NOTHING).unwrap();
+        }
+        let _ = world.perform(phase, conditions);
+        let check = |world: &World| {
+            let files = world.files();
+            for line in &world.written {
+                assert!(
+                    files.values().any(|text| text.contains(line)),
+                    "lost {line} in {files:#?} after {phase:?} of {changes:?} with {conditions:?}"
+                );
+            }
+        };
+        check(&world);
+        for next in [Phase::Redo, Phase::Undo, Phase::Redo] {
+            let _ = world.perform(next, NOTHING);
+            check(&world);
+        }
+    }
+}
+
+#[test]
+fn an_operation_that_stops_names_the_files_that_it_has_written() {
+    let mut world = World::new(const { &[log("p/s.jsonl", Some(LOG), After::Moved("q/s.jsonl", OTHER))] });
+    let writer = Some((Writing::Holding, 0, usize::MAX));
+    let error = world.perform(Phase::Do, Conditions { writer, ..NOTHING }).unwrap_err();
+    let OpError::Stopped { changed, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*changed, [world.at("q/s.jsonl")]);
 }

@@ -9,10 +9,12 @@ use super::displaced::{Displaced, Slot};
 use super::error::changed;
 use super::executor::Executor;
 use super::foreign_lines::Extent;
-use super::version::{ContentMatch, Version, VersionFile, is_metadata_of, match_open_file};
+use super::version::{
+    ContentMatch, Version, VersionFile, is_metadata_of, is_same_file, match_open_file, version_file,
+};
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
 use crate::append::is_incomplete_at;
-use crate::disk::Visibility;
+use crate::disk::{CAN_EXCHANGE, Visibility};
 
 impl Executor<'_> {
     /// Changes a file whose status is `Status::Ready` to version `to`. The displaced file is pending until
@@ -108,7 +110,8 @@ impl Executor<'_> {
         self.fs.sync(&new)?;
         match (&old, current) {
             (Some(old), Some(current)) if current.path == wanted.path => {
-                self.swap(i, Slot::Version(from), old, &staged, wanted.path, offset, file.grows)?;
+                let expected = current.digest.filter(|_| !file.grows);
+                self.swap(i, Slot::Version(from), old, expected, &staged, wanted.path, offset)?;
             }
             _ => match self.fs.rename_new(&staged, wanted.path) {
                 Err(error)
@@ -119,7 +122,7 @@ impl Executor<'_> {
                     let mut recreated = self.open_locked(wanted.path)?;
                     let offset = self.append_rest(&mut recreated, 0, &mut new, Extent::WholeLines)?;
                     self.fs.sync(&new)?;
-                    self.swap(i, Slot::Recreated(to), &recreated, &staged, wanted.path, offset, true)?;
+                    self.swap(i, Slot::Recreated(to), &recreated, None, &staged, wanted.path, offset)?;
                 }
                 renamed => {
                     renamed?;
@@ -131,16 +134,18 @@ impl Executor<'_> {
     }
 
     /// Replaces the file at `path` with the staged one. The displaced file keeps a private name.
+    ///
+    /// A file with an `expected` content does not grow: it is left if its content is another one.
     #[expect(clippy::too_many_arguments, reason = "the parts of one displaced file")]
     pub(super) fn swap(
         &mut self,
         i: usize,
         slot: Slot,
         old: &File,
+        expected: Option<FileDigest>,
         staged: &Path,
         path: &Path,
         offset: u64,
-        grows: bool,
     ) -> Result<(), OpError> {
         let displaced = self.displaced_path(path, i, slot);
         let is_linked = match self.fs.link(path, &displaced) {
@@ -153,18 +158,112 @@ impl Executor<'_> {
             Err(error) => return Err(error.into()),
         };
         let is_old = self.fs.metadata(&displaced)?.is_some_and(|linked| is_metadata_of(&linked, old));
-        match (is_old, is_linked) {
-            (true, true) => self.fs.rename(staged, path)?,
-            (true, false) => self.fs.rename_new(staged, path)?,
-            (false, true) => self.fs.remove_file(&displaced)?,
-            (false, false) => self.fs.rename_new(&displaced, path)?,
-        }
-        if !is_old {
+        let is_replaced = match (is_old, is_linked) {
+            (true, true) => self.exchange(i, old, expected, staged, path)?,
+            (true, false) => {
+                self.fs.rename_new(staged, path)?;
+                true
+            }
+            (false, _) => false,
+        };
+        if !is_replaced {
+            if is_linked {
+                self.fs.remove_file(&displaced)?;
+            } else {
+                self.fs.rename_new(&displaced, path)?;
+            }
             return Err(changed(path, "another program has replaced it"));
         }
-        let successor = Some(path.to_owned());
+        let (successor, grows) = (Some(path.to_owned()), expected.is_none());
         self.displaced.push(Displaced { i, slot, path: displaced, successor, offset, grows });
         self.sync_parent(path)
+    }
+
+    /// Gives the staged file the name of `old`, which has another name already. Returns `false` if another
+    /// program has replaced `old` or changed its content: then its file keeps the name.
+    ///
+    /// A rename would remove a file that another program has given the name since the last check. So the
+    /// names are exchanged, and exchanged back if the displaced file is not the expected one. The staged file
+    /// keeps its private name meanwhile; [`Executor::recover_exchange`] continues from any state.
+    fn exchange(
+        &self,
+        i: usize,
+        old: &File,
+        expected: Option<FileDigest>,
+        staged: &Path,
+        path: &Path,
+    ) -> Result<bool, OpError> {
+        if !CAN_EXCHANGE {
+            self.fs.rename(staged, path)?;
+            return Ok(true);
+        }
+        let exchanged = self.exchanged_path(path, i);
+        self.fs.link(staged, &exchanged)?;
+        match self.fs.exchange(&exchanged, path) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                self.fs.remove_file(&exchanged)?;
+                self.fs.rename(staged, path)?;
+                return Ok(true);
+            }
+            result => result?,
+        }
+        let is_old = self.fs.metadata(&exchanged)?.is_some_and(|now| is_metadata_of(&now, old));
+        let is_expected = is_old
+            && match expected {
+                None => true,
+                Some(expected) => FileDigest::read(&exchanged)? == Some(expected),
+            };
+        if !is_expected {
+            self.put_back(&exchanged, staged, path)?;
+            return Ok(false);
+        }
+        self.fs.remove_file(&exchanged)?;
+        self.fs.remove_file(staged)?;
+        Ok(true)
+    }
+
+    /// Gives the file of another program its name back, which the staged file has.
+    fn put_back(&self, exchanged: &Path, staged: &Path, path: &Path) -> Result<(), OpError> {
+        self.fs.exchange(exchanged, path)?;
+        if !self.is_one_file(exchanged, staged)? {
+            // The program has replaced its file once more: the later one keeps the name.
+            self.fs.exchange(exchanged, path)?;
+        }
+        Ok(self.fs.remove_file(exchanged)?)
+    }
+
+    /// Completes or reverts an exchange that was interrupted.
+    pub(super) fn recover_exchange(&self, i: usize, file: &ReceiptFile, slot: Slot) -> Result<(), OpError> {
+        let to = match slot {
+            Slot::Version(version) => version.opposite(),
+            Slot::Recreated(version) => version,
+        };
+        let Some(staged) = self.staged_path(i, file, to).filter(|_| CAN_EXCHANGE) else { return Ok(()) };
+        let path = match file.action {
+            FileAction::Append => &*file.path,
+            _ => version_file(file, to).map_or(&*file.path, |version| version.path),
+        };
+        let exchanged = self.exchanged_path(path, i);
+        let displaced = self.displaced_path(path, i, slot);
+        if self.fs.metadata(&exchanged)?.is_some() {
+            if self.is_one_file(&exchanged, &staged)? || self.is_one_file(&exchanged, &displaced)? {
+                // Before and after the exchange.
+                self.fs.remove_file(&exchanged)?;
+            } else if self.is_one_file(&staged, path)? {
+                // After the exchange with the file of another program.
+                self.put_back(&exchanged, &staged, path)?;
+            }
+        }
+        if self.is_one_file(&staged, path)? {
+            self.fs.remove_file(&staged)?;
+        }
+        Ok(())
+    }
+
+    /// Whether both paths exist and are names of one file.
+    fn is_one_file(&self, a: &Path, b: &Path) -> io::Result<bool> {
+        let (a, b) = (self.fs.metadata(a)?, self.fs.metadata(b)?);
+        Ok(a.zip(b).is_some_and(|(a, b)| is_same_file(&a, &b)))
     }
 
     /// Opens the staged file of a version, creating it from the backup if needed. It has exactly the

@@ -29,6 +29,8 @@ pub(super) enum Writing {
     Reopening,
     /// It keeps the log open.
     Holding,
+    /// It saves the file: it writes another one and renames it over the file.
+    Saving,
 }
 
 /// Another program, which appends a line between two calls.
@@ -36,6 +38,8 @@ pub(super) enum Writing {
 pub(super) struct Writer {
     pub(super) log: PathBuf,
     pub(super) open_file: Option<File>,
+    /// Whether it replaces the file instead of appending to it.
+    pub(super) saves: bool,
     /// The first call before which it writes, and how many lines.
     pub(super) from: usize,
     pub(super) limit: usize,
@@ -48,6 +52,13 @@ impl Writer {
             return;
         }
         let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
+        if self.saves {
+            let new = self.log.with_extension("saved");
+            std::fs::write(&new, &line).unwrap();
+            std::fs::rename(&new, &self.log).unwrap();
+            self.written.push(line);
+            return;
+        }
         match &mut self.open_file {
             Some(open_file) => open_file.write_all(line.as_bytes()).unwrap(),
             None => {
@@ -71,6 +82,9 @@ pub(super) struct Plan {
     pub(super) refusals: usize,
     pub(super) crosses_devices: bool,
     pub(super) has_no_links: bool,
+    pub(super) has_no_exchange: bool,
+    /// A file that may be read and not written, and that belongs to somebody else.
+    pub(super) read_only: Option<PathBuf>,
     pub(super) writer: Option<Writer>,
 }
 
@@ -137,6 +151,9 @@ impl FileSystem for FaultyDisk {
 
     fn open_append(&self, path: &Path) -> io::Result<File> {
         self.before_reading();
+        if self.plan().read_only.as_deref() == Some(path) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         RealFileSystem.open_append(path)
     }
 
@@ -192,6 +209,14 @@ impl FileSystem for FaultyDisk {
         RealFileSystem.rename_new(from, to)
     }
 
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        self.whole()?;
+        if self.plan().has_no_exchange {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        RealFileSystem.exchange(a, b)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.whole()?;
         if self.plan().has_no_links {
@@ -229,6 +254,9 @@ impl FileSystem for FaultyDisk {
 
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
         self.whole()?;
+        if self.plan().read_only.as_deref() == Some(path) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         RealFileSystem.set_modified(path, time)
     }
 
