@@ -40,6 +40,7 @@ impl NewOperation {
             operation: self.operation,
             command: self.command,
             made_at: self.made_at,
+            apply_order: 0,
             state: OperationState::Begun,
             undo_order: 0,
             independent: self.operation.has_independent_files(),
@@ -66,6 +67,8 @@ impl Operations {
         let _lock = self.lock()?;
         self.clean_up();
         let mut receipt = operation.into_receipt();
+        let orders = self.list().found.into_iter().map(|receipt| receipt.apply_order);
+        receipt.apply_order = orders.max().unwrap_or(0) + 1;
         receipt.files =
             steps.iter().enumerate().map(|(i, step)| self.receipt_file(i, step)).collect::<Result<_, _>>()?;
         receipt.folders = receipt

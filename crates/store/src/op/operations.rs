@@ -69,7 +69,10 @@ impl Operations {
                 }
             }
         }
-        listing.found.sort_by(|a, b| (&b.made_at, &b.id).cmp(&(&a.made_at, &a.id)));
+        // Receipts of earlier versions all have number 0.
+        listing
+            .found
+            .sort_by(|a, b| (b.apply_order, &b.made_at, &b.id).cmp(&(a.apply_order, &a.made_at, &a.id)));
         (listing, bad)
     }
 

@@ -32,6 +32,10 @@ pub struct Receipt {
     pub command: Vec<String>,
     /// The time, in RFC 3339.
     pub made_at: String,
+    /// A number that increases with every operation. Operations that wait for each other get it in the order
+    /// in which they change files; their times may be in another order.
+    #[serde(default)]
+    pub apply_order: u64,
     /// Its progress.
     pub state: OperationState,
     /// A number that increases with every undo of any operation; the highest was undone last.

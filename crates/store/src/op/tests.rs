@@ -157,6 +157,18 @@ fn the_operation_that_was_undone_last_is_redone_first() {
     }
 }
 
+/// An operation gets its time before it waits for the lock.
+#[test]
+fn the_last_operation_is_the_one_that_changed_files_last() {
+    let world = World::new();
+    for id in ["ccc", "a", "bb"] {
+        world.operations.apply(operation(id), vec![create(world.at(&format!("home/{id}")), "")]).unwrap();
+    }
+    let listed: Vec<_> = world.operations.list().found.into_iter().map(|receipt| receipt.id).collect();
+    assert_eq!(listed, ["bb", "a", "ccc"]);
+    assert_eq!(world.operations.find("last").unwrap().id, "bb");
+}
+
 #[test]
 fn an_operation_that_fails_changes_nothing_and_leaves_no_receipt() {
     let world = full_world();
