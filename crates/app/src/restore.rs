@@ -43,12 +43,6 @@ pub enum RestoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The path of a file belongs to another operating system.
-    #[error("{} is a path of another system", .path.display())]
-    ForeignPath {
-        /// The path.
-        path: PathBuf,
-    },
     /// Files could not be written.
     #[error(transparent)]
     Write(#[from] EditError),
@@ -99,8 +93,9 @@ impl App {
         let to = options.to.as_deref();
         let root = self.restore_root(session, history, to)?;
         let mut files = FileRestore::plan_all(session, history, at, to, root.as_ref().ok())?;
-        files.sort_by_key(|file| file.risk);
         files.retain(|file| file.matches(&options.names, history.root()));
+        FileRestore::block_conflicts(&mut files);
+        files.sort_by_key(|file| file.risk);
         if files.is_empty() {
             return Err(RestoreError::NoSuchFile);
         }
@@ -156,12 +151,12 @@ impl RestorePlan {
         file.action.writes() && (outside || file.risk.is_none())
     }
 
-    /// Writes the files, all or none. Returns the receipt; `None` if there was nothing to write.
+    /// Writes the files that can be written, all or none. Returns the receipt; `None` if there was nothing to
+    /// write.
     ///
     /// # Errors
     ///
-    /// [`RestoreError::TargetDiffers`] if a folder to restore to has another file,
-    /// [`RestoreError::ForeignPath`], and errors of writing.
+    /// [`RestoreError::TargetDiffers`] if a folder to restore to has another file, and errors of writing.
     pub fn apply(
         &self,
         app: &App,

@@ -45,6 +45,7 @@ mod reference;
 mod regular_file;
 mod session_file;
 mod snapshot;
+mod write_obstacle;
 mod write_root;
 
 pub use agent_file::{AgentFile, AgentMeta, FolderAgents};
@@ -73,4 +74,5 @@ pub use reference::{FindError, SessionCandidate};
 pub use regular_file::{open as open_log, open_regular, read_regular};
 pub use session_file::SessionFile;
 pub use snapshot::FileSnapshot;
+pub use write_obstacle::write_obstacle;
 pub use write_root::{UserContext, WriteRisk, WriteRoot};

@@ -1,10 +1,12 @@
 //! One file to restore: its content then and now, and where it is written.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use threadline_session::{ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint};
 use threadline_store::{
     FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, read_regular,
+    write_obstacle,
 };
 
 use threadline_view::{line_counts, unified};
@@ -52,6 +54,8 @@ pub enum RestoreAction {
     Delete,
     /// None: the content then is unknown.
     Cannot,
+    /// None: the target cannot be written. The note has the reason.
+    Blocked,
 }
 
 impl RestoreAction {
@@ -63,6 +67,7 @@ impl RestoreAction {
             Self::Create => "create",
             Self::Delete => "delete",
             Self::Cannot => "unknown",
+            Self::Blocked => "blocked",
         }
     }
 
@@ -131,8 +136,10 @@ impl FileRestore {
                 (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
             };
             let (mut action, mut note) = (action, note);
-            if action.writes() && target.to_string_lossy().contains('\0') {
-                (action, note) = (RestoreAction::Cannot, Some("no file can have this name".to_owned()));
+            if action.writes()
+                && let Some(reason) = write_obstacle(&target)
+            {
+                (action, note) = (RestoreAction::Blocked, Some(blocked_note(&reason)));
             }
             let risk = root.map_or(Some(WriteRisk::Outside), |root| root.risk(&target));
             let risk = risk.filter(|_| action.writes());
@@ -173,13 +180,39 @@ impl FileRestore {
             })
     }
 
+    /// Blocks files whose target is that of an earlier file, or above or below it: only one can be written.
+    pub(super) fn block_conflicts(files: &mut [Self]) {
+        let mut targets: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+        for file in files.iter_mut().filter(|file| file.action.writes()) {
+            let real = file.real_target();
+            if real.ancestors().any(|part| targets.contains(part)) || folders.contains(&real) {
+                file.note = Some(blocked_note("another file of the session needs the same path"));
+                file.action = RestoreAction::Blocked;
+                file.risk = None;
+                continue;
+            }
+            if file.action != RestoreAction::Delete {
+                folders.extend(real.ancestors().skip(1).map(Path::to_owned));
+            }
+            targets.insert(real);
+        }
+    }
+
+    /// The target with links resolved. A link that is removed is not resolved itself.
+    fn real_target(&self) -> PathBuf {
+        let skipped = usize::from(self.action != RestoreAction::Change);
+        let real = self.target.ancestors().skip(skipped).find_map(|folder| {
+            let rest = self.target.strip_prefix(folder).ok()?;
+            Some(std::fs::canonicalize(folder).ok()?.join(rest))
+        });
+        real.unwrap_or_else(|| self.target.clone())
+    }
+
     /// The step that writes the file.
     pub(super) fn step(&self) -> Result<Step<'_>, RestoreError> {
         let content = || Box::new(self.content.as_deref().unwrap_or_default());
         let step = |path, action| Step { path, kind: FileKind::Plain, action };
-        if !self.target.is_absolute() {
-            return Err(RestoreError::ForeignPath { path: self.target.clone() });
-        }
         Ok(match self.action {
             RestoreAction::Change => {
                 // The target of a link is changed, and not the link.
@@ -200,7 +233,7 @@ impl FileRestore {
 
     /// The number of lines added and removed from now to then; `None` if the content is unknown or not text.
     pub fn changed_lines(&self) -> Option<(usize, usize)> {
-        if self.action == RestoreAction::Cannot {
+        if matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked) {
             return None;
         }
         let (now, then) = self.texts()?;
@@ -216,7 +249,8 @@ impl FileRestore {
 
     /// The change from now to then in the format of `diff -u`; empty if there is none.
     pub fn patch(&self) -> String {
-        if self.action == RestoreAction::Cannot || self.now.as_deref() == self.content.as_deref() {
+        let is_unchanged = matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked);
+        if is_unchanged || self.now.as_deref() == self.content.as_deref() {
             return String::new();
         }
         let label = self.label.replace('\\', "/");
@@ -277,6 +311,10 @@ impl Past {
             }
         })
     }
+}
+
+fn blocked_note(reason: &str) -> String {
+    format!("cannot be written: {reason}")
 }
 
 /// A path relative to the working directory, if it is below it.

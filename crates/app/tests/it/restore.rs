@@ -157,3 +157,46 @@ fn files_that_make_other_programs_run_commands_need_permission() {
     plan.apply(&world.app, true, &[]).unwrap().unwrap();
     assert!(dir.path().join(".git/config").exists());
 }
+
+/// A log can name any path, and anything may have one of them now.
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_be_written_does_not_stop_the_others() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    let cwd = dir.path().to_str().unwrap();
+    let long = "x".repeat(300);
+    let mut notation = "u1 user \"write\"\n".to_owned();
+    let names = ["a.txt", "fifo", "folder", "file/below", &long, "real.txt", "link.txt", "new", "new/below"];
+    let mut parent = "u1".to_owned();
+    for (i, name) in names.iter().enumerate() {
+        let result =
+            format!(r#"{{"type":"create","filePath":"{cwd}/{name}","content":"x\n","originalFile":null}}"#);
+        notation.push_str(&format!(
+            "a{i} <- {parent} reply m{i} tool t{i} Write {{\"file_path\":\"{cwd}/{name}\"}}\n"
+        ));
+        notation.push_str(&format!("r{i} <- a{i} result t{i} \"ok\" {result}\n"));
+        parent = format!("r{i}");
+    }
+    world.home.session_in(cwd, "s", &notation);
+    fs::create_dir(dir.path().join("folder")).unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    fs::write(dir.path().join("real.txt"), "now").unwrap();
+    std::os::unix::fs::symlink("real.txt", dir.path().join("link.txt")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(dir.path().join("fifo")).status().unwrap().success());
+    let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
+    let mut blocked = Vec::new();
+    for file in plan.files.iter().filter(|file| file.action == RestoreAction::Blocked) {
+        assert!(file.note.as_deref().unwrap().starts_with("cannot be written: "), "{:?}", file.note);
+        blocked.push(&*file.label);
+    }
+    // Of two names of one file, and of a file and a folder of one name, one is written.
+    assert_eq!(blocked.len(), 6, "{blocked:?}");
+    for name in ["fifo", "folder", "file/below", &long] {
+        assert!(blocked.contains(&name), "{blocked:?}");
+    }
+    let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    assert_eq!(receipt.files.len(), 3);
+    assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "x\n");
+    world.app.undo_operation(&receipt.id, false).unwrap();
+    assert!(!dir.path().join("a.txt").exists());
+}

@@ -96,8 +96,10 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     report(cx, args, &family, &title, &plan.files, receipt.as_ref().map(|receipt| &*receipt.id))?;
     note_missing(cx, &file, &plan.files);
     note_commands(cx, &family);
-    let is_missing =
-        |file: &FileRestore| file.action == RestoreAction::Cannot || file.risk.is_some() && !args.outside;
+    let is_missing = |file: &FileRestore| {
+        matches!(file.action, RestoreAction::Cannot | RestoreAction::Blocked)
+            || file.risk.is_some() && !args.outside
+    };
     let partly = args.apply && plan.files.iter().any(is_missing);
     Ok(if partly { CommandOutcome::Partial } else { CommandOutcome::Done })
 }
@@ -248,6 +250,7 @@ fn change(file: &FileRestore, applied: bool) -> String {
         RestoreAction::Create => "not there".to_owned(),
         RestoreAction::Delete => "there".to_owned(),
         RestoreAction::Cannot => "–".to_owned(),
+        RestoreAction::Blocked => "cannot be written".to_owned(),
     }
 }
 

@@ -197,6 +197,7 @@ fn files_outside_the_project_are_listed_separately_and_not_written() {
     let written: Vec<_> = files.iter().filter(|file| file["applied"] == true).collect();
     assert_eq!(written.len(), 1, "{run}");
     assert_eq!((&written[0]["outside"], &files[1]["outside"]), (&false.into(), &true.into()));
+    assert_eq!((&written[0]["risk"], &files[1]["risk"]), (&serde_json::Value::Null, &"outside".into()));
     assert_eq!(fs::read_to_string(format!("{project}/in.txt")).unwrap(), "in\n");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     assert!(!dir.path().join("dots.txt").exists());
@@ -208,6 +209,41 @@ fn files_outside_the_project_are_listed_separately_and_not_written() {
     home.home.session_in("/", "s", &notation);
     let run = home.run(&["restore", "last", "--at", "end", "--apply", "--json"]);
     assert!(run.json_lines().iter().all(|file| file["applied"] == false), "{run}");
+}
+
+/// A hostile log can name files that other programs run commands from, and paths where no file can be.
+#[test]
+#[cfg(unix)]
+fn files_with_commands_and_files_that_cannot_be_written_are_listed_and_not_written() {
+    let (world, dir) = (EditFixture::new(), tempfile::tempdir().unwrap());
+    let cwd = dir.path().to_str().unwrap();
+    fs::create_dir(dir.path().join("folder")).unwrap();
+    let mut notation = "u1 user \"write\"\n".to_owned();
+    let mut parent = "u1".to_owned();
+    for (i, name) in ["a.txt", ".git/config", "folder"].iter().enumerate() {
+        let path = format!("{cwd}/{name}");
+        notation += &format!("a{i} <- {parent} reply m{i} tool t{i} Write {{\"file_path\":\"{path}\"}}\n");
+        notation += &format!(
+            "r{i} <- a{i} result t{i} \"ok\" {{\"type\":\"create\",\"filePath\":\"{path}\",\"content\":\"x\",\"originalFile\":null}}\n"
+        );
+        parent = format!("r{i}");
+    }
+    world.home.session_in(cwd, "s", &notation);
+    let plan = world.run(&["restore", "last", "--at", "end"]);
+    let (_, commands) = plan.out.split_once("Other programs run commands from these").unwrap();
+    assert!(commands.contains(".git/config"), "{plan}");
+    assert!(plan.err.contains("--outside --apply writes these too"), "{plan}");
+    assert!(plan.err.contains("folder: cannot be written: there is a folder of that name"), "{plan}");
+    let run = world.run(&["restore", "last", "--at", "end", "--apply", "--json"]);
+    assert_eq!(run.code, 2, "{run}");
+    let files = run.json_lines();
+    let of = |name: &str| files.iter().find(|file| file["path"].as_str().unwrap().ends_with(name)).unwrap();
+    assert_eq!((&of("a.txt")["applied"], &of("config")["applied"]), (&true.into(), &false.into()));
+    assert_eq!(
+        (&of("config")["risk"], &of("folder")["action"]),
+        (&"command-source".into(), &"blocked".into())
+    );
+    assert!(dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());
 }
 
 #[test]

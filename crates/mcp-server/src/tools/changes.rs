@@ -200,7 +200,8 @@ fn files_at(
             lines_removed: None,
             text,
             cut: false,
-            notes: file.note.into_iter().collect(),
+            // Nothing is written here.
+            notes: file.note.into_iter().filter(|_| file.action != RestoreAction::Blocked).collect(),
         }
     });
     Ok(files.collect())

@@ -21,6 +21,10 @@ pub(super) fn rewind(app: &App, log: &Path, prompt: &str, is_dry_run: bool) -> R
     if let Some(file) = plan.files.iter().find(|file| file.action == RestoreAction::Cannot) {
         return Err(format!("The content of {} at this message is not known.", file.path));
     }
+    if let Some(file) = plan.files.iter().find(|file| file.action == RestoreAction::Blocked) {
+        let reason = file.note.as_deref().unwrap_or_default();
+        return Err(format!("{} {reason}.", file.path));
+    }
     let differs = |file: &&FileRestore| file.action != RestoreAction::Keep;
     for file in plan.files.iter().filter(differs) {
         let reason = match file.risk {

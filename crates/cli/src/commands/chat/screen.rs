@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempPath;
 use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
-use threadline_app::restore::{FileRestore, RestorePlan};
+use threadline_app::restore::{FileRestore, RestoreAction, RestorePlan};
 use threadline_cancel::CancelToken;
 use threadline_mcp::McpServers;
 use threadline_permission::RuleEffect;
@@ -146,16 +146,22 @@ impl ScreenHost for ChatHost {
         };
         let command = ["threadline".to_owned(), "chat".to_owned(), "/rewind".to_owned()];
         let receipt = plan.apply(&self.app, false, &command).map_err(|error| error.to_string())?;
-        let not_written = |file: &&FileRestore| file.action.writes() && !RestorePlan::writes(file, false);
-        let not_written = plan.files.iter().filter(not_written).count();
+        let needs_permission =
+            |file: &&FileRestore| file.action.writes() && !RestorePlan::writes(file, false);
+        let not_written = plan.files.iter().filter(needs_permission).count();
+        let blocked = plan.files.iter().filter(|file| file.action == RestoreAction::Blocked).count();
         let mut text = match receipt {
             Some(receipt) => format!("Restored {}. Undo: threadline op undo {}", receipt.summary, receipt.id),
-            None if not_written > 0 => String::new(),
+            None if not_written + blocked > 0 => String::new(),
             None => "The files are as they were.".to_owned(),
         };
         if not_written > 0 {
             let files = plural(not_written as u64, "file");
             let _ = write!(text, " Not restored: {files}, which need `threadline restore --outside`.");
+        }
+        if blocked > 0 {
+            let files = plural(blocked as u64, "file");
+            let _ = write!(text, " {files} cannot be written; `threadline restore` lists the reasons.");
         }
         Ok(text.trim_start().to_owned())
     }

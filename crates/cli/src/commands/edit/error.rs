@@ -59,7 +59,6 @@ impl From<RestoreError> for CommandError {
                 message.hint("without a file, `threadline restore` lists all it knows of")
             }
             RestoreError::TargetDiffers { .. } => message.hint("name an empty folder"),
-            RestoreError::ForeignPath { .. } => message.hint("--to DIR writes the files below a folder"),
             _ => message,
         }
     }
