@@ -243,7 +243,7 @@ impl Operations {
         for (i, file) in receipt.files.iter().enumerate() {
             match executor.status(i, file, Version::Before, false) {
                 Ok(Status::AlreadyThere) => unchanged.push(file.path.clone()),
-                _ => changed.push(file.path.clone()),
+                _ => changed.push(file.current_path(Version::Before).to_owned()),
             }
         }
         OpError::Stopped { id: receipt.id.clone(), source: Box::new(source), changed, unchanged }
