@@ -206,7 +206,7 @@ fn remove_unwanted(
             continue;
         }
         let entry = &session.entries()[idx];
-        let is_tree = is_tree(entry);
+        let is_tree = is_tree_line(session, idx);
         // Of two lines with the same uuid, Claude Code reads the last one and the tree contains the first
         // one.
         let is_copy = || !session.in_tree(idx) || entry.uuid().is_some_and(|uuid| names.contains(&uuid));
@@ -313,7 +313,7 @@ fn remove_trailing_branches(
     }
     for &idx in &sequence[end + 1..] {
         let is_left =
-            parts[idx] == ChainRole::Other && is_tree(&session.entries()[idx]) && !session.is_sidechain(idx);
+            parts[idx] == ChainRole::Other && is_tree_line(session, idx) && !session.is_sidechain(idx);
         if is_left && !draft.is_removed(idx) {
             draft.remove(idx, "abandoned branch");
         }
@@ -327,6 +327,13 @@ pub(crate) fn is_tree(entry: &Entry) -> bool {
         Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get(key::PARENT_UUID).is_some(),
         _ => false,
     }
+}
+
+/// Returns whether a line is in the tree, or would be if it were not a duplicate. Lines such as `progress`
+/// without a uuid are not: nothing can refer to them, and Claude Code ignores them.
+fn is_tree_line(session: &Session, idx: EntryIndex) -> bool {
+    let entry = &session.entries()[idx];
+    is_tree(entry) && (session.in_tree(idx) || entry.uuid().is_some())
 }
 
 /// Returns the entries in the order of the result: each line of the chain, then the lines that followed it

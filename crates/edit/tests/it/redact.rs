@@ -369,3 +369,28 @@ fn a_string_that_is_a_secret_only_under_one_key_is_found_after_its_copies() {
         assert!(!clean.contains(secret.as_str()), "{clean}");
     }
 }
+
+/// A line that nothing refers to is neither a duplicate nor a branch.
+#[test]
+fn lines_without_a_uuid_stay() {
+    let mut text = String::new();
+    let progress = |n: usize| {
+        format!(r#"{{"type":"progress","sessionId":"s1","data":{{"type":"bash_progress","n":{n}}}}}"#) + "\n"
+    };
+    let system = r#"{"type":"system","subtype":"informational","content":"x","sessionId":"s1"}"#;
+    text.push_str(std::str::from_utf8(&log("u1 user \"go\"")).unwrap());
+    text.push_str(&progress(1));
+    text.push_str(&format!("{system}\n{system}\n"));
+    text.push_str(
+        std::str::from_utf8(&log("u1 user \"go\"\na1 <- u1 reply m1 text \"Done.\""))
+            .unwrap()
+            .split_once('\n')
+            .unwrap()
+            .1,
+    );
+    text.push_str(&progress(2));
+    redacted(text.as_bytes(), PlanTarget::InPlace, |plan| {
+        assert_eq!(String::from_utf8(plan.to_bytes()).unwrap(), text);
+        assert_eq!(plan.changes().count(), 0);
+    });
+}
