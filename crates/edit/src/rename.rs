@@ -4,7 +4,7 @@ use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
 use threadline_entry::write::ForkOrigin;
-use threadline_entry::{Entry, Json, JsonKind, key, replace_lone_surrogates, value};
+use threadline_entry::{Entry, Json, JsonKey, JsonKind, key, replace_lone_surrogates, value};
 
 use crate::draft::EditDraft;
 use crate::plan::{EditPlan, PlanOptions, PlanTarget};
@@ -106,20 +106,17 @@ impl IdRenamer {
     }
 
     fn value(&self, plan: &EditPlan<'_>, entry: &Entry, key: &str, value: Json<'_>, out: &mut Vec<Splice>) {
-        match value.kind() {
-            JsonKind::Object => {
-                for (key, value) in value.members() {
-                    self.value(plan, entry, &key.name(), value, out);
-                }
-            }
-            JsonKind::Array => value.items().for_each(|item| self.value(plan, entry, key, item, out)),
-            JsonKind::String => {
+        value.visit_nested(|value| {
+            if value.kind() == JsonKind::String {
+                let inner = value.key().map(JsonKey::name);
+                let key = inner.as_deref().unwrap_or(key);
+                let value = value.json();
                 if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id)) {
                     out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
                 }
             }
-            JsonKind::Null | JsonKind::Bool | JsonKind::Number => {}
-        }
+            true
+        });
     }
 
     /// Returns the new value of an id, if it changes.

@@ -75,10 +75,10 @@ pub(crate) fn has_counts(entry: &Entry) -> bool {
 
 /// Collects the non-zero numbers in a value.
 fn nonzero_numbers<'a>(json: Json<'a>, numbers: &mut Vec<Json<'a>>) {
-    match json.kind() {
-        JsonKind::Object => json.members().for_each(|(_, value)| nonzero_numbers(value, numbers)),
-        JsonKind::Array => json.items().for_each(|item| nonzero_numbers(item, numbers)),
-        JsonKind::Number if json.raw() != "0" => numbers.push(json),
-        _ => {}
-    }
+    json.visit_nested(|value| {
+        if value.kind() == JsonKind::Number {
+            numbers.extend(Some(value.json()).filter(|number| number.raw() != "0"));
+        }
+        true
+    });
 }

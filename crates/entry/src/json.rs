@@ -161,6 +161,69 @@ impl<'a> Json<'a> {
     }
 }
 
+/// A value inside of another one, as [`Json::visit_nested`] finds it. Its end is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub struct NestedJson<'a> {
+    text: &'a str,
+    pos: usize,
+    key: Option<JsonKey<'a>>,
+}
+
+impl<'a> NestedJson<'a> {
+    /// Returns the kind of the value.
+    pub fn kind(self) -> JsonKind {
+        Json(&self.text[self.pos..]).kind()
+    }
+
+    /// Returns the key of the innermost member that contains the value; `None` if there is none.
+    pub fn key(self) -> Option<JsonKey<'a>> {
+        self.key
+    }
+
+    /// Returns the value. The cost grows with its length.
+    pub fn json(self) -> Json<'a> {
+        let end = skip_value(self.text.as_bytes(), self.pos).min(self.text.len());
+        Json(self.text.get(self.pos..end).unwrap_or("null"))
+    }
+}
+
+impl<'a> Json<'a> {
+    /// Visits the value and all values inside of it, in the order of the text. `visit` returns whether the
+    /// values inside of an object or an array are visited, too.
+    ///
+    /// Takes one pass over the text and no stack, so the depth of the value is not limited.
+    pub fn visit_nested(self, mut visit: impl FnMut(NestedJson<'a>) -> bool) {
+        let (text, bytes) = (self.0, self.0.as_bytes());
+        // The open containers: whether each is an object, and the key that contains it.
+        let mut open: Vec<(bool, Option<JsonKey<'a>>)> = Vec::new();
+        let (mut pos, mut key) = (0, None);
+        while let Some(&first) = bytes.get(pos) {
+            let is_visited = visit(NestedJson { text, pos, key });
+            if is_visited && matches!(first, b'{' | b'[') {
+                open.push((first == b'{', key));
+                pos += 1;
+            } else {
+                pos = skip_value(bytes, pos);
+            }
+            loop {
+                let Some(&(is_object, outer)) = open.last() else { return };
+                let Some(start) = next_item(bytes, pos) else {
+                    pos = skip_white(bytes, pos) + 1;
+                    open.pop();
+                    continue;
+                };
+                (pos, key) = (start, outer);
+                if is_object {
+                    let key_end = skip_value(bytes, start);
+                    key = text.get(start + 1..key_end.saturating_sub(1)).map(JsonKey);
+                    pos = skip_white(bytes, skip_white(bytes, key_end) + 1);
+                }
+                break;
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)

@@ -208,16 +208,24 @@ impl SpanOptions<'_> {
         if self.redact.is_none() || !json.raw().contains('\\') {
             return true;
         }
-        match json.kind() {
-            JsonKind::String => {
-                json.as_str().is_none_or(|text| matches!(self.redacted(&text), Cow::Borrowed(_)))
+        let mut is_clean = true;
+        let mut checked = None;
+        json.visit_nested(|value| {
+            let mut check = |text: &str| is_clean &= matches!(self.redacted(text), Cow::Borrowed(_));
+            // The items of an array have the same key.
+            let place = value.key().map(|key| key.raw().as_ptr());
+            if let Some(key) = value.key().filter(|_| checked != place) {
+                check(&key.name());
+                checked = place;
             }
-            JsonKind::Array => json.items().all(|item| self.is_clean(item)),
-            JsonKind::Object => json.members().all(|(key, value)| {
-                matches!(self.redacted(&key.name()), Cow::Borrowed(_)) && self.is_clean(value)
-            }),
-            JsonKind::Null | JsonKind::Bool | JsonKind::Number => true,
-        }
+            if value.kind() == JsonKind::String
+                && let Some(text) = value.json().as_str()
+            {
+                check(&text);
+            }
+            is_clean
+        });
+        is_clean
     }
 
     /// Redacts and truncates every string and key.

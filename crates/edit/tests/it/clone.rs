@@ -151,3 +151,13 @@ fn an_inline_sub_agent_is_extracted_to_a_log() {
     assert_eq!(parents, [false, true]);
     assert!(agent.findings().is_empty(), "{:?}", agent.findings());
 }
+
+#[test]
+fn deeply_nested_values_do_not_overflow_the_stack() {
+    let deep = "[".repeat(200_000) + "7" + &"]".repeat(200_000);
+    let line = String::from_utf8(log("u1 user \"go\"\na1 <- u1 reply m1 text \"Done.\"")).unwrap();
+    let text = line.replacen("{", &format!("{{\"extra\":{deep},"), 1);
+    let source = session(text.as_bytes());
+    let cloned = plan(&source, new(), |draft| clone(draft, None, Some("T")).unwrap());
+    assert!(String::from_utf8(cloned.to_bytes()).unwrap().contains(&deep));
+}

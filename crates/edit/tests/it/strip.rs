@@ -336,3 +336,22 @@ fn calls_of_a_wide_line_go_with_the_line_that_repeats_them() {
     assert!(!text.contains("tool_use") && !text.contains("toolUseResult"), "{text}");
     assert_eq!(text.matches(r#""text":"hm""#).count(), 2, "{text}");
 }
+
+#[test]
+fn deeply_nested_counts_do_not_overflow_the_stack() {
+    let deep = |number: &str| "[".repeat(200_000) + number + &"]".repeat(200_000);
+    let bytes = log(r#"
+u1        user  "go"
+a1 <- u1  reply m1 tool t1 Bash {"command":"ls"}
+r1 <- a1  result t1 "a"
+u2 <- r1  user  "and?"
+a2 <- u2  reply m2 text "Done."
+"#);
+    let text = String::from_utf8(bytes).unwrap();
+    let text = text.replace("\"usage\":{", &format!("\"usage\":{{\"deep\":{},", deep("7")));
+    assert!(text.contains("deep"));
+    let source = session(text.as_bytes());
+    let options = StripPreset::Extreme.options();
+    let stripped = plan(&source, PlanTarget::InPlace, |draft| strip(draft, &options, "x"));
+    assert!(String::from_utf8(stripped.to_bytes()).unwrap().contains(&deep("0")));
+}

@@ -73,6 +73,38 @@ fn deep_nesting_does_not_overflow_the_stack() {
 }
 
 #[test]
+fn nested_values_are_visited_in_order_at_any_depth() {
+    let text = r#" {"a" : [1, {"b":"x"}, [], "y"] , "c":{ }, "d":{"e":[2]}, "f":null} "#;
+    let mut seen = Vec::new();
+    Json::parse(text).unwrap().visit_nested(|value| {
+        let key = value.key().map(JsonKey::raw);
+        if !matches!(value.kind(), JsonKind::Array | JsonKind::Object) {
+            seen.push(format!("{} {}", key.unwrap_or_default(), value.json().raw()));
+        }
+        key != Some("d")
+    });
+    assert_eq!(seen, ["a 1", "b \"x\"", "a \"y\"", "f null"]);
+    for text in ["1", "[]", "{}", "\"x\"", ""] {
+        let mut n = 0;
+        Json::from_valid(text).visit_nested(|_| {
+            n += 1;
+            true
+        });
+        assert_eq!(n, usize::from(!text.is_empty()), "{text}");
+    }
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let deep = open.repeat(200_000) + "1" + &close.repeat(200_000);
+        let (mut n, mut depth) = (0, 0);
+        Json::from_valid(&deep).visit_nested(|value| {
+            n += usize::from(value.kind() == JsonKind::Number);
+            depth += 1;
+            true
+        });
+        assert_eq!((n, depth), (1, 200_001));
+    }
+}
+
+#[test]
 fn strings_are_decoded() {
     let text = r#"{"plain":"x","esc":"a\n\t\"\\\/\u0041\u00e9","pair":"\ud83d\ude00","lone":"\ud83d!","k\u0065y":1}"#;
     let json = Json::parse(text).unwrap();

@@ -123,7 +123,7 @@ pub trait FromJson<'a>: Sized {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         drift.members(json, &[]);
         for item in json.items() {
-            Self::drift(item, drift);
+            drift.inside(|drift| Self::drift(item, drift));
         }
     }
 }
@@ -226,7 +226,7 @@ impl<'a, L: FromJson<'a>> FromJson<'a> for Mixed<'a, L> {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         match json.kind() {
             JsonKind::Object => L::drift(json, drift),
-            _ => json.items().for_each(|item| Self::drift(item, drift)),
+            _ => json.items().for_each(|item| drift.inside(|drift| Self::drift(item, drift))),
         }
     }
 }
@@ -317,7 +317,7 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         drift.members(json, &[]);
         for item in json.items() {
-            T::drift(item, drift);
+            drift.inside(|drift| T::drift(item, drift));
         }
     }
 }
@@ -325,16 +325,29 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
 /// Reports the keys of an entry that no lens defines.
 pub struct Drift<'s> {
     path: String,
+    depth: usize,
     sink: &'s mut dyn FnMut(&str),
 }
 
+/// The depth down to which keys are reported. The format has about ten levels.
+const MAX_DRIFT_DEPTH: usize = 64;
+
 impl Drift<'_> {
-    /// Runs `inner` with `name` appended to the path.
+    /// Runs `inner` for a value inside of the current one, unless it is nested too deeply.
+    pub(crate) fn inside(&mut self, inner: impl FnOnce(&mut Self)) {
+        if self.depth < MAX_DRIFT_DEPTH {
+            self.depth += 1;
+            inner(self);
+            self.depth -= 1;
+        }
+    }
+
+    /// Runs `inner` for a value inside of the current one, with `name` appended to the path.
     pub(crate) fn at(&mut self, name: &str, inner: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push('.');
         self.path.push_str(name);
-        inner(self);
+        self.inside(inner);
         self.path.truncate(length);
     }
 
@@ -353,7 +366,8 @@ impl Drift<'_> {
             for knows in lenses {
                 let mut found = Vec::new();
                 let mut sink = |path: &str| found.push(path.to_owned());
-                let mut inner = Drift { path: std::mem::take(&mut self.path), sink: &mut sink };
+                let mut inner =
+                    Drift { path: std::mem::take(&mut self.path), depth: self.depth, sink: &mut sink };
                 let is_known = knows(key, value, &mut inner);
                 self.path = std::mem::take(&mut inner.path);
                 if is_known && fewest.as_ref().is_none_or(|fewest| found.len() < fewest.len()) {
@@ -379,7 +393,8 @@ pub(crate) type Knows = fn(JsonKey<'_>, Json<'_>, &mut Drift<'_>) -> bool;
 /// Entries of unknown type are skipped, because all their keys are unknown.
 pub fn drift(entry: &Entry, sink: &mut dyn FnMut(&str)) {
     let (Some(object), Some(lenses)) = (entry.object(), lenses_of(entry.kind())) else { return };
-    let mut drift = Drift { path: entry.kind().name().unwrap_or_default().to_owned(), sink };
+    let path = entry.kind().name().unwrap_or_default().to_owned();
+    let mut drift = Drift { path, depth: 0, sink };
     drift.members(object.json(), &lenses);
 }
 

@@ -123,3 +123,17 @@ fn a_new_key_is_reported_in_every_object_of_every_real_log() {
     }
     assert!(missed.is_empty(), "{} of {} kinds of objects: {missed:#?}", missed.len(), seen.len());
 }
+
+#[test]
+fn deeply_nested_values_do_not_overflow_the_stack() {
+    let list = format!("{}1{}", "[".repeat(200_000), "]".repeat(200_000));
+    let block = r#"[{"type":"tool_result","tool_use_id":"t","content":"#;
+    let blocks = format!("{}[]{}", block.repeat(20_000), "}]".repeat(20_000));
+    for line in [
+        format!(r#"{{"type":"user","uuid":"u","gitBranch":{list},"toolUseResult":{list}}}"#),
+        format!(r#"{{"type":"user","uuid":"u","message":{{"role":"user","content":{blocks}}}}}"#),
+    ] {
+        let (entry, _) = Entry::parse(line.as_bytes());
+        drift(&entry, &mut |_| ());
+    }
+}
