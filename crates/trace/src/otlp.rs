@@ -74,14 +74,29 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// Parses the response to a request that was accepted only in part: the number of rejected spans and the
 /// message.
 pub(crate) fn partial_success(body: &[u8], is_json: bool) -> Option<(u64, String)> {
-    let response = if is_json {
-        serde_json::from_slice(body).ok()?
+    let (rejected, message) = if is_json {
+        json_partial_success(body)?
     } else {
-        ExportTraceServiceResponse::decode(body).ok()?
+        let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
+        (u64::try_from(partial.rejected_spans).unwrap_or(0), partial.error_message)
     };
-    let partial = response.partial_success?;
-    let rejected = u64::try_from(partial.rejected_spans).unwrap_or(0);
-    (rejected > 0 || !partial.error_message.is_empty()).then_some((rejected, partial.error_message))
+    (rejected > 0 || !message.is_empty()).then_some((rejected, message))
+}
+
+/// Reads a response in JSON. A 64-bit number is a string there, and some receivers write a number.
+fn json_partial_success(body: &[u8]) -> Option<(u64, String)> {
+    let response: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let member = |of: &serde_json::Value, name: &str, other: &str| {
+        of.get(name).or_else(|| of.get(other)).filter(|value| !value.is_null()).cloned()
+    };
+    let partial = member(&response, "partialSuccess", "partial_success")?;
+    let rejected = match member(&partial, "rejectedSpans", "rejected_spans") {
+        Some(serde_json::Value::String(text)) => text.trim().parse().unwrap_or(0),
+        Some(number) => number.as_u64().unwrap_or(0),
+        None => 0,
+    };
+    let message = member(&partial, "errorMessage", "error_message");
+    Some((rejected, message.and_then(|message| message.as_str().map(str::to_owned)).unwrap_or_default()))
 }
 
 /// Converts a span to wire format.
@@ -154,4 +169,27 @@ pub(crate) fn drop_content(span: &mut Wire) -> bool {
         event.attributes.clear();
     }
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejected_spans_are_read_as_a_string_and_as_a_number() {
+        for (body, expected) in [
+            (r#"{"partialSuccess":{"rejectedSpans":"2"}}"#, Some((2, ""))),
+            (r#"{"partialSuccess":{"rejectedSpans":2,"errorMessage":"no"}}"#, Some((2, "no"))),
+            (r#"{"partial_success":{"rejected_spans":"3"}}"#, Some((3, ""))),
+            (r#"{"partialSuccess":{"errorMessage":"slow down"}}"#, Some((0, "slow down"))),
+            (r#"{"partialSuccess":{"rejectedSpans":"0"}}"#, None),
+            (r#"{"partialSuccess":{}}"#, None),
+            (r#"{"partialSuccess":null}"#, None),
+            ("{}", None),
+            ("OK", None),
+        ] {
+            let expected = expected.map(|(rejected, message)| (rejected, message.to_owned()));
+            assert_eq!(partial_success(body.as_bytes(), true), expected, "{body}");
+        }
+    }
 }

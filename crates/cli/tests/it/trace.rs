@@ -19,6 +19,8 @@ struct TestReceiver {
     port: u16,
     ids: Arc<Mutex<BTreeSet<String>>>,
     pause: Arc<AtomicU64>,
+    /// The status and the body of every response.
+    reply: Arc<Mutex<(&'static str, &'static str)>>,
 }
 
 impl TestReceiver {
@@ -26,14 +28,15 @@ impl TestReceiver {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (ids, pause) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(AtomicU64::new(0)));
-        let (own_ids, own_pause) = (ids.clone(), pause.clone());
+        let reply = Arc::new(Mutex::new(("200 OK", "{}")));
+        let (own_ids, own_pause, own_reply) = (ids.clone(), pause.clone(), reply.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (ids, pause) = (own_ids.clone(), own_pause.clone());
-                std::thread::spawn(move || serve(stream, &ids, &pause));
+                let (ids, pause, reply) = (own_ids.clone(), own_pause.clone(), own_reply.clone());
+                std::thread::spawn(move || serve(stream, &ids, &pause, &reply));
             }
         });
-        Self { port, ids, pause }
+        Self { port, ids, pause, reply }
     }
 
     fn command(&self, state: &Path, args: &[&str]) -> Command {
@@ -47,7 +50,12 @@ impl TestReceiver {
     }
 }
 
-fn serve(stream: TcpStream, ids: &Mutex<BTreeSet<String>>, pause: &AtomicU64) {
+fn serve(
+    stream: TcpStream,
+    ids: &Mutex<BTreeSet<String>>,
+    pause: &AtomicU64,
+    reply: &Mutex<(&'static str, &'static str)>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut writer = stream;
     loop {
@@ -75,7 +83,12 @@ fn serve(stream: TcpStream, ids: &Mutex<BTreeSet<String>>, pause: &AtomicU64) {
             ids.lock().unwrap().insert(id);
         }
         std::thread::sleep(Duration::from_millis(pause.load(Ordering::Relaxed)));
-        if writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").is_err() {
+        let (status, body) = *reply.lock().unwrap();
+        let response = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        if writer.write_all(response.as_bytes()).is_err() {
             return;
         }
     }
@@ -234,6 +247,27 @@ fn a_push_continues_where_it_stopped() {
     let line: Value = serde_json::from_str(push(&["--json"]).1.lines().next().unwrap()).unwrap();
     for key in line.as_object().unwrap().keys() {
         assert!(docs.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+#[test]
+fn rejected_spans_are_reported() {
+    let home = TestHome::new();
+    home.session("s", &turn(1));
+    let receiver = TestReceiver::start();
+    let state = tempfile::tempdir().unwrap();
+    let root = home.root().to_str().unwrap();
+    for (status, body) in [
+        ("400 Bad Request", "no"),
+        ("200 OK", r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":""}}"#),
+    ] {
+        *receiver.reply.lock().unwrap() = (status, body);
+        let args = ["--home", root, "trace", "push", "--all", "--again"];
+        let done = receiver.command(state.path(), &args).output().unwrap();
+        let (out, err) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+        assert_eq!(done.status.code(), Some(2), "{out}{err}");
+        assert!(out.ends_with("; 1 rejected, 0 unchanged\n"), "{out}");
+        assert!(err.contains("rejected 2 spans: ") && err.contains("--again"), "{err}");
     }
 }
 

@@ -219,7 +219,7 @@ fn report(
 ) -> Result<CommandOutcome, CommandError> {
     let mut answer = cx.ui.output();
     let mut total = ExportSummary::default();
-    let (mut sent, mut failed, mut untried) = (0, 0, 0);
+    let (mut sent, mut failed, mut untried, mut rejected) = (0, 0, 0, 0);
     for ((file, _), result) in files.iter().zip(results) {
         let nothing = ExportSummary::default();
         let (exported, error) = match result {
@@ -247,7 +247,8 @@ fn report(
                 failed += 1;
                 cx.ui.warn(&format!("{}: {error}", file.id));
             }
-            None => sent += usize::from(exported.spans > 0),
+            None if exported.spans > 0 => sent += 1,
+            None => rejected += usize::from(exported.received.refused > 0),
         }
         total.turns += exported.turns;
         total.spans += exported.spans;
@@ -255,10 +256,11 @@ fn report(
     }
     let DeliverySummary { requests, refused, complaint, .. } = &total.received;
     if !cx.json {
-        let unchanged = files.len() - sent - failed - untried;
+        let unchanged = files.len() - sent - failed - untried - rejected;
+        let rejected = if rejected > 0 { format!("{rejected} rejected, ") } else { String::new() };
         writeln!(
             answer,
-            "{} sent: {}, {} in {}; {unchanged} unchanged",
+            "{} sent: {}, {} in {}; {rejected}{unchanged} unchanged",
             plural(sent as u64, "session"),
             plural(total.turns as u64, "turn"),
             plural(total.spans, "span"),
@@ -268,9 +270,9 @@ fn report(
     answer.finish()?;
     if *refused > 0 {
         cx.ui.warn(&format!(
-            "the receiver rejected {}: {}",
+            "the receiver rejected {}: {}; --again sends them once more",
             plural(*refused, "span"),
-            complaint.as_deref().unwrap_or("no reason given")
+            complaint.as_deref().filter(|why| !why.is_empty()).unwrap_or("no reason given")
         ));
     }
     if untried > 0 {
