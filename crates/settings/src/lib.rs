@@ -22,7 +22,7 @@ mod trust;
 mod tests;
 
 pub use hook_command::{HookCommand, SettingsChange, SettingsEditError};
-pub use load::{SettingsError, SettingsInput, SettingsPaths, user_settings};
+pub use load::{SettingsError, SettingsInput, SettingsPaths, read_text, user_settings};
 pub use mcp_entry::McpEntry;
 pub use rule_entry::RuleEntry;
 pub use settings::{PermissionSettings, SandboxNetwork, SandboxSettings, Settings};

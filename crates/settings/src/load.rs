@@ -123,7 +123,7 @@ impl SettingsStack {
 
 /// Returns the rules of an invalid file that refuse calls or ask.
 fn restrictions(path: &Path) -> Settings {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = read_text(path).unwrap_or_default();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let rules = |name: &str| {
         let items =
@@ -173,27 +173,36 @@ fn managed_files(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Reads a settings file. `None` if it does not exist or is empty.
 /// Returns the user's own settings in a folder such as `~/.claude`; the defaults if they cannot be read.
 pub fn user_settings(claude_home: &Path) -> Settings {
     read_settings(&claude_home.join("settings.json")).ok().flatten().unwrap_or_default()
 }
 
+/// Reads a settings file. `None` if it does not exist or is empty.
 fn read_settings(path: &Path) -> io::Result<Option<Settings>> {
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        // A pipe would block, a device never ends.
-        Ok(_) => return Err(io::Error::other("not a file")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if size > MAX_FILE_SIZE {
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_FILE_SIZE) {
         return Err(io::Error::other("too large"));
     }
-    let text = std::fs::read_to_string(path)?;
+    let text = match read_text(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(None);
     }
     serde_json::from_str(text).map(Some).map_err(io::Error::from)
+}
+
+/// Reads a regular file, or one that a link leads to.
+///
+/// # Errors
+///
+/// Those of reading, and [`io::ErrorKind::InvalidInput`] for anything else: a pipe would block, a device may
+/// never end.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    std::fs::read_to_string(path)
 }

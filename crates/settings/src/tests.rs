@@ -162,3 +162,15 @@ fn sources_are_selected_by_name() {
     let error = SettingsStack::load(&folders.paths, &input).unwrap_err().to_string();
     assert_eq!(error, "Error: Settings file not found: missing.json");
 }
+
+/// A pipe would block.
+#[test]
+#[cfg(unix)]
+fn only_regular_files_are_read() {
+    let folders = folders(&[("home/.claude/settings.json", "{}")]);
+    let file = folders.paths.user_home.as_ref().unwrap().join(".claude.json");
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert!(!TrustedFolders::read(&file).contain(&folders.paths.project));
+    assert_eq!(crate::read_text(&file).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    assert_eq!(load(&folders).model(), None);
+}

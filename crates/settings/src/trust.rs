@@ -38,9 +38,9 @@ impl TrustedFolders {
     /// Reads the folders from [`config_file`]. A file that is missing or broken trusts nothing.
     #[must_use]
     pub fn read(file: &Path) -> Self {
-        let bytes = std::fs::read(file).unwrap_or_default();
+        let text = crate::load::read_text(file).unwrap_or_default();
         let config: ConfigFile =
-            serde_json::from_slice(&bytes).unwrap_or_else(|_| ConfigFile { projects: BTreeMap::new() });
+            serde_json::from_str(&text).unwrap_or_else(|_| ConfigFile { projects: BTreeMap::new() });
         let projects = config.projects.into_iter().filter(|(_, project)| project.has_trust_dialog_accepted);
         // A relative name would trust a folder below whichever folder the client is started in.
         let folders = projects.map(|(path, _)| PathBuf::from(path)).filter(|path| path.is_absolute());

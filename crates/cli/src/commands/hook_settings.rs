@@ -140,7 +140,7 @@ fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandE
 }
 
 pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
-    match std::fs::read_to_string(path) {
+    match threadline_settings::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),

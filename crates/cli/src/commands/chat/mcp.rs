@@ -82,7 +82,7 @@ impl McpSetup {
         self.add(user);
         let project = paths.cwd.join(".mcp.json");
         if settings.is_trusted()
-            && let Ok(text) = std::fs::read_to_string(&project)
+            && let Ok(text) = threadline_settings::read_text(&project)
         {
             // A project may not send our credentials to its servers.
             let variable = |name: &str| env::get(name).filter(|_| !CREDENTIALS.contains(&name));
@@ -151,7 +151,7 @@ fn flag_servers(value: &str) -> Result<Vec<McpServerConfig>, String> {
 
 /// Returns the servers that the user added for all projects, and those for this one.
 fn state_servers(file: &Path, cwd: &Path) -> (Vec<McpServerConfig>, Vec<McpServerConfig>) {
-    let Ok(text) = std::fs::read_to_string(file) else { return Default::default() };
+    let Ok(text) = threadline_settings::read_text(file) else { return Default::default() };
     let Ok(mut state) = serde_json::from_str::<StateFile>(&text) else { return Default::default() };
     let parse = |servers: Option<Box<RawValue>>| {
         let Some(servers) = servers else { return Vec::new() };

@@ -71,7 +71,7 @@ impl RuleFiles {
         // A link may lead to the project or the home folder only.
         let roots = [paths.project.as_path(), home, &paths.claude_home];
         let target = resolve_inside(&file, &roots).map_err(failed)?;
-        let old = match std::fs::read_to_string(&target) {
+        let old = match threadline_settings::read_text(&target) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(format!("cannot read {}: {error}", file.display())),

@@ -79,7 +79,7 @@ fn question(folder: &Path, found: &[&(&str, &str)]) -> TermText {
 
 /// Saves that a folder is trusted, where Claude Code keeps it.
 fn save(file: &Path, folder: &Path) -> Result<(), String> {
-    let old = match std::fs::read_to_string(file) {
+    let old = match threadline_settings::read_text(file) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
