@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::disk::{FileSystem, RealFileSystem};
 use crate::identity::FileId;
@@ -44,6 +45,11 @@ pub struct AppendOutcome {
 /// loop may win many times; the limit only prevents an endless loop.
 pub(crate) const LOCK_ATTEMPTS: usize = 1000;
 
+/// How often, and how long each time, an append waits for the end of an incomplete line. A process that
+/// crashed leaves such a line for good.
+const NEWLINE_POLLS: usize = 5;
+const NEWLINE_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a full disk,
 /// none.
 ///
@@ -62,7 +68,20 @@ pub fn append<L: AsRef<[u8]>>(
     {
         return Err(AppendError::Replaced { path: path.to_owned() });
     }
+    wait_for_newline(&RealFileSystem, &mut file)?;
     write_lines(&RealFileSystem, &mut file, &bytes).map_err(|failed| failed.error.into())
+}
+
+/// Waits a moment if the last line is incomplete: a program that writes a line in several parts completes it.
+pub(crate) fn wait_for_newline(fs: &dyn FileSystem, file: &mut File) -> io::Result<()> {
+    for _ in 0..NEWLINE_POLLS {
+        let end = file.metadata()?.len();
+        if !is_incomplete_at(file, end)? {
+            return Ok(());
+        }
+        fs.pause(NEWLINE_INTERVAL);
+    }
+    Ok(())
 }
 
 /// A write of lines that was not completed.
@@ -228,6 +247,22 @@ mod tests {
             assert_eq!(fs_err::read_to_string(&path).unwrap(), after);
             assert_eq!(appended.closed_torn_line, torn);
             assert_eq!(appended.byte_offset, before.len() as u64 + u64::from(torn));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_being_written_is_completed_first() {
+        let (_dir, path) = file_with("x\nto");
+        let mut other = fs_err::OpenOptions::new().append(true).open(&path).unwrap();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            other.write_all(b"rn\n").unwrap();
+        });
+        let appended = append(&path, ["a"], None).unwrap();
+        writer.join().unwrap();
+        // A machine under load may be slower than the limit.
+        if !appended.closed_torn_line {
+            assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ntorn\na\n");
         }
     }
 

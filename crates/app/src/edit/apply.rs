@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use threadline_edit::{ContentDigest, EditPlan, PlanTarget, SideFileOp};
+use threadline_entry::{Ending, Kind};
 use threadline_store::{
     FileDigest, FileKind, Receipt, Step, StepAction, Visibility, open_regular, read_regular,
 };
@@ -70,8 +71,7 @@ impl PlannedEdit<'_> {
             _ if removed + changed + added == 0 => {}
             // In place, the log itself is changed even if the session's file is a link to it.
             _ if lines_only_added && is_added_at_end(plan) => {
-                let action =
-                    StepAction::Append { read: self.source.read_digest()?, lines: added_lines(plan) };
+                let action = self.source.add_lines(added_lines(plan))?;
                 steps.push(log(self.source.snapshot.path(), action));
             }
             _ => {
@@ -89,6 +89,34 @@ impl EditSession {
     fn read_digest(&self) -> Result<FileDigest, EditError> {
         let changed = || EditError::LogChanged { path: self.file.path.clone() };
         self.snapshot.digest()?.ok_or_else(changed)
+    }
+
+    /// The action that adds lines at the end of the log.
+    ///
+    /// If the log ends in a part of a line, another program may be writing it: the lines are added before it,
+    /// and the part stays at the end, where that program completes it.
+    fn add_lines<'a>(&self, lines: Vec<String>) -> Result<StepAction<'a>, EditError> {
+        let read = self.read_digest()?;
+        let partial = self.partial_line_length();
+        if partial == 0 {
+            return Ok(StepAction::Append { read, lines });
+        }
+        let whole = read.length - partial;
+        let read = FileDigest::read_from(self.snapshot.reader()?.take(whole))?;
+        let added: String = lines.into_iter().map(|line| line + "\n").collect();
+        let content = self.snapshot.reader()?.take(whole).chain(io::Cursor::new(added));
+        Ok(StepAction::Replace { read, content: Box::new(content) })
+    }
+
+    /// The length of an incomplete last line: one that has no newline and is not JSON.
+    fn partial_line_length(&self) -> u64 {
+        let last = self.session.entries().iter().next_back();
+        let last = last.filter(|last| last.ending() == Ending::None && last.kind() == Kind::Bad);
+        last.filter(|last| !last.follows_on_line()).map_or(0, |last| {
+            let bytes = last.as_bytes();
+            let start = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+            (bytes.len() - start) as u64
+        })
     }
 }
 

@@ -47,6 +47,29 @@ fn a_plan_writes_nothing_until_it_is_applied() {
 }
 
 #[test]
+fn a_line_that_another_program_is_writing_is_not_cut_in_two() {
+    let world = World::new();
+    let path = world.home.session("loom", LOOM);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let (first, second) = (r#"{"type":"summary","summary":"half "#, "and half\",\"leafUuid\":\"x\"}\n");
+    std::fs::write(&path, format!("{whole}{first}")).unwrap();
+    world.open("loom").set_title("The loom").apply(&world.app, &options()).unwrap();
+    let now = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{now}{second}")).unwrap();
+    let now = std::fs::read_to_string(&path).unwrap();
+    let added = now.strip_prefix(&whole).unwrap().strip_suffix(&format!("{first}{second}")).unwrap();
+    assert!(added.contains("The loom") && added.lines().count() == 1, "{added}");
+    world.app.undo_operation("last", false).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{whole}{first}{second}"));
+    world.app.redo_operation("last", false).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), now);
+    // A complete line may lack its newline.
+    std::fs::write(&path, whole.trim_end()).unwrap();
+    let receipt = world.open("loom").set_title("Again").apply(&world.app, &options()).unwrap();
+    assert_eq!(receipt.files[0].action, FileAction::Append);
+}
+
+#[test]
 fn every_operation_is_undone_and_redone_to_the_byte() {
     type Apply = fn(&World) -> Result<threadline_store::Receipt, EditError>;
     let operations: [(Operation, Apply); 5] = [

@@ -107,7 +107,8 @@ pub(super) fn read_from(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the lines of `added` that are missing in `present`, each as often as it is missing.
+/// Returns the lines of `added` that are missing in `present`, each as often as it is missing. An incomplete
+/// last line is not missing if `present` has the line that it became.
 fn missing_lines(added: &[u8], present: &[u8]) -> Vec<u8> {
     let mut counts: HashMap<&[u8], usize> = HashMap::new();
     for line in lines(present) {
@@ -117,6 +118,7 @@ fn missing_lines(added: &[u8], present: &[u8]) -> Vec<u8> {
     for line in lines(added) {
         match counts.get_mut(line.strip_suffix(b"\n").unwrap_or(line)) {
             Some(count) if *count > 0 => *count -= 1,
+            _ if !line.ends_with(b"\n") && lines(present).any(|longer| longer.starts_with(line)) => {}
             _ => missing.extend(line),
         }
     }
