@@ -1,8 +1,10 @@
 //! Applied operations: list, undo, redo and forget them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use threadline_store::{Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step, StepAction};
+use threadline_store::{
+    Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step, StepAction,
+};
 
 use crate::config::App;
 use crate::edit::EditError;
@@ -15,6 +17,8 @@ pub(crate) struct NewReceipt<'a> {
     pub(crate) source: &'a str,
     /// The session that results.
     pub(crate) target: &'a str,
+    /// The home of the session, if the changed files are elsewhere.
+    pub(crate) home: Option<&'a Path>,
     /// A short description of the changes.
     pub(crate) summary: String,
     /// The command that started it.
@@ -64,6 +68,7 @@ impl App {
             made_at: format!("{now:.3}"),
             source: new.source.to_owned(),
             target: new.target.to_owned(),
+            home: new.home.map(std::path::absolute).transpose()?,
             summary: new.summary,
         };
         Ok(self.operations()?.apply(operation, steps)?)
@@ -83,22 +88,24 @@ impl App {
 
     /// Returns a filter of the operations in the homes: those that changed a file there, or that restored
     /// files of a session there.
+    ///
+    /// A session id alone does not identify a home, since a copy of a home contains the same ids. It decides
+    /// only for a restore by an earlier version, whose receipt does not name the home.
     fn operation_scope(&self) -> impl Fn(&Receipt) -> bool {
-        let roots: Vec<PathBuf> = self
-            .store()
-            .homes()
-            .iter()
-            .flat_map(|home| {
-                let root = home.root();
-                [std::path::absolute(root).ok(), std::fs::canonicalize(root).ok()]
-            })
-            .flatten()
-            .collect();
+        let roots: Vec<PathBuf> =
+            self.store().homes().iter().map(Home::root).flat_map(spellings_of).collect();
         move |receipt: &Receipt| {
             let paths = receipt.files.iter().flat_map(|file| [Some(&file.path), file.target.as_ref()]);
             let mut paths = paths.flatten();
-            paths.any(|path| roots.iter().any(|root| path.starts_with(root)))
-                || self.store().session(&receipt.source).is_some()
+            if paths.any(|path| roots.iter().any(|root| path.starts_with(root))) {
+                return true;
+            }
+            match &receipt.home {
+                Some(home) => spellings_of(home).any(|home| roots.contains(&home)),
+                None => {
+                    receipt.operation == Operation::Restore && self.store().session(&receipt.source).is_some()
+                }
+            }
         }
     }
 
@@ -190,6 +197,11 @@ impl App {
     pub fn backup_path(&self, receipt: &Receipt, name: &str) -> Result<PathBuf, AppError> {
         Ok(self.operations()?.folder(&receipt.id).join(name))
     }
+}
+
+/// Returns a folder as an absolute path, and with its links resolved if it exists.
+fn spellings_of(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    [std::path::absolute(folder).ok(), std::fs::canonicalize(folder).ok()].into_iter().flatten()
 }
 
 fn failed(receipt: &Receipt) -> impl FnOnce(OpError) -> OperationError {

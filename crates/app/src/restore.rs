@@ -176,6 +176,7 @@ impl RestorePlan {
             operation: Operation::Restore,
             source: &self.session.id,
             target: &self.session.id,
+            home: self.session.home.as_ref().map(|home| home.root()),
             summary: format!("{} files as they were", files.len()),
             command,
         };

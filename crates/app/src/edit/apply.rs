@@ -40,6 +40,7 @@ impl PlannedEdit<'_> {
             operation: self.operation,
             source: &self.source.file.id,
             target: &target,
+            home: None,
             summary: self.summary(),
             command: &options.command,
         };

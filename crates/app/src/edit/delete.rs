@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use threadline_store::{Operation, Receipt};
+use threadline_view::humanize::plural;
 
 use super::apply::remove_step;
 use super::side_files::own_files;
@@ -53,7 +54,8 @@ impl Deletion<'_> {
             operation: Operation::Delete,
             source: id,
             target: id,
-            summary: format!("{} files to the trash", self.files.len()),
+            home: None,
+            summary: format!("{} moved to the trash", plural(self.files.len() as u64, "file")),
             command: &options.command,
         };
         app.apply_steps(receipt, self.files.iter().map(|path| remove_step(path)).collect())

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use threadline_app::load_unpriced;
 use threadline_app::restore::{
     ContentSource, RestoreAction, RestoreError, RestoreOptions, RestorePlan, RestorePoint, turns_with_changes,
 };
+use threadline_app::{App, AppConfig, load_unpriced};
 use threadline_session::FileHistory;
 use threadline_store::WriteRisk;
 use threadline_testkit::session_uuid;
@@ -199,4 +199,28 @@ fn a_file_that_cannot_be_written_does_not_stop_the_others() {
     assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "x\n");
     world.app.undo_operation(&receipt.id, false).unwrap();
     assert!(!dir.path().join("a.txt").exists());
+}
+
+#[test]
+fn a_restore_belongs_to_the_home_of_its_session() {
+    let (world, copy, dir) = (World::new(), World::new(), tempfile::tempdir().unwrap());
+    session(&world, dir.path());
+    session(&copy, dir.path());
+    fs::write(dir.path().join("a.txt"), "today\n").unwrap();
+    let plan = plan(&world, RestorePoint::Turn(1), &RestoreOptions::default()).unwrap();
+    let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    let other = App::new(AppConfig {
+        homes: vec![copy.home.root().to_owned()],
+        state_dir: Some(world.state_dir().to_owned()),
+        ..AppConfig::default()
+    });
+    let listed = |app: &App| app.list_operations().unwrap().found.len();
+    assert_eq!((listed(&world.app), listed(&other)), (1, 0));
+
+    let path = world.app.operations().unwrap().folder(&receipt.id).join("receipt.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let without_home: String = text.lines().filter(|line| !line.contains("\"home\"")).collect();
+    assert_ne!(without_home.len(), text.len());
+    fs::write(&path, without_home).unwrap();
+    assert_eq!((listed(&world.app), listed(&other)), (1, 1), "a receipt of an earlier version");
 }

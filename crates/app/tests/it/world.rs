@@ -24,6 +24,11 @@ impl World {
         Self { home, app, state }
     }
 
+    /// The folder for state.
+    pub(crate) fn state_dir(&self) -> &Path {
+        self.state.path()
+    }
+
     /// Opens the session with this short name.
     pub(crate) fn open(&self, name: &str) -> EditSession {
         let file = self.app.find(&session_uuid(name)).unwrap();

@@ -1,6 +1,6 @@
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
-use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, visible};
 use threadline_view::humanize::plural;
 use threadline_view::shell_word;
 use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
@@ -78,9 +78,14 @@ pub(crate) struct ForgetArgs {
     /// Operation id or unique prefix (can be repeated)
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
-    /// Delete all receipts
+    /// Delete all receipts of the selected homes
+    ///
+    /// Shows them first, and asks on a terminal; otherwise --apply is needed.
     #[arg(long)]
     all: bool,
+    /// Delete the receipts without asking
+    #[arg(long)]
+    apply: bool,
 }
 
 pub(crate) fn run(cx: &Context, command: &OpCommand) -> Result<CommandOutcome, CommandError> {
@@ -101,33 +106,7 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
             answer.json(&object(cx, receipt)?)?;
         }
     } else if !listing.found.is_empty() {
-        let left = |name, gives_way| TableColumn {
-            name,
-            align: ColumnAlign::Left,
-            can_shrink: gives_way,
-            ..TableColumn::default()
-        };
-        let columns = [
-            left("id", false),
-            left("operation", false),
-            left("state", false),
-            left("session", false),
-            left("summary", true),
-        ];
-        let rows: Vec<Vec<String>> = listing
-            .found
-            .iter()
-            .map(|receipt| {
-                vec![
-                    receipt.id.clone(),
-                    receipt.operation.to_string(),
-                    receipt.state.name().to_owned(),
-                    short(&receipt.source),
-                    visible(&receipt.summary).into_owned(),
-                ]
-            })
-            .collect();
-        write!(answer, "{}", table(cx.ui.page(), &columns, &rows))?;
+        write!(answer, "{}", receipt_table(cx, &listing.found))?;
     }
     answer.finish()?;
     for error in &listing.errors {
@@ -141,6 +120,36 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
         (true, true) => CommandOutcome::Negative,
         (true, false) => CommandOutcome::Done,
     })
+}
+
+/// Formats receipts as a table.
+fn receipt_table(cx: &Context, receipts: &[Receipt]) -> TermText {
+    let left = |name, gives_way| TableColumn {
+        name,
+        align: ColumnAlign::Left,
+        can_shrink: gives_way,
+        ..TableColumn::default()
+    };
+    let columns = [
+        left("id", false),
+        left("operation", false),
+        left("state", false),
+        left("session", false),
+        left("summary", true),
+    ];
+    let rows: Vec<Vec<String>> = receipts
+        .iter()
+        .map(|receipt| {
+            vec![
+                receipt.id.clone(),
+                receipt.operation.to_string(),
+                receipt.state.name().to_owned(),
+                short(&receipt.source),
+                visible(&receipt.summary).into_owned(),
+            ]
+        })
+        .collect();
+    table(cx.ui.page(), &columns, &rows)
 }
 
 fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
@@ -292,11 +301,40 @@ fn not_reversed(error: OperationError, verb: &str) -> CommandError {
 
 fn forget(cx: &Context, args: &ForgetArgs) -> Result<CommandOutcome, CommandError> {
     let forgotten = match args.all {
-        true => cx.app.forget_all_operations()?,
+        true => {
+            if !args.apply && !is_forgetting_confirmed(cx)? {
+                return Ok(CommandOutcome::Done);
+            }
+            cx.app.forget_all_operations()?
+        }
         false => cx.app.forget_operations(&args.ids)?,
     };
     cx.ui.note(&format!("{} forgotten", plural(forgotten as u64, "receipt")));
     Ok(if forgotten == 0 { CommandOutcome::Negative } else { CommandOutcome::Done })
+}
+
+/// Shows all receipts, and returns whether to delete them: after asking on a terminal, or if there are none.
+fn is_forgetting_confirmed(cx: &Context) -> Result<bool, CommandError> {
+    let receipts = cx.app.list_operations()?.found;
+    if receipts.is_empty() {
+        return Ok(true);
+    }
+    let mut answer = cx.ui.output();
+    if cx.json {
+        for receipt in &receipts {
+            answer.json(&object(cx, receipt)?)?;
+        }
+    } else {
+        write!(answer, "{}", receipt_table(cx, &receipts))?;
+    }
+    answer.finish()?;
+    let receipts = plural(receipts.len() as u64, "receipt");
+    let question = format!("delete {receipts}? These operations cannot be undone any more. [y/N] ");
+    if !cx.json && cx.ui.confirm(&question)? {
+        return Ok(true);
+    }
+    cx.ui.note(&format!("nothing was deleted. `threadline op forget --all --apply` deletes {receipts}"));
+    Ok(false)
 }
 
 fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, CommandError> {

@@ -174,7 +174,7 @@ fn an_operation_can_be_undone_and_redone_repeatedly() {
         }
         assert_eq!(world.run(&["op", "redo", "--apply"]).code, 2, "nothing is left to redo");
         assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
-        assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
+        assert_eq!(world.run(&["op", "forget", "--all", "--apply"]).code, 0);
         assert_eq!(all_files(&world), before, "{edit:?}");
     }
 }
@@ -436,7 +436,7 @@ fn a_full_disk_leaves_everything_unchanged() {
         assert_eq!(world.receipts(), 0, "{args:?}");
         assert_eq!(world.run(args).code, 0, "{args:?} with room");
         assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
-        assert_eq!(world.run(&["op", "forget", "--all"]).code, 0);
+        assert_eq!(world.run(&["op", "forget", "--all", "--apply"]).code, 0);
         assert_eq!(all_files(&world), before, "{args:?}");
     }
 }
@@ -695,6 +695,47 @@ fn the_undo_command_that_an_edit_prints_works_without_the_home() {
     let mut undo = command(["--home", other.root().to_str().unwrap(), "op", "undo", id, "--apply"]);
     let undo = undo.env("XDG_STATE_HOME", world.state.path()).output().unwrap();
     assert_eq!((undo.status.code(), read(&path) == before), (Some(0), true));
+}
+
+/// Returns a copy of the home of `world`, with the same session ids.
+fn copied_home(world: &EditFixture) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for (path, content) in all_files(world) {
+        let path = copy.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn operations_of_a_copied_home_are_separate() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let copy = copied_home(&world);
+    let run_in_copy = |args: &[&str]| {
+        let mut command = command([&["--home", copy.path().to_str().unwrap()], args].concat());
+        command.env("XDG_STATE_HOME", world.state.path()).output().unwrap().status.code().unwrap()
+    };
+    let before = read(&path);
+    assert_eq!(world.run(&["edit", "delete", "last", "--apply"]).code, 0);
+    assert_eq!(run_in_copy(&["op", "log"]), 1, "the copy has no operations");
+    assert_eq!(run_in_copy(&["op", "undo", "--apply"]), 2);
+    assert_eq!(run_in_copy(&["op", "forget", "--all", "--apply"]), 1);
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
+    assert_eq!(read(&path), before);
+}
+
+#[test]
+fn forgetting_all_receipts_needs_apply() {
+    let world = EditFixture::new();
+    world.home.session("loom", LOOM);
+    assert_eq!(world.run(&["edit", "title", "last", "New", "--apply"]).code, 0);
+    let plan = world.run(&["op", "forget", "--all"]);
+    assert_eq!((plan.code, world.receipts()), (0, 1), "{plan}");
+    assert!(plan.out.contains("title") && plan.err.contains("op forget --all --apply`"), "{plan}");
+    assert_eq!(world.run(&["op", "forget", "--all", "--apply"]).code, 0);
+    assert_eq!(world.receipts(), 0);
 }
 
 #[test]

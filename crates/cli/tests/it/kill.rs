@@ -73,7 +73,7 @@ fn a_killed_edit_leaves_the_session_complete() {
             assert_eq!(undo.code, 0, "{undo}");
             assert_eq!(std::fs::read(&path).unwrap(), old);
         }
-        world.run(&["op", "forget", "--all"]);
+        world.run(&["op", "forget", "--all", "--apply"]);
     }
     // Only the log remains in the folder.
     let left: Vec<_> =

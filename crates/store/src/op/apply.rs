@@ -28,6 +28,8 @@ pub struct NewOperation {
     pub source: String,
     /// The session that results.
     pub target: String,
+    /// The home of the session, if the changed files are elsewhere.
+    pub home: Option<PathBuf>,
     /// A short description of the changes.
     pub summary: String,
 }
@@ -46,6 +48,7 @@ impl NewOperation {
             independent: self.operation.has_independent_files(),
             source: self.source,
             target: self.target,
+            home: self.home,
             summary: self.summary,
             files: Vec::new(),
             folders: Vec::new(),

@@ -48,6 +48,9 @@ pub struct Receipt {
     pub source: String,
     /// The session that resulted.
     pub target: String,
+    /// The home of the session, if the changed files are elsewhere. Receipts of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
     /// A short description of the changes.
     pub summary: String,
     /// The changes to files, in this order.

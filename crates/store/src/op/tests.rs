@@ -96,6 +96,7 @@ pub(super) fn operation(id: &str) -> NewOperation {
         made_at: format!("2026-01-01T10:00:00.00{}Z", id.len()),
         source: "s1".into(),
         target: "s1".into(),
+        home: None,
         summary: String::new(),
     }
 }

@@ -27,6 +27,7 @@ fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> Stri
         made_at: String::new(),
         source: String::new(),
         target: String::new(),
+        home: None,
         summary: String::new(),
     };
     let step = Step { path: snapshot.path().to_owned(), kind: FileKind::Log, action };
