@@ -74,9 +74,9 @@ impl Ui {
         self.paged_output_at(None)
     }
 
-    /// Returns the stream for long results, which the pager opens at this line, from 0.
-    pub(crate) fn paged_output_at(&self, line: Option<usize>) -> OutputStream {
-        let pager = self.paging.then(|| start_pager(self.pager.as_deref(), line)).flatten();
+    /// Returns the stream for long results, which the pager opens at this place.
+    pub(crate) fn paged_output_at(&self, start: Option<&PagerStart>) -> OutputStream {
+        let pager = self.paging.then(|| start_pager(self.pager.as_deref(), start)).flatten();
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
@@ -169,15 +169,35 @@ pub(crate) fn write_stdout_line(json: &str) {
 /// Lines that a pager shows above the line that it is opened at.
 const LINES_ABOVE: usize = 8;
 
-fn start_pager(configured: Option<&str>, line: Option<usize>) -> Option<Child> {
+/// The place where a pager opens a text.
+pub(crate) struct PagerStart {
+    /// The line, from 0.
+    pub(crate) line: usize,
+    /// The regular expression that the pager searches for. May be empty.
+    pub(crate) pattern: String,
+}
+
+fn start_pager(configured: Option<&str>, start: Option<&PagerStart>) -> Option<Child> {
     let command = env::get(env::THREADLINE_PAGER).or_else(|| configured.map(str::to_owned));
     let command = command.or_else(|| env::get(env::PAGER)).unwrap_or_else(|| DEFAULT_PAGER.to_owned());
     let mut words = command.split_whitespace();
     let program = words.next().filter(|program| *program != "cat")?;
     let mut command = Command::new(program);
     command.args(words);
-    if let Some(line) = line.filter(|line| *line > LINES_ABOVE && program.ends_with("less")) {
-        command.arg(format!("+{}", line - LINES_ABOVE));
+    if let Some(start) = start.filter(|_| program.ends_with("less")) {
+        // The target line of jumps and searches is below the lines above it.
+        command.arg(format!("-j{}", LINES_ABOVE + 1));
+        // Ctrl-K sets the pattern without a jump, so that `n` goes to the match after this line.
+        let search = match &*start.pattern {
+            "" => String::new(),
+            pattern => format!("/\u{b}{pattern}"),
+        };
+        // The first lines are on the first screen anyway; a jump would leave empty lines above them.
+        let jump = match start.line {
+            0..LINES_ABOVE => String::new(),
+            line => format!("{}g", line + 1),
+        };
+        command.arg("-I").arg(format!("+{jump}{search}"));
     }
     command.stdin(Stdio::piped()).spawn().ok()
 }

@@ -134,22 +134,26 @@ impl TermText {
         Cow::Owned(out)
     }
 
-    /// Highlights the byte ranges that `find` returns for each line without its styles. Also returns the
-    /// number of the first line with a highlight, from 0.
-    pub fn highlighted(&self, find: &dyn Fn(&str) -> Vec<Range<usize>>) -> (Self, Option<usize>) {
+    /// Highlights the byte ranges that `find` returns for each line without its styles, after the first
+    /// `skipped` lines. Also returns the numbers of the lines with a highlight, from 0.
+    pub fn highlighted(
+        &self,
+        skipped: usize,
+        find: &mut dyn FnMut(&str) -> Vec<Range<usize>>,
+    ) -> (Self, Vec<usize>) {
         const START: &str = "\u{1b}[7m";
         const END: &str = "\u{1b}[27m";
         let mut out = Self::new();
-        let mut first = None;
+        let mut lines = Vec::new();
         for (number, line) in self.text.split_inclusive('\n').enumerate() {
             let line = Self { text: line.to_owned() };
             let plain = line.plain();
-            let ranges = find(plain.trim_end_matches('\n'));
+            let ranges = if number < skipped { Vec::new() } else { find(plain.trim_end_matches('\n')) };
             if ranges.is_empty() {
                 out.text.push_str(&line.text);
                 continue;
             }
-            first = first.or(Some(number));
+            lines.push(number);
             let (mut at, mut rest) = (0, &*line.text);
             let is_inside = |at: usize| ranges.iter().any(|range| range.contains(&at));
             let mut open = false;
@@ -173,7 +177,7 @@ impl TermText {
                 out.text.push_str(END);
             }
         }
-        (out, first)
+        (out, lines)
     }
 
     /// Returns the width in columns.

@@ -3,6 +3,7 @@
 mod item;
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
@@ -31,13 +32,38 @@ const COST_WIDTH: usize = 10;
 
 /// Renders a transcript.
 pub fn render_transcript(transcript: &Transcript, page: TermPage, style: &TranscriptStyle) -> TermText {
+    render_transcript_at(transcript, page, style, None).text
+}
+
+/// A rendered transcript and the lines of its parts, from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RenderedTranscript {
+    /// The text.
+    pub text: TermText,
+    /// The number of lines of the header.
+    pub header_lines: usize,
+    /// The lines of the requested item, if it is shown.
+    pub item_lines: Option<Range<usize>>,
+}
+
+/// Renders a transcript, and finds the lines of the item with this anchor.
+pub fn render_transcript_at(
+    transcript: &Transcript,
+    page: TermPage,
+    style: &TranscriptStyle,
+    anchor: Option<&str>,
+) -> RenderedTranscript {
     let mut writer = TermWriter::new(page, style);
+    writer.wanted_item = anchor;
     writer.header(&transcript.header);
+    let header = writer.out.as_str().len();
     for turn in &transcript.turns {
         writer.turn(turn, 0);
     }
     writer.footer(transcript);
-    writer.out
+    let line_at = |byte: usize| writer.out.as_str()[..byte].matches('\n').count();
+    let item_lines = writer.item_bytes.as_ref().map(|bytes| line_at(bytes.start)..line_at(bytes.end));
+    RenderedTranscript { header_lines: line_at(header), item_lines, text: writer.out }
 }
 
 /// Renders a transcript incrementally, turn by turn.
@@ -180,11 +206,24 @@ struct TermWriter<'a> {
     day: Option<jiff::civil::Date>,
     /// Whether the heading of sub-agents without a starting call was rendered.
     has_unattached_agents: bool,
+    /// The anchor of the item whose place is wanted.
+    wanted_item: Option<&'a str>,
+    /// The bytes of that item in `out`.
+    item_bytes: Option<Range<usize>>,
 }
 
 impl<'a> TermWriter<'a> {
     fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
-        Self { page, style, out: TermText::new(), wants_gap: false, day: None, has_unattached_agents: false }
+        Self {
+            page,
+            style,
+            out: TermText::new(),
+            wants_gap: false,
+            day: None,
+            has_unattached_agents: false,
+            wanted_item: None,
+            item_bytes: None,
+        }
     }
 
     fn footer(&mut self, transcript: &Transcript) {

@@ -1,6 +1,6 @@
 mod follow;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,8 @@ use threadline_app::LoadedSession;
 use threadline_search::Query;
 use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{
-    OutlineTable, TermText, TranscriptRenderer, TranscriptStyle, render_outline, render_transcript,
+    OutlineTable, RenderedTranscript, TermText, TranscriptRenderer, TranscriptStyle, render_outline,
+    render_transcript_at,
 };
 use threadline_view::humanize::plural;
 use threadline_view::{
@@ -20,7 +21,7 @@ use threadline_view::{
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, CommandOutcome};
-use crate::ui::OutputStream;
+use crate::ui::{OutputStream, PagerStart};
 
 /// Show a session as a conversation
 ///
@@ -385,22 +386,67 @@ fn show_whole(
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }
-    let text = if args.outline {
-        render_outline(&outline(&transcript.turns), cx.ui.page())
+    let rendered = if args.outline {
+        RenderedTranscript {
+            text: render_outline(&outline(&transcript.turns), cx.ui.page()),
+            ..RenderedTranscript::default()
+        }
     } else if level == DetailLevel::Raw {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
-        raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript))
+        let text = raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript));
+        RenderedTranscript { text, ..RenderedTranscript::default() }
     } else {
-        render_transcript(&transcript, cx.ui.page(), &style(level))
+        render_transcript_at(&transcript, cx.ui.page(), &style(level), anchor)
     };
-    let (marked, first) = match &query {
-        Some(query) => text.highlighted(&|line| query.highlight(line)),
-        None => (TermText::new(), None),
-    };
-    let mut answer = cx.ui.paged_output_at(first);
-    answer.text(if cx.ui.page().color && first.is_some() { &marked } else { &text })?;
-    answer.finish()?;
+    write_highlighted(cx, &rendered, query.as_ref())?;
     Ok(CommandOutcome::Done)
+}
+
+/// Writes a transcript with the matches of a query highlighted. The pager opens at the first match in the
+/// requested item, else at the first one below the header, and searches for the matches.
+fn write_highlighted(
+    cx: &Context,
+    rendered: &RenderedTranscript,
+    query: Option<&Query>,
+) -> Result<(), CommandError> {
+    let mut matches = BTreeSet::new();
+    let (marked, lines) = match query {
+        Some(query) => rendered.text.highlighted(rendered.header_lines, &mut |line| {
+            let ranges = query.highlight(line);
+            matches.extend(ranges.iter().map(|range| line[range.clone()].to_lowercase()));
+            ranges
+        }),
+        None => (TermText::new(), Vec::new()),
+    };
+    let in_item = |line: &&usize| rendered.item_lines.as_ref().is_some_and(|lines| lines.contains(line));
+    let line = lines.iter().find(in_item).or(lines.first()).copied();
+    let start = line.map(|line| PagerStart { line, pattern: pager_pattern(&matches) });
+    let mut answer = cx.ui.paged_output_at(start.as_ref());
+    answer.text(if cx.ui.page().color && line.is_some() { &marked } else { &rendered.text })?;
+    answer.finish()?;
+    Ok(())
+}
+
+/// Returns a regular expression for a pager that matches these texts. Texts beyond a length that pagers
+/// accept are left out.
+fn pager_pattern(texts: &BTreeSet<String>) -> String {
+    const MAX_BYTES: usize = 400;
+    let mut pattern = String::from("(");
+    for text in texts.iter().filter(|text| !text.contains(char::is_control)) {
+        let separator = if pattern.len() > 1 { "|" } else { "" };
+        let mut escaped = String::new();
+        for ch in text.chars() {
+            if r"\.[]{}()*+?^$|".contains(ch) {
+                escaped.push('\\');
+            }
+            escaped.push(ch);
+        }
+        if pattern.len() + separator.len() + escaped.len() <= MAX_BYTES {
+            pattern.push_str(separator);
+            pattern.push_str(&escaped);
+        }
+    }
+    if pattern.len() > 1 { pattern + ")" } else { String::new() }
 }
 
 /// Returns the filtered transcript. No format of [`show_whole`] includes the findings.

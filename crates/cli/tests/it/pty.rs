@@ -423,3 +423,41 @@ fn an_unwritable_stderr_causes_no_panic() {
         assert!(matches!(done.status.code(), Some(0..=2)), "{args:?}: {:?}", done.status);
     }
 }
+
+#[test]
+fn the_pager_opens_at_the_match_in_the_item() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = TestHome::new();
+    let filler = "One more line.\\n\\n".repeat(12);
+    home.session(
+        "loom",
+        &format!(
+            r#"
+            u1        user   "the warp (c++)"
+            a1 <- u1  reply  m1 text "{filler}First warp (c++)."
+            a2 <- a1  reply  m2 text "{filler}Second Warp (C++)."
+            "#
+        ),
+    );
+    // The pager prints its arguments before the text.
+    let pager = home.root().join("less");
+    std::fs::write(&pager, "#!/bin/sh\nprintf '%s\\n' \"$*\"\nexec cat\n").unwrap();
+    std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let env = [("PAGER", pager.to_str().unwrap().to_owned())];
+    let opened = |place: &str| {
+        let place = format!("{}#{place}", threadline_testkit::session_uuid("loom"));
+        let root = home.root().to_str().unwrap();
+        let args = ["--home", root, "show", &place, "--find", r#""warp (c++)""#];
+        let (code, written) = on_terminal(&args.map(OsStr::new), &env);
+        let written = String::from_utf8(written).unwrap().replace('\r', "");
+        assert_eq!(code, Some(0), "{written}");
+        let (arguments, text) = written.split_once('\n').unwrap();
+        assert!(arguments.ends_with("g/\u{b}(warp \\(c\\+\\+\\))"), "{arguments:?}");
+        assert!(!text.lines().next().unwrap().contains("\u{1b}[7m"), "the header is not highlighted: {text}");
+        let (_, line) = arguments.split_once('+').unwrap();
+        let line: usize = line.split_once('g').unwrap().0.parse().unwrap();
+        text.lines().nth(line - 1).unwrap().to_owned()
+    };
+    assert!(opened("m2").contains("First \u{1b}[7mwarp (c++)\u{1b}[27m"), "{}", opened("m2"));
+    assert!(opened("m3").contains("Second \u{1b}[7mWarp (C++)\u{1b}[27m"), "{}", opened("m3"));
+}

@@ -51,7 +51,11 @@ impl TermWriter<'_> {
                 self.line(indent, Some(TextLabel::Dim), &text);
                 rest = &rest[lost..];
             } else {
+                let start = self.out.as_str().len();
                 self.item(item, indent);
+                if self.wanted_item == Some(&*item.anchor) {
+                    self.item_bytes.get_or_insert(start..self.out.as_str().len());
+                }
                 rest = after;
             }
         }

@@ -1,5 +1,6 @@
 //! Runs the picker on a terminal, and restores the terminal at the end.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -164,14 +165,21 @@ fn open_match(
         return Ok(CommandOutcome::Done);
     }
     let program = std::env::current_exe()?;
-    let mut command = Command::new(&program);
-    command.args(["show", &place]);
+    let show = |place: &OsStr| {
+        let mut command = Command::new(&program);
+        command.arg("show").arg(place);
+        if cx.app.config().redaction.is_some() {
+            command.arg("--redact");
+        }
+        command
+    };
+    let mut command = show(place.as_ref());
     if anchor.is_some() {
         command.args(["--find", query]);
     }
     let shown = command.stderr(Stdio::null()).status()?;
     if !shown.success() && anchor.is_some() {
-        Command::new(&program).arg("show").arg(path).status()?;
+        show(path.as_os_str()).status()?;
     }
     Ok(CommandOutcome::Done)
 }
