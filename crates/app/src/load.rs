@@ -12,7 +12,7 @@ use threadline_view::{OutputReader, Spending, Transcript, TranscriptBuilder, Tra
 
 use crate::config::App;
 use crate::error::AppError;
-use crate::redaction::{DisplayRedaction, RedactionReport, read_bytes};
+use crate::redaction::{DisplayRedaction, RedactionReport, SessionMask, read_bytes};
 use crate::time::{millis, now};
 
 /// A session in memory, with its sub-agents.
@@ -28,7 +28,7 @@ pub struct LoadedSession {
     pub redacted: RedactionReport,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Option<SessionMask>,
 }
 
 impl LoadedSession {
@@ -57,8 +57,8 @@ impl LoadedSession {
     /// configuration required it.
     pub fn kept_output(&self, path: &str) -> Option<String> {
         let text = kept_output(&self.file, path)?;
-        Some(match &self.redaction {
-            Some(redaction) => redaction.text(&text).into_owned(),
+        Some(match &self.mask {
+            Some(mask) => mask.text(&text).into_owned(),
             None => text,
         })
     }
@@ -173,7 +173,7 @@ pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
     let (inside, _) = rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread());
     let family = SessionFamily::with_embedded(main, agents, inside);
     let redacted = RedactionReport::default();
-    Ok(LoadedSession { file: file.clone(), family, spending: None, redacted, unread, redaction: None })
+    Ok(LoadedSession { file: file.clone(), family, spending: None, redacted, unread, mask: None })
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -182,7 +182,7 @@ struct ReadLogs {
     agents: Vec<Agent>,
     unread: Vec<AppError>,
     redacted: RedactionReport,
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Option<SessionMask>,
 }
 
 impl ReadLogs {
@@ -202,7 +202,7 @@ impl ReadLogs {
             }
         }
         observer.end_of_files();
-        Ok(Self { main, agents, unread, redacted: RedactionReport::default(), redaction: None })
+        Ok(Self { main, agents, unread, redacted: RedactionReport::default(), mask: None })
     }
 
     /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised
@@ -225,7 +225,7 @@ impl ReadLogs {
                 Err(error) => unread.push(error),
             }
         }
-        let (logs, redacted) = redaction.logs(logs);
+        let (logs, redacted, mask) = redaction.logs(logs);
         let mut logs = logs.into_iter();
         let main = parse_bytes(&logs.next().unwrap_or_default(), &file.id, None, observer);
         let mut agents = Vec::new();
@@ -236,16 +236,16 @@ impl ReadLogs {
             });
             let session = parse_bytes(&log, &agent_file.id, Some(&agent_file.id), observer);
             let mut agent = agent(agent_file, meta.as_ref(), session);
-            agent.description = agent.description.map(|text| redaction.text(&text).into_owned());
+            agent.description = agent.description.map(|text| mask.text(&text).into_owned());
             agents.push(agent);
         }
         observer.end_of_files();
-        Ok(Self { main, agents, unread, redacted, redaction: Some(Arc::clone(redaction)) })
+        Ok(Self { main, agents, unread, redacted, mask: Some(mask) })
     }
 
     /// Joins the session with its sub-agents, and sums the costs of their calls.
     fn priced(self, file: &SessionFile, prices: &PriceBook) -> LoadedSession {
-        let Self { main, agents, unread, redacted, redaction } = self;
+        let Self { main, agents, unread, redacted, mask } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
@@ -253,7 +253,7 @@ impl ReadLogs {
         };
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
-        LoadedSession { file: file.clone(), family, spending: Some(spending), redacted, unread, redaction }
+        LoadedSession { file: file.clone(), family, spending: Some(spending), redacted, unread, mask }
     }
 }
 

@@ -58,14 +58,20 @@ impl DisplayRedaction {
         self.rules.clean(text)
     }
 
-    /// Returns the logs without secrets, line by line, and what was replaced.
-    pub(crate) fn logs(&self, mut logs: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, RedactionReport) {
+    /// Returns the logs without secrets, line by line, what was replaced, and the mask for other texts of the
+    /// session.
+    pub(crate) fn logs(
+        self: &Arc<Self>,
+        mut logs: Vec<Vec<u8>>,
+    ) -> (Vec<Vec<u8>>, RedactionReport, SessionMask) {
         let mut report = RedactionReport::default();
+        let mut mask = SessionMask::new(Arc::clone(self));
         if self.hides_paths {
             let local = LocalNames::of(&logs);
             for log in &mut logs {
                 *log = local.replace(log, &mut report);
             }
+            mask.local = Some(Arc::new(local));
         }
         let mut redactor = Redactor::new(&self.rules);
         let mut secrets: BTreeMap<String, String> = BTreeMap::new();
@@ -82,7 +88,8 @@ impl DisplayRedaction {
         for kind in secrets.into_values() {
             *report.secrets.entry(kind).or_default() += 1;
         }
-        (logs, report)
+        mask.add(redactor.into_known());
+        (logs, report, mask)
     }
 }
 
@@ -93,13 +100,21 @@ impl DisplayRedaction {
 #[derive(Clone)]
 pub(crate) struct SessionMask {
     redaction: Arc<DisplayRedaction>,
+    /// The local paths and user names, if they are replaced.
+    local: Option<Arc<LocalNames>>,
     known: Vec<Arc<KnownSecrets>>,
+}
+
+impl fmt::Debug for SessionMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionMask").field("redaction", &self.redaction).finish_non_exhaustive()
+    }
 }
 
 impl SessionMask {
     /// Creates a mask that has not learnt anything.
     pub(crate) fn new(redaction: Arc<DisplayRedaction>) -> Self {
-        Self { redaction, known: Vec::new() }
+        Self { redaction, local: None, known: Vec::new() }
     }
 
     /// Returns the redaction that the mask applies.
@@ -121,7 +136,8 @@ impl SessionMask {
 
     /// Masks the secrets in a text.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut masked = Cow::Borrowed(text);
+        let local = self.local.as_ref().and_then(|local| local.replace_elsewhere(text));
+        let mut masked = local.map_or(Cow::Borrowed(text), Cow::Owned);
         for known in &self.known {
             if let Cow::Owned(clean) = known.mask(&masked) {
                 masked = Cow::Owned(clean);
@@ -213,11 +229,22 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, AppError> {
 }
 
 /// Directories and user names of the machine that wrote a session.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LocalNames {
-    /// Directories and their replacements, longest first.
-    directories: Vec<(String, String)>,
+    /// Directories in each of their spellings, longest first.
+    directories: Vec<LocalDirectory>,
+    /// User names in lower case. Names of two letters are replaced only as a part of a path.
     users: BTreeSet<String>,
+}
+
+/// One spelling of a directory.
+#[derive(Clone, Debug)]
+struct LocalDirectory {
+    /// The text to replace, in lower case.
+    text: String,
+    replacement: String,
+    /// Whether it is the name of a project folder, in which each separator is a dash.
+    is_encoded: bool,
 }
 
 /// Names of accounts that identify nobody.
@@ -229,8 +256,7 @@ impl LocalNames {
     /// Collects the working directories of the lines, and the users whose home directories are named.
     fn of(logs: &[Vec<u8>]) -> Self {
         let mut roots: Vec<String> = Vec::new();
-        let mut homes: BTreeSet<String> = BTreeSet::new();
-        let mut local = Self::default();
+        let mut homes = BTreeMap::new();
         for log in logs {
             each_entry(log, |entry| {
                 if let Some(cwd) = entry.cwd() {
@@ -240,10 +266,7 @@ impl LocalNames {
                     }
                 }
                 rewrite_strings(entry, &mut |text| {
-                    for (home, user) in homes_in(text) {
-                        homes.insert(home.to_owned());
-                        local.users.insert(user.to_owned());
-                    }
+                    homes.extend(homes_in(text).map(|(home, user)| (home.to_owned(), user.to_owned())));
                     None
                 });
             });
@@ -254,15 +277,29 @@ impl LocalNames {
             root.strip_prefix(other).is_some_and(|rest| rest.starts_with(['/', '\\']))
         };
         roots.retain(|root| root.len() > 1 && !all.iter().any(|other| is_below(root, other)));
-        for (n, root) in roots.into_iter().enumerate() {
-            let name = if n == 0 { "/project".to_owned() } else { format!("/project{}", n + 1) };
-            local.directories.push((root, name));
+        let mut local = Self::default();
+        for (n, root) in roots.iter().enumerate() {
+            let number = if n == 0 { String::new() } else { (n + 1).to_string() };
+            let (plain, encoded) = (format!("/project{number}"), format!("-project{number}"));
+            local.directories.extend(spellings(root, &plain, &encoded));
         }
-        local.directories.extend(homes.into_iter().map(|home| (home, "~".to_owned())));
-        local.directories.sort_by_key(|(directory, _)| std::cmp::Reverse(directory.len()));
-        local.directories.dedup_by(|a, b| a.0 == b.0);
-        local.users.retain(|user| user.len() >= 3 && !COMMON_USERS.contains(&&*user.to_lowercase()));
+        local.add_homes(homes);
         local
+    }
+
+    /// Adds home directories and their users.
+    fn add_homes(&mut self, homes: impl IntoIterator<Item = (String, String)>) {
+        for (home, user) in homes {
+            self.directories.extend(spellings(&home, "~", "-home"));
+            let user = user.to_ascii_lowercase();
+            if user.len() >= 2 && !COMMON_USERS.contains(&&*user) {
+                self.users.insert(user);
+            }
+        }
+        // The working directory precedes an equal home directory, since the sort is stable.
+        self.directories.sort_by_key(|directory| std::cmp::Reverse(directory.text.len()));
+        let mut seen = BTreeSet::new();
+        self.directories.retain(|directory| seen.insert(directory.text.clone()));
     }
 
     fn replace(&self, log: &[u8], report: &mut RedactionReport) -> Vec<u8> {
@@ -270,61 +307,119 @@ impl LocalNames {
         let mut lines = LineReader::new(log);
         while let Ok(Some(line)) = lines.next() {
             let mut clean = None;
-            parse_line(&line, |entry, _| {
-                if !entry.shares_line() {
-                    clean = rewrite_strings(&entry, &mut |text| self.replace_text(text, report));
-                }
+            let mut is_text = false;
+            parse_line(&line, |entry, _| match entry.shares_line() {
+                true => is_text = true,
+                false => clean = rewrite_strings(&entry, &mut |text| self.replace_text(text, report)),
             });
+            if is_text {
+                // A line that is not one JSON object is one text.
+                clean = self.replace_text(&String::from_utf8_lossy(line.bytes), report);
+            }
             out.extend_from_slice(clean.as_ref().map_or(line.bytes, |clean| clean.as_bytes()));
             out.push(b'\n');
         }
         out
     }
 
+    /// Replaces the names in a text that is not in the logs, such as stored output, and also the home
+    /// directories that only this text names.
+    fn replace_elsewhere(&self, text: &str) -> Option<String> {
+        let mut all = self.clone();
+        all.add_homes(homes_in(text).map(|(home, user)| (home.to_owned(), user.to_owned())));
+        all.replace_text(text, &mut RedactionReport::default())
+    }
+
     fn replace_text(&self, text: &str, report: &mut RedactionReport) -> Option<String> {
-        let mut clean: Option<String> = None;
-        for (directory, name) in &self.directories {
-            let now = clean.as_deref().unwrap_or(text);
-            let (next, count) = replace_words(now, directory, name);
-            report.paths += count;
-            clean = next.or(clean);
+        let mut clean = Replacement::new(text);
+        for directory in &self.directories {
+            let is_word = |ch: char| is_name_char(ch) || (ch == '-' && !directory.is_encoded);
+            report.paths += clean.replace(&directory.text, &directory.replacement, |before, after| {
+                let is_separate = !directory.text.starts_with(|ch: char| ch.is_ascii_alphanumeric())
+                    && !directory.is_encoded;
+                (is_separate || !before.ends_with(is_name_char)) && !after.starts_with(is_word)
+            });
         }
         for user in &self.users {
-            let now = clean.as_deref().unwrap_or(text);
-            let (next, count) = replace_words(now, user, "user");
-            report.names += count;
-            clean = next.or(clean);
+            report.names += clean.replace(user, "user", |before, after| {
+                let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
+                is_word && (user.len() > 2 || before.ends_with(['/', '\\']))
+            });
         }
-        clean
+        clean.changed
     }
 }
 
-/// Replaces a text where it is not a part of a longer word. Returns the number of replacements.
-fn replace_words(text: &str, from: &str, to: &str) -> (Option<String>, usize) {
-    let is_word = |ch: char| ch.is_alphanumeric() || ch == '_' || ch == '-';
-    let mut out = String::new();
-    let (mut done, mut count) = (0, 0);
-    for (at, _) in text.match_indices(from) {
-        let end = at + from.len();
-        let begins = from.starts_with(|ch: char| !is_word(ch)) || !text[..at].ends_with(is_word);
-        let ends = !text[end..].starts_with(is_word);
-        if at >= done && begins && ends {
-            out.push_str(&text[done..at]);
-            out.push_str(to);
-            (done, count) = (end, count + 1);
+fn is_name_char(ch: char) -> bool {
+    ch.is_alphanumeric() || ch == '_'
+}
+
+/// A text in which names are replaced, one after the other.
+struct Replacement<'t> {
+    text: &'t str,
+    /// The text after the replacements so far, if there were any.
+    changed: Option<String>,
+    /// The current text in lower case.
+    lower: String,
+}
+
+impl<'t> Replacement<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, changed: None, lower: text.to_ascii_lowercase() }
+    }
+
+    /// Replaces `from`, which is in lower case, in any case, where `is_whole` accepts the text before and
+    /// after it. Returns the number of replacements.
+    fn replace(&mut self, from: &str, to: &str, is_whole: impl Fn(&str, &str) -> bool) -> usize {
+        let text = self.changed.as_deref().unwrap_or(self.text);
+        let mut out = String::new();
+        let (mut done, mut count) = (0, 0);
+        for (at, _) in self.lower.match_indices(from) {
+            let end = at + from.len();
+            if is_whole(&text[..at], &text[end..]) {
+                out.push_str(&text[done..at]);
+                out.push_str(to);
+                (done, count) = (end, count + 1);
+            }
+        }
+        if count > 0 {
+            out.push_str(&text[done..]);
+            self.lower = out.to_ascii_lowercase();
+            self.changed = Some(out);
+        }
+        count
+    }
+}
+
+/// Returns the spellings of a directory: as it is, with the separators of string literals and of other
+/// shells on Windows, and as the name of a project folder.
+fn spellings(directory: &str, plain: &str, encoded: &str) -> Vec<LocalDirectory> {
+    let directory = directory.to_ascii_lowercase();
+    let dashes = directory.replace(|ch: char| !ch.is_ascii_alphanumeric(), "-");
+    let mut plain_texts = vec![directory.clone()];
+    if directory.contains('\\') {
+        plain_texts.push(directory.replace('\\', r"\\"));
+        plain_texts.push(directory.replace('\\', "/"));
+        if let Some((drive, rest)) = directory.split_once(':') {
+            plain_texts.push(format!("/{drive}{}", rest.replace('\\', "/")));
         }
     }
-    if count == 0 {
-        return (None, 0);
-    }
-    out.push_str(&text[done..]);
-    (Some(out), count)
+    // The encoded name of a folder in the root, such as `-x`, could be anything.
+    let is_distinct = directory.matches(['/', '\\']).count() > 1;
+    let encoded = is_distinct.then_some((dashes, encoded, true));
+    let all = plain_texts.into_iter().map(|text| (text, plain, false)).chain(encoded);
+    all.map(|(text, replacement, is_encoded)| LocalDirectory {
+        text,
+        replacement: replacement.to_owned(),
+        is_encoded,
+    })
+    .collect()
 }
 
 /// Returns the home directories that a text names, with their users.
 fn homes_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    const PARENTS: [&str; 3] = ["/home/", "/Users/", r"\Users\"];
-    PARENTS.into_iter().flat_map(move |parent| {
+    const PARENTS: [&str; 4] = ["/home/", "/Users/", r"\Users\", r"\\Users\\"];
+    let plain = PARENTS.into_iter().flat_map(move |parent| {
         text.match_indices(parent).filter_map(move |(at, _)| {
             let name = at + parent.len();
             let is_end = |ch: char| !(ch.is_alphanumeric() || matches!(ch, '.' | '_' | '-'));
@@ -333,7 +428,22 @@ fn homes_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
             let start =
                 if parent.starts_with('\\') && text[..at].ends_with(':') { at.saturating_sub(2) } else { at };
             let user = text[name..end].trim_end_matches('.');
-            (!user.is_empty()).then(|| (&text[start..name + user.len()], user))
+            (!user.is_empty() && text.is_char_boundary(start))
+                .then(|| (&text[start..name + user.len()], user))
+        })
+    });
+    plain.chain(encoded_homes_in(text))
+}
+
+/// Returns the home directories in names of project folders, such as `-Users-ada-loom`. A dash in the name of
+/// a user is not recognised.
+fn encoded_homes_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    ["/-home-", "/-Users-", r"\C--Users-"].into_iter().flat_map(move |parent| {
+        text.match_indices(parent).filter_map(move |(at, _)| {
+            let name = at + parent.len();
+            let is_end = |ch: char| !(ch.is_alphanumeric() || matches!(ch, '.' | '_'));
+            let end = text[name..].find(is_end).map_or(text.len(), |end| name + end);
+            (end > name).then(|| (&text[at + 1..end], &text[name..end]))
         })
     })
 }
@@ -355,8 +465,8 @@ mod tests {
 {"type":"user","cwd":"/home/ada/loom/src","message":{"role":"user","content":"C:\\Users\\Grace\\x by Grace"}}
 torn {"
 "#;
-        let redaction = DisplayRedaction::for_sharing(Rules::new());
-        let (logs, report) = redaction.logs(vec![log.to_vec()]);
+        let redaction = Arc::new(DisplayRedaction::for_sharing(Rules::new()));
+        let (logs, report, _) = redaction.logs(vec![log.to_vec()]);
         let text = String::from_utf8(logs[0].clone()).unwrap();
         assert!(text.contains("user: see /project/src/a.rs and ~/notes, not ~/loomy or canada"), "{text}");
         assert!(text.contains(r#""cwd":"/project/src""#), "{text}");
@@ -364,5 +474,59 @@ torn {"
         assert_eq!(text.lines().count(), 3);
         assert_eq!(report.to_string(), format!("{} local paths, {} user names", report.paths, report.names));
         assert!(report.paths >= 5 && report.names == 2, "{report:?}");
+    }
+
+    /// Returns the text of a prompt in a session that worked in `cwd`, for sharing.
+    fn shared(cwd: &str, text: &str) -> String {
+        let quote = threadline_entry::write::quote;
+        let log = format!(
+            r#"{{"type":"user","cwd":{},"message":{{"role":"user","content":{}}}}}"#,
+            quote(cwd),
+            quote(text)
+        );
+        let redaction = Arc::new(DisplayRedaction::for_sharing(Rules::new()));
+        let (logs, ..) = redaction.logs(vec![log.into_bytes()]);
+        let line: serde_json::Value = serde_json::from_slice(&logs[0]).unwrap();
+        line["message"]["content"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn other_spellings_of_paths_and_user_names_are_replaced() {
+        for (cwd, text, expected) in [
+            // Names of project folders.
+            (
+                "/Users/ada/loom/.worktrees/3",
+                "~/.claude/projects/-Users-ada-loom--worktrees-3/x.jsonl -Users-ada-other -Users-adam",
+                "~/.claude/projects/-project--worktrees-3/x.jsonl -home-other -Users-adam",
+            ),
+            (
+                "/srv/loom",
+                "/private/tmp/claude/-Users-grace-x/tasks/ by grace",
+                "/private/tmp/claude/-home-x/tasks/ by user",
+            ),
+            // Backslashes in string literals, and other shells on Windows.
+            (
+                r"D:\loom\src",
+                r"D:\\loom\\src\\a.rs d:\loom\src\b.rs D:/loom/src/c.rs /d/loom/src",
+                r"/project\\a.rs /project\b.rs /project/c.rs /project",
+            ),
+            (r"C:\Users\Jande\loom", r"C:\\Users\\Jande\\notes", r"~\\notes"),
+            // Other case, and dashes around a name.
+            (r"C:\Users\Jande\loom", r"JANDE jande-pc C:\USERS\JANDE\x", r"user user-pc ~\x"),
+            // A name of two letters is replaced in paths only.
+            ("/home/tj/loom", "tj /var/mail/tj/1 /home/tj", "tj /var/mail/user/1 ~"),
+        ] {
+            assert_eq!(shared(cwd, text), expected, "{cwd}");
+        }
+    }
+
+    #[test]
+    fn texts_outside_of_the_logs_are_masked_like_the_logs() {
+        let log = br#"{"type":"user","cwd":"/home/ada/loom","message":{"role":"user","content":"hi"}}"#;
+        let redaction = Arc::new(DisplayRedaction::for_sharing(Rules::new()));
+        let (_, _, mask) = redaction.logs(vec![log.to_vec()]);
+        let text = mask.text("deploy /home/ada/loom/a from /home/grace/p for grace@example.com");
+        assert!(text.starts_with("deploy /project/a from ~/p for "), "{text}");
+        assert!(!text.contains("grace") && !text.contains("example.com"), "{text}");
     }
 }
