@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use threadline_store::{Operations, Store};
+use threadline_store::{Operations, SessionFile, Store};
 use threadline_usage::PriceBook;
 
 use crate::error::AppError;
@@ -27,6 +27,8 @@ pub struct AppConfig {
     pub current_dir: Option<PathBuf>,
     /// The user's home folder.
     pub home_dir: Option<PathBuf>,
+    /// The homes that Claude Code uses if it is started without further settings; empty if unknown.
+    pub claude_homes: Vec<PathBuf>,
     /// The build of the program. Caches of another build are not used.
     pub build: String,
 }
@@ -61,6 +63,22 @@ impl App {
     /// Returns the sessions on disk.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Returns the home of a session as an absolute path, if Claude Code does not use it unless told to.
+    pub fn other_home(&self, file: &SessionFile) -> Option<PathBuf> {
+        let home = std::path::absolute(file.home.as_ref()?.root()).ok()?;
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let used = &self.config.claude_homes;
+        let is_used = used.is_empty() || used.iter().any(|used| real(used) == real(&home));
+        (!is_used).then_some(home)
+    }
+
+    /// Returns the command that resumes a session with Claude Code in `cwd`.
+    pub fn resume_command(&self, file: &SessionFile, cwd: Option<&str>) -> String {
+        let home = self.other_home(file);
+        let home = home.as_ref().map(|home| home.to_string_lossy());
+        threadline_view::resume_command(&file.id, cwd, home.as_deref())
     }
 
     /// Returns the folder for threadline's own state.

@@ -163,6 +163,7 @@ impl Context {
             redaction,
             current_dir: std::env::current_dir().ok(),
             home_dir: etcetera::home_dir().ok(),
+            claude_homes: claude_homes(),
             build: crate::version::build_id(),
         };
         let mut app = Arc::new(App::new(config.clone()));
@@ -371,6 +372,15 @@ fn applied_settings(
         ("archive_key", archive_key),
     ];
     settings.into_iter().map(|(name, (value, source))| AppliedSetting { name, value, source }).collect()
+}
+
+/// Returns the homes that Claude Code uses if it is started without further settings.
+fn claude_homes() -> Vec<PathBuf> {
+    match (env::get(env::CLAUDE_CONFIG_DIR), etcetera::home_dir()) {
+        (Some(named), _) => vec![named.into()],
+        (None, Ok(home)) => [".claude", ".config/claude"].map(|name| home.join(name)).into(),
+        (None, Err(_)) => Vec::new(),
+    }
 }
 
 /// Returns the folders with sessions: those given with `--home`, else those of the configuration file, else

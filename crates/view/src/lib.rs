@@ -85,7 +85,7 @@ pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime};
 pub use session_card::{LogCountScan, LogCounts, LogTally, SessionCard, SessionCardFigures};
-pub use shell::{command_in, resume_command, shell_word};
+pub use shell::{resume_command, resume_command_with, shell_word};
 pub use spending::{Spending, SpendingCounter};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{InputKind, Round, ToolOutcome};

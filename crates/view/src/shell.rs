@@ -33,13 +33,21 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     Cow::Owned(word)
 }
 
-/// Returns the command that resumes a Claude Code session in its working directory.
-pub fn resume_command(id: &str, cwd: Option<&str>) -> String {
-    command_in(cwd, &format!("claude --resume {}", shell_word(id)))
+/// Returns the command that resumes a Claude Code session in its working directory. `home` is the folder that
+/// contains the session, as an absolute path, if Claude Code does not use it anyway.
+pub fn resume_command(id: &str, cwd: Option<&str>, home: Option<&str>) -> String {
+    resume_command_with(&["claude", "--resume", id], cwd, home)
+}
+
+/// Returns a command that resumes a session with another program, like [`resume_command`].
+pub fn resume_command_with(words: &[&str], cwd: Option<&str>, home: Option<&str>) -> String {
+    let home = home.map(|home| format!("CLAUDE_CONFIG_DIR={}", shell_word(home)));
+    let words = words.iter().map(|word| shell_word(word).into_owned());
+    command_in(cwd, &home.into_iter().chain(words).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns a command that runs another one in a directory.
-pub fn command_in(directory: Option<&str>, command: &str) -> String {
+fn command_in(directory: Option<&str>, command: &str) -> String {
     match directory {
         // A name that begins with a dash would be parsed as an option.
         Some(name) if name.starts_with('-') => {
@@ -73,9 +81,13 @@ mod tests {
 
     #[test]
     fn a_session_is_resumed_where_it_ran() {
-        assert_eq!(resume_command("one", None), "claude --resume one");
-        assert_eq!(resume_command("a;b", Some("/x y")), "cd '/x y' && claude --resume 'a;b'");
-        assert_eq!(resume_command("one", Some("-P")), "cd ./-P && claude --resume one");
+        assert_eq!(resume_command("one", None, None), "claude --resume one");
+        assert_eq!(resume_command("a;b", Some("/x y"), None), "cd '/x y' && claude --resume 'a;b'");
+        assert_eq!(resume_command("one", Some("-P"), None), "cd ./-P && claude --resume one");
+        assert_eq!(
+            resume_command("one", Some("/x"), Some("/my home")),
+            "cd /x && CLAUDE_CONFIG_DIR='/my home' claude --resume one"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use threadline_app::SessionSummary;
 use threadline_store::SessionFile;
-use threadline_view::{command_in, shell_word};
+use threadline_view::resume_command_with;
 
 use super::search;
 use crate::context::Context;
@@ -59,21 +59,16 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
         }
     };
     let arguments = program.arguments(&file.id, args.prompt.as_deref());
-    let other_home = file.home.as_ref().map(|home| home.root()).filter(|root| !is_default_home(cx, root));
+    let other_home = cx.app.other_home(&file);
     let cwd = SessionSummary::of(file.clone())?.preview.cwd;
     if args.print {
-        let mut words = match program {
-            ResumeProgram::Claude => "claude".to_owned(),
-            ResumeProgram::Threadline => "threadline".to_owned(),
+        let name = match program {
+            ResumeProgram::Claude => "claude",
+            ResumeProgram::Threadline => "threadline",
         };
-        for argument in arguments {
-            words.push(' ');
-            words.push_str(&shell_word(argument));
-        }
-        if let Some(home) = &other_home {
-            words = format!("{}={} {words}", env::CLAUDE_CONFIG_DIR, shell_word(&home.to_string_lossy()));
-        }
-        let command = command_in(cwd.as_deref(), &words);
+        let words: Vec<&str> = std::iter::once(name).chain(arguments).collect();
+        let home = other_home.as_ref().map(|home| home.to_string_lossy());
+        let command = resume_command_with(&words, cwd.as_deref(), home.as_deref());
         let mut answer = cx.ui.output();
         answer.data(&format!("{command}\n"))?;
         answer.finish()?;
@@ -110,15 +105,6 @@ fn picked_session(cx: &Context) -> Result<Option<SessionFile>, CommandError> {
             .hint("`threadline list` shows the sessions"));
     }
     Ok(search::pick_session(&cx.app, None, &|| false)?.map(SessionFile::at))
-}
-
-/// Returns whether Claude Code uses this home if it is started without further settings.
-fn is_default_home(cx: &Context, root: &Path) -> bool {
-    match (env::get(env::CLAUDE_CONFIG_DIR), &cx.app.config().home_dir) {
-        (Some(named), _) => Path::new(&named) == root,
-        (None, Some(home)) => [".claude", ".config/claude"].iter().any(|name| home.join(name) == root),
-        (None, None) => false,
-    }
 }
 
 impl ResumeProgram {

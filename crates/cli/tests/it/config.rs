@@ -1,5 +1,6 @@
 //! `config`, `resume`, `completions` and `man`.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Output;
 
@@ -77,6 +78,14 @@ fn resume_prints_the_command_in_the_right_folder() {
         text(&printed),
         format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} claude --resume {id}\n")
     );
+    // A relative folder would be looked for in the folder of the session.
+    let (parent, name) = (home.root().parent().unwrap(), home.root().file_name().unwrap());
+    let relative =
+        command([OsStr::new("--home"), name, "resume".as_ref(), "last".as_ref(), "--print".as_ref()])
+            .current_dir(parent)
+            .output()
+            .unwrap();
+    assert_eq!(text(&relative), text(&printed));
     let missing = run(none.path(), &["--home", root, "resume", "last"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing).contains("the session's folder does not exist: /home/ada/loom"));

@@ -654,7 +654,8 @@ fn a_dry_run_only_plans_and_a_clone_prints_its_resume_command() {
     assert!(undo.code == 2 && undo.err.contains("nothing to undo or redo"), "{undo}");
     let done = world.run(&["edit", "clone", "last", "--apply", "--json"]);
     let target = done.json()["target"].as_str().unwrap().to_owned();
-    assert!(done.err.contains(&format!("`claude --resume {target}`")), "{done}");
+    let resume = format!("`cd /home/ada/loom && CLAUDE_CONFIG_DIR=[home] claude --resume {target}`");
+    assert!(done.err.contains(&resume), "{done}");
 }
 
 #[test]

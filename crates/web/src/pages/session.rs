@@ -92,7 +92,8 @@ pub(crate) struct SessionPageInfo {
     size: u64,
     agent: Option<String>,
     branch: bool,
-    cwd: Option<String>,
+    /// The command that resumes the session.
+    resume: String,
     labels: SessionLabel,
 }
 
@@ -109,7 +110,7 @@ impl SessionPageInfo {
                     .map_or_else(|| agent.id.clone(), |text| live.redacted(text).into_owned())
             }),
             branch: selector.leaf.is_some(),
-            cwd: live.cwd(),
+            resume: state.app.resume_command(live.file(), live.cwd().as_deref()),
             // The list reports a file of labels that cannot be read.
             labels: state.app.labels().unwrap_or_default().get(&live.file().id),
         })
@@ -147,9 +148,7 @@ impl SessionPageInfo {
             query,
             parts,
             outline: &plan.outline_parts,
-            resume: instead
-                .is_none()
-                .then(|| threadline_view::resume_command(&self.file.id, self.cwd.as_deref())),
+            resume: instead.is_none().then(|| self.resume.clone()),
             size: self.size,
             labels: instead.is_none().then(|| self.label_controls()),
             notes,

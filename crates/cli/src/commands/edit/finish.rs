@@ -1,6 +1,8 @@
 //! Shows a planned edit, and applies it if that was asked for.
 
+use threadline_app::SessionSummary;
 use threadline_app::edit::{EditError, EditSession, PlannedEdit};
+use threadline_store::SessionFile;
 use threadline_term::visible;
 use threadline_view::wire::UnchangedObject;
 
@@ -69,7 +71,11 @@ fn finish_plan(
     show(Some(&receipt.id))?;
     let undo = format!("undo: `threadline op undo {}`", receipt.id);
     cx.ui.note(&match edit.new_session() {
-        Some(id) => format!("done; resume: `claude --resume {id}`, {undo}"),
+        Some(_) => {
+            let file = SessionFile::at(edit.path());
+            let cwd = SessionSummary::of(file.clone())?.preview.cwd;
+            format!("done; resume: `{}`, {undo}", cx.app.resume_command(&file, cwd.as_deref()))
+        }
         None => format!("done; {undo}"),
     });
     Ok(CommandOutcome::Done)

@@ -53,6 +53,8 @@ pub(super) struct PickerRow {
     heading: String,
     when: String,
     directory: Option<String>,
+    /// The command that resumes the session.
+    resume: String,
     /// Number of matches; `matches` contains only the first ones.
     match_count: usize,
     matches: Vec<PickerMatch>,
@@ -256,7 +258,7 @@ impl Picker {
 
     fn copy(&mut self) -> PickerAction {
         let Some(row) = self.selected_row() else { return PickerAction::Nothing };
-        let command = row.resume_command();
+        let command = row.resume.clone();
         self.message = Some(format!("copied: {command}"));
         PickerAction::Copy(command)
     }
@@ -286,13 +288,6 @@ impl Picker {
         self.input.replace_range(from..to, "");
         self.cursor = from;
         PickerAction::Search
-    }
-}
-
-impl PickerRow {
-    /// Returns the command that resumes the session.
-    fn resume_command(&self) -> String {
-        threadline_view::resume_command(&self.id, self.directory.as_deref())
     }
 }
 

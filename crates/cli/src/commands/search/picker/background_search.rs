@@ -10,6 +10,7 @@ use std::time::Duration;
 use threadline_app::search::{SearchLimits, summary};
 use threadline_app::{App, SessionSummary};
 use threadline_search::{Query, ScanEvent, SearchedSession};
+use threadline_store::SessionFile;
 
 use super::super::Sort;
 use super::{PickerMatch, PickerRow, SearchMessage};
@@ -191,12 +192,14 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
     let active = jiff::Timestamp::try_from(session.last_active()).ok();
     let when =
         active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
+    let directory = summary.and_then(|summary| summary.preview.cwd);
     PickerRow {
         id: session.id.clone(),
+        resume: app.resume_command(&SessionFile::at(&session.path), directory.as_deref()),
         path: session.path.clone(),
         heading: heading.map_or_else(|| "(no title)".to_owned(), |title| app.redacted(&title).into_owned()),
         when: when.unwrap_or_default(),
-        directory: summary.and_then(|summary| summary.preview.cwd),
+        directory,
         ..PickerRow::default()
     }
 }
