@@ -42,14 +42,14 @@ impl TitleSources<'_> {
 
 /// Searches the lines of a log, in order, for the first prompt that says what the session is about.
 ///
-/// That is the first prompt typed by the user, or a slash command with arguments that the model replied to.
-/// A session without either is named after its first slash command, else after the first message from or to
-/// another agent. `/clear` and other commands about the session itself, notifications, caveats, command
-/// output and other text written by programs are skipped.
+/// That is the first prompt typed by the user, or a slash command that the model replied to. A session
+/// without either is named after its first slash command, else after the first message from or to another
+/// agent. `/clear` and other commands about the session itself, notifications, caveats, command output and
+/// other text written by programs are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct FirstPromptSearch {
     found: Option<String>,
-    /// A command with arguments, until it is known whether Claude Code handled it without the model.
+    /// A slash command, until it is known whether Claude Code handled it without the model.
     pending: Option<String>,
     command: Option<String>,
     message: Option<String>,
@@ -93,8 +93,8 @@ impl FirstPromptSearch {
         }
         match text {
             PromptText::Prompt(text) => self.found = Some(text),
-            PromptText::Command { text, has_arguments: true } => self.pending = Some(text),
-            PromptText::Command { text, has_arguments: false } => {
+            PromptText::Command { text, is_for_shell: false } => self.pending = Some(text),
+            PromptText::Command { text, is_for_shell: true } => {
                 self.command.get_or_insert(text);
             }
             PromptText::Message(text) => {
@@ -140,7 +140,7 @@ enum PromptText {
     /// A slash command, or `!command` for the shell.
     Command {
         text: String,
-        has_arguments: bool,
+        is_for_shell: bool,
     },
     CommandOutput,
     Message(String),
@@ -161,10 +161,11 @@ const PROGRAM_PREFIXES: &[&str] = &[
     "<tick>",
     "<goal>",
     "Operation stopped by hook",
+    "This session is being continued from a previous conversation",
 ];
 
 /// Tags of context that a program puts around or before a prompt.
-const CONTEXT_TAGS: &[&str] = &["ide_opened_file", "ide_selection", "system-reminder"];
+const CONTEXT_TAGS: &[&str] = &["ide_opened_file", "ide_selection", "new-diagnostics", "system-reminder"];
 
 /// Commands about the session itself, which say nothing about its content.
 const SESSION_COMMANDS: &[&str] =
@@ -207,7 +208,7 @@ impl PromptText {
             .or_skipped();
         }
         if let Some(command) = element(text, "bash-input").filter(|_| text.starts_with("<bash-input>")) {
-            return Self::Command { text: shorten(&format!("!{command}")), has_arguments: false };
+            return Self::Command { text: shorten(&format!("!{command}")), is_for_shell: true };
         }
         Self::Prompt(shorten(without_tags(text))).or_skipped()
     }
@@ -218,7 +219,7 @@ impl PromptText {
             return Self::Skipped;
         }
         let text = shorten(&format!("{name} {arguments}"));
-        Self::Command { text, has_arguments: !arguments.is_empty() }
+        Self::Command { text, is_for_shell: false }
     }
 
     fn or_skipped(self) -> Self {
@@ -344,6 +345,8 @@ mod tests {
             (" <ide_selection>a</ide_selection> ", None),
             ("<ide_selection>a</ide_selection> why?", Some("why?")),
             ("<system-reminder>be brief</system-reminder>\nwhy?", Some("why?")),
+            ("<new-diagnostics>a.rs: unused</new-diagnostics> fix it", Some("fix it")),
+            ("This session is being continued from a previous conversation that ran out of context.", None),
             ("<bash-input>git switch main</bash-input>", Some("!git switch main")),
             ("<task>Fix the loom</task>\n<rules>none</rules>", Some("Fix the loom")),
             ("<doc><name>a</name></doc>", Some("a")),
@@ -386,7 +389,18 @@ mod tests {
         };
         let [real, synthetic] = ["claude-opus-4", "<synthetic>"].map(reply);
         let review = command("/review it");
-        assert_eq!(first(&[review.clone(), real, prompt.clone()]).as_deref(), Some("/review it"));
+        assert_eq!(first(&[review.clone(), real.clone(), prompt.clone()]).as_deref(), Some("/review it"));
+        assert_eq!(
+            first(&[command("/init"), real.clone(), prompt.clone()]).as_deref(),
+            Some("/init"),
+            "a command without arguments"
+        );
+        assert_eq!(
+            first(&[command("/model"), output.clone(), command("/check"), real.clone()]).as_deref(),
+            Some("/check")
+        );
+        let shell = typed("<bash-input>ls</bash-input>");
+        assert_eq!(first(&[shell, real, prompt.clone()]).as_deref(), Some("go on"));
         assert_eq!(first(&[review.clone(), synthetic, prompt.clone()]).as_deref(), Some("go on"));
         assert_eq!(first(&[review, prompt.clone()]).as_deref(), Some("go on"));
         assert_eq!(first(&[command("/model opus"), output.clone(), prompt]).as_deref(), Some("go on"));
