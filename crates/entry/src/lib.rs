@@ -54,5 +54,5 @@ pub use metadata::metadata_line;
 pub use outline::{BlockOutline, LineOutline, MessageOutline};
 pub use project::project_directory;
 pub use text::{LineString, StringRole, visit_strings};
-pub use timestamp::{Millis, parse_timestamp};
+pub use timestamp::{Millis, first_timestamp, parse_timestamp};
 pub use title::{FirstPromptSearch, TitleSources};

@@ -1,5 +1,9 @@
 //! Timestamps as the log writes them.
 
+use memchr::{memchr, memmem};
+
+use crate::key::quoted;
+
 /// Milliseconds since the Unix epoch.
 pub type Millis = i64;
 
@@ -7,6 +11,16 @@ pub type Millis = i64;
 pub fn parse_timestamp(text: &str) -> Option<Millis> {
     parse_standard_form(text.as_bytes())
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
+}
+
+/// Returns the first timestamp at any depth in the lines of a log, as it is written. The first line is often a
+/// snapshot with a nested timestamp.
+pub fn first_timestamp(lines: &[u8]) -> Option<&str> {
+    const KEY: &[u8] = quoted::TIMESTAMP.as_bytes();
+    memmem::find_iter(lines, KEY).find_map(|at| {
+        let text = lines[at + KEY.len()..].strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+        std::str::from_utf8(&text[..memchr(b'"', text)?]).ok()
+    })
 }
 
 /// Parses the one form that Claude Code writes; returns `None` for other forms and for invalid dates and

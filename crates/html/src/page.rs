@@ -114,8 +114,6 @@ pub struct PageBuilder<'a> {
     rows: usize,
     outline: Vec<OutlineLine>,
     error_anchors: Vec<String>,
-    /// Start and end of the session.
-    span: Option<(i64, i64)>,
 }
 
 /// A turn of a page under construction.
@@ -145,7 +143,6 @@ impl<'a> PageBuilder<'a> {
             rows: 0,
             outline: Vec::new(),
             error_anchors: Vec::new(),
-            span: None,
         }
     }
 
@@ -190,9 +187,6 @@ impl<'a> PageBuilder<'a> {
         let Some(open) = self.open.take() else { return };
         self.rows += 6 + std::mem::take(&mut self.n_items).min(200);
         self.outline.push(open.outline.finish(turn));
-        if let Some((start, end)) = turn.span {
-            self.span = Some((self.span.map_or(start, |(first, _)| first), end));
-        }
         if open.in_section {
             open.turn.finish(&mut self.context, &mut self.section, turn);
             if self.section.len() >= SECTION_SIZE {
@@ -232,15 +226,7 @@ impl<'a> PageBuilder<'a> {
         asset::head(&mut out, &title, self.context.options.theme, true);
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
         let zone = &self.context.options.zone;
-        render_header(
-            &mut out,
-            header,
-            &end.findings,
-            &title,
-            &self.outline,
-            &self.error_anchors,
-            (self.span, zone),
-        );
+        render_header(&mut out, header, &end.findings, &title, &self.outline, &self.error_anchors, zone);
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {
             to.write_all(part.as_str().as_bytes())?;

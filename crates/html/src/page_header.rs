@@ -14,11 +14,11 @@ pub(crate) fn render_header(
     title: &str,
     lines: &[OutlineLine],
     error_anchors: &[String],
-    (span, zone): (Option<(i64, i64)>, &TimeZone),
+    zone: &TimeZone,
 ) {
     out.lit("<header class=\"opening\"><h1>").text(title).lit("</h1><p class=\"facts\">");
     let mut facts: Vec<String> = Vec::new();
-    facts.extend(span.and_then(|span| Some(text_format::format_span(span, zone, "%-d %B %Y")?.0)));
+    facts.extend(header.active.and_then(|span| Some(text_format::format_span(span, zone, "%-d %B %Y")?.0)));
     facts.extend(header.cwd.clone());
     facts.extend(header.git_branch.clone().map(|branch| format!("branch {branch}")));
     facts.push(humanize::plural(lines.len() as u64, "turn"));

@@ -177,11 +177,9 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
             .text(at)
             .lit("\">Back to the session</a></p>");
     }
-    let spans = || layout.turns.iter().filter_map(|turn| turn.turn.span);
-    let span = spans().next().map(|(start, _)| (start, spans().next_back().map_or(start, |(_, end)| end)));
     let title = title(&layout.header, &lines);
     let errors = &layout.error_anchors;
-    render_header(&mut out, &layout.header, &layout.findings, &title, &lines, errors, (span, &options.zone));
+    render_header(&mut out, &layout.header, &layout.findings, &title, &lines, errors, &options.zone);
     for note in &served.notes {
         out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }

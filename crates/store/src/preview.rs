@@ -6,10 +6,10 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
-use threadline_entry::{FirstPromptSearch, Json, Millis, TitleSources, walk};
+use threadline_entry::{FirstPromptSearch, Json, Millis, TitleSources, first_timestamp, walk};
 
 use crate::agent_file::AgentCounts;
 use crate::file_window::{FileWindow, lines, lines_back};
@@ -231,7 +231,7 @@ impl<'w> HeadValues<'w> {
         let mut head = Self::default();
         let mut search = FirstPromptSearch::default();
         let named = named || known.custom_title.is_some();
-        head.created = first_timestamp(bytes);
+        head.created = first_timestamp(bytes).map(Cow::Borrowed);
         for line in lines(bytes) {
             let is_done = head.read_line(line, known);
             examine_line(&mut search, line);
@@ -382,16 +382,6 @@ fn record_at_end(line: &[u8]) -> Option<&[u8]> {
 
 fn has(line: &[u8], needle: &str) -> bool {
     memmem::find(line, needle.as_bytes()).is_some()
-}
-
-/// Returns the first timestamp at any depth: the first line is often a snapshot with a nested timestamp.
-fn first_timestamp(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    const KEY: &[u8] = quoted::TIMESTAMP.as_bytes();
-    memmem::find_iter(bytes, KEY).find_map(|at| {
-        let text = bytes[at + KEY.len()..].strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
-        let text = &text[..memchr(b'"', text)?];
-        std::str::from_utf8(text).ok().map(Cow::Borrowed)
-    })
 }
 
 /// Returns whether a summary is about a message in `bytes`. Old versions wrote the titles of other sessions

@@ -41,6 +41,9 @@ pub struct TranscriptHeader {
     pub version: Option<String>,
     /// The start of the first turn and the end of the last one.
     pub span: Option<(Millis, Millis)>,
+    /// The first and the last timestamp of the log, as in lists: when the session started, and when it was
+    /// last active.
+    pub active: Option<(Millis, Millis)>,
     /// The number of turns in the conversation, including those that are not built.
     pub n_turns: usize,
     /// The number of abandoned branches, including those that are not built.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use threadline_entry::{Finding, Millis, Severity, key};
+use threadline_entry::{Finding, Millis, Severity, first_timestamp, key, parse_timestamp};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
 use crate::error_count::count_errors;
@@ -97,8 +97,19 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
         cwd: session.first_cwd().map(Cow::into_owned),
         git_branch: last(key::GIT_BRANCH),
         version: last("version"),
+        active: active_span(session),
         ..TranscriptHeader::default()
     }
+}
+
+/// Returns the first and the last timestamp of a log, by the rules of lists.
+fn active_span(session: &Session) -> Option<(Millis, Millis)> {
+    let entries = session.entries();
+    let first = entries.iter().find_map(|entry| first_timestamp(entry.text().as_bytes()));
+    let start = first.and_then(parse_timestamp);
+    let end = entries.iter().rev().find_map(|entry| entry.timestamp());
+    let start = start.or(end)?;
+    Some((start, end.unwrap_or(start)))
 }
 
 /// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the

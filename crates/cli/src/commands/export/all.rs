@@ -152,7 +152,7 @@ impl ExportedPage {
             state,
             title: header.title,
             first_prompt: header.first_prompt,
-            span: header.span,
+            span: header.active,
             turns: header.n_turns as u64,
             calls: spent.calls,
             cost_usd: spent.cost.to_f64(),
