@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use threadline_session::ClientVersion;
 
 /// The release.
-const RELEASE: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The commit it was built from; empty if unknown.
 const COMMIT: &str = env!("THREADLINE_COMMIT");
 

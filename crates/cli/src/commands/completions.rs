@@ -4,6 +4,7 @@ use clap_complete::Shell;
 use crate::Cli;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
+use crate::version;
 
 /// Print shell completions
 ///
@@ -32,7 +33,8 @@ pub(crate) fn run(cx: &Context, args: &CompletionsArgs) -> Result<CommandOutcome
 
 pub(crate) fn man(cx: &Context, _args: &ManArgs) -> Result<CommandOutcome, CommandError> {
     let mut page = Vec::new();
-    let mut command = Cli::command();
+    // The header of the page is one line; the text of `--version` has several.
+    let mut command = Cli::command().version(version::RELEASE).long_version(version::RELEASE);
     command.build();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     // One page for everything: the subcommands follow as sections.

@@ -150,7 +150,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
             answer.json(&CardObject::from(session))?;
         }
     } else if !sessions.is_empty() {
-        answer.text(&render(cx, &zone, &sessions, options.is_some()))?;
+        answer.text(&render(cx, &zone, &sessions, options.is_some(), args.sort))?;
     }
     answer.finish()?;
     for message in &unread {
@@ -182,7 +182,13 @@ fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize
     cx.ui.note(&format!("hint: {EMPTY_HINT}"));
 }
 
-fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has_figures: bool) -> TermText {
+fn render(
+    cx: &Context,
+    zone: &jiff::tz::TimeZone,
+    sessions: &[SessionCard],
+    has_figures: bool,
+    sort: SortOrder,
+) -> TermText {
     let mut columns = vec![
         TableColumn { can_shrink: false, ..TableColumn::text("id") },
         TableColumn { can_shrink: false, ..TableColumn::text("last active") },
@@ -201,6 +207,7 @@ fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has
         columns.push(TableColumn { drop_order: 2, ..TableColumn::text("tags") });
     }
     columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
+    keep_sort_column(&mut columns, sort);
     let shown = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_zoned(zone.clone()));
         at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
@@ -241,4 +248,24 @@ fn render(cx: &Context, zone: &jiff::tz::TimeZone, sessions: &[SessionCard], has
         })
         .collect();
     table(cx.ui.page(), &columns, &rows)
+}
+
+/// Keeps the column that the sessions are sorted by on a narrow page.
+fn keep_sort_column(columns: &mut [TableColumn], sort: SortOrder) {
+    let name = match sort {
+        SortOrder::Active => "last active",
+        SortOrder::Started => "started",
+        SortOrder::Cost => "cost",
+        SortOrder::Errors => "errors",
+        SortOrder::Turns => "turns",
+        SortOrder::Size => "size",
+    };
+    for column in columns {
+        if column.name == name {
+            column.drop_order = 0;
+        } else if column.name == "last active" && sort == SortOrder::Started {
+            // Two times do not fit.
+            column.drop_order = 7;
+        }
+    }
 }

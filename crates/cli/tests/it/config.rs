@@ -113,7 +113,10 @@ fn completions_and_the_man_page_name_every_command() {
         assert!(script.contains("resume") && script.contains("redact"), "{shell}");
     }
     let page = text(&run(none.path(), &["man"]));
-    assert!(page.contains(".TH threadline 1") && page.contains("Resume a session"), "{page}");
+    assert!(page.contains("Resume a session"), "{page}");
+    let header = page.lines().find(|line| line.starts_with(".TH")).unwrap();
+    assert!(header.starts_with(".TH threadline 1") && header.contains(env!("CARGO_PKG_VERSION")), "{header}");
+    assert!(!page.contains("session format:"), "the version is one line: {page}");
     let version = text(&run(none.path(), &["--version"]));
     assert!(version.contains("session format: Claude Code 2.1.20 to 2.1.325"), "{version}");
 }

@@ -461,3 +461,20 @@ fn the_pager_opens_at_the_match_in_the_item() {
     assert!(opened("m2").contains("First \u{1b}[7mwarp (c++)\u{1b}[27m"), "{}", opened("m2"));
     assert!(opened("m3").contains("Second \u{1b}[7mWarp (C++)\u{1b}[27m"), "{}", opened("m3"));
 }
+
+#[test]
+fn a_narrow_list_has_the_column_that_it_is_sorted_by() {
+    let home = TestHome::new();
+    home.session("loom", &format!("u1 user \"{}\"", "weave the cloth ".repeat(8)));
+    let root = home.root().to_str().unwrap();
+    for (sort, heading) in [("errors", "errors"), ("size", "size"), ("started", "started"), ("cost", "cost")]
+    {
+        let args = ["--home", root, "--color", "never", "list", "--sort", sort];
+        let (code, written) = on_terminal(&args.map(OsStr::new), &[]);
+        let text = String::from_utf8(written).unwrap();
+        assert_eq!(code, Some(0), "{text}");
+        let head = text.lines().next().unwrap();
+        assert!(head.split_whitespace().any(|word| word == heading), "{sort}: {text}");
+        assert!(text.lines().all(|line| line.trim_end().chars().count() <= 80), "{sort}: {text}");
+    }
+}

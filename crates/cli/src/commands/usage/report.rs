@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
 use threadline_app::{ListFilter, UsageRead, prices_note, usage_notes, window_resets};
 use threadline_term::{TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_usage::{
@@ -63,7 +64,9 @@ impl UsageReport<'_> {
         columns.extend(self.total_columns());
         columns
             .extend(changes.as_ref().map(|_| TableColumn { drop_order: 6, ..TableColumn::number("change") }));
-        columns.push(TableColumn { can_shrink: false, drop_order: 7, ..TableColumn::text("") });
+        // The names of tools need the space of the bars.
+        let bar_order = if by == GroupBy::Tool { 10 } else { 7 };
+        columns.push(TableColumn { can_shrink: false, drop_order: bar_order, ..TableColumn::text("") });
         let cells = |totals: &UsageTotals, change: Option<&String>| {
             let mut cells = Vec::new();
             cells.extend((by == GroupBy::Tool).then(|| count(totals.tool_calls)));
@@ -330,15 +333,18 @@ fn key_table_columns(by: GroupBy) -> Vec<TableColumn> {
         }
         GroupBy::Project => vec![path],
         GroupBy::Branch => vec![path, TableColumn::text("branch")],
-        GroupBy::Model | GroupBy::Tool => key_columns(by)
-            .iter()
-            .map(|name| TableColumn { min_width: 20, ..TableColumn::text(name) })
-            .collect(),
+        GroupBy::Model => vec![TableColumn { min_width: 20, ..TableColumn::text("model") }],
+        // The end of the name of an MCP tool is the name of the tool itself.
+        GroupBy::Tool => {
+            let name = TableColumn::text("tool");
+            vec![TableColumn { keeps_end: true, min_width: 20, good_width: 40, ..name }]
+        }
         by => key_columns(by).iter().map(|name| fixed(name)).collect(),
     }
 }
 
-/// Returns the change of the cost since the previous period with calls, if groups are periods.
+/// Returns the change of the cost since the previous period, if groups are periods. A period without calls
+/// before it has none.
 fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, String>> {
     if !matches!(by, GroupBy::Day | GroupBy::Week | GroupBy::Month) || groups.groups.len() < 2 {
         return None;
@@ -346,6 +352,9 @@ fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, Str
     let mut periods: Vec<&CallGroup> = groups.groups.iter().collect();
     periods.sort_by(|a, b| a.key.cmp(&b.key));
     let change = |pair: &[&CallGroup]| {
+        if first_day(&pair[1].key)? != next_first_day(&pair[0].key)? {
+            return None;
+        }
         let [before, after] = [pair[0], pair[1]].map(|group| group.totals.cost.to_f64());
         let percent = (before >= 0.01).then(|| (after / before - 1.0) * 100.0)?;
         let text = match percent {
@@ -356,6 +365,31 @@ fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, Str
         Some((pair[1].key.clone(), text))
     };
     Some(periods.windows(2).filter_map(change).collect())
+}
+
+/// Returns the first day of a period.
+fn first_day(key: &CallGroupKey) -> Option<Date> {
+    match key {
+        CallGroupKey::Day(day) => day.parse().ok(),
+        CallGroupKey::Month(month) => format!("{month}-01").parse().ok(),
+        CallGroupKey::Week(week) => {
+            let (year, week) = week.split_once("-W")?;
+            let monday = ISOWeekDate::new(year.parse().ok()?, week.parse().ok()?, Weekday::Monday);
+            Some(monday.ok()?.date())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the first day of the period after this one.
+fn next_first_day(key: &CallGroupKey) -> Option<Date> {
+    let length = match key {
+        CallGroupKey::Day(_) => 1.day(),
+        CallGroupKey::Week(_) => 1.week(),
+        CallGroupKey::Month(_) => 1.month(),
+        _ => return None,
+    };
+    first_day(key)?.checked_add(length).ok()
 }
 
 /// Returns the weight of a group's bar: its cost, or its tokens if nothing has a cost.
@@ -430,4 +464,23 @@ fn csv_cell(text: &str) -> String {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
     text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_that_from_the_previous_period() {
+        let is_next = |before: CallGroupKey, after: CallGroupKey| {
+            first_day(&after).is_some() && first_day(&after) == next_first_day(&before)
+        };
+        let [day, week, month] = [CallGroupKey::Day, CallGroupKey::Week, CallGroupKey::Month].map(|key| {
+            move |before: &str, after: &str| is_next(key(before.to_owned()), key(after.to_owned()))
+        });
+        assert!(day("2026-02-28", "2026-03-01") && !day("2026-02-27", "2026-03-01"));
+        assert!(!day("2026-02-28", "undated"));
+        assert!(week("2026-W53", "2027-W01") && !week("2026-W50", "2026-W52"));
+        assert!(month("2025-12", "2026-01") && !month("2026-03", "2026-07"));
+    }
 }
