@@ -16,7 +16,7 @@ use unsupported as system;
 
 use std::path::PathBuf;
 
-/// What a sandboxed process may do.
+/// Permissions of a sandboxed process.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxPolicy {
     /// The folders and files that it may write to.

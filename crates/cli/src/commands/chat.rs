@@ -195,7 +195,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, hide = true)]
     pub(crate) dangerously_skip_permissions: bool,
 
-    /// Who is asked about tools that may not run by themselves: stdio, for requests in stream-json
+    /// Where to send permission requests: `stdio` (stream-json)
     #[arg(long, value_name = "TOOL", help_heading = "Tools")]
     pub(crate) permission_prompt_tool: Option<String>,
 

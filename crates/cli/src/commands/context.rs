@@ -13,8 +13,8 @@ use crate::error::{CommandError, CommandOutcome};
 ///
 /// For each model call: the size of the window, what was added since the previous call, and the tokens that
 /// were in the cache but not read from it, with the reason: expired, compaction, model switch, or unknown.
-/// Then the parts of the largest window, and tool output of which no line recurs in a later prompt, reply or
-/// call, and one row per sub-agent, which has a window of its own.
+/// Then the parts of the largest window, tool output that is never quoted later, and one row per sub-agent,
+/// which has a window of its own.
 ///
 /// The log contains the sizes of windows, but not of their parts. Those are estimated from the lengths of
 /// texts, scaled to the recorded growth. What no line explains is counted as `system and tools`.

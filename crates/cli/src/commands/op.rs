@@ -223,7 +223,12 @@ fn undo(cx: &Context, args: &ReverseArgs) -> Result<CommandOutcome, CommandError
 }
 
 fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
-    let receipt = cx.app.find_undone_operation(&args.id)?;
+    let receipt = cx.app.find_undone_operation(&args.id).map_err(|error| match error {
+        OperationError::NotFound(OpError::NoSuch { id }) if id == "last" => {
+            CommandError::new("nothing to redo").hint("`threadline op log` lists the operations")
+        }
+        error => error.into(),
+    })?;
     if !is_confirmed(cx, &receipt, &args.write, "redo")? {
         return Ok(CommandOutcome::Done);
     }

@@ -165,7 +165,7 @@ fn report(
         ..TableColumn::default()
     };
     let columns =
-        [text("file", true), text("as it was", false), text("now", false), text("known from", false)];
+        [text("file", true), text("restored size", false), text("current file", false), text("source", false)];
     let turns = family.main.turns();
     let turn_of = |idx: EntryIndex| {
         let line = family.main.entries()[idx].at().line_no;

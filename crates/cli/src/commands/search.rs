@@ -21,7 +21,7 @@ use self::report::SearchReport;
 /// output, command output, titles and summaries. Text that a fork copied is listed once, with its original
 /// session.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = HELP)]
+#[command(after_help = SHORT_HELP, after_long_help = HELP)]
 pub(crate) struct SearchArgs {
     /// Query: words, "phrases", /patterns/, fields such as tool:Bash, and -exclusions
     ///
@@ -81,6 +81,11 @@ impl SearchArgs {
         }
     }
 }
+
+/// The fields, for `-h`.
+const SHORT_HELP: &str = "\
+Fields of a query: kind: role: tool: path: command: error: branch: model: project: session: since: until:
+--help describes them";
 
 const HELP: &str = r#"Query syntax:
   slow loom          Both words in one block of a message. A word also matches inside longer words.

@@ -8,8 +8,8 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Tag a session
 ///
-/// Tags are kept in threadline's state folder; the logs are not changed. Without TAG, prints the tags. `list
-/// --tag` and the viewer show sessions by tag.
+/// Tags are kept in threadline's state folder, outside the log; `edit tag` writes one into it. Without TAG,
+/// prints the tags. `list --tag` and the viewer show sessions by tag.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TagArgs {
     /// Session id, unique prefix, title or `last`

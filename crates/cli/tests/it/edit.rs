@@ -651,7 +651,7 @@ fn a_dry_run_only_plans_and_a_clone_prints_its_resume_command() {
     assert_eq!(world.receipts(), 0);
     assert_eq!(world.run(&["edit", "clone", "last", "--dry-run", "--apply"]).code, 2);
     let undo = world.run(&["op", "undo", "--apply"]);
-    assert!(undo.code == 2 && undo.err.contains("nothing to undo or redo"), "{undo}");
+    assert!(undo.code == 2 && undo.err.contains("nothing to undo"), "{undo}");
     let done = world.run(&["edit", "clone", "last", "--apply", "--json"]);
     let target = done.json()["target"].as_str().unwrap().to_owned();
     let resume = format!("`cd /home/ada/loom && CLAUDE_CONFIG_DIR=[home] claude --resume {target}`");

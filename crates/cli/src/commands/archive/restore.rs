@@ -12,7 +12,7 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Put an archived session back in its place, byte for byte
 ///
-/// A file that exists and differs is never replaced, unless --force is given; then nothing is written at all.
+/// If a file exists and differs, nothing is written; --force replaces it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, or the beginning of it

@@ -26,7 +26,7 @@ pub(crate) struct TablesArgs {
     #[arg(long, value_name = "URL")]
     to: String,
 
-    /// Only days from this one on: 2026-11-01, 2026-11, `today`, `yesterday`, or a distance such as `7d`,
+    /// Only days from this one on: 2026-11-01, 2026-11, `today`, `yesterday`, or a duration such as `7d`,
     /// `2w`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,

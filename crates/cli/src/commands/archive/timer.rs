@@ -160,7 +160,7 @@ pub(super) fn uninstall(cx: &Context, apply: bool) -> Result<CommandOutcome, Com
 ///
 /// # Errors
 ///
-/// If it cannot be read, or if someone else wrote it.
+/// If it cannot be read, or if threadline did not write it.
 fn read_own(path: &Path) -> Result<Option<String>, CommandError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -13,7 +13,7 @@ pub(crate) struct WriteArgs {
     #[arg(long = "dry-run", conflicts_with = "apply")]
     _dry_run: bool,
 
-    /// Also change a session that is open
+    /// Also edit or copy a session that is open
     #[arg(long)]
     pub(crate) force: bool,
 

@@ -70,7 +70,7 @@ impl From<OperationError> for CommandError {
         match error {
             OperationError::App(error) => error.into(),
             OperationError::NotFound(OpError::NoSuch { id }) if id == "last" => {
-                Self::new("nothing to undo or redo").hint(LIST)
+                Self::new("nothing to undo").hint(LIST)
             }
             OperationError::NotFound(error) => Self::new(visible(&error.to_string()).into_owned()).hint(LIST),
             OperationError::Failed { source, .. } => op_error(source),
@@ -95,9 +95,9 @@ fn op_error(error: OpError) -> CommandError {
             let name = |path: &PathBuf| visible(&path.to_string_lossy()).into_owned();
             let mut message = with_remedy(message, source);
             message = message.cause(match (changed.len(), unchanged.len()) {
-                (0, _) => "no file has its new version".to_owned(),
-                (_, 0) => "every file has its new version".to_owned(),
-                (n, m) => format!("{n} of {} files have their new version", n + m),
+                (0, _) => "nothing was changed".to_owned(),
+                (_, 0) => "all files were changed".to_owned(),
+                (n, m) => format!("{n} of {} files were changed", n + m),
             });
             for path in changed.iter().take(MAX_LISTED) {
                 message = message.cause(format!("new: {}", name(path)));

@@ -19,7 +19,7 @@ pub(crate) struct TitleArgs {
 
 /// Set the tag of a session
 ///
-/// Appends a line to the log; the last tag counts.
+/// Appends a line to the log; the last tag counts. `threadline tag` keeps tags outside the log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TagArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
