@@ -30,9 +30,29 @@ pub(crate) struct ConfigFile {
     /// A file with exceptions from redaction.
     pub(crate) redact_allow: Option<PathBuf>,
     /// The program with which `resume` continues a session.
-    pub(crate) resume_with: Option<String>,
+    pub(crate) resume_with: Option<ResumeProgram>,
     /// The key file of encrypted archives.
     pub(crate) archive_key: Option<PathBuf>,
+}
+
+/// A program that continues sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResumeProgram {
+    /// Claude Code
+    Claude,
+    /// `threadline chat`
+    Threadline,
+}
+
+impl ResumeProgram {
+    /// Returns the name in the configuration file, which is also the command.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Threadline => "threadline",
+        }
+    }
 }
 
 /// The colours of pages.

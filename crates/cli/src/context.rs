@@ -11,12 +11,13 @@ use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
 use threadline_usage::ModelCalls;
+use threadline_view::shell_word;
 use threadline_web::PageRedaction;
 
 use crate::commands::UsageArgs;
 use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
 use crate::error::{CommandError, CommandOutcome};
-use crate::ui::{ColorChoice, Ui};
+use crate::ui::{ColorChoice, Ui, set_source_options};
 use crate::{demo, env};
 
 /// Arguments that every command takes.
@@ -57,6 +58,19 @@ pub(crate) struct GlobalArgs {
     /// Print only the result
     #[arg(long, short, global = true)]
     quiet: bool,
+}
+
+impl GlobalArgs {
+    /// Returns the options that select the sessions, for commands to copy.
+    fn source_options(&self) -> String {
+        let mut options: Vec<String> = Vec::new();
+        for home in &self.home {
+            options.push(format!("--home {}", shell_word(&home.to_string_lossy())));
+        }
+        options.extend(self.demo.then(|| "--demo".to_owned()));
+        options.extend(self.source.from.as_ref().map(|from| format!("--from {}", shell_word(from))));
+        options.join(" ")
+    }
 }
 
 /// Which archive to read instead of the homes.
@@ -121,6 +135,7 @@ pub(crate) struct Context {
 impl Context {
     /// Resolves flags and environment.
     pub(crate) fn new(args: &GlobalArgs, source_use: SourceUse<'_>) -> Result<Self, CommandError> {
+        set_source_options(args.source_options());
         let user = UserConfig::read()?;
         let file = &user.file;
         let (homes, homes_source) = match args.demo {
@@ -354,7 +369,8 @@ fn applied_settings(
     let homes = homes.iter().map(|home| path(home)).collect::<Vec<_>>().join(", ");
     let theme = file.theme.map(|theme| theme.name().to_owned());
     let theme = in_file(theme).unwrap_or_else(|| ("auto".to_owned(), Default));
-    let resume = in_file(file.resume_with.clone()).unwrap_or_else(|| ("claude".to_owned(), Default));
+    let resume = in_file(file.resume_with.map(|program| program.name().to_owned()))
+        .unwrap_or_else(|| ("claude".to_owned(), Default));
     let archive_key = match &args.source.key {
         Some(key) => (path(key), Flag),
         None => from_env(env::THREADLINE_ARCHIVE_KEY).unwrap_or_else(|| optional(&file.archive_key)),

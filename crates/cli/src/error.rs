@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use threadline_app::AppError;
 
+use crate::ui::with_source_options;
+
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutcome {
@@ -67,7 +69,7 @@ impl fmt::Display for CommandError {
             writeln!(f, "cause: {}", cause.replace('\n', "\n  "))?;
         }
         for hint in &self.hints {
-            writeln!(f, "hint: {}", hint.replace('\n', "\n  "))?;
+            writeln!(f, "hint: {}", with_source_options(hint).replace('\n', "\n  "))?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use threadline_term::{TermPage, TermText, TextLabel, text};
@@ -89,7 +90,7 @@ impl Ui {
     /// Writes a note to stderr, unless `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            write_stderr(&text!("{}\n", text.replace('\n', "\n  ")));
+            write_stderr(&text!("{}\n", with_source_options(text).replace('\n', "\n  ")));
         }
     }
 
@@ -152,6 +153,43 @@ impl Drop for ByteProgress {
             let _ = io::stderr().lock().write_all(b"\r\x1b[K");
         }
     }
+}
+
+/// The options that select the sessions, as given: `--home`, `--demo` or `--from`.
+static SOURCE_OPTIONS: OnceLock<String> = OnceLock::new();
+
+/// Sets the options that suggested commands need to find the same sessions.
+pub(crate) fn set_source_options(options: String) {
+    let _ = SOURCE_OPTIONS.set(options);
+}
+
+/// Adds the options that select the sessions to the commands that a text suggests, in backticks.
+pub(crate) fn with_source_options(text: &str) -> String {
+    add_source_options(text, SOURCE_OPTIONS.get().map_or("", |options| options))
+}
+
+fn add_source_options(text: &str, options: &str) -> String {
+    /// The commands that find sessions in the homes. Those of `op` with an id work in any home.
+    const COMMANDS: [&str; 10] =
+        ["check", "context", "edit", "list", "op forget", "op log", "restore", "resume", "search", "show"];
+    const START: &str = "`threadline ";
+    let mut parts = text.split(START);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for rest in parts {
+        out.push_str(START);
+        let command = rest.split('`').next().unwrap_or_default();
+        let is_named = |name| command.strip_prefix(name).is_some_and(|end: &str| !end.starts_with(is_word));
+        if !options.is_empty() && COMMANDS.into_iter().any(is_named) && !command.contains("--help") {
+            out.push_str(options);
+            out.push(' ');
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+fn is_word(ch: char) -> bool {
+    ch.is_alphanumeric() || ch == '-'
 }
 
 /// Writes to stderr. A failure cannot be reported anywhere, and is ignored.
@@ -381,6 +419,19 @@ impl Drop for ProgressLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suggested_commands_name_the_home() {
+        let options = "--home practice";
+        let add = |text: &str| add_source_options(text, options);
+        assert_eq!(add("see `threadline show x` or `y`"), "see `threadline --home practice show x` or `y`");
+        assert_eq!(add("`threadline list`"), "`threadline --home practice list`");
+        for same in ["`threadline search --help`", "`threadline op undo 1`", "`threadline shower`", "list it"]
+        {
+            assert_eq!(add(same), same);
+        }
+        assert_eq!(add_source_options("`threadline list`", ""), "`threadline list`");
+    }
 
     /// Returns the text that `work` writes, to a terminal or to a pipe.
     fn output_of(is_terminal: bool, work: impl FnOnce(&mut OutputStream)) -> String {

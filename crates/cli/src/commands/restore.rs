@@ -164,8 +164,12 @@ fn report(
         can_shrink: gives_way,
         ..TableColumn::default()
     };
-    let columns =
-        [text("file", true), text("restored size", false), text("current file", false), text("source", false)];
+    let columns = [
+        text("file", true),
+        text("restored size", false),
+        text("current file", false),
+        text("source", false),
+    ];
     let turns = family.main.turns();
     let turn_of = |idx: EntryIndex| {
         let line = family.main.entries()[idx].at().line_no;

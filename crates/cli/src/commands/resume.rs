@@ -7,6 +7,7 @@ use threadline_store::SessionFile;
 use threadline_view::resume_command_with;
 
 use super::search;
+use crate::config::ResumeProgram;
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, CommandOutcome};
@@ -32,15 +33,6 @@ pub(crate) struct ResumeArgs {
     print: bool,
 }
 
-/// A program that continues sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ResumeProgram {
-    /// Claude Code
-    Claude,
-    /// `threadline chat`
-    Threadline,
-}
-
 pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, CommandError> {
     let file = match &args.session {
         Some(session) => cx.app.find(session)?,
@@ -49,24 +41,12 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
             None => return Ok(CommandOutcome::Negative),
         },
     };
-    let program = match (args.with, cx.user.file.resume_with.as_deref()) {
-        (Some(program), _) => program,
-        (None, None | Some("claude")) => ResumeProgram::Claude,
-        (None, Some("threadline")) => ResumeProgram::Threadline,
-        (None, Some(other)) => {
-            return Err(CommandError::new(format!("config.toml: unknown program `{other}` in resume_with"))
-                .hint("use claude or threadline"));
-        }
-    };
-    let arguments = program.arguments(&file.id, args.prompt.as_deref());
+    let program = args.with.or(cx.user.file.resume_with).unwrap_or(ResumeProgram::Claude);
+    let arguments = resume_arguments(program, &file.id, args.prompt.as_deref());
     let other_home = cx.app.other_home(&file);
     let cwd = SessionSummary::of(file.clone())?.preview.cwd;
     if args.print {
-        let name = match program {
-            ResumeProgram::Claude => "claude",
-            ResumeProgram::Threadline => "threadline",
-        };
-        let words: Vec<&str> = std::iter::once(name).chain(arguments).collect();
+        let words: Vec<&str> = std::iter::once(program.name()).chain(arguments).collect();
         let home = other_home.as_ref().map(|home| home.to_string_lossy());
         let command = resume_command_with(&words, cwd.as_deref(), home.as_deref());
         let mut answer = cx.ui.output();
@@ -107,14 +87,12 @@ fn picked_session(cx: &Context) -> Result<Option<SessionFile>, CommandError> {
     Ok(search::pick_session(&cx.app, None, &|| false)?.map(SessionFile::at))
 }
 
-impl ResumeProgram {
-    /// Returns the arguments that continue a session.
-    fn arguments<'a>(self, id: &'a str, prompt: Option<&'a str>) -> Vec<&'a str> {
-        let arguments = match self {
-            Self::Claude => vec!["--resume", id],
-            Self::Threadline if prompt.is_none() => vec!["chat", "--resume", id],
-            Self::Threadline => vec!["chat", "-p", "--resume", id],
-        };
-        arguments.into_iter().chain(prompt).collect()
-    }
+/// Returns the arguments that continue a session.
+fn resume_arguments<'a>(program: ResumeProgram, id: &'a str, prompt: Option<&'a str>) -> Vec<&'a str> {
+    let arguments = match program {
+        ResumeProgram::Claude => vec!["--resume", id],
+        ResumeProgram::Threadline if prompt.is_none() => vec!["chat", "--resume", id],
+        ResumeProgram::Threadline => vec!["chat", "-p", "--resume", id],
+    };
+    arguments.into_iter().chain(prompt).collect()
 }

@@ -39,7 +39,7 @@ fn a_finding_has_a_location_a_message_and_a_repair() {
         repair: add an error result for the interrupted call, or remove the call
     ----- stderr -----
     1 log checked, 1 finding
-    1 repairable in 1 session: `threadline edit repair SESSION`
+    1 repairable in 1 session: `threadline --home [home] edit repair SESSION`
     ");
     let finding = at_home(&home, &["check", "last", "--json"]).json();
     assert_eq!(finding["code"], "F01");
@@ -88,8 +88,8 @@ fn a_home_with_many_findings_is_summarised_by_code() {
           30        30  warning   F01 orphan-call  add an error result for the interrupted call, or remove the call
     ----- stderr -----
     31 logs checked, 30 findings
-    30 repairable in 30 sessions: `threadline edit repair SESSION`
-    list the findings of a code: `threadline check --code CODE`
+    30 repairable in 30 sessions: `threadline --home [home] edit repair SESSION`
+    list the findings of a code: `threadline --home [home] check --code CODE`
     1 harmless note not shown: --notes
     ");
     let listed = at_home(&home, &["check", "--code", "orphan-call"]).out;

@@ -53,6 +53,7 @@ fn an_invalid_configuration_file_is_named() {
         ("hoems = []", "unknown field `hoems`"),
         ("redact = 1", "invalid type"),
         ("theme = \"sepia\"", "unknown variant `sepia`, expected one of `auto`, `light`, `dark`"),
+        ("resume_with = \"vim\"", "unknown variant `vim`, expected `claude` or `threadline`"),
         ("time_zone = \"Mars/Olympus\"", "unknown time zone `Mars/Olympus`"),
     ] {
         let config = configure(toml);

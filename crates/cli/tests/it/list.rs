@@ -111,7 +111,7 @@ fn a_folder_instead_of_a_session_is_reported() {
     ----- stderr -----
     error: `/` is a folder, not a session
     hint: give the path of a log in it, such as DIR/SESSION_ID.jsonl
-    hint: list sessions: `threadline list`
+    hint: list sessions: `threadline --home [home] list`
     ");
 }
 

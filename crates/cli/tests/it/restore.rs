@@ -72,7 +72,7 @@ fn turns_and_files_are_listed() {
     ----- stdout -----
     ----- stderr -----
     error: no turn 9: the session has 3 turns
-    hint: `threadline restore SESSION` lists the turns that changed files
+    hint: `threadline --home [home] restore SESSION` lists the turns that changed files
     ");
 }
 

@@ -78,7 +78,7 @@ fn matches_are_grouped_by_session_newest_first() {
       m6      title           Slow loom
     ----- stderr -----
     6 matches in 2 sessions
-    show a match: `threadline show 'bbbbbbbb-0000-4000-8000-000000000002#m2' --find slow`
+    show a match: `threadline --home [home] show 'bbbbbbbb-0000-4000-8000-000000000002#m2' --find slow`
     ");
     assert_snapshot!(at_home(&home(), &["search", "--sort", "rank", "-C", "1", "because", "slow"]), @r"
     exit: 0
@@ -91,7 +91,7 @@ fn matches_are_grouped_by_session_newest_first() {
 
     ----- stderr -----
     1 match in 1 session
-    show a match: `threadline show 'aaaaaaaa-0000-4000-8000-000000000001#m5' --find 'because slow'`
+    show a match: `threadline --home [home] show 'aaaaaaaa-0000-4000-8000-000000000001#m5' --find 'because slow'`
     ");
 }
 
@@ -182,7 +182,7 @@ fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
       m1      prompt          why is it slow?  (+1 in forks)
     ----- stderr -----
     2 matches in 2 sessions; 1 copy in forks omitted
-    show a match: `threadline show 'bbbbbbbb-0000-4000-8000-000000000002#m7' --find 'slow kind:prompt'`
+    show a match: `threadline --home [home] show 'bbbbbbbb-0000-4000-8000-000000000002#m7' --find 'slow kind:prompt'`
     ");
     let hits = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
     let line_copies: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
