@@ -1,12 +1,13 @@
 //! The application: opened homes, the folder for state, and where prices come from.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use threadline_store::{Operations, SessionFile, Store};
 use threadline_usage::PriceBook;
 
 use crate::error::AppError;
+use crate::inherited::FirstLineIndex;
 use crate::redaction::DisplayRedaction;
 
 /// The configuration of the application, which front ends resolve from flags and environment variables.
@@ -40,13 +41,15 @@ pub struct App {
     store: Store,
     /// The price list, loaded on first use.
     pub(crate) prices: OnceLock<Arc<PriceBook>>,
+    /// The first lines of all logs, read on first use.
+    pub(crate) first_lines: Mutex<Option<Arc<FirstLineIndex>>>,
 }
 
 impl App {
     /// Creates an application for the homes in `config`. Reads nothing yet.
     pub fn new(config: AppConfig) -> Self {
         let store = Store::open(config.homes.iter().cloned());
-        Self { config, store, prices: OnceLock::new() }
+        Self { config, store, prices: OnceLock::new(), first_lines: Mutex::default() }
     }
 
     /// Returns an application for the same homes that masks other things.

@@ -51,6 +51,7 @@ mod error;
 mod figures;
 mod find;
 mod git;
+mod inherited;
 mod labels;
 mod list;
 mod live;

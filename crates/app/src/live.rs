@@ -13,10 +13,11 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    Finding, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder, TranscriptItem,
-    TurnView, findings, layout, layout_turns,
+    Finding, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder,
+    TranscriptItem, TurnView, findings, layout, layout_turns,
 };
 
+use crate::inherited::OwnCalls;
 use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output, live_at};
@@ -97,6 +98,8 @@ pub struct LiveSession {
     prices: Arc<PriceBook>,
     counter: SpendingCounter,
     spending: Arc<Spending>,
+    /// The calls that another session made.
+    inherited: Option<InheritedCalls>,
     /// Whether `spending` includes all entries.
     is_counted: bool,
     findings: Vec<Finding>,
@@ -154,6 +157,7 @@ impl LiveSession {
             prices,
             counter: SpendingCounter::default(),
             spending: Arc::default(),
+            inherited: None,
             is_counted: false,
             findings: Vec::new(),
             is_checked: false,
@@ -283,7 +287,10 @@ impl LiveSession {
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
         let redaction = self.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
-        let fresh = Self::open_redacted(self.file.clone(), Arc::clone(&self.prices), self.limits, redaction)?;
+        let mut fresh =
+            Self::open_redacted(self.file.clone(), Arc::clone(&self.prices), self.limits, redaction)?;
+        fresh.inherited.clone_from(&self.inherited);
+        fresh.is_counted = false;
         *self = Self { version, ..fresh };
         Ok(())
     }
@@ -322,6 +329,8 @@ impl LiveSession {
             || rayon::join(|| EmbeddedAgents::find(main, &agents), count),
         );
         self.family = SessionFamily::with_embedded(alone.main, agents, inside);
+        let mut spending = spending;
+        spending.set_inherited(self.inherited.clone());
         (self.spending, self.is_counted) = (Arc::new(spending), true);
         self.notes.clear_agents();
     }
@@ -337,9 +346,21 @@ impl LiveSession {
     pub fn count(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
             let (main, agents) = (&self.family.main, self.family.agents_with_log());
-            self.spending = Arc::new(self.counter.count(main, agents, &self.prices));
+            let mut spending = self.counter.count(main, agents, &self.prices);
+            spending.set_inherited(self.inherited.clone());
+            self.spending = Arc::new(spending);
             self.mark_changed();
         }
+    }
+
+    /// Separates the calls that the session made itself from those that it inherited.
+    pub(crate) fn set_own_calls(&mut self, own: OwnCalls) {
+        self.count();
+        let mut spending = Spending::clone(&self.spending);
+        spending.set_own(&own.usage, own.origin);
+        self.inherited = spending.inherited().cloned();
+        self.spending = Arc::new(spending);
+        self.mark_changed();
     }
 
     /// Computes the costs and findings that were postponed in a large session.

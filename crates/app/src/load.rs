@@ -117,7 +117,7 @@ impl App {
     pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
         let prices = self.prices()?;
         let read = self.read_logs(file, &mut Unobserved)?;
-        Ok(read.priced(file, &prices))
+        Ok(self.with_own_calls(read.priced(file, &prices), &prices))
     }
 
     /// Loads a session like [`App::load`], and passes each line to `observer`.
@@ -131,7 +131,8 @@ impl App {
         observer: &mut dyn LineObserver,
     ) -> Result<LoadedSession, AppError> {
         let (read, prices) = rayon::join(|| self.read_logs(file, observer), || self.prices());
-        let loaded = read?.priced(file, &*prices?);
+        let prices = prices?;
+        let loaded = self.with_own_calls(read?.priced(file, &prices), &prices);
         for agent in loaded.family.embedded_agents() {
             observer.begin(Some(&agent.id));
             agent.session.entries().iter().for_each(|entry| observer.line(entry));
@@ -151,6 +152,16 @@ impl App {
             Some(_) => Ok(self.read_logs(file, &mut Unobserved)?.main),
             None => read_session(&file.path, &file.id),
         }
+    }
+
+    /// Separates the calls that the session inherited from another one.
+    fn with_own_calls(&self, mut loaded: LoadedSession, prices: &PriceBook) -> LoadedSession {
+        if let Some(own) = self.own_calls(&loaded.file, prices)
+            && let Some(spending) = &mut loaded.spending
+        {
+            spending.set_own(&own.usage, own.origin);
+        }
+        loaded
     }
 
     /// Reads the logs of a session, with secrets masked if the configuration requires it.

@@ -101,7 +101,12 @@ impl SessionCache {
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
         let (book, redaction) = (Arc::clone(&self.book), app.config().redaction.clone());
-        Ok(self.run(|| LiveSession::open_redacted(file, book, LiveLimits::default(), redaction))?)
+        let mut session =
+            self.run(|| LiveSession::open_redacted(file, book, LiveLimits::default(), redaction))?;
+        if let Some(own) = app.own_calls(session.file(), &self.book) {
+            session.set_own_calls(own);
+        }
+        Ok(session)
     }
 
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not

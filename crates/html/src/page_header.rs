@@ -1,7 +1,7 @@
 //! The header of a session page: title, metadata, totals and findings.
 
 use jiff::tz::TimeZone;
-use threadline_view::{Finding, OutlineLine, TranscriptHeader, humanize};
+use threadline_view::{Finding, InheritedCalls, OutlineLine, TranscriptHeader, humanize};
 
 use crate::markup::Markup;
 use crate::text_format;
@@ -53,6 +53,7 @@ pub(crate) fn render_header(
     if header.spent.calls > 0 {
         facts.push(header.spent.short_cost());
     }
+    facts.extend(header.inherited.as_ref().map(InheritedCalls::label));
     facts.extend(header.version.clone().map(|version| format!("Claude Code {version}")));
     for (i, fact) in facts.iter().enumerate() {
         out.lit(if i > 0 { " <span>·</span> " } else { "" }).text(fact);

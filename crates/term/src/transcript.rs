@@ -8,8 +8,8 @@ use std::ops::Range;
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, BranchView, CallView, DetailLevel, Finding, Hunk, ItemBody, Transcript, TranscriptHeader,
-    TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
+    AgentView, BranchView, CallView, DetailLevel, Finding, Hunk, InheritedCalls, ItemBody, Transcript,
+    TranscriptHeader, TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -260,6 +260,7 @@ impl<'a> TermWriter<'a> {
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
         about.push(plural(header.n_turns as u64, "turn"));
         about.extend(cost(&header.spent));
+        about.extend(header.inherited.as_ref().map(InheritedCalls::label));
         if header.n_branches > 0 {
             about.push(plural(header.n_branches as u64, "abandoned branch"));
         }

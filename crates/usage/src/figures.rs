@@ -34,6 +34,17 @@ impl TokenCounts {
         self.cache_write_5m.saturating_add(self.cache_write_1h)
     }
 
+    /// Returns these counts without those of `part`.
+    pub(crate) fn minus(self, part: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(part.input),
+            output: self.output.saturating_sub(part.output),
+            cache_read: self.cache_read.saturating_sub(part.cache_read),
+            cache_write_5m: self.cache_write_5m.saturating_sub(part.cache_write_5m),
+            cache_write_1h: self.cache_write_1h.saturating_sub(part.cache_write_1h),
+        }
+    }
+
     /// Returns the number of all tokens.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output)

@@ -46,6 +46,22 @@ impl AddAssign<&Self> for UsageTotals {
 }
 
 impl UsageTotals {
+    /// Returns these totals without the calls of `part`, which must be included in them.
+    #[must_use]
+    pub fn minus(&self, part: &Self) -> Self {
+        let unpriced_calls = self.unpriced_calls.saturating_sub(part.unpriced_calls);
+        Self {
+            calls: self.calls.saturating_sub(part.calls),
+            tokens: self.tokens.minus(part.tokens),
+            web_searches: self.web_searches.saturating_sub(part.web_searches),
+            cost: if part.cost < self.cost { self.cost - part.cost } else { Money::ZERO },
+            unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { BTreeSet::new() },
+            unpriced_calls,
+            under_reported: self.under_reported.saturating_sub(part.under_reported),
+            tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
+        }
+    }
+
     /// Whether `cost` is only a lower bound: some calls have no price, or their log contains too few output
     /// tokens.
     pub fn is_lower_bound(&self) -> bool {

@@ -104,7 +104,10 @@ pub fn layout(
     writer.add_lines_outside_tree(&mut thread);
     layout_builder.turns(&thread, &mut |_| true, &mut layout);
     layout.header.spent = match (agent, builder.spending) {
-        (None, Some(spending)) => spending.total().clone(),
+        (None, Some(spending)) => {
+            layout.header.inherited = spending.inherited().cloned();
+            spending.own()
+        }
         _ => layout.turns.iter().fold(UsageTotals::default(), |mut sum, turn| {
             sum += &turn.turn.spent;
             sum

@@ -86,7 +86,7 @@ pub use program_output::{OutputPart, output_parts, strip_colours};
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime};
 pub use session_card::{LogCountScan, LogCounts, LogTally, SessionCard, SessionCardFigures};
 pub use shell::{resume_command, resume_command_with, shell_word};
-pub use spending::{Spending, SpendingCounter};
+pub use spending::{InheritedCalls, Spending, SpendingCounter};
 pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{InputKind, Round, ToolOutcome};
 pub use threadline_usage::{LimitWindow, Money, RecordExplanation, RecordVerdict, UsageTotals};

@@ -6,15 +6,57 @@ use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog
 /// The cost of the calls of a session and its sub-agents, each call counted once.
 ///
 /// The figures are computed by the ledger of `usage`. The session is considered in isolation: calls that a
-/// fork copied from another session are in its log and are counted.
+/// fork copied from another session are in its log and are counted. [`Spending::set_own`] separates them.
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
     /// Sorted by log index (0 for the session itself, then the agents in order) and line number.
     lines: Vec<((u32, u32), UsageTotals)>,
     total: UsageTotals,
+    inherited: Option<InheritedCalls>,
+}
+
+/// The calls in the log of a session that another session made. Lists and `usage` count them there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InheritedCalls {
+    /// Their figures.
+    pub usage: UsageTotals,
+    /// The session that made them; `None` if there are several.
+    pub from: Option<String>,
+}
+
+impl InheritedCalls {
+    /// Returns the cost, to be shown after that of the session's own calls.
+    pub fn label(&self) -> String {
+        let from = self.from.as_deref().map_or("other sessions", |id| id.get(..8).unwrap_or(id));
+        format!("+ {} inherited from {from}", self.usage.short_cost())
+    }
 }
 
 impl Spending {
+    /// Sets the figures of the calls that the session made itself, and the session that the others are from.
+    pub fn set_own(&mut self, own: &UsageTotals, from: Option<String>) {
+        let usage = self.total.minus(own);
+        self.inherited = (usage.calls > 0).then_some(InheritedCalls { usage, from });
+    }
+
+    /// Returns the calls that another session made.
+    pub fn inherited(&self) -> Option<&InheritedCalls> {
+        self.inherited.as_ref()
+    }
+
+    /// Sets the calls that another session made.
+    pub fn set_inherited(&mut self, inherited: Option<InheritedCalls>) {
+        self.inherited = inherited;
+    }
+
+    /// Returns the cost of the calls that the session made itself.
+    pub fn own(&self) -> UsageTotals {
+        match &self.inherited {
+            Some(inherited) => self.total.minus(&inherited.usage),
+            None => self.total.clone(),
+        }
+    }
+
     /// Adds up the calls of a family.
     pub fn of(family: &SessionFamily, book: &PriceBook) -> Self {
         Self::of_logs(&family.main, family.agents_with_log(), book)
@@ -48,7 +90,7 @@ impl Spending {
         spending
     }
 
-    /// Returns the total cost.
+    /// Returns the total cost, with inherited calls.
     pub fn total(&self) -> &UsageTotals {
         &self.total
     }

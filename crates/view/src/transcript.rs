@@ -12,6 +12,7 @@ use crate::card::{ToolCard, is_refusal};
 use crate::humanize;
 use crate::json_indent::indent_json;
 use crate::name::outcome_name;
+use crate::spending::InheritedCalls;
 
 /// A session as a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,8 +51,11 @@ pub struct TranscriptHeader {
     pub n_branches: usize,
     /// The number of errors; see [`count_errors`](crate::count_errors).
     pub errors: usize,
-    /// The total cost. Here and below, `spent` is empty if no [`Spending`](crate::Spending) was given.
+    /// The cost of the calls that the session made itself. Here and below, `spent` is empty if no
+    /// [`Spending`](crate::Spending) was given. Turns include inherited calls.
     pub spent: UsageTotals,
+    /// The calls that another session made.
+    pub inherited: Option<InheritedCalls>,
 }
 
 /// The parts of a transcript after the conversation.

@@ -76,7 +76,8 @@ impl<'a> TranscriptBuilder<'a> {
     /// Returns the facts about the session and its total cost.
     pub(crate) fn header(self) -> TranscriptHeader {
         TranscriptHeader {
-            spent: self.spending.map(|spending| spending.total().clone()).unwrap_or_default(),
+            spent: self.spending.map(Spending::own).unwrap_or_default(),
+            inherited: self.spending.and_then(Spending::inherited).cloned(),
             errors: count_errors(self.family),
             ..session_facts(&self.family.main)
         }

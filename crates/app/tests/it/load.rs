@@ -1,6 +1,12 @@
 //! Finding and loading sessions.
 
-use threadline_app::{App, AppConfig, MAX_KEPT_OUTPUT, kept_output, load_unpriced};
+use std::sync::Arc;
+
+use threadline_app::{
+    App, AppConfig, AppError, DisplayRedaction, MAX_KEPT_OUTPUT, SessionCache, SessionSelector, kept_output,
+    load_unpriced,
+};
+use threadline_secret::Rules;
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
@@ -79,4 +85,45 @@ fn prices_of_ones_own_lie_over_the_built_in_ones() {
     assert_eq!(with(Some(file.clone())).unwrap().prices("loom-1").len(), 1);
     std::fs::write(&file, "[]").unwrap();
     assert!(with(Some(file)).unwrap_err().to_string().starts_with("cannot read "));
+}
+
+#[test]
+fn the_description_of_a_sub_agent_is_masked_for_sharing() {
+    let home = TestHome::new();
+    home.session("team", "u1 user \"hi\"");
+    let meta = r#"{"agentType":"Explore","description":"deploy /home/grace/p for grace@example.com"}"#;
+    home.agent("team", "one", "u1 user \"look\"", Some(meta));
+    let app = app(&home).with_redaction(Some(Arc::new(DisplayRedaction::for_sharing(Rules::new()))));
+    let loaded = app.load(&app.find(&session_uuid("team")).unwrap()).unwrap();
+    let description = loaded.family.agents.iter().next().unwrap().description.clone().unwrap();
+    assert!(description.starts_with("deploy ~/p for "), "{description}");
+    assert!(!description.contains("grace") && !description.contains("example.com"), "{description}");
+}
+
+#[test]
+fn calls_that_a_fork_copied_are_inherited() {
+    let [first, fork] = ["11111111-aaaa-4000-8000-000000000001", "22222222-aaaa-4000-8000-000000000002"];
+    let start = "00000000-0000-4000-8000-000000000001";
+    let origin = format!(
+        "{start} user \"start\"\na1 <- {start} reply m1 text \"One.\" usage={{\"output_tokens\":1000}}\n"
+    );
+    let more = "u2 <- a1 user \"go on\"\na2 <- u2 reply m2 text \"Two.\" usage={\"output_tokens\":3000}\n";
+    let home = TestHome::new();
+    home.session(first, &origin);
+    home.session(fork, &format!("{origin}{more}"));
+    let app = app(&home);
+    let header = |id: &str| app.load(&app.find(id).unwrap()).unwrap().transcript().header;
+    let (origin, fork) = (header(first), header(fork));
+    assert_eq!((origin.spent.calls, &origin.inherited), (1, &None));
+    let inherited = fork.inherited.unwrap();
+    assert_eq!((fork.spent.calls, inherited.usage.calls), (1, 1));
+    assert_eq!((fork.spent.tokens.output, inherited.usage.tokens.output), (3000, 1000));
+    assert_eq!(inherited.from.as_deref(), Some(first));
+    assert!(inherited.label().ends_with(" inherited from 11111111"), "{}", inherited.label());
+    let prices = app.prices().unwrap();
+    let served =
+        SessionCache::new(prices).with::<_, AppError>(&app, "22222222-aaaa-4000-8000-000000000002", |live| {
+            Ok(live.page_layout(&SessionSelector::default()).unwrap().layout.header.spent.clone())
+        });
+    assert_eq!(served.unwrap(), fork.spent);
 }

@@ -29,6 +29,8 @@ pub enum ShowObject<'a> {
         branches: usize,
         errors: usize,
         usage: Option<SpentObject<'a>>,
+        inherited_usage: Option<SpentObject<'a>>,
+        inherited_from: Option<&'a str>,
     },
     Branch {
         number: usize,
@@ -205,6 +207,8 @@ pub fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) ->
         branches,
         errors: header.errors,
         usage: SpentObject::of(&header.spent),
+        inherited_usage: header.inherited.as_ref().and_then(|calls| SpentObject::of(&calls.usage)),
+        inherited_from: header.inherited.as_ref().and_then(|calls| calls.from.as_deref()),
     }
 }
 
