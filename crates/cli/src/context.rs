@@ -68,7 +68,9 @@ impl GlobalArgs {
             options.push(format!("--home {}", shell_word(&home.to_string_lossy())));
         }
         options.extend(self.demo.then(|| "--demo".to_owned()));
-        options.extend(self.source.from.as_ref().map(|from| format!("--from {}", shell_word(from))));
+        // The address of a database may contain a password.
+        let from = self.source.from.as_ref().filter(|from| !from.contains('@'));
+        options.extend(from.map(|from| format!("--from {}", shell_word(from))));
         options.join(" ")
     }
 }

@@ -48,7 +48,6 @@ enum SearchStatus {
 /// A session in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PickerRow {
-    id: String,
     path: PathBuf,
     heading: String,
     when: String,

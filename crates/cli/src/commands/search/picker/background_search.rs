@@ -194,7 +194,6 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
         active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
     let directory = summary.and_then(|summary| summary.preview.cwd);
     PickerRow {
-        id: session.id.clone(),
         resume: app.resume_command(&SessionFile::at(&session.path), directory.as_deref()),
         path: session.path.clone(),
         heading: heading.map_or_else(|| "(no title)".to_owned(), |title| app.redacted(&title).into_owned()),

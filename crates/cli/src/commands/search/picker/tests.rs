@@ -27,7 +27,6 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
         text_offset: 0,
     };
     PickerRow {
-        id: id.to_owned(),
         path: format!("/logs/{id}.jsonl").into(),
         heading: heading.to_owned(),
         when: "2026-01-01 10:00".to_owned(),
@@ -214,7 +213,9 @@ fn sessions_are_sorted_by_relevance_or_newest_first() {
         for (of, message) in results.iter().filter(|(of, _)| *of == number) {
             assert_eq!(of, number);
             match message {
-                SearchMessage::Row(row) => ids.push(row.id),
+                SearchMessage::Row(row) => {
+                    ids.push(row.path.file_stem().unwrap().to_string_lossy().into_owned());
+                }
                 SearchMessage::Done(_) => break,
                 SearchMessage::Bad(problem) => panic!("{problem}"),
             }
