@@ -233,7 +233,7 @@ fn exit_codes_and_error_messages() {
     ----- stdout -----
     ----- stderr -----
     error: the query is empty
-    hint: give a word to search for, such as `threadline search timeout`
+    hint: give a word to search for, such as `threadline --home [home] search timeout`
     ");
     assert_eq!(at_home(&home, &["search", "slow", "--json", "nothing-else"]).code, 1);
 }
