@@ -283,17 +283,72 @@ fn to(query: &str, session: &SessionHits, block: &BlockHit) -> String {
     href
 }
 
-/// Adds text with the ranges highlighted.
+/// The maximum number of characters before the first match, and between two matches, of an excerpt.
+const LEAD: usize = 60;
+const GAP: usize = 80;
+
+/// Adds text with the ranges highlighted. The page shows only a few lines of it, so long text before and
+/// between matches is shortened.
 fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
+    let ranges: Vec<_> = ranges.iter().filter(|range| text.get((*range).clone()).is_some()).collect();
+    let first = first_needed(text, &ranges);
     let mut done = 0;
-    for range in ranges {
-        let (Some(before), Some(hit)) = (text.get(done..range.start), text.get(range.clone())) else {
-            continue;
-        };
-        out.text(before).lit("<mark>").text(hit).lit("</mark>");
+    for (n, range) in ranges.iter().enumerate().skip(first) {
+        let Some(gap) = text.get(done..range.start) else { continue };
+        if n == first {
+            add_lead(out, gap);
+        } else {
+            add_gap(out, gap);
+        }
+        out.lit("<mark>").text(&text[(*range).clone()]).lit("</mark>");
         done = range.end;
     }
     out.text(text.get(done..).unwrap_or_default());
+}
+
+/// Returns the index of the first match whose text does not recur in a later one.
+fn first_needed(text: &str, ranges: &[&Range<usize>]) -> usize {
+    let found: Vec<String> = ranges.iter().map(|range| text[(*range).clone()].to_lowercase()).collect();
+    (0..found.len()).find(|n| !found[n + 1..].contains(&found[*n])).unwrap_or(0)
+}
+
+/// Adds the text before the first match: the end of its line.
+fn add_lead(out: &mut Markup, gap: &str) {
+    let line = gap.rsplit('\n').next().unwrap_or_default().trim_start();
+    let shown = last_words(line, LEAD);
+    out.lit(if shown.len() < line.len() { "…" } else { "" }).text(shown);
+}
+
+/// Adds the text between two matches.
+fn add_gap(out: &mut Markup, gap: &str) {
+    let is_short = gap.chars().nth(GAP).is_none() && gap.matches('\n').count() < 2;
+    if is_short {
+        out.text(gap);
+        return;
+    }
+    let words = gap.split_whitespace().collect::<Vec<_>>().join(" ");
+    let space = |is_space: bool| if is_space { " " } else { "" };
+    out.lit(space(gap.starts_with(char::is_whitespace)));
+    match words.chars().nth(GAP) {
+        None => out.text(&words),
+        Some(_) => out.text(first_words(&words, GAP / 2)).lit(" … ").text(last_words(&words, GAP / 2)),
+    };
+    out.lit(space(gap.ends_with(char::is_whitespace) && !words.is_empty()));
+}
+
+/// Returns the first `max` characters of a text, up to the end of a word if one is near.
+fn first_words(text: &str, max: usize) -> &str {
+    let end = text.char_indices().nth(max).map_or(text.len(), |(at, _)| at);
+    let cut = &text[..end];
+    cut.rfind(char::is_whitespace).filter(|at| *at > end / 2).map_or(cut, |at| &cut[..at])
+}
+
+/// Returns the last `max` characters of a text, from the beginning of a word if one is near.
+fn last_words(text: &str, max: usize) -> &str {
+    let Some((start, _)) = text.char_indices().rev().nth(max) else { return text };
+    let cut = &text[start..];
+    let word = cut.find(char::is_whitespace).filter(|at| *at < cut.len() / 2);
+    word.map_or(cut, |at| cut[at..].trim_start())
 }
 
 const SYNTAX: &[(&str, &str)] = &[
@@ -318,4 +373,40 @@ fn syntax_help(out: &mut Markup) {
         out.lit("<dt><code>").text(example).lit("</code></dt><dd>").text(meaning).lit("</dd>\n");
     }
     out.lit("</dl></section>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn excerpt(text: &str, words: &[&str]) -> String {
+        let mut ranges: Vec<_> = words
+            .iter()
+            .flat_map(|word| text.match_indices(word).map(|(at, found)| at..at + found.len()))
+            .collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut out = Markup::new();
+        marked(&mut out, text, &ranges);
+        out.into_string()
+    }
+
+    #[test]
+    fn matches_are_near_the_beginning_of_an_excerpt() {
+        assert_eq!(excerpt("a slow loom", &["slow"]), "a <mark>slow</mark> loom");
+        let far =
+            format!("{}slow\n{}\n{}fast end", "filler ".repeat(20), "middle ".repeat(30), "more ".repeat(30));
+        let shown = excerpt(&far, &["slow", "fast"]);
+        assert!(shown.starts_with("…filler") && shown.ends_with("<mark>fast</mark> end"), "{shown}");
+        assert!(shown.chars().count() < 250 && shown.contains(" … ") && !shown.contains('\n'), "{shown}");
+        // Lines above the match, and matches that recur near the others, are left out.
+        assert_eq!(
+            excerpt("slow one\n\nslow two\n  then fast", &["slow", "fast"]),
+            "<mark>slow</mark> two\n  then <mark>fast</mark>"
+        );
+        assert_eq!(excerpt("slow\n\n\n\nfast", &["slow", "fast"]), "<mark>slow</mark> <mark>fast</mark>");
+        let wide = "误".repeat(500);
+        let shown = excerpt(&format!("{wide}slow{wide}fast"), &["slow", "fast"]);
+        assert!(shown.starts_with("…误") && shown.chars().count() < 250, "{shown}");
+        assert_eq!(excerpt("no match", &[]), "no match");
+    }
 }
