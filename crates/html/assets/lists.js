@@ -100,7 +100,8 @@ let filtersOpen = false;
 // A chart that is wider than the screen starts at its newest end.
 function showNewest() {
   for (const chart of document.querySelectorAll('svg.timeline')) {
-    chart.parentElement.scrollLeft = chart.parentElement.scrollWidth;
+    const box = chart.closest('.chart-scroller');
+    box.scrollLeft = box.scrollWidth;
   }
 }
 

@@ -51,17 +51,29 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
         None => scale_steps(most),
     };
     let y = |value: f64| ABOVE + HEIGHT - value / top * HEIGHT;
-    open(out, "chart timeline", chart.name, WIDTH, ABOVE + HEIGHT + BELOW);
-    let mut line = 0.0;
-    while line <= top + step / 2.0 {
+    let mut lines = vec![0.0];
+    while let Some(next) = lines.last().map(|line| line + step).filter(|next| *next <= top + step / 2.0) {
+        lines.push(next);
+    }
+    let height = ABOVE + HEIGHT + BELOW;
+    open_scroller(out, chart.name);
+    // The scale is a graphic of its own, so that it stays in view when the columns are scrolled.
+    out.lit("<div class=\"plot\"><svg class=\"axis chart\" aria-hidden=\"true\" viewBox=\"0 0 ");
+    point(out, LEFT).lit(" ");
+    point(out, height).lit("\">");
+    for line in &lines {
+        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
+        point(out, LEFT - 7.0).lit("\" y=\"");
+        point(out, y(*line) + 3.5).lit("\">").text(&(chart.scale)(*line)).lit("</text>");
+    }
+    out.lit("</svg>");
+    open_svg(out, "chart timeline", chart.name, WIDTH, height);
+    for line in &lines {
         out.lit("<line class=\"grid\" x1=\"");
         point(out, LEFT).lit("\" x2=\"");
         point(out, WIDTH).lit("\" y1=\"");
-        point(out, y(line)).lit("\" y2=\"");
-        point(out, y(line)).lit("\"/><text class=\"tick\" text-anchor=\"end\" x=\"");
-        point(out, LEFT - 7.0).lit("\" y=\"");
-        point(out, y(line) + 3.5).lit("\">").text(&(chart.scale)(line)).lit("</text>");
-        line += step;
+        point(out, y(*line)).lit("\" y2=\"");
+        point(out, y(*line)).lit("\"/>");
     }
     let room = (WIDTH - LEFT) / chart.columns.len().max(1) as f64;
     let wide = (room * 0.78).clamp(0.8, 34.0);
@@ -92,7 +104,7 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
             }
         });
     }
-    out.lit("</svg></div>");
+    out.lit("</svg></div></div>");
 }
 
 /// The classes of the series colours.
@@ -255,7 +267,19 @@ pub(crate) fn heat_map(out: &mut Markup, name: &str, rows: &[&str], cells: &[Hea
 }
 
 fn open(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f64) {
-    out.lit("<div class=\"chart-scroller\"><svg class=\"")
+    open_scroller(out, name);
+    open_svg(out, class, name, width, height);
+}
+
+/// Begins the box in which a wide chart is scrolled. It can be focused, so that keys scroll it.
+fn open_scroller(out: &mut Markup, name: &str) {
+    out.lit("<div class=\"chart-scroller\" role=\"region\" tabindex=\"0\" aria-label=\"")
+        .text(name)
+        .lit(", scrollable\">");
+}
+
+fn open_svg(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f64) {
+    out.lit("<svg class=\"")
         .lit(class)
         .lit("\" role=\"group\" aria-label=\"")
         .text(name)
@@ -356,6 +380,8 @@ mod tests {
             svg.contains("1 &lt;Jan&gt;") && svg.contains("&quot;$2&quot;") && svg.contains(">$4</text>")
         );
         assert!(!svg.contains("style") && !svg.contains("NaN"));
+        // The box that scrolls can be focused and has a name.
+        assert!(svg.contains(r#"role="region" tabindex="0" aria-label="Cost, scrollable""#), "{svg}");
         assert_eq!(svg.matches("<a ").count(), 1, "an empty column has no link");
     }
 
