@@ -284,7 +284,7 @@ fn cost(figures: &SessionCardFigures) -> (String, Option<String>) {
     (text_format::cost(totals), Some(text))
 }
 
-/// Adds the project, branch, pin, tags, models, tools and errors of a session.
+/// Adds the project, errors, branch, pin, tags, models and tools of a session.
 fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card: &SessionCard) {
     out.lit("<div class=\"facts\">");
     if page.selection.project.is_none() {
@@ -292,6 +292,12 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
         out.lit("<a class=\"in\" href=\"").text(&href).lit("\" title=\"").text(&card.project).lit("\">");
         let name = names.get(&*card.project).copied();
         out.text(name.unwrap_or_else(|| link::project_name(&card.project))).lit("</a>");
+    }
+    // Errors come early, since the end of a long line is cut off.
+    let errors = card.figures.as_ref().map_or(0, |figures| figures.tally.errors);
+    if errors > 0 {
+        out.lit("<a class=\"bad\" href=\"").text(&link::session(&card.id)).lit("?only=bad\">");
+        out.text(&humanize::plural(errors, "error")).lit("</a>");
     }
     if let Some(branch) = &card.branch {
         let href = changed_link(page, |selection| selection.branch = Some(branch.clone()));
@@ -318,11 +324,6 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
             out.lit("</span>");
         }
         tools(out, &figures.tools);
-        let errors = figures.tally.errors;
-        if errors > 0 {
-            out.lit("<a class=\"bad\" href=\"").text(&link::session(&card.id)).lit("?only=bad\">");
-            out.text(&humanize::plural(errors, "error")).lit("</a>");
-        }
     }
     if card.agents > 0 {
         out.lit("<span>").text(&humanize::plural(card.agents as u64, "sub-agent")).lit("</span>");

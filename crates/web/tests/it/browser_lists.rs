@@ -96,6 +96,68 @@ fn home_is_filtered_sorted_and_navigated_by_keys() {
 }
 
 #[test]
+fn the_error_counts_of_the_list_are_never_cut_off() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let branch = "feature/a-branch-with-a-name-that-is-much-too-long-for-the-row-of-a-list";
+    let mut log = format!("u1 user \"weave\" branch={branch}\n");
+    let mut last = "u1".to_owned();
+    for (n, tool) in ["Bash", "Read", "WebFetch", "mcp__loom__weave_a_long_cloth"].iter().enumerate() {
+        log.push_str(&format!("a{n} <- {last} reply m{n} tool t{n} {tool} {{}} branch={branch}\n"));
+        log.push_str(&format!("r{n} <- a{n} result t{n} \"failed\" error branch={branch}\n"));
+        last = format!("r{n}");
+    }
+    home.session_in("/home/ada/a-project-with-a-name-that-is-too-long-for-one-row-of-it", "one", &log);
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/sessions"));
+    browser.wait_for("return document.querySelector('.facts .bad')");
+    for width in [1280, 1000, 800, 390] {
+        browser.resize(width, 800);
+        let room = browser.run(
+            "const bad = document.querySelector('.facts .bad').getBoundingClientRect(), cell = document.querySelector('.session-cell').getBoundingClientRect();
+            return Math.round(cell.right - bad.right)",
+        );
+        assert!(room.as_i64().unwrap() >= 0, "{width} px: {room}");
+    }
+}
+
+#[test]
+fn the_scale_of_a_chart_stays_in_view() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/usage"));
+    browser.resize(390, 800);
+    browser.wait_for("return document.querySelector('.plot .axis')");
+    let inside = browser.run(
+        "const box = document.querySelector('.chart-scroller:has(.plot)');
+        box.scrollLeft = box.scrollWidth;
+        const tick = box.querySelector('.axis text').getBoundingClientRect(), edge = box.getBoundingClientRect();
+        return [box.scrollLeft > 0, tick.left >= edge.left - 1 && tick.right <= edge.right]",
+    );
+    assert_eq!(inside, json!([true, true]));
+}
+
+#[test]
+fn a_search_result_shows_its_matches() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let gap = "filler ".repeat(25);
+    home.session("far", &format!("u1 user \"{gap}\\n\\n{gap}\\nslow {gap}\\n\\n\\nfast\\n{gap}\""));
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/search?q=slow%20fast"));
+    browser.wait_for("return document.querySelectorAll('mark').length === 2");
+    for width in [1280, 390] {
+        browser.resize(width, 800);
+        let hidden = browser.run(
+            "const box = document.querySelector('.excerpt').getBoundingClientRect();
+            return [...document.querySelectorAll('mark')].filter(mark => mark.getBoundingClientRect().bottom > box.bottom + 1).length",
+        );
+        assert_eq!(hidden, 0, "{width} px");
+    }
+}
+
+#[test]
 fn a_live_session_moves_to_the_top_of_an_open_home_page() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
