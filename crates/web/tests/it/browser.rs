@@ -197,6 +197,26 @@ fn the_error_count_of_the_home_page_links_to_the_errors_of_the_session() {
 }
 
 #[test]
+fn the_export_menu_fits_the_window() {
+    let Some(browser) = Browser::start() else { return };
+    let (home, id) = session_home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url(&format!("/s/{id}")));
+    browser.wait_for("return document.documentElement.classList.contains('js')");
+    browser.run("document.querySelector('.export').open = true");
+    for width in [1440, 1280, 800, 390] {
+        browser.resize(width, 800);
+        let sizes = browser.run(
+            "const menu = document.querySelector('.export ul').getBoundingClientRect(), summary = document.querySelector('.export summary').getBoundingClientRect();
+            return [document.documentElement.scrollWidth - innerWidth, Math.round(menu.left), Math.round(innerWidth - menu.right), Math.round(menu.top - summary.bottom)]",
+        );
+        let number = |at: usize| sizes[at].as_i64().unwrap();
+        assert!(number(0) <= 0 && number(1) >= 0 && number(2) >= 0, "{width} px: {sizes}");
+        assert!((-2..=20).contains(&number(3)), "below its name at {width} px: {sizes}");
+    }
+}
+
+#[test]
 fn keys_filters_folds_raw_lines_search_agents_and_branches() {
     let Some(browser) = Browser::start() else { return };
     let (home, id) = session_home();
