@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use threadline_session::{
     Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
 };
-use threadline_store::{AgentFile, SessionFile};
+use threadline_store::{AgentFile, SessionFile, read_last_active};
 use threadline_usage::PriceBook;
 use threadline_view::{
     Finding, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder,
@@ -18,7 +18,7 @@ use threadline_view::{
 };
 
 use crate::inherited::OwnCalls;
-use crate::list::SessionSummary;
+use crate::list::{SessionSummary, is_live};
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
 use crate::load::{agent, cwd, kept_output, live_at};
 use crate::page_layout::PageLayout;
@@ -397,6 +397,17 @@ impl LiveSession {
     /// The working directory that the session started in.
     pub fn cwd(&self) -> Option<String> {
         cwd(&self.family.main)
+    }
+
+    /// Returns whether the session is being written to, by the rule of the session list. Reads the end of the
+    /// log.
+    pub fn is_live(&self) -> bool {
+        let paths = self.agents.iter().map(|agent| &agent.file.path).chain([&self.file.path]);
+        let written = paths.filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
+        let last_active = read_last_active(&self.file.path).ok();
+        written.zip(last_active).is_some_and(|(written, last_active)| {
+            is_live(millis(written), millis(last_active), millis(now()))
+        })
     }
 
     /// Approximate memory in bytes.

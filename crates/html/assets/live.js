@@ -164,6 +164,12 @@ async function apply(change) {
 // because a page that missed a change would stay out of date.
 let queue = Promise.resolve();
 let liveTimer = 0, connection = null;
+// A session without new lines for two minutes is not live, as in the list.
+function hideLiveLater() {
+  clearTimeout(liveTimer);
+  liveTimer = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 120000);
+}
+if (!$('live').hidden) hideLiveLater();
 function reconnect(source, pause) {
   if (source !== connection) return;
   source.close();
@@ -186,8 +192,7 @@ function connect() {
     queue = queue.then(() => source === connection && apply(change)).catch(() => reconnect(source, 500));
     if (live && change.last > index.last) {
       live.hidden = false;
-      clearTimeout(liveTimer);
-      liveTimer = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 60000);
+      hideLiveLater();
     }
   });
   source.addEventListener('gone', event => {

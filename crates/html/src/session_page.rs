@@ -42,6 +42,8 @@ pub struct SessionPage<'a> {
     pub resume: Option<String>,
     /// The size of its log in bytes.
     pub size: u64,
+    /// Whether it is being written to.
+    pub is_live: bool,
     /// Additional notes, such as that the log is truncated.
     pub notes: Vec<String>,
     /// The pin and the tags of the session, with controls.
@@ -183,7 +185,8 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     for note in &served.notes {
         out.lit("<p class=\"note notice\">").text(note).lit("</p>");
     }
-    out.lit("<div class=\"facts session-links\"><span id=\"live\" hidden>Live</span>");
+    out.lit("<div class=\"facts session-links\"><span id=\"live\"");
+    out.lit(if served.is_live { "" } else { " hidden" }).lit(">Live</span>");
     out.text(&humanize::bytes(served.size))
         .lit(" <span>·</span> <a href=\"")
         .text(at)

@@ -90,6 +90,7 @@ fn html_page(
 pub(crate) struct SessionPageInfo {
     file: SessionFile,
     size: u64,
+    is_live: bool,
     agent: Option<String>,
     branch: bool,
     /// The command that resumes the session.
@@ -103,6 +104,7 @@ impl SessionPageInfo {
         Ok(Self {
             file: live.file().clone(),
             size: live.log(selector)?.0.bytes(),
+            is_live: live.is_live(),
             agent: agent.map(|agent| {
                 agent
                     .description
@@ -150,6 +152,7 @@ impl SessionPageInfo {
             outline: &plan.outline_parts,
             resume: instead.is_none().then(|| self.resume.clone()),
             size: self.size,
+            is_live: self.is_live,
             labels: instead.is_none().then(|| self.label_controls()),
             notes,
             description: instead,

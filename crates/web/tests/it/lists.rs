@@ -116,6 +116,10 @@ fn a_live_session_is_marked_and_listed_first() {
     let cards = objects(&served, "/index.json");
     assert_eq!((&cards[0]["title"], &cards[0]["live"]), (&"Faster loom".into(), &true.into()));
     assert!(served.get("/sessions").body.contains("<span class=\"live-badge\">Live</span>"));
+    // Its page has the mark before the next line arrives.
+    let page = |name: &str| served.get(&format!("/s/{}", session_uuid(name))).body;
+    assert!(page("loom").contains("<span id=\"live\">Live</span>"));
+    assert!(page("dye").contains("<span id=\"live\" hidden>Live</span>"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(titles(&served, "/index.json"), ["dye it blue"]);
 }
