@@ -22,6 +22,10 @@ pub fn render_overview(overview: &Overview, page: TermPage, home: Option<&str>) 
     let width = page.width.unwrap_or(DEFAULT_WIDTH).max(MIN_LIST_WIDTH);
     let renderer = Renderer { overview, page, home, width };
     let mut lines = vec![renderer.heading()];
+    if let Some(message) = overview.inactivity() {
+        lines.push(TermText::from(&*message));
+        lines.push(page.paint(TextLabel::Dim, "all time: threadline overview --since all"));
+    }
     lines.extend(renderer.periods().lines());
     lines.push(renderer.cost_line());
     lines.push(renderer.model_line());

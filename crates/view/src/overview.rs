@@ -11,6 +11,8 @@ pub struct Overview {
     pub periods: Vec<OverviewPeriod>,
     /// The selected period, which all that follows is about.
     pub selected: OverviewPeriod,
+    /// The last day on which a session was active, in any period.
+    pub last_active: Option<Date>,
     /// The length of the bins.
     pub bin_size: BinSize,
     /// Cost and tokens over time, without gaps.
@@ -49,6 +51,26 @@ pub struct Overview {
     pub waiting: Vec<OpenSessionFigure>,
     /// Messages about logs that could not be read.
     pub unread: Vec<String>,
+}
+
+impl Overview {
+    /// Returns a message if there was no activity in the selected period, but in another: `No activity in the
+    /// last 30 days. Last active 1 August 2026.`
+    pub fn inactivity(&self) -> Option<String> {
+        let selected = &self.selected;
+        if selected.figures.sessions > 0 || selected.figures.usage.calls > 0 {
+            return None;
+        }
+        let period = match selected.name {
+            "today" => "today",
+            "7d" => "in the last 7 days",
+            "30d" => "in the last 30 days",
+            "year" => "in the last year",
+            _ => "in this period",
+        };
+        let day = self.last_active?.strftime("%-d %B %Y");
+        Some(format!("No activity {period}. Last active {day}."))
+    }
 }
 
 /// A period with its figures and those of the period before.

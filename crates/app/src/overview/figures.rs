@@ -5,6 +5,7 @@ mod over_time;
 use std::collections::BTreeMap;
 
 use jiff::Zoned;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
@@ -124,6 +125,7 @@ impl Computation<'_> {
         let mut overview = Overview {
             periods: OverviewRange::presets(self.now).iter().map(|range| self.period(range)).collect(),
             selected: self.period(self.range),
+            last_active: self.last_active(),
             unread: facts.unread.clone(),
             ..Overview::default()
         };
@@ -133,6 +135,14 @@ impl Computation<'_> {
         self.add_sessions(&mut overview);
         self.add_open(&mut overview);
         overview
+    }
+
+    /// Returns the last day on which a session was active.
+    fn last_active(&self) -> Option<Date> {
+        let titled = self.facts.sessions.iter().filter(|session| session.title.is_some());
+        let last = titled.map(|session| session.last_active).max()?;
+        let last = jiff::Timestamp::from_millisecond(last).ok()?;
+        Some(last.to_zoned(self.zone.clone()).date())
     }
 
     fn period(&self, range: &OverviewRange) -> OverviewPeriod {

@@ -34,6 +34,16 @@ fn the_figures_of_a_period_are_printed() {
 }
 
 #[test]
+fn a_period_without_activity_names_the_last_active_day() {
+    let home = TestHome::new();
+    home.session("one", LOG);
+    let text = at_home(&home, &["overview"]).out;
+    assert!(text.contains("No activity in the last 30 days. Last active 3 February 2026."), "{text}");
+    assert!(text.contains("threadline overview --since all"), "{text}");
+    assert!(!at_home(&home, &["overview", "--since", "all"]).out.contains("No activity"));
+}
+
+#[test]
 fn an_empty_home_and_a_wrong_date_are_reported() {
     let home = TestHome::new();
     let run = at_home(&home, &["overview"]);

@@ -130,7 +130,15 @@ fn content(out: &mut Markup, figures: Figures<'_>) {
     if figures.page.is_reading {
         out.lit("<p class=\"quiet indexing\">Reading logs that have changed …</p>");
     }
-    tiles(out, figures);
+    match overview.inactivity() {
+        Some(message) => {
+            let (path, own) = figures.page.address();
+            let all = link::href(path, own.into_iter().chain([("range", "all")]));
+            out.lit("<p class=\"inactive\">").text(&message).lit(" <a href=\"").text(&all);
+            out.lit("\">Show all time</a></p>");
+        }
+        None => tiles(out, figures),
+    }
     out.lit("</header>\n");
     open_sessions(out, figures);
     if let Some((_, details)) = figures.page.project {

@@ -154,7 +154,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
         ("Cost", text_format::cost(total), format!("${}", total.cost)),
         (
             "Average per active day",
-            text_format::money(a_day),
+            format!("{}{}", if total.is_lower_bound() { "≥ " } else { "" }, text_format::money(a_day)),
             format!("over {}", humanize::plural(days, "active day")),
         ),
         ("Model calls", humanize::count(total.calls), "each counted once".to_owned()),

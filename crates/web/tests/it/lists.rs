@@ -184,6 +184,40 @@ fn usage_adds_up_and_every_figure_links_to_its_records() {
 }
 
 #[test]
+fn an_overview_without_activity_names_the_last_active_day() {
+    let home = home();
+    let served = TestServer::new(&home);
+    let page = |link: &str| {
+        let mut page = served.get(link).body;
+        while page.contains("indexing\">") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            page = served.get(link).body;
+        }
+        page
+    };
+    let month = page("/?range=30d");
+    let message = "No activity in the last 30 days. Last active 3 February 2026. <a href=\"/?range=all\">";
+    assert!(month.contains(message) && !month.contains("<dl class=\"totals\">"), "{month}");
+    assert!(page("/?range=all").contains("<dl class=\"totals\">"));
+}
+
+#[test]
+fn an_average_of_a_minimum_is_a_minimum() {
+    let home = TestHome::new();
+    let usage = r#"usage={"input_tokens":1000000}"#;
+    home.session(
+        "loom",
+        &format!(
+            "u1 user \"weave\"\na1 <- u1 reply m1 text \"x\" model=claude-haiku-4-5 {usage}\n\
+             a2 <- a1 reply m2 text \"y\" model=of-nobody {usage}"
+        ),
+    );
+    let page = TestServer::new(&home).get("/usage").body;
+    let totals = page.split_once("<dl class=\"totals\">").unwrap().1.split_once("</dl>").unwrap().0;
+    assert_eq!(totals.matches(">≥ $1.00</a>").count(), 2, "{totals}");
+}
+
+#[test]
 fn the_legend_of_a_chart_sums_the_days_of_the_chart() {
     let home = TestHome::new();
     home.session(
