@@ -94,7 +94,8 @@ fn row(
     heights: impl Iterator<Item = (f64, String)>,
 ) {
     let step = (WIDTH / bars.len()).clamp(3, 24);
-    let width = WIDTH.max(step * bars.len()) as u64;
+    // The bars fill the axis, also if they are few.
+    let width = (step * bars.len()) as u64;
     let step = step as u64;
     out.lit("<figure><p class=\"top-value\" aria-hidden=\"true\">")
         .text(&axis.top)
@@ -145,4 +146,27 @@ fn row(
         out.lit("; <span class=\"compaction-key\">compacted</span>");
     }
     out.lit("</figcaption></figure>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_bars_fill_the_axis() {
+        let bar = |number: usize| TurnBar {
+            anchor: format!("m{number}"),
+            numbers: (number, number),
+            title: String::new(),
+            context: 1,
+            cost: 0.0,
+            compacted: false,
+        };
+        let bars: Vec<TurnBar> = (1..=7).map(bar).collect();
+        let axis = ChartAxis { label: String::new(), top: String::new(), has_compactions: false };
+        let mut out = Markup::new();
+        row(&mut out, &bars, "g-cost", &axis, bars.iter().map(|_| (1.0, String::new())));
+        let svg = out.into_string();
+        assert!(svg.contains("viewBox=\"0 0 168 48\"") && svg.contains("x=\"144\""), "{svg}");
+    }
 }

@@ -23,18 +23,23 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
     let title = text_format::excerpt(&line.title, 140);
     out.text(if title.is_empty() { "No prompt" } else { &title }).lit("</span>");
     let marks = [
-        (line.errors, "<span class=\"m bad\" title=\"errors\"><i aria-hidden=\"true\">✗</i>", " errors"),
-        (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", " edits"),
+        (
+            line.errors,
+            "<span class=\"m bad\" title=\"errors\"><i aria-hidden=\"true\">✗</i>",
+            [" error", " errors"],
+        ),
+        (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", [" edit", " edits"]),
         (
             line.compactions,
             "<span class=\"m\" title=\"compactions\"><i aria-hidden=\"true\">⤓</i>",
-            " compactions",
+            [" compaction", " compactions"],
         ),
     ];
     if marks.iter().any(|(count, ..)| *count > 0) || line.open || line.spent.calls > 0 {
         out.lit("<span class=\"marks\">");
-        for (count, open, word) in marks {
+        for (count, open, words) in marks {
             if count > 0 {
+                let word = words[usize::from(count != 1)];
                 out.lit(open).num(count as u64).lit("<span class=\"sr\">").lit(word).lit("</span></span>");
             }
         }
@@ -48,4 +53,22 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
     }
     out.lit("<svg viewBox=\"0 0 100 2\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect height=\"2\" width=\"");
     out.num(percent.clamp(1, 100)).lit("\"/></svg></a></li>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_a_singular_and_a_plural() {
+        let line = OutlineLine { errors: 1, edits: 2, compactions: 1, ..OutlineLine::default() };
+        let mut out = Markup::new();
+        outline_line(&mut out, &line, 0);
+        let html = out.into_string();
+        for shown in
+            ["1<span class=\"sr\"> error<", "2<span class=\"sr\"> edits<", "1<span class=\"sr\"> compaction<"]
+        {
+            assert!(html.contains(shown), "{shown}: {html}");
+        }
+    }
 }

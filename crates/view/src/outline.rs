@@ -12,7 +12,7 @@ use crate::inline_markdown::strip_markdown;
 use crate::transcript::{AttachedFile, ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView};
 
 /// One turn, summarised in a line.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OutlineLine {
     /// The turn's number, from 1.
     pub number: usize,

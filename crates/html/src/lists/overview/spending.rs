@@ -78,7 +78,7 @@ fn legend(out: &mut Markup, figures: Figures<'_>) {
     }
     if let Some(rest) = models.get(own..).filter(|rest| !rest.is_empty()) {
         key(out, SERIES[own]);
-        out.num(rest.len() as u64).lit(" others</li>");
+        out.text(&humanize::plural(rest.len() as u64, "other")).lit("</li>");
     }
     out.lit("</ul>\n");
 }

@@ -156,8 +156,8 @@ fn legend(
         out.lit("<span title=\"")
             .text(&names.join(", "))
             .lit("\">")
-            .num(names.len() as u64)
-            .lit(" others</span> ");
+            .text(&humanize::plural(names.len() as u64, "other"))
+            .lit("</span> ");
         out.lit("<span class=\"num\">").text(&text_format::cost(&rest)).lit("</span></li>");
     }
     out.lit("</ul>\n");
