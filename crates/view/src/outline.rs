@@ -118,13 +118,7 @@ pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)>
         ItemBody::Input { input, text, files, .. } if input.is_typed() || input.opens_turn() => {
             match text_title(text) {
                 "" => (TitleSource::Files, Cow::Owned(files_title(files))),
-                // The beginning of a notification whose end was truncated.
-                title if input.is_task_notification() && title.starts_with('<') => {
-                    (TitleSource::Prompt, Cow::Borrowed("Background task finished"))
-                }
-                title if input.is_task_notification() => {
-                    (TitleSource::Prompt, Cow::Owned(format!("Background task finished: {title}")))
-                }
+                title if input.is_task_notification() => (TitleSource::Prompt, notification_title(title)),
                 title => (TitleSource::Prompt, Cow::Borrowed(title)),
             }
         }
@@ -132,6 +126,15 @@ pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)>
         _ => return None,
     };
     (!title.is_empty()).then_some((source, title))
+}
+
+/// Returns the title of a notification of a background task, from the title of its text.
+pub(crate) fn notification_title(title: &str) -> Cow<'_, str> {
+    // The beginning of a notification whose end was truncated has its tags.
+    match title.is_empty() || title.starts_with('<') {
+        true => Cow::Borrowed("Background task finished"),
+        false => Cow::Owned(format!("Background task finished: {title}")),
+    }
 }
 
 /// Returns the title for attached files: `[image]`, `[2 images, 1 document]`; empty without files.

@@ -22,6 +22,7 @@ use self::attachment::attachment_body;
 pub(crate) use self::call::{fill_agent_names, relative_to, set_topic};
 pub(crate) use self::line::strip_tags;
 use self::line::{compaction_body, file_of, progress, queue_body, system_body};
+pub(crate) use self::notice::notices;
 pub(crate) use self::turn::demote_early_command;
 use crate::name::short_model;
 use crate::outline::outline;

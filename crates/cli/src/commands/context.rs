@@ -143,7 +143,7 @@ fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
             growth if growth < 0 => format!("−{}", short_count(growth.unsigned_abs())),
             growth => format!("+{}", short_count(growth as u64)),
         };
-        let bar = "█".repeat((call.window() * 10).div_ceil(largest) as usize);
+        let bar = bar(call.window(), largest, 10);
         let missed = call
             .miss
             .map_or_else(String::new, |miss| format!("{} {}", short_count(miss.tokens), miss.reason.label()));
@@ -177,6 +177,14 @@ fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
     table(cx.ui.page(), &columns, &rows)
 }
 
+/// Returns a bar of up to `width` cells. The bar of a value that rounds to none is a thin line.
+fn bar(value: u64, most: u64, width: u64) -> String {
+    match (value.saturating_mul(width) + most / 2) / most {
+        0 if value > 0 => "▏".to_owned(),
+        cells => "█".repeat(cells as usize),
+    }
+}
+
 /// Shows the parts of the largest window.
 fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
     let Some(call) = ledger.largest() else { return TermText::default() };
@@ -186,8 +194,8 @@ fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
     let window = call.window().max(1);
     let row = |(part, tokens): &(&WindowPart, u64)| {
         let share = *tokens as f64 * 100.0 / window as f64;
-        let bar = "█".repeat((tokens * 30).div_ceil(window) as usize);
-        vec![visible(&part.label()).into_owned(), count(*tokens), format!("{share:.0} %"), bar]
+        let share = if share < 1.0 { "< 1 %".to_owned() } else { format!("{share:.0} %") };
+        vec![visible(&part.label()).into_owned(), count(*tokens), share, bar(*tokens, window, 30)]
     };
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
     let columns = [

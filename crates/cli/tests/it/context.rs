@@ -31,10 +31,10 @@ fn windows_are_shown_call_by_call() {
     Largest window: 10,990 tokens at m6 (estimate)
     part              tokens  share
     system and tools  10,088   92 %  ████████████████████████████
-    Read results         890    8 %  ███
-    tool calls             9    0 %  █
-    prompts                2    0 %  █
-    replies                1    0 %  █
+    Read results         890    8 %  ██
+    tool calls             9  < 1 %  ▏
+    prompts                2  < 1 %  ▏
+    replies                1  < 1 %  ▏
 
     cache miss           calls  tokens  longest pause
     expired after 5 min      1  10,900     6 min 02 s

@@ -6,7 +6,9 @@ use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
 use threadline_session::{EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
 
 use super::WindowPart;
+use crate::outline::{notification_title, text_title};
 use crate::transcript::{TurnTokens, anchor};
+use crate::transcript_writer::notices;
 
 /// The approximate number of tokens per image or document, as a number of bytes.
 const IMAGE_BYTES: usize = 5400;
@@ -116,6 +118,11 @@ fn text_part(session: &Session, idx: EntryIndex, text: &str) -> (WindowPart, Str
         Some(InputKind::Meta | InputKind::CommandOutput | InputKind::BashOutput) => WindowPart::Attachments,
         _ => WindowPart::Prompts,
     };
+    if session.input(idx).is_some_and(InputKind::is_task_notification) {
+        let notice = notices(text);
+        let title = notification_title(text_title(notice.as_deref().unwrap_or(text)));
+        return (part, one_line(&title, 60));
+    }
     (part, one_line(text, 60))
 }
 

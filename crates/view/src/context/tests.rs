@@ -46,6 +46,22 @@ fn parts_add_up_to_the_recorded_window() {
 }
 
 #[test]
+fn a_notification_of_a_task_has_a_title() {
+    let notification = |end: &str| {
+        let usage = r#"usage={"input_tokens":10000,"output_tokens":50}"#;
+        let ledger = ledger(&format!(
+            "u1 user \"<task-notification>\\n<task-id>b1</task-id>{end}\"\na1 <- u1 reply m1 text \"Good.\" {usage}"
+        ));
+        ledger.calls[0].added[0].label.clone()
+    };
+    assert_eq!(
+        notification("<status>completed</status><summary>Loom built</summary></task-notification>"),
+        "Background task finished: Loom built"
+    );
+    assert_eq!(notification("</task-notification>"), "Background task finished");
+}
+
+#[test]
 fn cache_misses_have_reasons() {
     let usage = |read: u64, write: u64, hour: bool| {
         let (minutes, hours) = if hour { (0, write) } else { (write, 0) };

@@ -4,7 +4,7 @@ use crate::card::tag_text;
 use crate::humanize::{duration, plural, short_count};
 
 /// Returns the notices and messages in a text without their tags, or `None` if it contains none.
-pub(super) fn notices(text: &str) -> Option<String> {
+pub(crate) fn notices(text: &str) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut rest = text;
     while let Some((before, block, after)) = next_block(rest) {
