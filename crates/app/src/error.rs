@@ -20,12 +20,6 @@ pub enum AppError {
         /// The id.
         id: String,
     },
-    /// The session belongs to another project than the requested one.
-    #[error("the session {id} belongs to another project")]
-    OtherProject {
-        /// The id.
-        id: String,
-    },
     /// A file could not be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read {

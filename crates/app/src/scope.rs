@@ -108,8 +108,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// Those of [`App::find_named`], and [`AppError::OtherProject`] if the session belongs to another
-    /// project.
+    /// Those of [`App::find_named`]. The name of a session of another project matches nothing.
     pub fn find_in(&self, needle: &str, scope: &ProjectScope) -> Result<SessionFile, AppError> {
         if needle == "last" && *scope != ProjectScope::All {
             let last = self.list_in(scope).into_iter().next();
@@ -121,7 +120,34 @@ impl App {
         };
         let is_inside = *scope == ProjectScope::All
             || SessionSummary::of(file.clone()).is_ok_and(|session| session.is_in(scope));
-        if is_inside { Ok(file) } else { Err(AppError::OtherProject { id: file.id.to_string() }) }
+        if is_inside {
+            return Ok(file);
+        }
+        // A session of another project is treated as one that does not exist, also where its name is closer
+        // to the text than that of one inside.
+        self.find_among(needle, scope)
+    }
+
+    /// Finds a session by a prefix of its id or a part of its title, among those of a project.
+    fn find_among(&self, needle: &str, scope: &ProjectScope) -> Result<SessionFile, AppError> {
+        let wanted = needle.to_lowercase();
+        let is_match = |session: &SessionSummary| {
+            session.file.id.to_lowercase().starts_with(&wanted)
+                || session.title().is_some_and(|title| title.to_lowercase().contains(&wanted))
+        };
+        let mut found = self.list_in(scope);
+        found.retain(is_match);
+        let candidate = |session: &SessionSummary| SessionCandidate {
+            id: session.file.id.clone(),
+            title: session.title(),
+            last_active: session.preview.last_active,
+        };
+        let needle = needle.to_owned();
+        match &found[..] {
+            [] => Err(FindError::NoMatch { needle, similar: Vec::new(), errors: Vec::new() }.into()),
+            [one] => Ok(one.file.clone()),
+            many => Err(FindError::Ambiguous { needle, found: many.iter().map(candidate).collect() }.into()),
+        }
     }
 
     /// Removes sessions of other projects from an error. Returns the session if only one remains of several

@@ -35,9 +35,6 @@ impl HistoryError {
 impl From<AppError> for HistoryError {
     fn from(error: AppError) -> Self {
         let hints = match &error {
-            AppError::OtherProject { .. } => {
-                vec!["the server answers about one project; start it with --all for every project".to_owned()]
-            }
             AppError::Find(_) if error.hints().len() == 1 => {
                 vec!["list_sessions lists the sessions".to_owned()]
             }

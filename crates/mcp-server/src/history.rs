@@ -66,7 +66,16 @@ impl History {
                 .map(|file| (file, item))
                 .ok_or_else(|| HistoryError::new("there is no earlier session"));
         }
-        Ok((self.app.find_in(name, &self.scope)?, item))
+        let found = self.app.find_in(name, &self.scope).map_err(|error| {
+            let error = HistoryError::from(error);
+            match self.scope {
+                ProjectScope::All => error,
+                _ => {
+                    error.hint("the server answers about one project; start it with --all for every project")
+                }
+            }
+        });
+        Ok((found?, item))
     }
 
     /// Returns the head and the tail of a session.
