@@ -37,7 +37,7 @@ impl AnswerEnd {
             let _ = writeln!(text, "({note})");
         }
         if let Some(cursor) = &next_cursor {
-            let _ = writeln!(text, "(next page: the same arguments with cursor \"{cursor}\")");
+            let _ = writeln!(text, "(next page: {})", request.next_request(cursor));
         }
         Self { next_cursor, notes }
     }

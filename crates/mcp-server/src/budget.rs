@@ -16,7 +16,7 @@ const MAX_TOKENS: u64 = 50_000;
 const BYTES_PER_TOKEN: u64 = 3;
 
 /// The bytes of an answer besides its items.
-const ENVELOPE: usize = 500;
+const ENVELOPE: usize = 700;
 
 /// A place in a list of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,12 +13,20 @@ use crate::error::HistoryError;
 pub(crate) struct ToolCallState {
     /// Stops a scan of logs. A finished scan sets it as well, so a call can have one scan.
     pub(crate) stop_scan: Arc<AtomicBool>,
+    /// Whether the end of the text names the whole call for the next page. Set where the reader did not call
+    /// the tool: for resources and prompts.
+    names_next_call: bool,
     cancelled: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
     total: Arc<AtomicUsize>,
 }
 
 impl ToolCallState {
+    /// Creates the state of a call whose text names the whole call for the next page.
+    pub(crate) fn naming_next_call() -> Self {
+        Self { names_next_call: true, ..Self::default() }
+    }
+
     /// Sets the number of steps.
     pub(crate) fn expect(&self, total: usize) {
         self.total.store(total, Ordering::Relaxed);
@@ -50,6 +58,8 @@ pub(crate) struct PageRequestState {
     /// The place at which the page begins.
     pub(crate) start: PagePlace,
     digest: u32,
+    /// The name and the arguments of the call, if the text names the call for the next page.
+    named_call: Option<(String, Map<String, Value>)>,
     /// Progress and cancellation.
     pub(crate) state: ToolCallState,
 }
@@ -75,7 +85,24 @@ impl PageRequestState {
                 })?
             }
         };
-        Ok(Self { start, digest, state })
+        let named_call = state.names_next_call.then(|| {
+            let mut arguments = arguments.clone();
+            arguments.remove("max_tokens");
+            (name.to_owned(), arguments)
+        });
+        Ok(Self { start, digest, named_call, state })
+    }
+
+    /// Returns how to request the next page, given its cursor.
+    pub(crate) fn next_request(&self, cursor: &str) -> String {
+        match &self.named_call {
+            Some((name, arguments)) => {
+                let mut arguments = arguments.clone();
+                arguments.insert("cursor".to_owned(), cursor.into());
+                format!("the tool {name} with {}", Value::Object(arguments))
+            }
+            None => format!("the same arguments with cursor \"{cursor}\""),
+        }
     }
 
     /// Returns the cursor of a place.

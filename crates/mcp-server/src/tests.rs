@@ -133,6 +133,14 @@ fn items_name_their_source_time_and_project() {
         let edit = &data["items"][0];
         assert_eq!((&edit["source"], &edit["turn"]), (&json!(format!("{slow}#m7")), &json!(2)));
         assert_eq!((&edit["project"], &edit["prompt"]), (&json!("/home/ada/loom"), &json!("take it out")));
+        for (tool, arguments) in [
+            ("list_sessions", json!({ "words": "slow" })),
+            ("session_changes", json!({ "session": slow })),
+            ("usage", json!({ "by": "session", "session": slow })),
+        ] {
+            let (data, _) = answer(&peer, tool, arguments).await;
+            assert_eq!(data["items"][0]["source"], slow, "{tool}: {data}");
+        }
     });
 }
 
@@ -222,7 +230,7 @@ fn answers_fit_the_budget_and_continue() {
         let mut sources = Vec::new();
         loop {
             let (data, text) = answer(&peer, "read_session", arguments.clone()).await;
-            assert!(text.len() <= 6_000 && data.to_string().len() <= 6_500, "{}", data.to_string().len());
+            assert!(text.len() <= 6_000 && data.to_string().len() <= 6_000, "{}", data.to_string().len());
             sources.extend(data["items"].as_array().unwrap().iter().map(|item| item["source"].clone()));
             let Some(cursor) = data.get("next_cursor") else { break };
             assert!(text.contains("next page"), "{text}");
@@ -240,9 +248,52 @@ fn answers_fit_the_budget_and_continue() {
             arguments["cursor"] = cursor.clone();
         }
         assert_eq!(whole, format!("0 {}", long.trim_end()));
+        // A resource has no cursor, so its end names the call that continues it.
+        let uri = format!("threadline://session/{session}/turns/1..");
+        let read = peer.read_resource(ReadResourceRequestParams::new(uri)).await.unwrap();
+        let ResourceContents::TextResourceContents { text, .. } = &read.contents[0] else { panic!() };
+        let next = text.split_once("(next page: the tool read_session with ").unwrap().1;
+        let next = serde_json::from_str(next.trim_end().strip_suffix(')').unwrap()).unwrap();
+        let (data, _) = answer(&peer, "read_session", next).await;
+        let source = data["items"][0]["source"].as_str().unwrap();
+        assert!(
+            text.contains("[m2 ·") && !text.contains(&format!("[{} ·", source.rsplit_once('#').unwrap().1))
+        );
         arguments["item"] = json!("m4");
         let result = call(&peer, "read_session", arguments).await;
         assert!(result.is_error == Some(true) && text_of(&result).contains("another request"), "{result:?}");
+    });
+}
+
+#[test]
+fn counts_have_a_singular_and_say_if_they_are_a_minimum() {
+    let home = TestHome::new();
+    let mut log = "u0 user \"weave\"\n".to_owned();
+    for n in 1..=30 {
+        log += &format!("a{n} <- u{} reply m{n} text \"the shuttle\"\nu{n} <- a{n} user \"on\"\n", n - 1);
+    }
+    home.session("many", &log);
+    home.session(
+        "one",
+        "u1 user \"go\" @2026-01-02T10:00:00Z\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"make\"}\nr1 <- a1 result t1 \"no\" error",
+    );
+    with_client(&home, async |peer| {
+        let (data, text) = answer(&peer, "search_sessions", json!({ "query": "shuttle" })).await;
+        assert_eq!((&data["matches"], &data["is_minimum"]), (&json!(20), &json!(true)));
+        assert!(text.starts_with("at least 20 matches in 1 of 2 sessions\n"), "{text}");
+        let (data, text) = answer(&peer, "search_sessions", json!({ "query": "weave" })).await;
+        assert_eq!(data["is_minimum"], false);
+        assert!(text.starts_with("1 match in 1 of 2 sessions\n"), "{text}");
+        let (_, text) = answer(&peer, "list_sessions", json!({ "words": "go" })).await;
+        assert!(
+            text.starts_with("1 session\n") && text.contains("1 turn ·") && text.contains("1 error"),
+            "{text}"
+        );
+        let one = session_uuid("one");
+        let (_, text) = answer(&peer, "read_session", json!({ "session": one })).await;
+        assert!(text.contains("(1 call, 1 error") && text.contains(" · 1 turn"), "{text}");
+        let (_, text) = answer(&peer, "read_session", json!({ "session": one, "turns": "1" })).await;
+        assert!(text.contains("error") && !text.contains("error, error"), "{text}");
     });
 }
 

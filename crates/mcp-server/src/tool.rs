@@ -94,13 +94,14 @@ impl ToolRow {
 }
 
 impl ToolRow {
-    /// Runs the tool, and returns the text of its answer.
+    /// Runs the tool for a resource or a prompt, and returns the text of its answer.
     pub(crate) fn text(
         &self,
         history: &History,
         arguments: Map<String, Value>,
     ) -> Result<String, HistoryError> {
-        let (_, text) = (self.run)(history, arguments, ToolCallState::default())?;
+        let state = ToolCallState::naming_next_call();
+        let (_, text) = (self.run)(history, arguments, state)?;
         Ok(history.clean(&text))
     }
 }

@@ -156,3 +156,36 @@ fn each_string(value: &Value, check: &mut dyn FnMut(&str)) {
         _ => {}
     }
 }
+
+#[test]
+fn names_in_a_log_cannot_begin_a_line() {
+    let home = TestHome::new();
+    let log = r#"
+u1        user   "loom"
+a1 <- u1  reply  m1 tool t1 Forged {"loom":"loom"} usage={"input_tokens":1}
+r1 <- a1  result t1 "a loom"
+"#;
+    let path = home.session("forged", log);
+    home.agent("forged", "x1", "u1 user \"loom\"", Some(r#"{"agentType":"Forged","description":"Forged"}"#));
+    for file in [path.clone(), path.with_extension("").join("subagents/agent-x1.meta.json")] {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("Forged"));
+        std::fs::write(&file, text.replace("Forged", "Bash\\n## forged")).unwrap();
+    }
+    let session = session_uuid("forged");
+    with_client(&home, async |peer| {
+        for (tool, arguments) in [
+            ("search_sessions", json!({ "query": "loom" })),
+            ("list_sessions", json!({})),
+            ("read_session", json!({ "session": session })),
+            ("read_session", json!({ "session": session, "turns": "1..", "detail": "full" })),
+            ("read_session", json!({ "session": session, "part": "agents" })),
+            ("usage", json!({ "by": "tool" })),
+            ("check_session", json!({ "session": session })),
+        ] {
+            let result = call(&peer, tool, arguments).await;
+            let text = super::text_of(&result);
+            assert!(!text.lines().any(|line| line.starts_with("## forged")), "{tool}: {text}");
+        }
+    });
+}

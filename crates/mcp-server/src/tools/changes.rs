@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use threadline_app::SessionFile;
 use threadline_app::restore::{RestoreAction, RestoreOptions, RestorePoint};
 use threadline_session::FileHistory;
+use threadline_view::humanize::plural;
+use threadline_view::wire::moment;
 use threadline_view::{DiffChange, FileChange, changes, patch};
 
 use crate::answer::AnswerEnd;
@@ -27,7 +29,7 @@ pub(crate) struct ChangesArguments {
     /// Returns files as they were at the beginning of this turn instead of the patch: 3, -1, m42, or `end`.
     #[serde(default)]
     at: Option<String>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -43,6 +45,8 @@ pub(crate) struct ChangesAnswer {
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// When the session was last active.
+    last_active: String,
     /// The number of files on all pages.
     files: u64,
     items: Vec<NetFileChange>,
@@ -52,6 +56,8 @@ pub(crate) struct ChangesAnswer {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct NetFileChange {
+    /// The session, for read_session.
+    source: String,
     path: String,
     /// added, changed, deleted; with at: present, absent or unknown.
     state: &'static str,
@@ -110,21 +116,23 @@ impl HistoryTool for SessionChanges {
         let title = summary.title().map(|title| shorten(&one_line(&title), 200).0);
         let project = summary.project().map(str::to_owned);
         let heading = format!(
-            "# {}\n{} · {} · {} files\n\n",
+            "# {}\n{} · {} · {}\n\n",
             title.as_deref().unwrap_or("untitled"),
             summary.file.id,
             one_line(project.as_deref().unwrap_or("–")),
-            files.len()
+            plural(files.len() as u64, "file")
         );
         let session = summary.file.id.to_string();
-        let data = ChangesAnswer { session, title, project, files: files.len() as u64, items, end };
+        let last_active = moment(threadline_app::time::millis(summary.preview.last_active));
+        let n_files = files.len() as u64;
+        let data = ChangesAnswer { session, title, project, last_active, files: n_files, items, end };
         Ok(ToolAnswer { data, text: heading + &text })
     }
 }
 
 impl NetFileChange {
     fn form(&self) -> String {
-        let notes: String = self.notes.iter().map(|note| format!("({note})\n")).collect();
+        let notes: String = self.notes.iter().map(|note| format!("({})\n", one_line(note))).collect();
         let end = if self.text.ends_with('\n') || self.text.is_empty() { "" } else { "\n" };
         format!("## {} ({})\n{notes}{}{end}\n", one_line(&self.path), self.state, self.text)
     }
@@ -143,18 +151,19 @@ fn net_changes(
         };
         let found = changes(&family);
         let found = found.iter().filter(|change| name.is_none_or(|name| is_named(&change.path, name)));
-        Ok(found.map(|change| NetFileChange::of(change, root.as_deref())).collect())
+        Ok(found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect())
     })
 }
 
 impl NetFileChange {
-    fn of(change: &FileChange, root: Option<&str>) -> Self {
+    fn of(session: &str, change: &FileChange, root: Option<&str>) -> Self {
         let hunks = change.hunks();
         let count = |wanted: DiffChange| {
             let lines = hunks.iter().flat_map(|hunk| hunk.lines());
             lines.filter(|line| line.change == wanted).count() as u64
         };
         Self {
+            source: session.to_owned(),
             path: change.path.clone(),
             state: match (change.is_new(), change.is_deleted()) {
                 (true, _) => "added",
@@ -183,6 +192,7 @@ fn files_at(
     let (moment, _) = point.resolve(&loaded.family)?;
     let options = RestoreOptions { to: None, names: name.map(str::to_owned).into_iter().collect() };
     let plan = history.app.plan_restore(file, &edits, moment, &options)?;
+    let session = file.id.to_string();
     let files = plan.files.into_iter().map(|file| {
         let is_unknown = file.action == RestoreAction::Cannot;
         let (state, text) = match &file.content {
@@ -194,6 +204,7 @@ fn files_at(
             None => ("absent", String::new()),
         };
         NetFileChange {
+            source: session.clone(),
             path: file.path,
             state,
             lines_added: None,

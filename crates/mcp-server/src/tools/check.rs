@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::CheckTargets;
+use threadline_view::humanize::plural;
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, shorten};
@@ -18,7 +19,7 @@ pub(crate) struct CheckSession;
 pub(crate) struct CheckArguments {
     /// The id, a unique beginning of it, the title, or `last`.
     session: String,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -113,11 +114,11 @@ impl HistoryTool for CheckSession {
         let title = summary.title().map(|title| shorten(&one_line(&title), 200).0);
         let project = summary.project().map(str::to_owned);
         let heading = format!(
-            "# {}\n{} · {} · {} findings\n\n",
+            "# {}\n{} · {} · {}\n\n",
             title.as_deref().unwrap_or("untitled"),
             file.id,
             one_line(project.as_deref().unwrap_or("–")),
-            report.findings.len()
+            plural(report.findings.len() as u64, "finding")
         );
         let data = CheckAnswer {
             session: file.id.to_string(),

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::blame::{BlameError, BlameOptions, LoggedEdit};
 use threadline_session::LineOrigin;
+use threadline_view::humanize::plural;
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, shorten};
@@ -29,7 +30,7 @@ pub(crate) struct EditArguments {
     /// The last line of a range that begins at line.
     #[serde(default)]
     last_line: Option<u64>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -124,7 +125,8 @@ impl HistoryTool for FindEdits {
         }
         let (items, mut text, next) = page.finish();
         let end = AnswerEnd::new(request, next, notes, &mut text);
-        let text = format!("{}: {} edits, newest first\n\n{text}", one_line(&file), found.len());
+        let count = plural(found.len() as u64, "edit");
+        let text = format!("{}: {count}, newest first\n\n{text}", one_line(&file));
         Ok(ToolAnswer { data: EditsAnswer { file, total: found.len() as u64, items, end }, text })
     }
 }
@@ -151,7 +153,7 @@ fn line_edits(
     notes.extend(blame.unread.iter().map(ToString::to_string));
     let count = blame.lines.len() as u64;
     if first == 0 || last < first || first > count {
-        return Err(HistoryError::new(format!("no such line: the file has {count} lines")));
+        return Err(HistoryError::new(format!("no such line: the file has {}", plural(count, "line"))));
     }
     let mut by_edit: HashMap<usize, Vec<u64>> = HashMap::new();
     for (line, number) in
@@ -200,7 +202,7 @@ impl FoundEdit {
         }
         facts.extend(self.turn.map(|turn| format!("turn {turn}")));
         facts.extend(self.project.clone());
-        let mut text = format!("- {} · {}\n", self.source, one_line(&facts.join(" · ")));
+        let mut text = format!("- {} · {}\n", one_line(&self.source), one_line(&facts.join(" · ")));
         if let Some(title) = &self.title {
             let _ = writeln!(text, "  {title}");
         }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::{AppError, CardFilter};
 use threadline_entry::Millis;
+use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{Selection, SessionCard, SortBy, TypedTime};
 
@@ -54,7 +55,7 @@ pub(crate) struct ListArguments {
     /// Also turns, errors, models, tokens and cost. Default: true.
     #[serde(default)]
     figures: Option<bool>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -98,7 +99,9 @@ pub(crate) struct ListAnswer {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct ListedSession {
-    /// The id, for the other tools.
+    /// The session, for the other tools.
+    source: String,
+    /// The same id.
     session: String,
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,7 +163,7 @@ impl HistoryTool for ListSessions {
             notes.push(format!("no sessions in {} match", history.scope.label()));
         }
         let end = AnswerEnd::new(request, next, notes, &mut text);
-        let text = format!("{} sessions\n\n{text}", cards.len());
+        let text = format!("{}\n\n{text}", plural(cards.len() as u64, "session"));
         Ok(ToolAnswer { data: ListAnswer { total: cards.len() as u64, items, end }, text })
     }
 }
@@ -209,6 +212,7 @@ impl ListedSession {
         let figures = card.figures.as_ref();
         let prompt = card.first_prompt.as_ref().filter(|prompt| one_line(prompt) != one_line(&card.title));
         Self {
+            source: card.id.clone(),
             session: card.id.clone(),
             title: shorten(&one_line(&card.title), 200).0,
             first_prompt: prompt.map(|prompt| shorten(&one_line(prompt), 300).0),
@@ -232,9 +236,9 @@ impl ListedSession {
         let mut facts = vec![history.shown_time(Some(card.last_active)), self.project.clone()];
         facts.extend(self.branch.clone());
         if let Some(figures) = &card.figures {
-            facts.push(format!("{} turns", figures.tally.turns));
+            facts.push(plural(figures.tally.turns, "turn"));
             if figures.tally.errors > 0 {
-                facts.push(format!("{} errors", figures.tally.errors));
+                facts.push(plural(figures.tally.errors, "error"));
             }
             facts.push(figures.totals.short_cost());
         }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::{LiveSession, PageLayout, SessionFile, SessionSelector, TurnSpan};
 use threadline_session::TurnIndex;
+use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{
     DetailLevel, Layout, OutlineLine, TranscriptFilter, TranscriptItem, TurnRange, TurnView, agent_anchor,
@@ -40,7 +41,7 @@ pub(crate) struct ReadArguments {
     /// How much of the turns. Default: tools.
     #[serde(default)]
     pub(crate) detail: Option<ReadDetail>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     pub(crate) max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -203,8 +204,8 @@ impl SessionReader<'_> {
 
     fn outline_item(&self, turn: &TurnView, line: &OutlineLine) -> (ReadItem, String) {
         let mut facts = Vec::new();
-        let counts = [(line.calls, "calls"), (line.edits, "edits"), (line.errors, "errors")];
-        facts.extend(counts.iter().filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")));
+        let counts = [(line.calls, "call"), (line.edits, "edit"), (line.errors, "error")];
+        facts.extend(counts.iter().filter(|(n, _)| *n > 0).map(|(n, name)| plural(*n as u64, name)));
         if line.compactions > 0 {
             facts.push("compacted".to_owned());
         }
@@ -244,7 +245,10 @@ impl SessionReader<'_> {
         let is_wanted = |turn: TurnIndex| range.contains(plan.layout.turns[turn].turn.number, count);
         let wanted: Vec<TurnIndex> = plan.layout.turns.indices().filter(|turn| is_wanted(*turn)).collect();
         if wanted.is_empty() {
-            return Err(HistoryError::new(format!("no such turn: the conversation has {count} turns")));
+            return Err(HistoryError::new(format!(
+                "no such turn: the conversation has {}",
+                plural(count as u64, "turn")
+            )));
         }
         let mut page = AnswerPage::new(self.max_tokens);
         // The first number of a place is that of the turn among the wanted ones, and that of the item in it.
@@ -374,9 +378,9 @@ impl SessionReader<'_> {
             let summary = agent.agent_type.clone();
             let text = format!(
                 "- {} · {} · {name}{}\n",
-                agent.id,
+                one_line(&agent.id),
                 self.history.shown_time(first),
-                summary.as_ref().map_or_else(String::new, |kind| format!(" ({kind})")),
+                summary.as_ref().map_or_else(String::new, |kind| format!(" ({})", one_line(kind))),
             );
             let item = ReadItem {
                 source: format!("{}#{}", self.file.id, agent_anchor(&agent.id, "m1")),
@@ -424,7 +428,7 @@ impl SessionReader<'_> {
         let project = live.cwd().map(|cwd| threadline_entry::project_directory(&cwd).to_owned());
         let data = ReadAnswer {
             session: self.file.id.to_string(),
-            title: header.title.as_deref().map(|title| shorten(&one_line(title), 300).0),
+            title: header.title.as_deref().map(|title| shorten(&one_line(title), 200).0),
             project,
             branch: header.git_branch.clone(),
             agent: self.selector.agent.clone(),
@@ -441,8 +445,8 @@ impl SessionReader<'_> {
             data.project.clone(),
             data.branch.clone(),
             data.agent.as_ref().map(|agent| format!("sub-agent {agent}")),
-            Some(format!("{} turns", data.turns)),
-            (data.agents > 0).then(|| format!("{} sub-agents", data.agents)),
+            Some(plural(data.turns, "turn")),
+            (data.agents > 0).then(|| plural(data.agents, "sub-agent")),
             (header.spent.calls > 0).then(|| header.spent.short_cost()),
         ];
         let facts: Vec<String> = facts.into_iter().flatten().map(|fact| one_line(&fact)).collect();

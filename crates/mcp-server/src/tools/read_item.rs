@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use threadline_view::humanize::plural;
 use threadline_view::{
     CallView, DetailLevel, Hunk, ItemBody, ToolCard, TranscriptItem, input_name, outcome_name, strip_colours,
 };
@@ -64,7 +65,7 @@ impl ItemText {
                 if let (Some(before), Some(after)) = (before, after) {
                     facts.push(format!("{before} to {after} tokens"));
                 }
-                facts.push(format!("{dropped} lines replaced by a summary"));
+                facts.push(format!("{} replaced by a summary", plural(*dropped as u64, "line")));
                 ("compaction", Some(facts.join(", ")), summary.clone().unwrap_or_default())
             }
             ItemBody::Link { label, url } => ("link", Some(label.clone()), url.clone()),
@@ -77,7 +78,8 @@ impl ItemText {
 
     fn of_call(call: &CallView, level: DetailLevel) -> Self {
         let state = if call.gist.is_empty() { call.state().into_owned() } else { call.gist.clone() };
-        let state = if call.is_error() { format!("{}, {state}", outcome_name(call.outcome)) } else { state };
+        let outcome = outcome_name(call.outcome);
+        let state = if call.is_error() && state != outcome { format!("{outcome}, {state}") } else { state };
         let summary = [&call.subject, &state].into_iter().filter(|text| !text.is_empty());
         let summary: Vec<&str> = summary.map(String::as_str).collect();
         let body = match level {
@@ -100,7 +102,7 @@ impl ItemText {
             let _ = write!(out, " · {}", crate::history::one_line(fact));
         }
         if !self.agents.is_empty() {
-            let _ = write!(out, " · sub-agents: {}", self.agents.join(", "));
+            let _ = write!(out, " · sub-agents: {}", crate::history::one_line(&self.agents.join(", ")));
         }
         out.push('\n');
         for line in shown.lines() {

@@ -11,6 +11,7 @@ use threadline_app::search::{
     is_incomplete, summary, trouble_message,
 };
 use threadline_app::{ProjectScope, SessionSummary};
+use threadline_view::humanize::plural;
 use threadline_view::wire::HitObject;
 
 use crate::answer::AnswerEnd;
@@ -35,10 +36,10 @@ pub(crate) struct SearchArguments {
     /// Order of sessions. Default: relevance.
     #[serde(default)]
     pub(crate) sort: Option<SearchOrder>,
-    /// Maximum number of matches per session. Default: 4.
+    /// Maximum number of matches per session, up to 50. Default: 4.
     #[serde(default)]
     pub(crate) per_session: Option<usize>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     pub(crate) max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -57,12 +58,14 @@ pub(crate) enum SearchOrder {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct SearchAnswer {
-    /// The number of sessions that were searched.
+    /// The number of sessions that were searched, with those without a title, which are not listed.
     sessions_searched: u64,
     /// The number of sessions with a match. With `sort: newest`, the search ends when the page is full.
     sessions_matched: u64,
     /// The number of matches in them. At most 20 of a session are counted.
     matches: u64,
+    /// Whether there are more matches than were counted.
+    is_minimum: bool,
     items: Vec<MatchItem>,
     #[serde(flatten)]
     end: AnswerEnd,
@@ -150,23 +153,28 @@ pub(crate) fn search_sessions(
     if request.state.is_cancelled() {
         return Err(HistoryError::new("cancelled"));
     }
-    let MatchList { page, mut notes, .. } = list;
+    let MatchList { page, mut notes, is_minimum, .. } = list;
     let shown = page.len();
     let (items, mut text, next) = page.finish();
     if shown == 0 {
-        notes.push(format!("no matches in {} ({} sessions)", history.scope.label(), scope.sessions.len()));
+        let searched = plural(scope.sessions.len() as u64, "session");
+        notes.push(format!("no matches in {} ({searched})", history.scope.label()));
     }
     let end = AnswerEnd::new(request, next, notes, &mut text);
     let data = SearchAnswer {
         sessions_searched: scope.sessions.len() as u64,
         sessions_matched: counts.0 as u64,
         matches: counts.1 as u64,
+        is_minimum,
         items,
         end,
     };
     let summary = format!(
-        "{} matches in {} of {} sessions\n\n",
-        data.matches, data.sessions_matched, data.sessions_searched
+        "{}{} in {} of {}\n\n",
+        if data.is_minimum { "at least " } else { "" },
+        plural(data.matches, "match"),
+        data.sessions_matched,
+        plural(data.sessions_searched, "session")
     );
     Ok(ToolAnswer { data, text: summary + &text })
 }
@@ -184,11 +192,15 @@ struct MatchList<'a> {
     n_listed: usize,
     /// The number of sessions with these matches.
     n_sessions: usize,
-    /// The session of the last match.
-    last: Option<usize>,
+    /// The session of the last match, and its number of matches.
+    last: Option<(usize, usize)>,
     /// The session of the last item of the page, and its title and project.
     heading: Option<(usize, Option<String>, Option<String>)>,
     notes: Vec<String>,
+    /// Whether the matches that are listed are those that are counted.
+    counts_listed: bool,
+    /// Whether some matches were not counted.
+    is_minimum: bool,
 }
 
 impl<'a> MatchList<'a> {
@@ -210,6 +222,8 @@ impl<'a> MatchList<'a> {
             last: None,
             heading: None,
             notes: Vec::new(),
+            counts_listed: arguments.sort == Some(SearchOrder::Newest),
+            is_minimum: false,
         }
     }
 
@@ -226,6 +240,7 @@ impl<'a> MatchList<'a> {
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         });
         if ranked.iter().any(|ranked| ranked.n_hits == MAX_COUNTED) {
+            self.is_minimum = true;
             notes.push(format!("at most {MAX_COUNTED} matches of a session are counted"));
         }
         ranked
@@ -235,7 +250,9 @@ impl<'a> MatchList<'a> {
     /// not searched before.
     fn fill(&mut self, order: &[usize], query: &Query, is_first: bool) {
         let skips_tool: Option<fn(&str) -> bool> = (!self.shows_own_tools).then_some(is_own_tool);
-        let limits = SearchLimits { max_found: self.per_session, skips_tool, ..SearchLimits::default() };
+        // If only listed matches are counted, one more shows that there are others.
+        let max_found = self.per_session + usize::from(self.counts_listed);
+        let limits = SearchLimits { max_found, skips_tool, ..SearchLimits::default() };
         let mut rest = order;
         // Few sessions at first, because a page is soon full.
         let mut size = 8;
@@ -257,6 +274,7 @@ impl<'a> MatchList<'a> {
             });
         }
         if is_full && is_first {
+            self.is_minimum = true;
             let note = "older sessions were not searched: more than fits a page was found before";
             self.notes.push(note.to_owned());
         }
@@ -266,7 +284,13 @@ impl<'a> MatchList<'a> {
     fn add(&mut self, session: usize, hit: &LogHit) -> bool {
         let searched = &self.scope.sessions[session];
         let Some(object) = hit_object(searched, hit) else { return true };
-        self.n_sessions += usize::from(self.last.replace(session) != Some(session));
+        let n_before = self.last.filter(|(last, _)| *last == session).map_or(0, |(_, n)| n);
+        if n_before == self.per_session {
+            self.is_minimum = true;
+            return true;
+        }
+        self.last = Some((session, n_before + 1));
+        self.n_sessions += usize::from(n_before == 0);
         self.n_listed += 1;
         let index = self.n_listed as u64 - 1;
         index < self.request.start.item || self.show(index, session, hit, &object)
@@ -298,9 +322,11 @@ impl<'a> MatchList<'a> {
         let source = format!("{}#{anchor}", searched.id);
         let text = shorten(object.text.trim(), MAX_EXCERPT).0;
         let time = hit.hit.as_ref().and_then(|hit| hit.timestamp);
-        let label = object.tool.map_or(object.kind.to_owned(), |tool| format!("{} of {tool}", object.kind));
+        let label = object
+            .tool
+            .map_or(object.kind.to_owned(), |tool| format!("{} of {}", object.kind, one_line(tool)));
         let shown_time = self.history.shown_time(time);
-        let _ = writeln!(form, "- {source} · {shown_time} · {label}\n  {}", one_line(&text));
+        let _ = writeln!(form, "- {} · {shown_time} · {label}\n  {}", one_line(&source), one_line(&text));
         let item = MatchItem {
             source,
             title,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use threadline_app::time::TimeRange;
 use threadline_app::{prices_note, usage_notes};
 use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ScanOptions, UsageTotals};
+use threadline_view::humanize::plural;
 
 use crate::answer::AnswerEnd;
 use crate::budget::AnswerPage;
@@ -32,7 +33,7 @@ pub(crate) struct UsageArguments {
     /// Only calls before the end of this time.
     #[serde(default)]
     until: Option<String>,
-    /// Approximate size of the answer. Default: 6000.
+    /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
     /// The next_cursor of the previous page.
@@ -81,6 +82,9 @@ pub(crate) struct UsageAnswer {
 struct UsageItem {
     /// The day, week, month, session, project, model, tool or branch.
     name: String,
+    /// The session, for the other tools, if usage is counted by session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     /// The project of a session or branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
@@ -154,12 +158,14 @@ impl UsageItem {
             CallGroupKey::Session { session, project } => (session, Some(project.clone())),
             CallGroupKey::Branch { project, branch } => (branch, Some(project.clone())),
         };
-        Self { name: name.clone(), project, ..Self::total(totals) }
+        let source = matches!(key, CallGroupKey::Session { .. }).then(|| name.clone());
+        Self { name: name.clone(), source, project, ..Self::total(totals) }
     }
 
     fn total(totals: &UsageTotals) -> Self {
         Self {
             name: "total".to_owned(),
+            source: None,
             project: None,
             calls: totals.calls,
             input_tokens: totals.tokens.input,
@@ -175,10 +181,10 @@ impl UsageItem {
         let project =
             self.project.as_ref().map_or_else(String::new, |project| format!(" ({})", one_line(project)));
         format!(
-            "{}{project}: {}, {} calls, {} input, {} output, {} cache read, {} cache write tokens\n",
+            "{}{project}: {}, {}, {} input, {} output, {} cache read, {} cache write tokens\n",
             one_line(&self.name),
             totals.short_cost(),
-            self.calls,
+            plural(self.calls, "call"),
             self.input_tokens,
             self.output_tokens,
             self.cache_read_tokens,
