@@ -124,6 +124,8 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     /// Whether the built-in samples are used.
     pub(crate) is_demo: bool,
+    /// The folders given with `--home`.
+    pub(crate) named_homes: Vec<PathBuf>,
     /// The archive given with `--from`.
     pub(crate) source: SourceArgs,
     /// The model calls that the archive has counted.
@@ -195,8 +197,17 @@ impl Context {
                 }
             }
         }
-        let source = args.source.clone();
-        Ok(Self { app, ui, json: args.json, is_demo: args.demo, source, archived_calls, user, settings })
+        Ok(Self {
+            app,
+            ui,
+            json: args.json,
+            is_demo: args.demo,
+            named_homes: args.home.clone(),
+            source: args.source.clone(),
+            archived_calls,
+            user,
+            settings,
+        })
     }
 
     /// Returns the same application, with everything masked that should not be shared.

@@ -62,7 +62,8 @@ struct ScopeArgs {
 impl McpArgs {
     /// Returns how the command uses an archive.
     pub(crate) fn source_use(&self) -> SourceUse<'_> {
-        if self.command.is_some() { SourceUse::None } else { SourceUse::Sessions(None) }
+        // `install` refuses an archive itself, with another hint.
+        if self.command.is_some() { SourceUse::Archive } else { SourceUse::Sessions(None) }
     }
 
     /// Returns whether the command serves until the client ends it.

@@ -125,7 +125,7 @@ fn install_and_uninstall_change_only_our_server() {
     assert!(shown.out.contains("+    \"threadline\": { \"type\": \"stdio\", \"command\": "), "{shown}");
     assert_eq!(run(&["mcp", "install", "--all", "--apply"]).code, 0);
     let config: Value = serde_json::from_str(&read()).unwrap();
-    assert_eq!(config["mcpServers"]["threadline"]["args"], json!(["mcp", "--all"]));
+    assert_eq!(config["mcpServers"]["threadline"]["args"], json!(["mcp", "--home", home.root(), "--all"]));
     assert_eq!(config["mcpServers"]["other"], json!({ "command": "x" }));
     assert!(run(&["mcp", "install", "--all", "--apply"]).out.contains(": no changes"));
     // The installed command is that of a server.
@@ -150,6 +150,20 @@ fn a_project_file_names_the_program_without_its_path() {
     let path = dir.path().join(".mcp.json");
     let config: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(config["mcpServers"]["threadline"]["command"], "threadline");
+    assert_eq!(config["mcpServers"]["threadline"]["args"], json!(["mcp", "--home", home.root()]));
     run(&["mcp", "uninstall", "--scope", "project", "--apply"]);
     assert!(!path.exists());
+}
+
+#[test]
+fn samples_and_archives_are_not_installed() {
+    let home = TestHome::new();
+    let from = crate::run::at_home(&home, &["--from", "/archive", "mcp", "install"]);
+    assert!(from.code != 0 && from.err.contains("threadline mcp --from /archive"), "{from}");
+    let demo = crate::run::threadline(["--demo", "mcp", "install"]);
+    assert!(demo.code != 0 && demo.err.contains("omit --demo"), "{demo}");
+    let path = home.file(".claude.json", "{\"mcpServers\":{\"threadline\":{\"command\":\"npx\"}}}");
+    let kept = crate::run::at_home(&home, &["mcp", "uninstall", "--apply"]);
+    assert!(kept.code != 0 && kept.err.contains("is another program"), "{kept}");
+    assert!(path.exists());
 }

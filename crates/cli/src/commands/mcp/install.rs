@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use threadline_settings::{McpEntry, SettingsChange, config_file};
+use threadline_view::shell_word;
 
 use super::ScopeArgs;
 use crate::commands::hook_settings::{read, settings_error, show_or_apply};
@@ -12,7 +13,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// Add the server to Claude Code's configuration
 ///
 /// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code
-/// before: it writes the same file.
+/// before: it writes the same file. --home is written as an option of the server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpInstallArgs {
     #[command(flatten)]
@@ -52,14 +53,42 @@ enum McpScope {
 }
 
 pub(crate) fn run(cx: &Context, args: &McpInstallArgs) -> Result<CommandOutcome, CommandError> {
+    check_source(cx)?;
     let path = args.file.path(cx)?;
     let before = read(&path)?;
-    let entry = McpEntry { program: args.file.program()?, arguments: args.scope.arguments() };
+    let entry =
+        McpEntry { program: args.file.program()?, arguments: args.scope.arguments(&home_arguments(cx)?) };
     let change = entry.install(before.as_deref()).map_err(|error| settings_error(&path, &error))?;
     show_or_apply(cx, &path, before.as_deref(), &change, args.file.apply)
 }
 
+/// Refuses the options that are not about the user's own sessions.
+fn check_source(cx: &Context) -> Result<(), CommandError> {
+    if cx.is_demo {
+        return Err(CommandError::new("the sample sessions of --demo cannot be installed as a server")
+            .hint("omit --demo, or try it without installing: `threadline --demo mcp`"));
+    }
+    if let Some(from) = &cx.source.from {
+        let command = format!("claude mcp add threadline -- threadline mcp --from {}", shell_word(from));
+        return Err(CommandError::new("a server that reads an archive cannot be installed by this command")
+            .hint(format!("add it with `{command}`")));
+    }
+    Ok(())
+}
+
+/// Returns the options for the folders given with `--home`.
+fn home_arguments(cx: &Context) -> Result<Vec<String>, CommandError> {
+    let mut arguments = Vec::new();
+    for home in &cx.named_homes {
+        let home = std::path::absolute(home)?;
+        let home = home.to_str().ok_or_else(|| CommandError::new("the path of --home is not valid UTF-8"))?;
+        arguments.extend(["--home".to_owned(), home.to_owned()]);
+    }
+    Ok(arguments)
+}
+
 pub(crate) fn uninstall(cx: &Context, args: &McpUninstallArgs) -> Result<CommandOutcome, CommandError> {
+    check_source(cx)?;
     let path = args.file.path(cx)?;
     let before = read(&path)?;
     let change = match &before {
@@ -97,8 +126,9 @@ impl McpFileArgs {
 
 impl ScopeArgs {
     /// Returns the arguments with which the server is started.
-    fn arguments(&self) -> Vec<String> {
+    fn arguments(&self, homes: &[String]) -> Vec<String> {
         let mut arguments = vec!["mcp".to_owned()];
+        arguments.extend_from_slice(homes);
         if let Some(project) = &self.project {
             arguments.extend(["--project".to_owned(), project.clone()]);
         }
