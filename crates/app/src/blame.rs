@@ -8,12 +8,13 @@
 mod edits;
 mod object;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use threadline_entry::Millis;
+use threadline_entry::{Millis, worktree_of};
 use threadline_session::{LineHistory, LineOrigin, UnknownReason};
 use threadline_store::{SessionLogs, read_regular};
 
@@ -311,16 +312,12 @@ impl FileNames {
             if is_name(name) {
                 return Some((&path[..root.len()], name));
             }
-            // Claude Code's own working trees, which may have been removed.
-            if let Some((tree, name)) =
-                name.strip_prefix(CLAUDE_WORKTREES).and_then(|rest| rest.split_once('/'))
-                && is_name(name)
-                && !tree.is_empty()
-            {
-                return Some((&path[..path.len() - name.len() - 1], name));
-            }
         }
-        None
+        // A working tree that was removed is recognised by its path.
+        let (repository, tree) = worktree_of(path)?;
+        let name = path[tree.len()..].strip_prefix('/')?;
+        let is_own = self.roots.iter().any(|root| root == repository) && is_name(name);
+        is_own.then_some((tree, name))
     }
 
     /// Returns the working tree that an edit of this path was made in, with the file's own as an empty name.
@@ -332,12 +329,21 @@ impl FileNames {
         if let Some((root, _)) = self.split(path) {
             return Some(if self.roots.first().is_some_and(|own| own == root) { "" } else { root });
         }
+        // Without git, working trees are recognised by their paths alone.
+        if self.names.is_empty() && Some(&*repository_path(path)) == self.repository_path().as_deref() {
+            return Some(worktree_of(path).map_or("repository", |(_, tree)| tree));
+        }
         // The folder may have been reached through a link.
         let path_name = Path::new(path).file_name()?;
         let same_name = Some(path_name) == self.path.file_name();
         let dir = Path::new(path).parent().filter(|dir| same_name && dir.is_absolute())?;
         let dir = std::fs::canonicalize(dir).ok()?;
         (Some(&*dir) == self.path.parent()).then_some("")
+    }
+
+    /// Returns the path that the file has in its repository, if it is in a working tree.
+    fn repository_path(&self) -> Option<Cow<'_, str>> {
+        self.path.to_str().map(repository_path)
     }
 
     /// Returns whether the file had this path at that time.
@@ -348,7 +354,13 @@ impl FileNames {
     }
 }
 
-const CLAUDE_WORKTREES: &str = ".claude/worktrees/";
+/// Returns the path that a file in a working tree has in the repository; other paths as they are.
+fn repository_path(path: &str) -> Cow<'_, str> {
+    match worktree_of(path) {
+        Some((repository, tree)) => Cow::Owned(format!("{repository}{}", &path[tree.len()..])),
+        None => Cow::Borrowed(path),
+    }
+}
 
 /// The replay of all edits of a file.
 struct Replay<'a> {

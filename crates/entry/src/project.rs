@@ -22,22 +22,39 @@ pub fn project_directory(cwd: &str) -> &str {
         let ends = ENCODED_FOLDERS.iter().filter_map(|folder| cwd.find(folder));
         return ends.min().filter(|end| *end > 0).map_or(cwd, |end| &cwd[..end]);
     }
+    match split_worktree(cwd, &parts) {
+        Some((Some(root), _)) => root,
+        Some((None, tree)) => tree,
+        None => cwd,
+    }
+}
+
+/// Returns the directory of the repository and that of the worktree that a path is in; `None` if the text of
+/// the path names no worktree, or not the repository. See [`project_directory`].
+pub fn worktree_of(path: &str) -> Option<(&str, &str)> {
+    let (root, tree) = split_worktree(path, &components(path))?;
+    Some((root?, tree))
+}
+
+/// Returns the directory of the repository, if it is known, and that of the worktree.
+fn split_worktree<'p>(path: &'p str, parts: &[(usize, &str)]) -> Option<(Option<&'p str>, &'p str)> {
     for (i, &(start, part)) in parts.iter().enumerate() {
-        let Some(&(child, name)) = parts.get(i + 1) else { break };
+        let &(child, name) = parts.get(i + 1)?;
+        let tree = &path[..child + name.len()];
         let parent = i.checked_sub(1).map(|i| parts[i]);
         let is_folder = WORKTREE_FOLDERS.contains(&part);
         if !is_folder && let Some(suffix) = WORKTREE_SUFFIXES.iter().find(|suffix| part.ends_with(**suffix)) {
-            return &cwd[..start + part.len() - suffix.len()];
+            return Some((Some(&path[..start + part.len() - suffix.len()]), tree));
         }
         let end = match parent {
             Some((start, ".claude" | ".git")) if part == "worktrees" => start,
             _ if is_folder => start,
             _ => continue,
         };
-        let root = cwd[..end].trim_end_matches(['/', '\\']);
-        return if is_home(root) { &cwd[..child + name.len()] } else { root };
+        let root = path[..end].trim_end_matches(['/', '\\']);
+        return Some(((!is_home(root)).then_some(root), tree));
     }
-    cwd
+    None
 }
 
 /// Returns the components of a path with their offsets.
@@ -65,7 +82,19 @@ fn is_home(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::project_directory;
+    use super::{project_directory, worktree_of};
+
+    #[test]
+    fn a_path_in_a_worktree_is_split() {
+        for (path, expected) in [
+            ("/home/ada/loom/.worktrees/3/src/a.rs", Some(("/home/ada/loom", "/home/ada/loom/.worktrees/3"))),
+            ("/home/ada/loom-worktrees/x/a.rs", Some(("/home/ada/loom", "/home/ada/loom-worktrees/x"))),
+            ("/home/ada/loom/src/a.rs", None),
+            ("/home/ada/.worktrees/3/a.rs", None),
+        ] {
+            assert_eq!(worktree_of(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_worktree_belongs_to_its_repository() {

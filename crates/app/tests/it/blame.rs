@@ -382,6 +382,26 @@ fn commits_of_other_working_trees_count() {
 }
 
 #[test]
+fn edits_in_a_removed_working_tree_are_found() {
+    for has_git in [true, false] {
+        let mut project = if has_git { TestProject::with_git() } else { TestProject::new() };
+        project.by_hand("src/a.rs", "start\n");
+        if has_git {
+            project.commit("one");
+        }
+        for (session, tree) in [("first", ".worktrees/3"), ("second", ".claude/worktrees/idea")] {
+            project.write(session, &format!("{tree}/src/a.rs"), "start\nfrom the tree\n");
+            // Another file of the tree with the same name.
+            project.write(session, &format!("{tree}/lib/src/a.rs"), "another\n");
+            fs::remove_dir_all(project.path(tree)).unwrap();
+        }
+        let edits = project.app().file_edits(Path::new("src/a.rs")).unwrap().edits;
+        let prompts: Vec<_> = edits.iter().map(|edit| edit.prompt.as_deref().unwrap()).collect();
+        assert_eq!(prompts, ["first", "second"], "git: {has_git}");
+    }
+}
+
+#[test]
 fn line_ends_wide_characters_and_missing_newlines() {
     let mut project = TestProject::with_git();
     project.by_hand("织机 \"x\".txt", "一\r\n二\r\n");
