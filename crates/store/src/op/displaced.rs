@@ -46,13 +46,15 @@ impl Executor<'_> {
     /// Finds the displaced files that an interrupted run left, and settles them.
     pub(super) fn recover(&mut self, receipt: &mut Receipt) -> Result<(), OpError> {
         for (i, file) in receipt.files.iter().enumerate() {
+            for to in [Version::Before, Version::After] {
+                self.recover_exchange(i, file, to)?;
+            }
             for slot in [
                 Slot::Version(Version::Before),
                 Slot::Version(Version::After),
                 Slot::Recreated(Version::Before),
                 Slot::Recreated(Version::After),
             ] {
-                self.recover_exchange(i, file, slot)?;
                 self.recover_one(i, file, slot)?;
             }
             let target = file.target.as_ref().filter(|_| file.action == FileAction::Move);

@@ -232,21 +232,21 @@ impl Executor<'_> {
         Ok(self.fs.remove_file(exchanged)?)
     }
 
-    /// Completes or reverts an exchange that was interrupted.
-    pub(super) fn recover_exchange(&self, i: usize, file: &ReceiptFile, slot: Slot) -> Result<(), OpError> {
-        let to = match slot {
-            Slot::Version(version) => version.opposite(),
-            Slot::Recreated(version) => version,
-        };
+    /// Completes or reverts an exchange to version `to` that was interrupted.
+    pub(super) fn recover_exchange(&self, i: usize, file: &ReceiptFile, to: Version) -> Result<(), OpError> {
         let Some(staged) = self.staged_path(i, file, to).filter(|_| CAN_EXCHANGE) else { return Ok(()) };
         let path = match file.action {
             FileAction::Append => &*file.path,
             _ => version_file(file, to).map_or(&*file.path, |version| version.path),
         };
         let exchanged = self.exchanged_path(path, i);
-        let displaced = self.displaced_path(path, i, slot);
+        let displaced = self.displaced_path(path, i, Slot::Version(to.opposite()));
+        let recreated = self.displaced_path(path, i, Slot::Recreated(to));
         if self.fs.metadata(&exchanged)?.is_some() {
-            if self.is_one_file(&exchanged, &staged)? || self.is_one_file(&exchanged, &displaced)? {
+            if self.is_one_file(&exchanged, &staged)?
+                || self.is_one_file(&exchanged, &displaced)?
+                || self.is_one_file(&exchanged, &recreated)?
+            {
                 // Before and after the exchange.
                 self.fs.remove_file(&exchanged)?;
             } else if self.is_one_file(&staged, path)? {

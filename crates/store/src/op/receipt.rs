@@ -34,7 +34,7 @@ pub struct Receipt {
     pub made_at: String,
     /// A number that increases with every operation. Operations that wait for each other get it in the order
     /// in which they change files; their times may be in another order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub apply_order: u64,
     /// Its progress.
     pub state: OperationState,
@@ -121,6 +121,10 @@ impl ReceiptFile {
 
 fn first_format() -> u32 {
     1
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The part of a receipt that every format has.
