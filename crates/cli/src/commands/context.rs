@@ -143,7 +143,7 @@ fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
             growth if growth < 0 => format!("−{}", short_count(growth.unsigned_abs())),
             growth => format!("+{}", short_count(growth as u64)),
         };
-        let bar = bar(call.window(), largest, 10);
+        let bar = "█".repeat((call.window() * 10).div_ceil(largest) as usize);
         let missed = call
             .miss
             .map_or_else(String::new, |miss| format!("{} {}", short_count(miss.tokens), miss.reason.label()));
