@@ -166,7 +166,7 @@ fn every_figure_leads_to_its_source() {
     browser.run(
         "[...document.querySelectorAll('a')].find(link => link.textContent === 'context window').click()",
     );
-    browser.wait_for("return location.pathname.endsWith('/context') && document.querySelectorAll('svg.chart').length === 2");
+    browser.wait_for("return location.pathname.endsWith('/context') && document.querySelectorAll('svg.chart:not(.axis)').length === 2");
     assert_eq!(browser.run("return document.querySelectorAll('.timeline a').length"), 4);
     browser.run("document.querySelector('.numbers tbody th a[href$=\"#m8\"]').click()");
     browser.wait_for("return location.hash === '#m8' && document.getElementById('m8')");

@@ -224,7 +224,7 @@ fn charts_render_in_both_themes_and_on_a_phone() {
     let served = TestServer::new(&home);
     browser.open(&served.url("/usage"));
     browser.wait_for(
-        "return document.querySelectorAll('svg.chart').length === 5 && !document.querySelector('.indexing')",
+        "return document.querySelectorAll('svg.chart:not(.axis)').length === 5 && !document.querySelector('.indexing')",
     );
     let fill = "return getComputedStyle(document.querySelector('.chart .c0')).fill";
     browser.set_color_scheme("light");
