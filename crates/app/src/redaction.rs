@@ -497,7 +497,7 @@ torn {"
             (
                 "/Users/ada/loom/.worktrees/3",
                 "~/.claude/projects/-Users-ada-loom--worktrees-3/x.jsonl -Users-ada-other -Users-adam",
-                "~/.claude/projects/-project--worktrees-3/x.jsonl -home-other -Users-adam",
+                "~/.claude/projects/-project--worktrees-3/x.jsonl -Users-user-other -Users-adam",
             ),
             (
                 "/srv/loom",
@@ -525,8 +525,8 @@ torn {"
         let log = br#"{"type":"user","cwd":"/home/ada/loom","message":{"role":"user","content":"hi"}}"#;
         let redaction = Arc::new(DisplayRedaction::for_sharing(Rules::new()));
         let (_, _, mask) = redaction.logs(vec![log.to_vec()]);
-        let text = mask.text("deploy /home/ada/loom/a from /home/grace/p for grace@example.com");
+        let text = mask.text("deploy /home/ada/loom/a from /home/grace/p for grace@loomworks.dev");
         assert!(text.starts_with("deploy /project/a from ~/p for "), "{text}");
-        assert!(!text.contains("grace") && !text.contains("example.com"), "{text}");
+        assert!(!text.contains("grace") && !text.contains("loomworks"), "{text}");
     }
 }

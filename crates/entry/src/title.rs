@@ -116,7 +116,7 @@ impl FirstPromptSearch {
 
     /// Returns the prompt on one line, 200 characters at most.
     pub fn finish(self) -> Option<String> {
-        self.found.or(self.pending).or(self.command).or(self.message)
+        self.found.or(self.command).or(self.pending).or(self.message)
     }
 }
 

@@ -91,13 +91,13 @@ fn prices_of_ones_own_lie_over_the_built_in_ones() {
 fn the_description_of_a_sub_agent_is_masked_for_sharing() {
     let home = TestHome::new();
     home.session("team", "u1 user \"hi\"");
-    let meta = r#"{"agentType":"Explore","description":"deploy /home/grace/p for grace@example.com"}"#;
+    let meta = r#"{"agentType":"Explore","description":"deploy /home/grace/p for grace@loomworks.dev"}"#;
     home.agent("team", "one", "u1 user \"look\"", Some(meta));
     let app = app(&home).with_redaction(Some(Arc::new(DisplayRedaction::for_sharing(Rules::new()))));
     let loaded = app.load(&app.find(&session_uuid("team")).unwrap()).unwrap();
     let description = loaded.family.agents.iter().next().unwrap().description.clone().unwrap();
     assert!(description.starts_with("deploy ~/p for "), "{description}");
-    assert!(!description.contains("grace") && !description.contains("example.com"), "{description}");
+    assert!(!description.contains("grace") && !description.contains("loomworks"), "{description}");
 }
 
 #[test]
