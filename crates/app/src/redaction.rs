@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use threadline_edit::{Redactor, rewrite_strings};
 use threadline_entry::{Entry, Kind, LineReader, LogLine, parse_line, project_directory};
-use threadline_secret::{KnownSecrets, Rules};
+use threadline_secret::{KnownSecrets, Replacer, Rules};
 use threadline_store::open_regular;
 use threadline_view::humanize::plural;
 
@@ -53,9 +53,12 @@ impl DisplayRedaction {
         Self { rules: self.rules.with_emails(), hides_paths: true }
     }
 
-    /// Masks the secrets in a text.
+    /// Masks the secrets in a text, and e-mail addresses in one that is shared.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.rules.clean(text)
+        match self.hides_paths {
+            true => Replacer::new(&self.rules).replace(text),
+            false => self.rules.clean(text),
+        }
     }
 
     /// Returns the logs without secrets, line by line, what was replaced, and the mask for other texts of the
@@ -260,6 +263,7 @@ impl LocalNames {
         for log in logs {
             each_entry(log, |entry| {
                 if let Some(cwd) = entry.cwd() {
+                    homes.extend(homes_in(&cwd).map(|(home, user)| (home.to_owned(), user.to_owned())));
                     let root = project_directory(&cwd);
                     if !roots.iter().any(|known| known == root) {
                         roots.push(root.to_owned());
@@ -395,6 +399,10 @@ impl<'t> Replacement<'t> {
 /// shells on Windows, and as the name of a project folder.
 fn spellings(directory: &str, plain: &str, encoded: &str) -> Vec<LocalDirectory> {
     let directory = directory.to_ascii_lowercase();
+    if !directory.contains(['/', '\\']) {
+        // A part of the name of a project folder.
+        return vec![LocalDirectory { text: directory, replacement: encoded.to_owned(), is_encoded: true }];
+    }
     let dashes = directory.replace(|ch: char| !ch.is_ascii_alphanumeric(), "-");
     let mut plain_texts = vec![directory.clone()];
     if directory.contains('\\') {
@@ -497,7 +505,7 @@ torn {"
             (
                 "/Users/ada/loom/.worktrees/3",
                 "~/.claude/projects/-Users-ada-loom--worktrees-3/x.jsonl -Users-ada-other -Users-adam",
-                "~/.claude/projects/-project--worktrees-3/x.jsonl -Users-user-other -Users-adam",
+                "~/.claude/projects/-project--worktrees-3/x.jsonl -home-other -Users-adam",
             ),
             (
                 "/srv/loom",
