@@ -55,7 +55,7 @@ pub enum AgentError {
     /// The JSON schema cannot be used.
     #[error("the JSON schema is not valid: {0}")]
     JsonSchema(String),
-    /// The folder for temporary files belongs to somebody else.
+    /// The folder for temporary files belongs to another user.
     #[error(
         "the folder for temporary files `{}` is not a folder of this user; set CLAUDE_CODE_TMPDIR to another one",
         .0.display()

@@ -99,7 +99,7 @@ impl BackgroundAgents {
         let (sender, cancel) = (self.sender.clone(), self.cancel.clone());
         self.running.fetch_add(1, Ordering::SeqCst);
         let thread = std::thread::spawn(move || {
-            // The receiver is gone when the session has ended; nobody needs the messages then.
+            // The receiver is gone when the session has ended; the messages are not needed then.
             let finished = run(&cancel, &|report| drop(sender.send(BackgroundMessage::Report(report))));
             drop(sender.send(BackgroundMessage::Finished(Box::new(finished))));
         });

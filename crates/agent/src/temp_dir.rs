@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Creates the folder if it is missing. Returns whether nobody else can write to it.
+/// Creates the folder if it is missing. Returns whether no other user can write to it.
 ///
 /// Another user who creates the folder first could replace the files in it. A folder that cannot be created
 /// at all counts as private: the tools that need it report that.

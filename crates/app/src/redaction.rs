@@ -250,7 +250,7 @@ struct LocalDirectory {
     is_encoded: bool,
 }
 
-/// Names of accounts that identify nobody.
+/// Names of accounts that identify no person.
 const COMMON_USERS: &[&str] = &[
     "user", "users", "root", "runner", "admin", "ubuntu", "shared", "public", "default", "home", "testuser",
 ];

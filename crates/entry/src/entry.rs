@@ -153,9 +153,9 @@ const MIN_BLOCK_FIELDS: usize = 5;
 /// The minimum mean length of further ones. A call or a result that Claude Code writes has at least 90 bytes.
 const MIN_FIELD_LENGTH: usize = 18;
 
-/// The number of short messages, see [`LineBatch::is_short_message`], that have entries of their own, besides as
-/// many as the longer lines would make if they were that short. A message needs much more memory than its text,
-/// so a log of nothing else would need many times its size.
+/// The number of short messages, see [`LineBatch::is_short_message`], that have entries of their own,
+/// besides as many as the longer lines would make if they were that short. A message needs much more memory
+/// than its text, so a log of nothing else would need many times its size.
 const MAX_SHORT_MESSAGES: usize = 2000;
 
 impl LineBatch {

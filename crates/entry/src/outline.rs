@@ -60,9 +60,9 @@ pub struct BlockOutline<'a> {
 impl<'a> BlockOutline<'a> {
     /// Reads the content of a message, and calls `on_block` for every block.
     ///
-    /// The result is exact for an array that is valid JSON, in which no block has a key twice. Returns `None` if the
-    /// content is not an array, or if a value that matters contains escapes or has an unexpected type;
-    /// `on_block` may have been called then.
+    /// The result is exact for an array that is valid JSON, in which no block has a key twice. Returns
+    /// `None` if the content is not an array, or if a value that matters contains escapes or has an
+    /// unexpected type; `on_block` may have been called then.
     pub fn read_all(content: &'a [u8], mut on_block: impl FnMut(Self)) -> Option<()> {
         let is_array = content.first() == Some(&b'[');
         let end = is_array.then(|| read_blocks(content, 0, &mut on_block))??;

@@ -76,7 +76,7 @@ impl Incoming {
             if self.wanted.is_some() && answered_id(&message) == self.wanted.as_ref() {
                 self.is_answered.store(true, Ordering::Release);
             }
-            // Nobody receives it if the connection is being closed.
+            // It is not received if the connection is being closed.
             let _ = self.sender.blocking_send(Some(message));
         }
         Ok(())

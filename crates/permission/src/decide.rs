@@ -72,7 +72,7 @@ pub enum Decision {
 /// Why a call needs an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskReason {
-    /// The text for the model if nobody can be asked.
+    /// The text for the model if there is no one to ask.
     pub message: String,
     /// The path that a command is not permitted to use.
     pub blocked_path: Option<PathBuf>,

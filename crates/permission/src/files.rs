@@ -26,7 +26,7 @@ pub struct Workspace {
     pub plan_file: Option<PathBuf>,
 }
 
-/// Why a file is protected from edits that nobody approved.
+/// Why a file is protected from edits that were not approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// A program reads the file as its configuration and may run what it says.

@@ -174,8 +174,8 @@ fn complete_edits(edits: impl Iterator<Item = (FileEdit, RecordedChange)>) -> im
     edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known))
 }
 
-/// Adds the texts that the result of an edit need not contain: the text before is that after the previous edit.
-/// Returns `None` if the file was only read.
+/// Adds the texts that the result of an edit need not contain: the text before is that after the previous
+/// edit. Returns `None` if the file was only read.
 fn complete_edit(
     mut edit: FileEdit,
     change: RecordedChange,

@@ -155,8 +155,8 @@ fn members(text: &SettingsText<'_>, object: Json<'_>, name: &str) -> (Vec<Range<
     (object.members().map(range).collect(), at.unwrap_or(0))
 }
 
-/// Returns whether a server runs `threadline mcp`. The program may have another name if the entry has the form
-/// that [`McpEntry::install`] writes.
+/// Returns whether a server runs `threadline mcp`. The program may have another name if the entry has the
+/// form that [`McpEntry::install`] writes.
 fn is_own(server: Json<'_>) -> bool {
     let program = server.get("command").and_then(Json::as_str).unwrap_or_default();
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();

@@ -292,7 +292,7 @@ impl BackgroundTasks {
             shared.changed.notify_all();
         };
         if let Err(error) = std::thread::Builder::new().name("command".to_owned()).spawn(waiter) {
-            // Nobody would notice its end.
+            // Its end would not be noticed.
             self.shared.signal(&id, KillSignal::Kill);
             self.remove(&id);
             return Err(error);

@@ -1,4 +1,4 @@
-//! Tests of line origins: edits of sessions, of people and of formatters, and lines that nobody can assign.
+//! Tests of line origins: edits of sessions, of people and of formatters, and lines without a known origin.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;

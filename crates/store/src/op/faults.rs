@@ -519,7 +519,7 @@ fn an_append_to_a_read_only_log_changes_nothing_and_leaves_no_receipt() {
     world.check(Version::Before);
 }
 
-/// The time of a file that belongs to somebody else cannot be set; its content can be.
+/// The time of a file that belongs to another user cannot be set; its content can be.
 #[test]
 fn an_undo_does_not_need_to_set_the_time() {
     let mut world = World::new(const { &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))] });

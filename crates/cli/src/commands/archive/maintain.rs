@@ -28,7 +28,7 @@ pub(crate) struct RebuildArgs {}
 /// Create a key file for an encrypted archive
 ///
 /// The file has the format of age (age-encryption.org), and only you can read it. Keep a copy in a safe
-/// place: without it, nobody can read the archive. An archive is encrypted if a key is given at the first
+/// place: without it, the archive cannot be read. An archive is encrypted if a key is given at the first
 /// push.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeyArgs {

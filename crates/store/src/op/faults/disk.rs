@@ -83,7 +83,7 @@ pub(super) struct Plan {
     pub(super) crosses_devices: bool,
     pub(super) has_no_links: bool,
     pub(super) has_no_exchange: bool,
-    /// A file that may be read and not written, and that belongs to somebody else.
+    /// A file that may be read and not written, and that belongs to another user.
     pub(super) read_only: Option<PathBuf>,
     pub(super) writer: Option<Writer>,
 }
