@@ -21,7 +21,8 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 /// The number of bytes at the start of a log in which its first uuid is searched for.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// The logs of all sessions by the uuid of their first message. A fork begins with the lines of its origin.
+/// The logs of a project folder by the uuid of their first message. A fork begins with the lines of its origin,
+/// and Claude Code writes it into the same folder.
 #[derive(Debug)]
 pub(crate) struct FirstLineIndex {
     read_at: Instant,
@@ -36,11 +37,13 @@ pub(crate) struct OwnCalls {
 }
 
 impl App {
-    /// Returns the calls that a session made itself, by the rules of lists. `None` if no other session begins
-    /// with the same line, so that all are its own.
+    /// Returns the calls that a session made itself, by the rules of lists. `None` if no other session of its
+    /// project folder begins with the same line, so that all are its own.
     pub(crate) fn own_calls(&self, file: &SessionFile, prices: &PriceBook) -> Option<OwnCalls> {
+        // Nothing is read beside a log that is not in one of the homes.
+        self.store().homes().iter().find(|home| file.home.as_ref() == Some(home))?;
         let uuid = read_first_uuid(&file.path)?;
-        let index = self.first_line_index();
+        let index = self.first_line_index(file.path.parent()?);
         let others = index.logs.get(&uuid)?.iter().map(SessionFile::at).filter(|other| other.id != file.id);
         let others: Vec<SessionFile> = others.collect();
         if others.is_empty() {
@@ -63,24 +66,26 @@ impl App {
         Some(OwnCalls { usage, origin })
     }
 
-    /// Returns the index of first lines, which is read again when it is old.
-    fn first_line_index(&self) -> Arc<FirstLineIndex> {
-        let mut index = lock(&self.first_lines);
-        if let Some(index) = index.as_ref().filter(|index| index.read_at.elapsed() < MAX_AGE) {
+    /// Returns the index of the first lines in a folder, which is read again when it is old.
+    fn first_line_index(&self, folder: &Path) -> Arc<FirstLineIndex> {
+        let mut indexes = lock(&self.first_lines);
+        if let Some(index) = indexes.get(folder).filter(|index| index.read_at.elapsed() < MAX_AGE) {
             return Arc::clone(index);
         }
-        let logs = self.store().logs().found;
-        let heads: Vec<(Vec<u8>, PathBuf)> = logs
-            .into_par_iter()
-            .filter(|log| log.agent().is_none())
-            .filter_map(|log| Some((read_first_uuid(&log.path)?, log.path)))
+        let paths: Vec<PathBuf> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
             .collect();
+        let heads: Vec<(Vec<u8>, PathBuf)> =
+            paths.into_par_iter().filter_map(|path| Some((read_first_uuid(&path)?, path))).collect();
         let mut logs: HashMap<Vec<u8>, Vec<PathBuf>> = HashMap::new();
         for (uuid, path) in heads {
             logs.entry(uuid).or_default().push(path);
         }
         let fresh = Arc::new(FirstLineIndex { read_at: Instant::now(), logs });
-        *index = Some(Arc::clone(&fresh));
+        indexes.insert(folder.to_owned(), Arc::clone(&fresh));
         fresh
     }
 }

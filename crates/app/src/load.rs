@@ -115,9 +115,7 @@ impl App {
     ///
     /// If the session's own log or the price list cannot be read.
     pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
-        let prices = self.prices()?;
-        let read = self.read_logs(file, &mut Unobserved)?;
-        Ok(self.with_own_calls(read.priced(file, &prices), &prices))
+        self.load_priced(file, &mut Unobserved)
     }
 
     /// Loads a session like [`App::load`], and passes each line to `observer`.
@@ -130,9 +128,7 @@ impl App {
         file: &SessionFile,
         observer: &mut dyn LineObserver,
     ) -> Result<LoadedSession, AppError> {
-        let (read, prices) = rayon::join(|| self.read_logs(file, observer), || self.prices());
-        let prices = prices?;
-        let loaded = self.with_own_calls(read?.priced(file, &prices), &prices);
+        let loaded = self.load_priced(file, observer)?;
         for agent in loaded.family.embedded_agents() {
             observer.begin(Some(&agent.id));
             agent.session.entries().iter().for_each(|entry| observer.line(entry));
@@ -154,14 +150,24 @@ impl App {
         }
     }
 
-    /// Separates the calls that the session inherited from another one.
-    fn with_own_calls(&self, mut loaded: LoadedSession, prices: &PriceBook) -> LoadedSession {
-        if let Some(own) = self.own_calls(&loaded.file, prices)
-            && let Some(spending) = &mut loaded.spending
-        {
+    /// Loads a session with costs, and separates the calls that it inherited from another one.
+    fn load_priced(
+        &self,
+        file: &SessionFile,
+        observer: &mut dyn LineObserver,
+    ) -> Result<LoadedSession, AppError> {
+        let prices = || {
+            let prices = self.prices()?;
+            let own = self.own_calls(file, &prices);
+            Ok::<_, AppError>((prices, own))
+        };
+        let (read, prices) = rayon::join(|| self.read_logs(file, observer), prices);
+        let (prices, own) = prices?;
+        let mut loaded = read?.priced(file, &prices);
+        if let Some((own, spending)) = own.zip(loaded.spending.as_mut()) {
             spending.set_own(&own.usage, own.origin);
         }
-        loaded
+        Ok(loaded)
     }
 
     /// Reads the logs of a session, with secrets masked if the configuration requires it.
