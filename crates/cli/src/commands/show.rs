@@ -429,6 +429,9 @@ fn write_highlighted(
 
 /// Returns a regular expression for a pager that matches these texts. Texts beyond a length that pagers
 /// accept are left out.
+///
+/// The texts are from a log. `less` takes the text after a `$` in this argument for further options, so that
+/// the expression contains none.
 fn pager_pattern(texts: &BTreeSet<String>) -> String {
     const MAX_BYTES: usize = 400;
     let mut pattern = String::from("(");
@@ -436,10 +439,10 @@ fn pager_pattern(texts: &BTreeSet<String>) -> String {
         let separator = if pattern.len() > 1 { "|" } else { "" };
         let mut escaped = String::new();
         for ch in text.chars() {
-            if r"\.[]{}()*+?^$|".contains(ch) {
+            if r"\.[]{}()*+?^|".contains(ch) {
                 escaped.push('\\');
             }
-            escaped.push(ch);
+            escaped.push(if ch == '$' { '.' } else { ch });
         }
         if pattern.len() + separator.len() + escaped.len() <= MAX_BYTES {
             pattern.push_str(separator);
@@ -618,4 +621,16 @@ fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) ->
     };
     transcript.turns = vec![turn];
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_log_adds_no_option_to_the_pager() {
+        let texts = ["a$-O/tmp/x", "b.c", "d\u{1b}e"].map(str::to_owned);
+        assert_eq!(pager_pattern(&BTreeSet::from(texts)), r"(a.-O/tmp/x|b\.c)");
+        assert_eq!(pager_pattern(&BTreeSet::new()), "");
+    }
 }
