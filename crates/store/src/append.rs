@@ -68,18 +68,19 @@ pub fn append<L: AsRef<[u8]>>(
     {
         return Err(AppendError::Replaced { path: path.to_owned() });
     }
-    wait_for_newline(&RealFileSystem, &mut file)?;
+    wait_for_newline(&mut file, |time| RealFileSystem.pause(time))?;
     write_lines(&RealFileSystem, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
-/// Waits a moment if the last line is incomplete: a program that writes a line in several parts completes it.
-pub(crate) fn wait_for_newline(fs: &dyn FileSystem, file: &mut File) -> io::Result<()> {
+/// Calls `pause` a few times while the last line is incomplete: a program that writes a line in several parts
+/// completes it meanwhile.
+pub(crate) fn wait_for_newline(file: &mut File, mut pause: impl FnMut(Duration)) -> io::Result<()> {
     for _ in 0..NEWLINE_POLLS {
         let end = file.metadata()?.len();
         if !is_incomplete_at(file, end)? {
             return Ok(());
         }
-        fs.pause(NEWLINE_INTERVAL);
+        pause(NEWLINE_INTERVAL);
     }
     Ok(())
 }
@@ -253,17 +254,16 @@ mod tests {
     #[test]
     fn a_line_that_is_being_written_is_completed_first() {
         let (_dir, path) = file_with("x\nto");
-        let mut other = fs_err::OpenOptions::new().append(true).open(&path).unwrap();
-        let writer = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(5));
-            other.write_all(b"rn\n").unwrap();
-        });
-        let appended = append(&path, ["a"], None).unwrap();
-        writer.join().unwrap();
-        // A machine under load may be slower than the limit.
-        if !appended.closed_torn_line {
-            assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ntorn\na\n");
-        }
+        let open = || fs_err::OpenOptions::new().read(true).append(true).open(&path).unwrap();
+        let (mut file, mut other) = (open().into_file(), open());
+        let mut parts = ["r", "n\n", "never"].into_iter();
+        wait_for_newline(&mut file, |_| other.write_all(parts.next().unwrap().as_bytes()).unwrap()).unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ntorn\n");
+        // A process that crashed does not complete its line.
+        other.write_all(b"torn").unwrap();
+        let mut n_pauses = 0;
+        wait_for_newline(&mut file, |_| n_pauses += 1).unwrap();
+        assert_eq!(n_pauses, NEWLINE_POLLS);
     }
 
     #[test]

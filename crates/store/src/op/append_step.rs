@@ -88,7 +88,7 @@ impl Executor<'_> {
             self.append_missing_lines(&kept, end, &file.path, start)?;
         }
         let mut log = crate::append::open_locked(self.fs, &file.path)?;
-        wait_for_newline(self.fs, &mut log)?;
+        wait_for_newline(&mut log, |time| self.fs.pause(time))?;
         let appended = write_lines(self.fs, &mut log, &lines);
         if let Err(failed) = appended {
             if let Some(range) = failed.left {

@@ -553,7 +553,7 @@ fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
         }
     }
     // In debug builds only a part of the combinations is tried. An odd step visits all kinds of faults.
-    let step = if cfg!(debug_assertions) { combinations.len() / 300 | 1 } else { 1 };
+    let step = if cfg!(debug_assertions) { (combinations.len() / 300) | 1 } else { 1 };
     for (changes, phase, conditions) in combinations.into_iter().step_by(step) {
         let mut world = World::new(changes);
         for earlier in [Phase::Do, Phase::Undo, Phase::Redo].into_iter().take_while(|of| *of != phase) {
