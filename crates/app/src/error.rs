@@ -20,6 +20,20 @@ pub enum AppError {
         /// The id.
         id: String,
     },
+    /// No sub-agent of the session has an id that begins so.
+    #[error("no sub-agent matches `{}`", visible(.id))]
+    NoAgent {
+        /// The id or prefix.
+        id: String,
+    },
+    /// Several sub-agents of the session have an id that begins so.
+    #[error("`{}` matches {} sub-agents", visible(.id), .found.len())]
+    AmbiguousAgent {
+        /// The prefix.
+        id: String,
+        /// The ids of the sub-agents.
+        found: Vec<String>,
+    },
     /// A file could not be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read {
@@ -83,6 +97,11 @@ impl AppError {
                 found.iter().take(MAX_CANDIDATES).map(describe).collect()
             }
             Self::NoSession { .. } => vec!["It was deleted or moved, or the id is wrong.".to_owned()],
+            Self::NoAgent { .. } => vec![AGENTS_HINT.to_owned()],
+            Self::AmbiguousAgent { found, .. } => {
+                let shown = found.iter().take(MAX_CANDIDATES);
+                shown.map(|id| visible(id).into_owned()).collect()
+            }
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
             Self::Source { hints, .. } => hints.clone(),
@@ -92,6 +111,8 @@ impl AppError {
 }
 
 const LIST_HINT: &str = "list sessions: `threadline list`";
+
+const AGENTS_HINT: &str = "list sub-agents: `threadline context SESSION`";
 
 /// Suggested where a home has no sessions.
 pub const EMPTY_HINT: &str = "use --home DIR for another folder, or --demo for sample sessions";

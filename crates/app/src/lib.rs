@@ -8,6 +8,7 @@
 //! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
 //! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] if shown repeatedly |
 //! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
+//! | explain its context window | [`LoadedSession::context`] |
 //! | limit any of these to one project | [`ProjectScope`] |
 //! | follow a session while it is written | [`LiveSession`], [`SessionCache`] |
 //! | search | [`App::search_scope`], [`search`] |
@@ -45,6 +46,7 @@ mod call_cache;
 mod check;
 pub mod compare;
 mod config;
+mod context;
 mod counter;
 pub mod edit;
 mod error;
@@ -78,6 +80,7 @@ struct GuideExamples;
 
 pub use check::{CheckReport, CheckTargets, CodeSummary, check_log, session_log};
 pub use config::{App, AppConfig};
+pub use context::SessionContext;
 pub use counter::{SessionCounter, SessionFigures};
 pub use error::{AppError, EMPTY_HINT};
 pub use figures::{CountedFigures, FigureOptions};
@@ -103,6 +106,4 @@ pub use source::{CallQuery, SessionSource, SourceSelection};
 pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
-pub use usage::{
-    LogScanner, MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets,
-};
+pub use usage::{MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets};

@@ -11,13 +11,14 @@ use jiff::tz::TimeZone;
 use threadline_entry::{LineBlock, LineReader, Millis, SkippedLine};
 use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
 use threadline_usage::{
-    CallLedger, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
-    limit_end,
+    CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
+    UsageTotals, limit_end,
 };
 use threadline_view::{LogCountScan, humanize, visible};
 
 use crate::config::App;
 use crate::error::AppError;
+use crate::list::ListedCards;
 use crate::sync::{into_inner, lock};
 
 /// Maximum length of a line that is counted, in bytes.
@@ -94,6 +95,17 @@ impl UsageLogs {
         file.logs().into()
     }
 
+    /// Returns the logs of listed sessions; if `keep` is given, only those with a call that it accepts, or a
+    /// copy of one.
+    pub fn of_cards(cards: &ListedCards, keep: Option<&dyn Fn(&ModelCall<'_>) -> bool>) -> Self {
+        let matching = keep.map(|keep| cards.figures.calls.logs_of(keep));
+        let is_wanted = |log: &LogFile| {
+            matching.as_ref().is_none_or(|matching| matching.contains(&*log.path.to_string_lossy()))
+        };
+        let logs = cards.logs.iter().flat_map(|session| session.logs()).filter(|log| is_wanted(log));
+        Self { found: logs.cloned().collect(), unread: Vec::new() }
+    }
+
     /// Appends other logs.
     pub fn append(&mut self, other: impl Into<Self>) {
         let other = other.into();
@@ -160,7 +172,7 @@ pub struct UsageRead {
 
 /// Reads the usage of one log after another, and reuses the memory and the cache of line layouts.
 #[derive(Default)]
-pub struct LogScanner {
+pub(crate) struct LogScanner {
     buffer: Vec<u8>,
     cache: Option<ScanCache>,
     /// The scan of turns and errors, between two logs.
@@ -173,7 +185,11 @@ impl LogScanner {
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn scan(&mut self, log: &LogFile, wants: ScanOptions) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
+    pub(crate) fn scan(
+        &mut self,
+        log: &LogFile,
+        wants: ScanOptions,
+    ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         self.scan_with(log, wants, |_| ())
     }
 

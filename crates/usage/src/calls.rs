@@ -110,9 +110,14 @@ impl ModelCalls {
         found
     }
 
+    /// Marks the calls that `keep` accepts, for [`ModelCalls::explain_marked`].
+    pub fn mark(&self, keep: impl Fn(&ModelCall<'_>) -> bool) -> Vec<bool> {
+        self.rows.iter().map(|row| keep(&self.call(row))).collect()
+    }
+
     /// Returns the logs that contain any of these calls, as owner or as a copy.
     pub fn logs_of(&self, keep: impl Fn(&ModelCall<'_>) -> bool) -> BTreeSet<&str> {
-        let kept: Vec<bool> = self.rows.iter().map(|row| keep(&self.call(row))).collect();
+        let kept = self.mark(keep);
         let own = self.rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(row, _)| row.file);
         let copied = self.copies.iter().filter(|(row, _)| kept[*row as usize]).map(|(_, file)| *file);
         own.chain(copied).map(|file| &*self.files[file as usize].path).collect()
@@ -165,7 +170,7 @@ impl ModelCalls {
         self.explain_marked(book, None, keep)
     }
 
-    /// Returns the same for marked calls only, as [`ModelCalls::in_groups`] marks them; records without a
+    /// Returns the same for marked calls only, as [`ModelCalls::in_groups`] or [`ModelCalls::mark`] marks them; records without a
     /// call are left out if `marked` is given.
     pub fn explain_marked(
         &self,

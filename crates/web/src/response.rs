@@ -207,6 +207,9 @@ impl From<AppError> for PageError {
             AppError::Find(FindError::NoMatch { .. } | FindError::Empty { .. }) => {
                 Self::not_found(error.to_string())
             }
+            AppError::NoAgent { .. } => Self::not_found(error.to_string())
+                .with_hint("The context page of the session lists its sub-agents."),
+            AppError::AmbiguousAgent { .. } => Self::not_found(error.to_string()),
             AppError::NotATime { .. } => Self::bad_request(error.to_string()),
             AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
             _ => Self::failed(error.to_string()),

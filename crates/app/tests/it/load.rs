@@ -56,6 +56,27 @@ fn a_sub_agent_that_cannot_be_read_does_not_hide_the_session() {
 }
 
 #[test]
+fn the_context_of_a_sub_agent_is_found_by_a_unique_prefix() {
+    let home = TestHome::new();
+    home.session("team", "u1 user \"hi\"");
+    for id in ["a1", "a12", "b34"] {
+        home.agent("team", id, "u1 user \"look\"", None);
+    }
+    let app = app(&home);
+    let loaded = app.load(&app.find("last").unwrap()).unwrap();
+    let found = |id: &str| loaded.context(Some(id)).map(|context| context.agent.unwrap().id.clone());
+    assert_eq!(found("b").unwrap(), "b34");
+    assert_eq!(found("a1").unwrap(), "a1", "an exact id wins");
+    let many = found("a").unwrap_err();
+    assert_eq!(
+        (many.to_string(), many.hints()),
+        ("`a` matches 2 sub-agents".to_owned(), vec!["a1".to_owned(), "a12".to_owned()])
+    );
+    assert_eq!(found("c").unwrap_err().to_string(), "no sub-agent matches `c`");
+    assert_eq!(loaded.context(None).unwrap().agents.len(), 3);
+}
+
+#[test]
 fn hints_name_the_nearest_sessions() {
     let home = TestHome::new();
     home.session("11111111-aaaa-4000-8000-000000000001", "u1 user \"first\"\ntitle \"Slow loom\"");

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use threadline_session::{Agent, SessionFamily};
+use threadline_app::SessionContext;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
 use threadline_view::humanize::{count, duration, plural, short_count};
 use threadline_view::wire::{ContextObject, context_objects};
@@ -39,14 +39,7 @@ pub(crate) struct ContextArgs {
 pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
     let loaded = cx.app.load(&file)?;
-    let (session, agents) = match &args.agent {
-        Some(id) => (&find_agent(&loaded.family, id)?.session, Vec::new()),
-        None => {
-            let agents = AgentContext::all(&loaded.family, loaded.spending.as_ref());
-            (&loaded.family.main, agents)
-        }
-    };
-    let ledger = ContextLedger::of(session);
+    let SessionContext { ledger, agents, .. } = loaded.context(args.agent.as_deref())?;
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for object in context_objects(&ledger).chain(agents.iter().map(ContextObject::from)) {
@@ -74,25 +67,6 @@ pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, Co
         cx.ui.note("sizes of windows are recorded; those of parts and items are estimates");
     }
     Ok(CommandOutcome::Done)
-}
-
-/// Returns the sub-agent with an id that begins so.
-fn find_agent<'f>(family: &'f SessionFamily, id: &str) -> Result<&'f Agent, CommandError> {
-    let found: Vec<&Agent> = family.agents.iter().filter(|agent| agent.id.starts_with(id)).collect();
-    let exact = found.iter().find(|agent| agent.id == id);
-    match (exact, &found[..]) {
-        (Some(agent), _) => Ok(agent),
-        (None, [agent]) => Ok(agent),
-        (None, []) => {
-            let error = CommandError::new(format!("no sub-agent matches `{}`", visible(id)));
-            Err(error.hint("`threadline context SESSION` lists the sub-agents"))
-        }
-        (None, found) => {
-            let message = format!("`{}` matches {} sub-agents", visible(id), found.len());
-            let ids: Vec<_> = found.iter().take(4).map(|agent| visible(&agent.id).into_owned()).collect();
-            Err(CommandError::new(message).hint(ids.join(", ")))
-        }
-    }
 }
 
 /// Shows one row per sub-agent.

@@ -1,9 +1,8 @@
 //! The page of the context window of a session.
 
-use threadline_app::SessionSummary;
+use threadline_app::{SessionContext, SessionSummary};
 use threadline_html::{ContextPage, PageFrame, ViewerTab};
 use threadline_view::wire::{ContextObject, context_objects};
-use threadline_view::{AgentContext, ContextLedger};
 
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
@@ -20,18 +19,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }
     let loaded = state.app.load(&file)?;
-    let agent = match ask.query_param("agent") {
-        Some(id) => {
-            let found = loaded.family.agents.iter().find(|agent| agent.id == id);
-            Some(found.ok_or_else(|| PageError::not_found("Sub-agent not found"))?)
-        }
-        None => None,
-    };
-    let agents = match agent {
-        Some(_) => Vec::new(),
-        None => AgentContext::all(&loaded.family, loaded.spending.as_ref()),
-    };
-    let ledger = ContextLedger::of(agent.map_or(&loaded.family.main, |agent| &agent.session));
+    let SessionContext { agent, ledger, agents } = loaded.context(ask.query_param("agent"))?;
     match ask.format {
         ResponseFormat::Json => {
             PageResponse::json_lines(context_objects(&ledger).chain(agents.iter().map(ContextObject::from)))

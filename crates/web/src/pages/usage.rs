@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use threadline_app::time::{TimeRange, millis};
-use threadline_app::{ListedCards, LogScanner, SessionFigures, prices_note, usage_notes, window_resets};
+use threadline_app::{ListedCards, SessionFigures, UsageLogs, prices_note, usage_notes, window_resets};
 use threadline_entry::Millis;
 use threadline_html::{ExplainPage, PageFrame, UsagePage, ViewerTab};
-use threadline_usage::{
-    CallGroups, CallLedger, GroupBy, ModelCall, ModelCalls, ScanOptions, UsageTotals, windows,
-};
+use threadline_usage::{CallGroups, GroupBy, ModelCall, ModelCalls, ScanOptions, UsageTotals, windows};
 use threadline_view::UsageBoard;
 use threadline_view::wire::{GroupObject, RecordObject, WindowObject};
 
@@ -44,6 +42,11 @@ impl Wanted {
             branch: text("branch"),
             asked,
         })
+    }
+
+    /// Returns whether the calls are selected by a property that records without a call lack.
+    fn selects_calls(&self) -> bool {
+        self.project.is_some() || self.model.is_some() || self.branch.is_some()
     }
 
     fn keeps(&self, call: &ModelCall<'_>) -> bool {
@@ -160,32 +163,14 @@ fn sentence(note: &str) -> String {
 pub(crate) fn explain(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let wanted = Wanted::of(state, ask)?;
     let shown = state.cards(COMPLETE_TIMEOUT);
-    let matching_logs = shown.figures.calls.logs_of(|call| wanted.keeps(call));
-    let mut ledger = CallLedger::default();
-    let mut scanner = LogScanner::default();
+    let keep = |call: &ModelCall<'_>| wanted.keeps(call);
+    let logs = UsageLogs::of_cards(&shown, (!wanted.asked.is_empty()).then_some(&keep));
     let wants = ScanOptions { records: true, ..ScanOptions::default() };
-    for log in shown.logs.iter().flat_map(|session| session.logs()) {
-        if wanted.asked.is_empty() || matching_logs.contains(&*log.path.to_string_lossy()) {
-            // A log that was deleted meanwhile has no records.
-            if let Ok((scanned, _)) = scanner.scan(log, wants) {
-                ledger.add(scanned);
-            }
-        }
-    }
-    let calls = ledger.finish();
+    let calls = logs.read(wants, &|| ()).calls;
+    let marked = wanted.selects_calls().then(|| calls.mark(keep));
     let of_session = |session: &str| wanted.session.as_ref().is_none_or(|wanted| wanted == session);
-    let mut records =
-        calls.explain(&state.prices, |at, session| wanted.range.contains(at) && of_session(session));
-    let mut projects = std::collections::HashMap::new();
-    for call in calls.iter() {
-        projects.insert(call.session, call.project);
-    }
-    let same = |wanted: &Option<String>, value: Option<&str>| {
-        wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
-    };
-    records.retain(|record| {
-        same(&wanted.model, record.model.as_deref())
-            && same(&wanted.project, projects.get(&*record.session).copied())
+    let records = calls.explain_marked(&state.prices, marked.as_deref(), |at, session| {
+        wanted.range.contains(at) && of_session(session)
     });
     if ask.format == ResponseFormat::Json {
         return PageResponse::json_lines(records.iter().map(RecordObject::from));

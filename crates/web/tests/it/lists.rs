@@ -184,6 +184,22 @@ fn usage_adds_up_and_every_figure_links_to_its_records() {
 }
 
 #[test]
+fn records_of_a_branch_leave_out_other_branches_of_its_log() {
+    let home = TestHome::new();
+    let usage = r#"usage={"input_tokens":1000}"#;
+    home.session(
+        "loom",
+        &format!(
+            "u1 user \"weave\"\na1 <- u1 reply m1 text \"x\" branch=main {usage}\n\
+             a2 <- a1 reply m2 text \"y\" branch=blue {usage}"
+        ),
+    );
+    let records = objects(&TestServer::new(&home), "/usage/explain.json?branch=blue");
+    let messages: Vec<_> = records.iter().map(|record| record["message_id"].as_str().unwrap()).collect();
+    assert_eq!(messages, ["m2"]);
+}
+
+#[test]
 fn an_overview_without_activity_names_the_last_active_day() {
     let home = home();
     let served = TestServer::new(&home);
