@@ -17,8 +17,9 @@ use crate::usage::LogScanner;
 /// How long the index of first lines is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// The logs of a project folder by the uuid of their first message. A fork begins with the lines of its origin,
-/// and Claude Code writes it into the same folder.
+/// The logs of a project folder by the uuid of their first message.
+///
+/// A fork begins with the lines of its origin, and Claude Code writes it into the same folder.
 #[derive(Debug)]
 pub(crate) struct FirstLineIndex {
     read_at: Instant,

@@ -132,8 +132,9 @@ impl LiveSession {
         Self::open_redacted(file, prices, limits, None)
     }
 
-    /// Reads a session and its sub-agents. With a redaction, the secrets of all lines are masked in everything
-    /// that is shown.
+    /// Reads a session and its sub-agents.
+    ///
+    /// With a redaction, the secrets of all lines are masked in everything that is shown.
     ///
     /// # Errors
     ///

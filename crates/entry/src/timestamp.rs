@@ -13,8 +13,9 @@ pub fn parse_timestamp(text: &str) -> Option<Millis> {
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
 }
 
-/// Returns the first timestamp at any depth in the lines of a log, as it is written. The first line is often a
-/// snapshot with a nested timestamp.
+/// Returns the first timestamp at any depth in the lines of a log, as it is written.
+///
+/// The first line is often a snapshot with a nested timestamp.
 pub fn first_timestamp(lines: &[u8]) -> Option<&str> {
     const KEY: &[u8] = quoted::TIMESTAMP.as_bytes();
     memmem::find_iter(lines, KEY).find_map(|at| {

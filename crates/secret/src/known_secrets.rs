@@ -84,8 +84,9 @@ impl KnownSecrets {
         found
     }
 
-    /// Masks the known secrets in a text. Placeholders contain the kind only: numbers would depend on the order
-    /// in which secrets were found.
+    /// Masks the known secrets in a text.
+    ///
+    /// Placeholders contain the kind only: numbers would depend on the order in which secrets were found.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = String::new();
         let mut done = 0;

@@ -170,8 +170,9 @@ impl ModelCalls {
         self.explain_marked(book, None, keep)
     }
 
-    /// Returns the same for marked calls only, as [`ModelCalls::in_groups`] or [`ModelCalls::mark`] marks them; records without a
-    /// call are left out if `marked` is given.
+    /// Returns the same for marked calls only; records without a call are left out if `marked` is given.
+    ///
+    /// [`ModelCalls::in_groups`] and [`ModelCalls::mark`] mark calls.
     pub fn explain_marked(
         &self,
         book: &PriceBook,
