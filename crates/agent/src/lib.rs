@@ -69,4 +69,4 @@ pub use sub_agent::{SubAgentEvent, SubAgentSource, SubAgentUsage};
 pub use summary::{SummaryError, summarize};
 pub use turn_input::{QueuedPrompt, TurnInput};
 // A part of [`Agent`] that front ends keep.
-pub use threadline_tools::BackgroundSwitch;
+pub use threadline_tools::{BackgroundSwitch, FilePreview};

@@ -26,7 +26,7 @@ pub struct ToolContext<'a> {
     pub shell: &'a ShellState,
     /// The files that the model has seen.
     pub files: &'a FileStates,
-    /// Is told before a file is changed.
+    /// Called before a file is changed.
     pub observer: &'a dyn FileObserver,
     /// The folder for large outputs: `<session folder>/tool-results`. Created when needed.
     pub side_files: &'a Path,

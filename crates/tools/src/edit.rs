@@ -135,28 +135,25 @@ impl Edit {
             }
             Err(error) => return Err(Failure::CheckFailed(errno_text(&error, "open", Some(&path)))),
         };
-        let (file, replacement) = match file {
-            None if old.is_empty() => (TextFile::empty(), Replacement::whole(new)),
+        let file = match file {
+            None if old.is_empty() => TextFile::empty(),
             None => {
                 let names_cwd = self.profile.missing_file_names_cwd;
                 return refused(&missing_file(&path, context, names_cwd));
             }
-            Some(file) if old.is_empty() => {
-                if !file.text.trim().is_empty() {
-                    return refused("Cannot create new file - file already exists.");
-                }
-                let range = 0..file.text.len();
-                (file, Replacement { ranges: vec![range], old: String::new(), new: new.to_owned() })
-            }
             Some(file) => {
-                if path.extension().is_some_and(|extension| extension == "ipynb") {
-                    return refused("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.");
+                if !old.is_empty() {
+                    if path.extension().is_some_and(|extension| extension == "ipynb") {
+                        return refused(
+                            "File is a Jupyter Notebook. Use the NotebookEdit to edit this file.",
+                        );
+                    }
+                    check_seen(&path, context)?;
                 }
-                check_seen(&path, context)?;
-                let replacement = Replacement::find(&file.text, old, new, replaces_all)?;
-                (file, replacement)
+                file
             }
         };
+        let replacement = Replacement::plan(&file.text, old, new, replaces_all)?;
         if is_check {
             return Ok(ToolOutput::not_run("", ""));
         }
@@ -208,7 +205,7 @@ impl Edit {
 }
 
 /// A replacement whose places in the text are known.
-struct Replacement {
+pub(crate) struct Replacement {
     /// The ranges to replace, sorted.
     ranges: Vec<Range<usize>>,
     /// The string of the file that was matched.
@@ -218,9 +215,16 @@ struct Replacement {
 }
 
 impl Replacement {
-    /// Returns the replacement that creates a file.
-    fn whole(new: &str) -> Self {
-        Self { ranges: std::iter::once(0..0).collect(), old: String::new(), new: new.to_owned() }
+    /// Returns the replacement of `old` in the text of a file. An empty `old` fills an empty file.
+    pub(crate) fn plan(text: &str, old: &str, new: &str, replaces_all: bool) -> Result<Self, Failure> {
+        if !old.is_empty() {
+            return Self::find(text, old, new, replaces_all);
+        }
+        if !text.trim().is_empty() {
+            return Err(Failure::Refused("Cannot create new file - file already exists.".to_owned()));
+        }
+        let all = std::iter::once(0..text.len());
+        Ok(Self { ranges: all.collect(), old: String::new(), new: new.to_owned() })
     }
 
     fn find(text: &str, old: &str, new: &str, replaces_all: bool) -> Result<Self, Failure> {
@@ -245,7 +249,7 @@ impl Replacement {
         Ok(Self { ranges, old: actual.to_owned(), new })
     }
 
-    fn apply(&self, text: &str) -> String {
+    pub(crate) fn apply(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
         for range in &self.ranges {

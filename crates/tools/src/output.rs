@@ -147,6 +147,13 @@ pub(crate) enum Failure {
 const MAX_FAILURE: usize = 10_000;
 
 impl Failure {
+    /// Returns the message.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Refused(message) | Self::CheckFailed(message) | Self::Failed(message) => message,
+        }
+    }
+
     /// Returns the result of the failed call of the tool `name`.
     pub(crate) fn into_output(self, name: &str) -> ToolOutput {
         match self {

@@ -18,7 +18,7 @@ pub(crate) struct Hunk {
 /// Lines of context before and after a change in a record.
 const CONTEXT: usize = 3;
 
-/// Lines of context around a change that the model is told of.
+/// Lines of context around a change in the result for the model.
 const SNIPPET_CONTEXT: usize = 8;
 
 /// The longest edit script that is searched for. Beyond it, everything between the first and the last
@@ -192,7 +192,7 @@ impl Path {
 /// Returns a shortest edit script as runs, removals before additions.
 ///
 /// Myers' greedy algorithm; where two paths reach equally far, the one that removes a line is continued, as
-/// the reference does, so that both choose the same script.
+/// Claude Code does, so that both choose the same script.
 fn diff(old: &[&str], new: &[&str], max_edits: usize) -> Vec<Run> {
     let (old_len, new_len) = (old.len() as isize, new.len() as isize);
     let mut start = Path { old: 0, last: None };
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_scripts_are_chosen_as_the_reference_does() {
+    fn ambiguous_scripts_are_chosen_as_claude_code_does() {
         let expected =
             "@@ -1,7 +1,9\n-a\n b\n+a\n c\n d\n-e\n+x\n+y\n f\n-g\n+e\n+g\n\\ No newline at end of file";
         assert_eq!(show("a\nb\nc\nd\ne\nf\ng\n", "b\na\nc\nd\nx\ny\nf\ne\ng"), expected);

@@ -20,7 +20,7 @@ pub(crate) fn recent_lines(log: &Path, page: TermPage) -> Vec<TermText> {
     let earlier = transcript.turns.len().saturating_sub(MAX_TURNS);
     let style = TranscriptStyle { level: DetailLevel::Tools, zone: jiff::tz::TimeZone::UTC };
     let filter = threadline_view::TranscriptFilter::up_to_level(DetailLevel::Tools);
-    let mut lines = vec![page.paint(TextLabel::Dim, "── the end of the session so far")];
+    let mut lines = vec![page.paint(TextLabel::Dim, "── last turns")];
     for turn in transcript.turns.iter_mut().skip(earlier) {
         filter.keep_turn(turn);
         lines.extend(render_items(&turn.items, page, &style).lines());

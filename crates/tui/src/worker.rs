@@ -26,7 +26,7 @@ use crate::queue::EventQueue;
 use crate::queued_input::{QueuedInput, ScreenTurnInput};
 use crate::recent::recent_lines;
 
-/// How long a person does not answer before the hooks are told.
+/// The time without an answer after which the notification hooks run.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// A request to the agent.

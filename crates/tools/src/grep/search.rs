@@ -30,7 +30,7 @@ pub(super) struct SearchRequest<'a> {
     pub(super) ignores_case: bool,
     pub(super) multiline: bool,
     pub(super) mode: SearchMode,
-    /// The most lines or files that are of use; `None` for all.
+    /// The maximum number of lines or files to find; `None` for all.
     pub(super) max_items: Option<usize>,
 }
 
@@ -99,7 +99,7 @@ impl SearchRequest<'_> {
         if context.cancel.is_cancelled() {
             return Err(Failure::Failed("Interrupted by user".to_owned()));
         }
-        // What was found in time is returned.
+        // Partial results are returned.
         if hits.is_empty() && Instant::now() > deadline {
             return Err(search_timed_out(context));
         }
@@ -285,7 +285,7 @@ impl HitSink<'_> {
         self.hit.lines.len() >= max || self.text > MAX_TEXT || self.context.cancel.is_cancelled()
     }
 
-    /// Returns what counts as one: a line, or a match if matches may span lines.
+    /// Returns the number of matching lines, or of matches if they may span lines.
     fn match_count(&self, matched: &SinkMatch<'_>) -> u64 {
         if !self.request.multiline {
             return matched.lines().count() as u64;

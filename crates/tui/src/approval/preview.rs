@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
-use threadline_agent::PermissionRequest;
+use threadline_agent::{FilePreview, PermissionRequest};
 use threadline_api::RawObject;
 use threadline_entry::Json;
 use threadline_entry::lens::{AskUserQuestionResult, FromJson, Question};
@@ -75,7 +75,7 @@ impl Preview {
         };
         match request.tool {
             "Bash" => preview.command(&input, page),
-            "Write" | "Edit" | "MultiEdit" => preview.file(request.tool, &input, cwd, page),
+            "Write" | "Edit" => preview.file(request.tool, &input, cwd, page),
             "ExitPlanMode" => preview.plan(&input, page),
             "AskUserQuestion" => preview.ask(request.input, page),
             _ => preview.fields(&input, request, page),
@@ -107,18 +107,24 @@ impl Preview {
         let given = input.get_str("file_path").unwrap_or_default();
         let path = cwd.join(&given);
         let shown = path.strip_prefix(cwd).unwrap_or(&path).display().to_string();
-        let old = std::fs::read_to_string(&path).ok();
-        let new = match (tool, &old) {
-            ("Write", _) => input.get_str("content"),
-            (_, old) => edited(input, old.as_deref().unwrap_or_default()),
+        let text = |name: &str| input.get_str(name).unwrap_or_default();
+        let effect = if tool == "Write" {
+            FilePreview::write(&path, &text("content"))
+        } else {
+            let replaces_all = input.get("replace_all").is_some_and(|value| value.get() == "true");
+            FilePreview::edit(&path, &text("old_string"), &text("new_string"), replaces_all)
+        };
+        let FilePreview { old, new } = match effect {
+            Ok(effect) => effect,
+            Err(reason) => {
+                self.title = format!("Change {shown}");
+                let lines = page.wrap(&visible(&reason), 0);
+                self.lines = lines.into_iter().map(|line| page.paint(TextLabel::Warning, line)).collect();
+                return;
+            }
         };
         let verb = if old.is_some() { "Change" } else { "Create" };
         self.title = format!("{verb} {shown}");
-        let Some(new) = new else {
-            self.lines =
-                vec![page.paint(TextLabel::Warning, "The text to replace was not found in the file.")];
-            return;
-        };
         let old = old.unwrap_or_default();
         self.lines = render_hunks(&hunks(&old, &new), page);
         let extension = PathBuf::from(&given).extension().unwrap_or_default().to_string_lossy().into_owned();
@@ -175,7 +181,6 @@ impl EditablePart {
                 input.set(name, text);
             }
             EditableKind::File(old) => {
-                input.remove("edits");
                 input.set("old_string", old);
                 input.set("new_string", text);
                 input.set("replace_all", false);
@@ -183,33 +188,6 @@ impl EditablePart {
         }
         serde_json::value::to_raw_value(&input).ok()
     }
-}
-
-/// Returns the file after an edit, or `None` if the text to replace is not in it.
-fn edited(input: &RawObject, old: &str) -> Option<String> {
-    let edits: Vec<RawObject> = match input.get("edits") {
-        Some(edits) => serde_json::from_str(edits.get()).ok()?,
-        None => vec![input.clone()],
-    };
-    let mut text = old.to_owned();
-    for edit in edits {
-        let from = edit.get_str("old_string")?;
-        let to = edit.get_str("new_string")?;
-        // The tool matches line ends of the file.
-        let has_crlf = text.contains("\r\n") && !from.contains("\r\n");
-        let (from, to) =
-            if has_crlf { (from.replace('\n', "\r\n"), to.replace('\n', "\r\n")) } else { (from, to) };
-        if from.is_empty() {
-            text = to;
-        } else if !text.contains(&from) {
-            return None;
-        } else if edit.get("replace_all").is_some_and(|value| value.get() == "true") {
-            text = text.replace(&from, &to);
-        } else {
-            text = text.replacen(&from, &to, 1);
-        }
-    }
-    Some(text)
 }
 
 /// Returns the questions of the model.
@@ -243,22 +221,6 @@ pub(super) fn with_answers(input: &RawValue, answers: &[(String, String)]) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn input(json: &str) -> RawObject {
-        RawObject::parse(json).unwrap()
-    }
-
-    #[test]
-    fn an_edit_is_applied_as_the_tool_does_it() {
-        let edit = input(r#"{"old_string":"b\nc","new_string":"x"}"#);
-        assert_eq!(edited(&edit, "a\nb\nc\n").as_deref(), Some("a\nx\n"));
-        assert_eq!(edited(&edit, "a\r\nb\r\nc\r\n").as_deref(), Some("a\r\nx\r\n"));
-        assert_eq!(edited(&edit, "a\n"), None);
-        let all = input(r#"{"old_string":"a","new_string":"b","replace_all":true}"#);
-        assert_eq!(edited(&all, "aca").as_deref(), Some("bcb"));
-        let edits = r#"{"edits":[{"old_string":"a","new_string":"b"},{"old_string":"b","new_string":"c"}]}"#;
-        assert_eq!(edited(&input(edits), "a").as_deref(), Some("c"));
-    }
 
     #[test]
     fn an_edited_call_has_the_new_text() {

@@ -103,6 +103,10 @@ impl PromptHistory {
 }
 
 fn read_prompts(file: &Path, project: &str) -> io::Result<Vec<String>> {
+    // Opening a pipe would wait for a writer.
+    if !fs_err::metadata(file)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut file = fs_err::File::open(file)?;
     let length = file.metadata()?.len();
     let start = length.saturating_sub(READ_BYTES);
