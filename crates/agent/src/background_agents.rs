@@ -74,7 +74,7 @@ pub(crate) struct BackgroundAgents {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Cancels all of them.
     cancel: CancelToken,
-    /// Those whose end the model was not told yet.
+    /// The sub-agents whose end was not reported to the model yet.
     finished: Mutex<VecDeque<FinishedAgent>>,
 }
 
@@ -122,7 +122,7 @@ impl BackgroundAgents {
         lock(&self.receiver).recv().ok()
     }
 
-    /// Keeps a sub-agent whose end was received, until the model is told.
+    /// Keeps a finished sub-agent until its end is reported to the model.
     pub(crate) fn add_finished(&self, agent: FinishedAgent) {
         self.running.fetch_sub(1, Ordering::SeqCst);
         lock(&self.finished).push_back(agent);

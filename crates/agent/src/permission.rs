@@ -180,7 +180,7 @@ impl From<HookAnswer> for PermissionAnswer {
     }
 }
 
-/// How long a person is asked before the hooks are told.
+/// The time without an answer after which the notification hooks run.
 const NOTIFICATION_DELAY: Duration = Duration::from_secs(6);
 
 /// Tools whose calls change the file that they name.

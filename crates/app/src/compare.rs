@@ -339,8 +339,8 @@ impl Conversation {
             spent += &turn.spent;
             timing.model += turn.timing.model;
             timing.tools += turn.timing.tools;
-            timing.answering += turn.timing.answering;
-            timing.waiting += turn.timing.waiting;
+            timing.user_response += turn.timing.user_response;
+            timing.idle += turn.timing.idle;
             models.extend(turn.models.iter().filter(|model| seen.insert((*model).clone())).cloned());
             tally.compactions += line.compactions;
             tally.add_turn(turn);

@@ -53,7 +53,7 @@ impl App {
         Self { config, store, prices: OnceLock::new(), first_lines: Mutex::default() }
     }
 
-    /// Returns an application for the same homes that masks other things.
+    /// Returns an application for the same homes with another redaction.
     #[must_use]
     pub fn with_redaction(&self, redaction: Option<Arc<DisplayRedaction>>) -> Self {
         Self::new(AppConfig { redaction, ..self.config.clone() })
@@ -69,8 +69,8 @@ impl App {
         &self.store
     }
 
-    /// Returns the home of a session as an absolute path, if Claude Code does not use it unless told to.
-    pub fn other_home(&self, file: &SessionFile) -> Option<PathBuf> {
+    /// Returns the home of a session as an absolute path, unless it is a default home of Claude Code.
+    pub fn non_default_home(&self, file: &SessionFile) -> Option<PathBuf> {
         let home = std::path::absolute(file.home.as_ref()?.root()).ok()?;
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let used = &self.config.claude_homes;
@@ -80,7 +80,7 @@ impl App {
 
     /// Returns the command that resumes a session with Claude Code in `cwd`.
     pub fn resume_command(&self, file: &SessionFile, cwd: Option<&str>) -> String {
-        let home = self.other_home(file);
+        let home = self.non_default_home(file);
         let home = home.as_ref().map(|home| home.to_string_lossy());
         threadline_view::resume_command(&file.id, cwd, home.as_deref())
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use threadline_store::{FindError, SessionCandidate};
 use threadline_usage::PriceBookError;
 use threadline_view::visible;
@@ -121,10 +123,15 @@ const FOLDER_HINT: &str = "give the path of a log in it, such as DIR/SESSION_ID.
 
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 
-/// Formats a candidate for a hint: its id, and its title in quotes.
+/// Formats a candidate for a hint: its id, its title in quotes, and the day it was last active, which
+/// distinguishes sessions with the same title.
 fn describe(candidate: &SessionCandidate) -> String {
+    let day = match Timestamp::try_from(candidate.last_active) {
+        Ok(time) => format!(" ({})", time.to_zoned(TimeZone::UTC).date()),
+        Err(_) => String::new(),
+    };
     match &candidate.title {
-        Some(title) => format!("{} \"{}\"", candidate.id, visible(title)),
-        None => candidate.id.to_string(),
+        Some(title) => format!("{} \"{}\"{day}", candidate.id, visible(title)),
+        None => format!("{}{day}", candidate.id),
     }
 }

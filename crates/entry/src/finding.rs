@@ -101,9 +101,9 @@ codes! {
     /// The name of the folder does not match the working directory in the lines.
     FolderMismatch = "F18" "folder-mismatch" Warning "move the session to the folder of its working directory",
     /// The working directory changes within the file.
-    MovedCwd = "F19" "moved-cwd" Note "no repair needed",
+    MovedCwd = "F19" "moved-cwd" Note "none needed",
     /// A backup that a snapshot refers to is missing.
-    HistoryGap = "F20" "history-gap" Warning "the backup cannot be restored; rewinding to it will fail",
+    HistoryGap = "F20" "history-gap" Warning "none: the backup is lost, and rewinding to it will fail",
     /// Side data of a session that no longer exists.
     OrphanSideData = "F21" "orphan-side-data" Warning "delete it",
     /// Claude Code will soon delete the session.

@@ -406,11 +406,11 @@ fn margin(cx: &RenderContext<'_>, out: &mut Markup, turn: &TurnView) {
         let timing = turn.timing;
         out.lit("<dt>Duration</dt><dd title=\"model ").text(&humanize::duration(timing.model));
         out.lit(", tools ").text(&humanize::duration(timing.tools));
-        if timing.answering > 0 {
-            out.lit(", user answers ").text(&humanize::duration(timing.answering));
+        if timing.user_response > 0 {
+            out.lit(", user answers ").text(&humanize::duration(timing.user_response));
         }
-        if timing.waiting > 0 {
-            out.lit("; idle ").text(&humanize::duration(timing.waiting)).lit(" before");
+        if timing.idle > 0 {
+            out.lit("; idle ").text(&humanize::duration(timing.idle)).lit(" before");
         }
         out.lit("\">").text(&humanize::duration(end - start)).lit("</dd>");
     }

@@ -172,7 +172,7 @@ pub fn render_turn_summary(turn: &TurnView, page: TermPage) -> TermText {
 fn figures(turn: &TurnView, split: bool) -> Vec<String> {
     let mut figures = Vec::new();
     if let Some((start, end)) = turn.span {
-        let parts = [(turn.timing.tools, "in tools"), (turn.timing.answering, "waiting for the user")];
+        let parts = [(turn.timing.tools, "in tools"), (turn.timing.user_response, "waiting for the user")];
         let parts = parts.into_iter().filter(|(millis, _)| split && *millis > 999);
         let parts: Vec<String> = parts.map(|(millis, of)| format!("{} {of}", duration(millis))).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };

@@ -131,11 +131,11 @@ pub struct TurnTiming {
     /// Time in which tools ran.
     pub tools: Millis,
     /// Time in which a tool was waiting for the person's answer.
-    pub answering: Millis,
+    pub user_response: Millis,
     /// The rest of the turn: the model was working, or the log does not explain the time.
     pub model: Millis,
     /// Idle time between the end of the previous turn and the start of this one.
-    pub waiting: Millis,
+    pub idle: Millis,
 }
 
 /// Token counts.

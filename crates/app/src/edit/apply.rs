@@ -159,7 +159,7 @@ fn side_step<'p>(plan: &'p EditPlan<'_>, side: &'p SideFileOp) -> Result<Step<'p
             (from.clone(), StepAction::Move { read, to: to.clone(), content })
         }
         SideFileOp::Move { from, to, content: None } => {
-            let open = || std::fs::File::open(from).map_err(AppError::read(from));
+            let open = || open_regular(from).map_err(AppError::read(from));
             let read = FileDigest::read_from(open()?).map_err(AppError::read(from))?;
             (from.clone(), StepAction::Move { read, to: to.clone(), content: Box::new(open()?) })
         }

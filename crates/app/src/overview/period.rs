@@ -13,11 +13,11 @@ use crate::time::TimeRange;
 pub struct OverviewRange {
     /// `today`, `7d`, `30d`, `year`, `all`, or `range`.
     pub name: &'static str,
-    /// The times.
+    /// Its start and end.
     pub range: TimeRange,
-    /// The values of `since` and `until` that select it.
+    /// The text of `--since` that selects its start.
     pub since: Option<String>,
-    /// See `since`.
+    /// The text of `--until` that selects its end.
     pub until: Option<String>,
 }
 

@@ -83,7 +83,10 @@ fn hints_name_the_nearest_sessions() {
     home.session("11111111-bbbb-4000-8000-000000000002", "u1 user \"second\"");
     let app = app(&home);
     let hints = |needle: &str| app.find(needle).unwrap_err().hints();
-    assert_eq!(hints("slow lom"), ["did you mean 11111111-aaaa-4000-8000-000000000001 \"Slow loom\""]);
+    assert_eq!(
+        hints("slow lom"),
+        ["did you mean 11111111-aaaa-4000-8000-000000000001 \"Slow loom\" (2026-01-01)"]
+    );
     assert_eq!(hints("1111").len(), 2);
     assert_eq!(hints("nothing like it"), ["list sessions: `threadline list`"]);
     assert!(app.session("11111111-aaaa-4000-8000-000000000001").is_ok());

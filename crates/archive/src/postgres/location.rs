@@ -27,9 +27,10 @@ pub struct PostgresLocation {
 /// The default port of the server.
 const PORT: u16 = 5432;
 
-/// The time to wait for a connection, and for a server that does not answer. A machine that is gone is
-/// noticed after twice the second one.
+/// The time to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time to wait for a server that does not answer. A connection to a machine that was switched off is
+/// closed after twice this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl PostgresLocation {

@@ -126,8 +126,8 @@ fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> 
         time("elapsed", &|side| side.span.map_or(0, |(start, end)| end - start)),
         time("model", &|side| side.timing.model),
         time("tools", &|side| side.timing.tools),
-        time("waiting for an answer", &|side| side.timing.answering),
-        time("idle", &|side| side.timing.waiting),
+        time("waiting for an answer", &|side| side.timing.user_response),
+        time("idle", &|side| side.timing.idle),
     ];
     table(cx.ui.page(), &columns(""), &rows)
 }

@@ -43,11 +43,11 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
     };
     let program = args.with.or(cx.user.file.resume_with).unwrap_or(ResumeProgram::Claude);
     let arguments = resume_arguments(program, &file.id, args.prompt.as_deref());
-    let other_home = cx.app.other_home(&file);
+    let non_default_home = cx.app.non_default_home(&file);
     let cwd = SessionSummary::of(file.clone())?.preview.cwd;
     if args.print {
         let words: Vec<&str> = std::iter::once(program.name()).chain(arguments).collect();
-        let home = other_home.as_ref().map(|home| home.to_string_lossy());
+        let home = non_default_home.as_ref().map(|home| home.to_string_lossy());
         let command = resume_command_with(&words, cwd.as_deref(), home.as_deref());
         let mut answer = cx.ui.output();
         answer.data(&format!("{command}\n"))?;
@@ -67,7 +67,7 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
     if let Some(cwd) = &cwd {
         command.current_dir(cwd);
     }
-    if let Some(home) = other_home {
+    if let Some(home) = non_default_home {
         command.env(env::CLAUDE_CONFIG_DIR, home);
     }
     let status = command.status().map_err(|error| {

@@ -125,7 +125,7 @@ fn an_unknown_or_ambiguous_session_suggests_similar_ones() {
     ----- stdout -----
     ----- stderr -----
     error: no session matches `slow lom`
-    hint: did you mean 11111111-aaaa-4000-8000-000000000001 "Slow loom"
+    hint: did you mean 11111111-aaaa-4000-8000-000000000001 "Slow loom" (2026-01-01)
     "#);
     let run = at_home(&home, &["show", "1111"]);
     assert_eq!(run.code, 2);

@@ -313,7 +313,7 @@ fn another_session_is_chosen_and_continued() {
     terminal.wait_for("Enter open");
     terminal.wait_for("about the alpha particle");
     terminal.send(ENTER);
-    let screen = terminal.wait_for("the end of the session so far");
+    let screen = terminal.wait_for("── last turns");
     assert!(!screen.contains("Enter open") && screen.contains("First answer."), "{screen}");
     terminal.wait_for(MODEL);
     ask(&mut terminal, "and now", "Second answer.");

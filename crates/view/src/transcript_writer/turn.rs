@@ -111,17 +111,19 @@ fn timing(
         })
         .collect();
     ran.sort_unstable();
-    let (mut tools, mut answering, mut until) = (0, 0, Millis::MIN);
+    let (mut tools, mut user_response, mut until) = (0, 0, Millis::MIN);
     for (start, end, asks) in ran {
         let took = (end - start.max(until)).max(0);
-        *(if asks { &mut answering } else { &mut tools }) += took;
+        *(if asks { &mut user_response } else { &mut tools }) += took;
         until = until.max(end);
     }
-    let Some((start, end)) = span else { return TurnTiming { tools, answering, ..TurnTiming::default() } };
+    let Some((start, end)) = span else {
+        return TurnTiming { tools, user_response, ..TurnTiming::default() };
+    };
     TurnTiming {
         tools,
-        answering,
-        model: (end - start - tools - answering).max(0),
-        waiting: before.map_or(0, |before| (start - before).max(0)),
+        user_response,
+        model: (end - start - tools - user_response).max(0),
+        idle: before.map_or(0, |before| (start - before).max(0)),
     }
 }

@@ -120,8 +120,8 @@ impl From<TurnTiming> for TimingObject {
         Self {
             model_ms: timing.model,
             tools_ms: timing.tools,
-            user_response_ms: timing.answering,
-            idle_ms: timing.waiting,
+            user_response_ms: timing.user_response,
+            idle_ms: timing.idle,
         }
     }
 }

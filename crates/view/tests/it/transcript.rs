@@ -278,8 +278,8 @@ a3 <- r2  reply  m2 text "done" @10:00:10
 u2 <- a3  user   "more" @10:05:10
 "#);
     let timing = transcript.turns[0].timing;
-    assert_eq!((timing.tools, timing.model, timing.waiting), (6000, 4000, 0));
-    assert_eq!(transcript.turns[1].timing.waiting, 300_000);
+    assert_eq!((timing.tools, timing.model, timing.idle), (6000, 4000, 0));
+    assert_eq!(transcript.turns[1].timing.idle, 300_000);
     let line = &outline(&transcript.turns)[0];
     assert_eq!((&*line.title, line.calls, line.errors), ("go", 2, 0));
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use threadline_app::edit::{ApplyOptions, EditSession};
 use threadline_store::Operation;
 use threadline_term::{TextLabel, visible};
-use threadline_view::humanize::{bytes, count};
+use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::EditObject;
 
 use super::args::command_line;
@@ -83,8 +83,8 @@ fn report(
     writeln!(answer, "{}", page.paint(TextLabel::Title, format!("delete {}{title}", file.id)))?;
     let size: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };
-    let n_files = if files.len() == 1 { "1 file".to_owned() } else { format!("{} files", files.len()) };
-    writeln!(answer, "  {} lines, {n_files}{size}", count(lines))?;
+    let (n_lines, n_files) = (plural(lines, "line"), plural(files.len() as u64, "file"));
+    writeln!(answer, "  {n_lines}, {n_files}{size}")?;
     for path in files {
         writeln!(
             answer,
