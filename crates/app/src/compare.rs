@@ -82,6 +82,8 @@ pub struct ComparedConversation {
     pub errors: usize,
     /// The number of sub-agents.
     pub n_agents: usize,
+    /// The number of abandoned branches of the session that are not part of this conversation.
+    pub n_other_branches: usize,
     /// The number of compactions.
     pub compactions: usize,
     /// The calls of each tool, with those of sub-agents.
@@ -367,6 +369,7 @@ impl Conversation {
             spent,
             errors: tally.errors,
             n_agents: tally.n_agents,
+            n_other_branches: transcript.end.branches.len(),
             compactions: tally.compactions,
             tools: tally.tools,
             span: start.zip(end),

@@ -61,7 +61,7 @@ pub(crate) struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Returns the options that select the sessions, for commands to copy.
+    /// Returns the options that commands to copy need: those that select the sessions, and `--redact`.
     fn source_options(&self) -> String {
         let mut options: Vec<String> = Vec::new();
         for home in &self.home {
@@ -71,6 +71,7 @@ impl GlobalArgs {
         // The address of a database may contain a password.
         let from = self.source.from.as_ref().filter(|from| !from.contains('@'));
         options.extend(from.map(|from| format!("--from {}", shell_word(from))));
+        options.extend(self.redact.then(|| "--redact".to_owned()));
         options.join(" ")
     }
 }

@@ -55,6 +55,7 @@ impl Ui {
             width,
             color: self.color,
             links: self.color && io::stdout().is_terminal() && env::supports_hyperlinks(),
+            whole_lines: false,
         }
     }
 
@@ -155,7 +156,7 @@ impl Drop for ByteProgress {
     }
 }
 
-/// The options that select the sessions, as given: `--home`, `--demo` or `--from`.
+/// The options that suggested commands need, as given: `--home`, `--demo`, `--from`, `--redact`.
 static SOURCE_OPTIONS: OnceLock<String> = OnceLock::new();
 
 /// Sets the options that suggested commands need to find the same sessions.
@@ -464,7 +465,7 @@ mod tests {
             assert_eq!(json, "\"a\\u001b[2J\\u009bb\\u202e\"\n");
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), evil);
             let data = if is_terminal { shown } else { evil };
-            let plain = TermPage { width: None, color: false, links: false };
+            let plain = TermPage { width: None, color: false, links: false, whole_lines: false };
             assert_eq!(output_of(is_terminal, |answer| answer.patch(plain, evil).unwrap()), data);
             let colored = TermPage { color: true, ..plain };
             assert_eq!(output_of(is_terminal, |answer| answer.patch(colored, evil).unwrap()), shown);

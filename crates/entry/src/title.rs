@@ -274,9 +274,21 @@ fn shorten(text: &str) -> String {
     let plan = plan.and_then(|plan| plan.lines().next()).filter(|line| !line.is_empty());
     let text = plan.unwrap_or(text);
     match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => one_line(&text[..end]) + "…",
+        Some((end, _)) => one_line(before_long_word(text, end)) + "…",
         None => one_line(text),
     }
+}
+
+/// Returns the text before `end`, without a long word that continues after it: a part of a token would not be
+/// recognised as a secret.
+fn before_long_word(text: &str, end: usize) -> &str {
+    const LONG: usize = 16;
+    let (shown, rest) = text.split_at(end);
+    let space = shown.char_indices().rev().find(|(_, ch)| ch.is_whitespace());
+    let start = space.map_or(0, |(at, ch)| at + ch.len_utf8());
+    let tail = rest.split(char::is_whitespace).next().unwrap_or_default();
+    let is_long = shown.len() - start + tail.len() > LONG && !tail.is_empty();
+    if start > 0 && is_long && shown[start..].is_ascii() { &shown[..start] } else { shown }
 }
 
 /// Returns the text with single spaces instead of any white space.
@@ -414,6 +426,8 @@ mod tests {
         assert_eq!(first(&[typed(&format!("{exact}x"))]), Some(format!("{exact}…")));
         let spaced = format!("{}  {}", "a".repeat(198), "b");
         assert_eq!(first(&[typed(&spaced)]), Some(format!("{}…", "a".repeat(198))));
+        let token = format!("{} {}", "a".repeat(180), "k".repeat(40));
+        assert_eq!(first(&[typed(&token)]), Some(format!("{}…", "a".repeat(180))), "a cut token");
     }
 
     #[test]

@@ -105,10 +105,10 @@ mod tests {
         each_line(text, Style::new(), |line| lines.push(line.clone()));
         let [styled] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(
-            styled.paint(TermPage { width: None, color: false, links: false }).as_str(),
+            styled.paint(TermPage { width: None, color: false, links: false, whole_lines: false }).as_str(),
             "error: x^[[2J^[]0;t^G"
         );
-        let painted = styled.paint(TermPage { width: None, color: true, links: false });
+        let painted = styled.paint(TermPage { width: None, color: true, links: false, whole_lines: false });
         assert!(
             painted.as_str().starts_with("\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[0m^[["),
             "{painted:?}"

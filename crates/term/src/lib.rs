@@ -14,7 +14,7 @@
 //! # "#);
 //! let family = SessionFamily::from_bytes(&log, []);
 //! let transcript = TranscriptBuilder::new(&family).transcript();
-//! let page = TermPage { width: Some(80), color: false, links: false };
+//! let page = TermPage { width: Some(80), color: false, links: false, whole_lines: false };
 //! let style = TranscriptStyle { level: DetailLevel::Chat, zone: jiff::tz::TimeZone::UTC };
 //! let text = render_transcript(&transcript, page, &style);
 //! assert!(text.as_str().contains("why is it slow?") && text.as_str().contains("A sleep."));

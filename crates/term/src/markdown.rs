@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     fn set(text: &str) -> String {
-        let page = TermPage { width: Some(44), color: true, links: false };
+        let page = TermPage { width: Some(44), color: true, links: false, whole_lines: false };
         let lines = render(text, page, 0);
         lines.iter().map(TermText::plain).collect::<Vec<_>>().join("\n")
     }
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn hostile_markdown_emits_no_control_sequences() {
-        let page = TermPage { width: Some(40), color: false, links: true };
+        let page = TermPage { width: Some(40), color: false, links: true, whole_lines: false };
         let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
         assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
         // Markdown decodes entities, so its output can contain control characters that its source does not.
@@ -445,7 +445,7 @@ mod tests {
             width in 1_usize..60,
             indent in 0_usize..30,
         ) {
-            let page = TermPage { width: Some(width), color: true, links: true };
+            let page = TermPage { width: Some(width), color: true, links: true, whole_lines: false };
             for line in render(&parts.concat(), page, indent) {
                 prop_assert!(!line.plain().contains(|ch: char| ch.is_control() && ch != '\t'), "{line:?}");
                 let ours = line.as_str().replace("\u{1b}]8;;", "").replace("\u{1b}\\", "");
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn links_are_clickable_if_the_terminal_supports_them() {
-        let page = TermPage { width: Some(40), color: false, links: true };
+        let page = TermPage { width: Some(40), color: false, links: true, whole_lines: false };
         let lines = render("see [the docs](https://example.org)", page, 0);
         let link = "\u{1b}]8;;https://example.org\u{1b}\\the docs\u{1b}]8;;\u{1b}\\";
         assert_eq!(lines, [&*format!("see {link}")]);

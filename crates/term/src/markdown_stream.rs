@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: TermPage = TermPage { width: Some(44), color: true, links: false };
+    const PAGE: TermPage = TermPage { width: Some(44), color: true, links: false, whole_lines: false };
 
     /// Streams a text in pieces of `size` bytes. Returns its lines, and the text without what was finished.
     fn stream(text: &str, size: usize) -> (Vec<String>, String) {

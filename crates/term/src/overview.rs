@@ -369,7 +369,7 @@ mod tests {
             (0..8).map(|n| CommandFigures { command: name(n), ..CommandFigures::default() }).collect();
         overview.files = Vec::new();
         for width in [80, 120, 200, 300] {
-            let page = TermPage { width: Some(width), color: false, links: false };
+            let page = TermPage { width: Some(width), color: false, links: false, whole_lines: false };
             let text = render_overview(&overview, page, None);
             let lines = text.lines();
             assert!(lines.iter().all(|line| line.width() <= width), "{width}:\n{}", text.as_str());

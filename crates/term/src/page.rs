@@ -16,6 +16,8 @@ pub struct TermPage {
     pub color: bool,
     /// Whether the terminal supports hyperlinks.
     pub links: bool,
+    /// Whether long lines of code and data are left to the pager to wrap, instead of truncated.
+    pub whole_lines: bool,
 }
 
 /// The role of a piece of text, which determines its style.
@@ -83,7 +85,8 @@ impl TermPage {
 
     /// Returns the number of columns for code or data after an indent.
     pub(crate) fn line_width(self, indent: usize) -> usize {
-        self.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
+        let width = self.width.filter(|_| !self.whole_lines);
+        width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(20))
     }
 
     /// Like [`wrap`](Self::wrap), but passes the lines to `emit` one at a time.
@@ -231,7 +234,7 @@ mod tests {
 
     #[test]
     fn text_is_wrapped_by_columns_not_characters() {
-        let page = TermPage { width: Some(24), color: false, links: false };
+        let page = TermPage { width: Some(24), color: false, links: false, whole_lines: false };
         assert_eq!(page.wrap("one two three four five six", 2), ["one two three four", "five six"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复", 0), ["错误修复错误修复错误修复"]);
         assert_eq!(page.wrap("错误修复错误修复错误修复错误", 0), ["错误修复错误修复错误修复", "错误"]);

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn indentation_is_kept() {
-        let page = TermPage { width: Some(12), color: false, links: false };
+        let page = TermPage { width: Some(12), color: false, links: false, whole_lines: false };
         let mut text = StyledText::default();
         text.push(Style::new(), "if x:\n    return one two\n  done");
         assert_eq!(text.wrap(page, 12), ["if x:", "    return ", "one two", "  done"]);

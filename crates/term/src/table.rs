@@ -182,7 +182,7 @@ mod tests {
         let row = ["/home/ada/projects/loom", "1.5 kB", "12,345", "$1.00"];
         let rows = [row.map(str::to_owned).to_vec()];
         let at = |width| {
-            let page = TermPage { width: Some(width), color: false, links: false };
+            let page = TermPage { width: Some(width), color: false, links: false, whole_lines: false };
             table(page, &columns, &rows).as_str().to_owned()
         };
         insta::assert_snapshot!([80, 40, 30, 20].map(at).join(""), @r"
@@ -212,7 +212,7 @@ mod tests {
             vec!["a rather long title 错误修复".to_owned(), "1".to_owned()],
             vec!["b".to_owned(), "20".to_owned()],
         ];
-        let page = TermPage { width: Some(20), color: false, links: false };
+        let page = TermPage { width: Some(20), color: false, links: false, whole_lines: false };
         insta::assert_snapshot!(table(page, &columns, &rows).as_str(), @r"
         title              n
         a rather long t…   1
@@ -226,7 +226,7 @@ mod tests {
             [TableColumn::text("project"), TableColumn { min_width: 24, ..TableColumn::text("title") }];
         let rows = [vec!["p".repeat(60), "t".repeat(200)], vec!["q".repeat(60), "u".to_owned()]];
         let widths = |width| {
-            let page = TermPage { width: Some(width), color: false, links: false };
+            let page = TermPage { width: Some(width), color: false, links: false, whole_lines: false };
             let text = table(page, &columns, &rows).as_str().to_owned();
             let row = text.lines().nth(1).unwrap().to_owned();
             let (project, title) = row.split_once("  ").unwrap();
@@ -247,7 +247,7 @@ mod tests {
         ];
         let rows = [vec!["p".repeat(12), "1.5 kB".to_owned(), "t".repeat(60)]];
         let heads = |width| {
-            let page = TermPage { width: Some(width), color: false, links: false };
+            let page = TermPage { width: Some(width), color: false, links: false, whole_lines: false };
             let text = table(page, &columns, &rows).as_str().to_owned();
             text.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
         };

@@ -20,7 +20,7 @@ use crate::visible;
 /// ```
 /// use threadline_term::{TermPage, TextLabel, text};
 ///
-/// let page = TermPage { width: None, color: true, links: false };
+/// let page = TermPage { width: None, color: true, links: false, whole_lines: false };
 /// let name = "a\u{1b}[2Jb";
 /// let line = text!("{}: {name}", page.paint(TextLabel::Dim, "name"));
 /// assert_eq!(line.as_str(), "\u{1b}[2mname\u{1b}[0m: a^[[2Jb");
@@ -148,19 +148,21 @@ impl TermText {
         for (number, line) in self.text.split_inclusive('\n').enumerate() {
             let line = Self { text: line.to_owned() };
             let plain = line.plain();
-            let ranges = if number < skipped { Vec::new() } else { find(plain.trim_end_matches('\n')) };
+            let mut ranges = if number < skipped { Vec::new() } else { find(plain.trim_end_matches('\n')) };
             if ranges.is_empty() {
                 out.text.push_str(&line.text);
                 continue;
             }
             lines.push(number);
             let (mut at, mut rest) = (0, &*line.text);
-            let is_inside = |at: usize| ranges.iter().any(|range| range.contains(&at));
+            ranges.sort_unstable_by_key(|range| range.start);
+            let mut ranges = ranges.into_iter().peekable();
             let mut open = false;
             while let Some(ch) = rest.chars().next() {
                 let length = if ch == '\u{1b}' { sequence_length(rest) } else { ch.len_utf8() };
                 if ch != '\u{1b}' {
-                    if is_inside(at) != open {
+                    while ranges.next_if(|range| range.end <= at).is_some() {}
+                    if ranges.peek().is_some_and(|range| range.contains(&at)) != open {
                         open = !open;
                         out.text.push_str(if open { START } else { END });
                     }
@@ -330,7 +332,7 @@ mod tests {
     use super::*;
     use crate::{TermPage, TextLabel};
 
-    const PAGE: TermPage = TermPage { width: None, color: true, links: true };
+    const PAGE: TermPage = TermPage { width: None, color: true, links: true, whole_lines: false };
     const HOSTILE: &str = "\u{1b}[31m\u{9b}2J\u{7}\u{202e}\r\u{8}\u{7f}";
     const SHOWN: &str = "^[[31m<U+009B>2J^G<U+202E>^M^H^?";
 

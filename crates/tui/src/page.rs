@@ -18,7 +18,12 @@ impl SharedPage {
     }
 
     pub(crate) fn get(&self) -> TermPage {
-        TermPage { width: Some(self.width.load(Ordering::Relaxed)), color: self.color, links: self.links }
+        TermPage {
+            width: Some(self.width.load(Ordering::Relaxed)),
+            color: self.color,
+            links: self.links,
+            whole_lines: false,
+        }
     }
 
     pub(crate) fn set_width(&self, width: usize) {

@@ -30,8 +30,14 @@ pub(super) fn merge(
 ) -> OverviewFacts {
     let mut merger = Merger::default();
     merger.add_sessions(sessions, titles);
-    let agent = |log: &MergedLog| merger.facts.logs[log.index].agent.is_some();
-    logs.sort_by_cached_key(|log| (agent(log), log.activity.first_at.unwrap_or(Millis::MAX), log.index));
+    // A fork repeats the lines of its origin after one of its own, so that its conversation begins at the same
+    // time.
+    logs.sort_by_cached_key(|log| {
+        let LogFact { session, agent } = &merger.facts.logs[log.index];
+        let started = merger.facts.sessions[*session as usize].started;
+        let times = [started, log.activity.first_at].map(|at| at.unwrap_or(Millis::MAX));
+        (agent.is_some(), times, log.index)
+    });
     for log in &logs {
         merger.add_log(log);
     }

@@ -492,6 +492,27 @@ r1 <- a1  result t1 "exit 2" error
 }
 
 #[test]
+fn copied_lines_belong_to_the_session_that_started_first() {
+    let home = TestHome::new();
+    let queued = |time: &str| {
+        format!(
+            r#"raw {{"type":"queue-operation","operation":"enqueue","timestamp":"{time}","content":"x"}}"#
+        )
+    };
+    let talk =
+        "u1 user \"weave\" @2026-11-09T10:00:01Z\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"make\"}";
+    // The fork is listed first.
+    let (fork, origin) = ("aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002");
+    home.session(fork, &format!("{}\n{talk}", queued("2026-11-09T12:00:00Z")));
+    home.session(origin, &format!("{}\n{talk}", queued("2026-11-09T10:00:00Z")));
+    let app = app(&home);
+    let facts = facts(&app, None);
+    let calls = facts.records(&RecordFilter::default(), &TimeZone::UTC, &app, 0, 10);
+    let sessions: Vec<&str> = calls.rows.iter().map(|row| &*row.session).collect();
+    assert_eq!(sessions, [origin]);
+}
+
+#[test]
 fn the_cache_never_changes_a_figure() {
     let home = TestHome::new();
     let talk = "u1 user \"weave\"\na1 <- u1 reply msg_1 tool t1 Bash {\"command\":\"make\"}\nr1 <- a1 result t1 \"ok\"";

@@ -57,6 +57,14 @@ pub(crate) fn run(cx: &Context, args: &CompareArgs) -> Result<CommandOutcome, Co
         answer.text(&render(cx, &comparison))?;
     }
     answer.finish()?;
+    for (letter, side) in ["A", "B"].iter().zip(&comparison.sides).filter(|_| !cx.json) {
+        if side.n_other_branches > 0 {
+            let branches = plural(side.n_other_branches as u64, "abandoned branch");
+            cx.ui.note(&format!(
+                "{letter}: without {branches} of the session, which `list` and `usage` count"
+            ));
+        }
+    }
     if !cx.json && !args.diff && !comparison.files.is_empty() {
         cx.ui.note("--diff shows the differences between the files");
     }

@@ -178,7 +178,8 @@ fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
         TableColumn::number("share"),
         TableColumn { can_shrink: false, drop_order: 1, ..TableColumn::text("") },
     ];
-    let title = format!("Largest window: {} tokens at {} (estimate)", count(call.window()), call.anchor);
+    let title =
+        format!("Largest window: {} tokens at {}, in parts (estimates)", count(call.window()), call.anchor);
     let page = cx.ui.page();
     text!("\n{}\n{}", page.paint(TextLabel::Title, title), table(page, &columns, &rows))
 }

@@ -7,7 +7,7 @@ use threadline_app::restore::{
 };
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
-use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, visible};
+use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, truncate, visible};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::RestoredFile;
 
@@ -115,7 +115,8 @@ fn list_turns(cx: &Context, family: &SessionFamily, history: &FileHistory) -> Re
         }
         let page = cx.ui.page();
         let number = page.paint(TextLabel::Strong, format!("{:>4}", turn.turn));
-        let prompt = page.wrap(&visible(&turn.prompt), 8).into_iter().next().unwrap_or_default();
+        let room = page.width.map_or(usize::MAX, |width| width.saturating_sub(8));
+        let prompt = truncate(&visible(&cx.app.redacted(&turn.prompt)), room);
         writeln!(answer, "{number}  {}", page.paint(TextLabel::Prompt, &prompt))?;
         for file in &turn.files {
             let by = match file.edits {
@@ -153,7 +154,7 @@ fn report(
     let page = cx.ui.page();
     if args.diff {
         for file in files {
-            answer.patch(page, &file.patch())?;
+            answer.patch(page, &cx.app.redacted(&file.patch()))?;
         }
         answer.finish()?;
         return Ok(());
@@ -165,10 +166,10 @@ fn report(
         ..TableColumn::default()
     };
     let columns = [
-        text("file", true),
-        text("restored size", false),
+        TableColumn { keeps_end: true, min_width: 24, ..text("file", true) },
+        TableColumn { drop_order: 2, ..text("restored size", false) },
         text("current file", false),
-        text("source", false),
+        text("source", true),
     ];
     let turns = family.main.turns();
     let turn_of = |idx: EntryIndex| {

@@ -1,5 +1,6 @@
 mod follow;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -8,8 +9,8 @@ use threadline_app::LoadedSession;
 use threadline_search::Query;
 use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{
-    OutlineTable, RenderedTranscript, TermText, TranscriptRenderer, TranscriptStyle, render_outline,
-    render_transcript_at,
+    OutlineTable, RenderedTranscript, TermPage, TermText, TranscriptRenderer, TranscriptStyle,
+    render_outline, render_transcript_at,
 };
 use threadline_view::humanize::plural;
 use threadline_view::{
@@ -396,35 +397,54 @@ fn show_whole(
         let text = raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript));
         RenderedTranscript { text, ..RenderedTranscript::default() }
     } else {
-        render_transcript_at(&transcript, cx.ui.page(), &style(level), anchor)
+        // A match in the rest of a truncated line would be lost.
+        let page = TermPage { whole_lines: query.is_some(), ..cx.ui.page() };
+        render_transcript_at(&transcript, page, &style(level), anchor)
     };
     write_highlighted(cx, &rendered, query.as_ref())?;
     Ok(CommandOutcome::Done)
 }
 
-/// Writes a transcript with the matches of a query highlighted. The pager opens at the first match in the
-/// requested item, else at the first one below the header, and searches for the matches.
+/// Writes a transcript with the matches of a query highlighted. The pager opens at the best match in the
+/// requested item, else at the best one below the header, and searches for the matches.
 fn write_highlighted(
     cx: &Context,
     rendered: &RenderedTranscript,
     query: Option<&Query>,
 ) -> Result<(), CommandError> {
-    let mut matches = BTreeSet::new();
+    let mut texts_by_line = Vec::new();
     let (marked, lines) = match query {
         Some(query) => rendered.text.highlighted(rendered.header_lines, &mut |line| {
             let ranges = query.highlight(line);
-            matches.extend(ranges.iter().map(|range| line[range.clone()].to_lowercase()));
+            if !ranges.is_empty() {
+                let texts = ranges.iter().map(|range| line[range.clone()].to_lowercase());
+                texts_by_line.push(texts.collect::<BTreeSet<_>>());
+            }
             ranges
         }),
         None => (TermText::new(), Vec::new()),
     };
-    let in_item = |line: &&usize| rendered.item_lines.as_ref().is_some_and(|lines| lines.contains(line));
-    let line = lines.iter().find(in_item).or(lines.first()).copied();
+    let matches: BTreeSet<String> = texts_by_line.iter().flatten().cloned().collect();
+    let found: Vec<(usize, BTreeSet<String>)> = lines.into_iter().zip(texts_by_line).collect();
+    let in_item = |line: usize| rendered.item_lines.as_ref().is_some_and(|lines| lines.contains(&line));
+    let line = best_line(&found, in_item).or_else(|| best_line(&found, |_| true));
     let start = line.map(|line| PagerStart { line, pattern: pager_pattern(&matches) });
     let mut answer = cx.ui.paged_output_at(start.as_ref());
     answer.text(if cx.ui.page().color && line.is_some() { &marked } else { &rendered.text })?;
     answer.finish()?;
     Ok(())
+}
+
+/// Returns the first line with most of the different matches in it and the two lines below it.
+fn best_line(found: &[(usize, BTreeSet<String>)], is_wanted: impl Fn(usize) -> bool) -> Option<usize> {
+    const WINDOW: usize = 3;
+    let n_matches = |at: usize| {
+        let start = found[at].0;
+        let window = found[at..].iter().take_while(|(line, _)| *line < start + WINDOW && is_wanted(*line));
+        window.flat_map(|(_, texts)| texts).collect::<BTreeSet<_>>().len()
+    };
+    let wanted = (0..found.len()).filter(|at| is_wanted(found[*at].0));
+    wanted.max_by_key(|at| (n_matches(*at), Reverse(*at))).map(|at| found[at].0)
 }
 
 /// Returns a regular expression for a pager that matches these texts. Texts beyond a length that pagers

@@ -424,9 +424,29 @@ fn an_unwritable_stderr_causes_no_panic() {
     }
 }
 
+/// Shows an item of the session `loom` with `--find`. Returns the arguments of the pager and the line that it
+/// opens at.
+fn opened_in_pager(home: &TestHome, anchor: &str, query: &str) -> (String, String) {
+    use std::os::unix::fs::PermissionsExt;
+    // The pager prints its arguments before the text.
+    let pager = home.root().join("less");
+    std::fs::write(&pager, "#!/bin/sh\nprintf '%s\\n' \"$*\"\nexec cat\n").unwrap();
+    std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let env = [("PAGER", pager.to_str().unwrap().to_owned())];
+    let item = format!("{}#{anchor}", threadline_testkit::session_uuid("loom"));
+    let args = ["--home", home.root().to_str().unwrap(), "show", &item, "--find", query];
+    let (code, written) = on_terminal(&args.map(OsStr::new), &env);
+    let written = String::from_utf8(written).unwrap().replace('\r', "");
+    assert_eq!(code, Some(0), "{written}");
+    let (arguments, text) = written.split_once('\n').unwrap();
+    assert!(!text.lines().next().unwrap().contains("\u{1b}[7m"), "the header is not highlighted: {text}");
+    let (_, line) = arguments.split_once('+').unwrap();
+    let line: usize = line.split_once('g').unwrap().0.parse().unwrap();
+    (arguments.to_owned(), text.lines().nth(line - 1).unwrap().to_owned())
+}
+
 #[test]
 fn the_pager_opens_at_the_match_in_the_item() {
-    use std::os::unix::fs::PermissionsExt;
     let home = TestHome::new();
     let filler = "One more line.\\n\\n".repeat(12);
     home.session(
@@ -439,27 +459,31 @@ fn the_pager_opens_at_the_match_in_the_item() {
             "#
         ),
     );
-    // The pager prints its arguments before the text.
-    let pager = home.root().join("less");
-    std::fs::write(&pager, "#!/bin/sh\nprintf '%s\\n' \"$*\"\nexec cat\n").unwrap();
-    std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let env = [("PAGER", pager.to_str().unwrap().to_owned())];
-    let opened = |place: &str| {
-        let place = format!("{}#{place}", threadline_testkit::session_uuid("loom"));
-        let root = home.root().to_str().unwrap();
-        let args = ["--home", root, "show", &place, "--find", r#""warp (c++)""#];
-        let (code, written) = on_terminal(&args.map(OsStr::new), &env);
-        let written = String::from_utf8(written).unwrap().replace('\r', "");
-        assert_eq!(code, Some(0), "{written}");
-        let (arguments, text) = written.split_once('\n').unwrap();
+    for (anchor, expected) in
+        [("m2", "First \u{1b}[7mwarp (c++)\u{1b}[27m"), ("m3", "Second \u{1b}[7mWarp (C++)\u{1b}[27m")]
+    {
+        let (arguments, line) = opened_in_pager(&home, anchor, r#""warp (c++)""#);
         assert!(arguments.ends_with("g/\u{b}(warp \\(c\\+\\+\\))"), "{arguments:?}");
-        assert!(!text.lines().next().unwrap().contains("\u{1b}[7m"), "the header is not highlighted: {text}");
-        let (_, line) = arguments.split_once('+').unwrap();
-        let line: usize = line.split_once('g').unwrap().0.parse().unwrap();
-        text.lines().nth(line - 1).unwrap().to_owned()
-    };
-    assert!(opened("m2").contains("First \u{1b}[7mwarp (c++)\u{1b}[27m"), "{}", opened("m2"));
-    assert!(opened("m3").contains("Second \u{1b}[7mWarp (C++)\u{1b}[27m"), "{}", opened("m3"));
+        assert!(line.contains(expected), "{line}");
+    }
+}
+
+#[test]
+fn the_pager_opens_at_the_line_with_all_words_even_far_to_the_right() {
+    let home = TestHome::new();
+    let long = "x ".repeat(100);
+    home.session(
+        "loom",
+        &format!(
+            r#"
+            u1        user   "read it"
+            a1 <- u1  reply  m1 tool t1 Read {{"file_path":"/loom.rs"}}
+            r1 <- a1  result t1 "1\twarp\n2\t\n3\t\n4\t\n5\t{long} the warp of the shuttle" {{"type":"text","file":{{"filePath":"/loom.rs","content":"warp\n\n\n\n{long} the warp of the shuttle","numLines":5,"startLine":1,"totalLines":5}}}}
+            "#
+        ),
+    );
+    let (_, line) = opened_in_pager(&home, "m3", "warp shuttle");
+    assert!(line.contains("\u{1b}[7mshuttle\u{1b}[27m"), "{line}");
 }
 
 #[test]

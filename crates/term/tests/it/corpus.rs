@@ -68,7 +68,7 @@ fn draw(log: &[u8], what: &str) {
         for (width, color) in
             [(None, false), (Some(40), false), (Some(80), false), (Some(200), false), (Some(41), true)]
         {
-            let page = TermPage { width, color, links: false };
+            let page = TermPage { width, color, links: false, whole_lines: false };
             let text = render_transcript(&view, page, &style) + render_outline(&outline(&view.turns), page);
             let text = text.as_str();
             let obeyed = |ch: char| ch.is_control() && ch != '\n' && !(color && ch == '\u{1b}');

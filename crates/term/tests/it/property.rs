@@ -38,7 +38,7 @@ proptest! {
         let columns: Vec<TableColumn> = ["name", "n", "last"].iter().zip(can_shrink).zip(right).map(|((name, can_shrink), right)| {
             TableColumn { name, align: if right { ColumnAlign::Right } else { ColumnAlign::Left }, can_shrink, ..TableColumn::default() }
         }).collect();
-        let table = table(TermPage { width, color, links: false }, &columns, &cells);
+        let table = table(TermPage { width, color, links: false, whole_lines: false }, &columns, &cells);
         let table = table.plain();
         let lines: Vec<&str> = table.lines().collect();
         prop_assert_eq!(lines.len(), cells.len() + 1);
@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn wrapped_lines_fit(text in any_text(), width in 20_usize..60) {
-        let page = TermPage { width: Some(width), color: false, links: false };
+        let page = TermPage { width: Some(width), color: false, links: false, whole_lines: false };
         for line in page.wrap(&text, 0) {
             prop_assert!(line.width() <= width, "{line:?} is {} wide, of {width}", line.width());
         }
@@ -64,7 +64,7 @@ proptest! {
 
     #[test]
     fn painted_text_contains_only_our_control_sequences(text in any_text(), color in any::<bool>()) {
-        let page = TermPage { width: Some(40), color, links: true };
+        let page = TermPage { width: Some(40), color, links: true, whole_lines: false };
         let painted = page.paint(TextLabel::Dim, &text);
         prop_assert!(is_quiet(&painted.plain().replace('\t', "")), "{painted:?}");
         let joined = threadline_term::text!("{text}{painted}{:>3}", text);

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 fn every_tool_and_every_kind_of_entry() {
     for sample in threadline_testkit::samples() {
         let family = SessionFamily::from_bytes(&sample.log, sample.agents);
-        let page = TermPage { width: Some(80), color: true, links: false };
+        let page = TermPage { width: Some(80), color: true, links: false, whole_lines: false };
         let whole = transcript(&family, &|_| None);
         let mut text = plain(render_outline(&outline(&whole.turns), page).as_str());
         for (name, level) in [("tools", DetailLevel::Tools), ("full", DetailLevel::Full)] {

@@ -79,7 +79,8 @@ fn report(
         return Ok(());
     }
     let page = cx.ui.page();
-    let title = session.title().map(|title| format!(" “{}”", visible(&title))).unwrap_or_default();
+    let title =
+        session.title().map(|title| format!(" “{}”", visible(&cx.app.redacted(&title)))).unwrap_or_default();
     writeln!(answer, "{}", page.paint(TextLabel::Title, format!("delete {}{title}", file.id)))?;
     let size: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };

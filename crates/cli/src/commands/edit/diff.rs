@@ -9,6 +9,7 @@ use threadline_session::EntryIndex;
 use threadline_term::{TermPage, TermText, TextLabel};
 
 use super::report::describe;
+use crate::context::Context;
 use crate::ui::OutputStream;
 
 /// Number of characters shown around a difference.
@@ -16,12 +17,13 @@ const AROUND: usize = 24;
 /// Maximum number of characters of a difference.
 const LONGEST: usize = 160;
 
-pub(super) fn write(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+pub(super) fn write(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+    let page = cx.ui.page();
     let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
-    let secret = edit.hides_content();
-    // The old line may contain secrets; the new line does not.
+    // The old line may contain secrets; the new line does not, or they are masked.
+    let secret = edit.hides_content() || cx.app.config().redaction.is_some();
     let summary = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
     };
@@ -49,7 +51,7 @@ pub(super) fn write(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'
         let (entry, _) = Entry::parse(&rendered);
         match source {
             None => {
-                let line = format!("+         {}", describe(&entry));
+                let line = format!("+         {}", cx.app.redacted(&describe(&entry)));
                 writeln!(out, "{}  {}", page.paint(TextLabel::Added, &line), why(page, &change.reasons))?;
             }
             Some(source) => {
@@ -58,7 +60,7 @@ pub(super) fn write(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'
                 // Prefer the change of the text over changes of ids and links, which the reasons name.
                 let said = plan.draft_line(at);
                 let now = if said.text() == source.text() { &entry } else { &*said };
-                let (before, after) = difference(source.text(), now.text());
+                let (before, after) = difference(source.text(), &cx.app.redacted(now.text()));
                 if !secret {
                     writeln!(out, "          {}", page.paint(TextLabel::Removed, format!("- {before}")))?;
                 }

@@ -32,13 +32,13 @@ pub(super) fn show(
     let page = cx.ui.page();
     let plan = edit.plan();
     let mut out = if diff { cx.ui.paged_output() } else { cx.ui.output() };
-    write_head(&mut out, page, edit)?;
-    write_turns(&mut out, page, plan, diff)?;
+    write_head(&mut out, cx, edit)?;
+    write_turns(&mut out, cx, plan, diff)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
     write_findings(&mut out, page, edit.findings(), diff)?;
     if diff {
-        super::diff::write(&mut out, page, edit)?;
+        super::diff::write(&mut out, cx, edit)?;
     }
     out.finish()?;
     Ok(())
@@ -71,14 +71,15 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
     Ok(())
 }
 
-fn write_head(out: &mut OutputStream, page: TermPage, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+fn write_head(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+    let page = cx.ui.page();
     let plan = edit.plan();
     let session = plan.session();
     let source = session.id().unwrap_or_default();
     let title = session
         .title()
         .filter(|_| !edit.hides_content())
-        .map(|title| format!(" “{}”", one_line(&title, 60)))
+        .map(|title| format!(" “{}”", one_line(&cx.app.redacted(&title), 60)))
         .unwrap_or_default();
     let destination = match edit.new_session() {
         Some(id) => format!("a new session {id}"),
@@ -127,12 +128,8 @@ fn share(page: TermPage, before: u64, after: u64) -> TermText {
     page.paint(TextLabel::Dim, format!("  ({share:+.0} %)"))
 }
 
-fn write_turns(
-    out: &mut OutputStream,
-    page: TermPage,
-    plan: &EditPlan<'_>,
-    all: bool,
-) -> std::io::Result<()> {
+fn write_turns(out: &mut OutputStream, cx: &Context, plan: &EditPlan<'_>, all: bool) -> std::io::Result<()> {
+    let page = cx.ui.page();
     let turns = plan.turns();
     if turns.is_empty() {
         return Ok(());
@@ -159,7 +156,7 @@ fn write_turns(
                 pair(turn.lines, count),
                 pair(turn.tokens, short_count),
                 pair(turn.bytes, bytes),
-                one_line(&turn.prompt, 80),
+                one_line(&cx.app.redacted(&turn.prompt), 80),
             ]
         })
         .collect();

@@ -51,7 +51,7 @@ pub(super) struct PickerRow {
     path: PathBuf,
     heading: String,
     when: String,
-    directory: Option<String>,
+    project: Option<String>,
     /// The command that resumes the session.
     resume: String,
     /// Number of matches; `matches` contains only the first ones.

@@ -192,13 +192,14 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
     let active = jiff::Timestamp::try_from(session.last_active()).ok();
     let when =
         active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
+    let project = summary.as_ref().and_then(SessionSummary::project).map(str::to_owned);
     let directory = summary.and_then(|summary| summary.preview.cwd);
     PickerRow {
         resume: app.resume_command(&SessionFile::at(&session.path), directory.as_deref()),
         path: session.path.clone(),
         heading: heading.map_or_else(|| "(no title)".to_owned(), |title| app.redacted(&title).into_owned()),
         when: when.unwrap_or_default(),
-        directory,
+        project: project.map(|project| app.redacted(&project).into_owned()),
         ..PickerRow::default()
     }
 }

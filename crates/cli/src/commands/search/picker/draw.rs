@@ -93,8 +93,8 @@ impl Picker {
             (found, n) if selected && n > 1 => format!("{}/{}  ", self.match_idx + 1, count(found as u64)),
             (found, _) => format!("{}  ", count(found as u64)),
         };
-        let directory = row.directory.as_deref().unwrap_or_default();
-        let about = format!("{mark} {found}{}  {}", row.when, single_line(directory));
+        let project = row.project.as_deref().unwrap_or_default();
+        let about = format!("{mark} {found}{}  {}", row.when, single_line(project));
         let heading: String =
             format!("{mark} {}", single_line(&row.heading)).chars().take(usize::from(width)).collect();
         vec![Line::styled(heading, style), Line::styled(about, dim())]

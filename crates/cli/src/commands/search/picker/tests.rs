@@ -30,7 +30,7 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
         path: format!("/logs/{id}.jsonl").into(),
         heading: heading.to_owned(),
         when: "2026-01-01 10:00".to_owned(),
-        directory: Some("/home/ada/loom".to_owned()),
+        project: Some("/home/ada/loom".to_owned()),
         resume: format!("cd /home/ada/loom && claude --resume {id}"),
         match_count: n_finds,
         matches: (0..n_finds).map(find).collect(),
