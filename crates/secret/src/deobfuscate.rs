@@ -1,5 +1,5 @@
-//! Obfuscated secrets: split by terminal colours, percent-encoded, escaped as JSON, or encoded as base64 or
-//! hex.
+//! Obfuscated secrets: split by terminal colours, invisible characters, line breaks or string concatenation,
+//! percent-encoded, escaped as in JSON, C or HTML, or encoded as base64 or hex.
 //!
 //! A [`DecodedView`] is a part of a text with such escapes decoded, and maps its offsets back to the text.
 //! [`encoded`] decodes runs of base64 and hex that contain readable text. Both use windows of bounded size,
@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr3, memrchr};
+use memchr::{memchr, memchr2, memchr3, memrchr};
 
 /// The size of the part that is decoded at once, and the overlap of two consecutive parts.
 const WINDOW: usize = 64 << 10;
@@ -23,12 +23,16 @@ pub(crate) struct DecodedView {
 }
 
 impl DecodedView {
-    /// Decodes a part of a text.
-    fn of(text: &str, range: Range<usize>) -> Self {
+    /// Decodes a part of a text. `next` returns the next escape from an offset on.
+    fn of(
+        text: &str,
+        range: Range<usize>,
+        mut next: impl FnMut(&[u8], usize) -> Option<EscapeSequence>,
+    ) -> Self {
         let bytes = &text.as_bytes()[..range.end];
         let mut view = Self { text: String::with_capacity(range.len()), offsets: vec![(0, range.start)] };
         let mut at = range.start;
-        while let Some(escape) = next_escape(bytes, at) {
+        while let Some(escape) = next(bytes, at) {
             view.text.push_str(&text[at..escape.range.start]);
             // A decoded character gets its own entry, so that a range that ends with it also ends there in
             // the text.
@@ -41,6 +45,12 @@ impl DecodedView {
         }
         view.text.push_str(&text[at..range.end]);
         view
+    }
+
+    /// Decodes the escapes of a part of a text.
+    fn decoded(text: &str, range: Range<usize>) -> Self {
+        let mut finder = EscapeFinder::new(&text[range.clone()]);
+        Self::of(text, range, |bytes, at| finder.next(bytes, at))
     }
 
     /// Returns the range of the text that a non-empty range of the view was decoded from.
@@ -60,35 +70,167 @@ impl DecodedView {
 }
 
 /// A sequence that encodes one character, or none.
+#[derive(Clone)]
 struct EscapeSequence {
     range: Range<usize>,
     letter: Option<char>,
 }
 
-/// Returns the next escape: a terminal control sequence, `%3D` or `\u003d`.
+/// Finds the escapes of a text in order.
+///
+/// Several searches run in parallel, because a byte search looks for at most three bytes. Each keeps its next
+/// result, so that the text is searched once by each of them.
+struct EscapeFinder {
+    searches: [EscapeSearch; 3],
+}
+
+/// A search for some kinds of escapes.
+struct EscapeSearch {
+    find: fn(&[u8], usize) -> Option<EscapeSequence>,
+    next: Option<EscapeSequence>,
+    /// Whether there are no more results.
+    is_done: bool,
+}
+
+impl EscapeFinder {
+    fn new(text: &str) -> Self {
+        let search = |find, is_done| EscapeSearch { find, next: None, is_done };
+        Self {
+            searches: [
+                search(next_escape, false),
+                search(next_entity_or_concatenation, false),
+                search(next_invisible, text.is_ascii()),
+            ],
+        }
+    }
+
+    /// Returns the first escape that begins at `from` or later. `from` must not decrease.
+    fn next(&mut self, bytes: &[u8], from: usize) -> Option<EscapeSequence> {
+        for search in &mut self.searches {
+            let is_current = search.next.as_ref().is_some_and(|next| next.range.start >= from);
+            if !is_current && !search.is_done {
+                search.next = (search.find)(bytes, from);
+                search.is_done = search.next.is_none();
+            }
+        }
+        let found =
+            self.searches.iter().filter(|search| !search.is_done).filter_map(|search| search.next.clone());
+        found.min_by_key(|escape| escape.range.start)
+    }
+}
+
+/// Returns the printable ASCII character that digits of a base encode.
+fn printable(digits: &[u8], base: u32) -> Option<char> {
+    let mut code = 0_u32;
+    for digit in digits {
+        code = code * base + (*digit as char).to_digit(base)?;
+    }
+    (!digits.is_empty() && (0x20..0x7F).contains(&code)).then(|| char::from_u32(code)).flatten()
+}
+
+/// Returns the next escape: a terminal control sequence, `%3D`, or one of [`backslash`].
 fn next_escape(bytes: &[u8], mut from: usize) -> Option<EscapeSequence> {
-    let hex = |at: usize| {
-        let digits = std::str::from_utf8(bytes.get(at..at + 2)?).ok()?;
-        let byte = u8::from_str_radix(digits, 16).ok()?;
-        (digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && (b' '..0x7F).contains(&byte))
-            .then_some(byte)
-    };
     loop {
         let at = from + memchr3(0x1B, b'%', b'\\', bytes.get(from..)?)?;
-        let (length, letter) = match bytes[at] {
-            b'%' => (3, hex(at + 1).map(char::from)),
-            b'\\' if bytes[at + 1..].starts_with(b"u00") => (6, hex(at + 4).map(char::from)),
-            0x1B => {
-                let Some(length) = command_length(&bytes[at..]) else {
-                    from = at + 1;
-                    continue;
-                };
-                return Some(EscapeSequence { range: at..at + length, letter: None });
+        let found = match bytes[at] {
+            0x1B => command_length(&bytes[at..]).map(|length| (length, None)),
+            b'%' => {
+                bytes.get(at + 1..at + 3).and_then(|digits| printable(digits, 16)).map(|ch| (3, Some(ch)))
             }
-            _ => (1, None),
+            _ => backslash(&bytes[at..]).map(|(length, letter)| (length, Some(letter))),
         };
-        if letter.is_some() {
+        if let Some((length, letter)) = found {
             return Some(EscapeSequence { range: at..at + length, letter });
+        }
+        from = at + 1;
+    }
+}
+
+/// Decodes `\u003d`, `\u{3d}`, `\x3d` and `\075`. Returns the length of the escape and its character.
+fn backslash(bytes: &[u8]) -> Option<(usize, char)> {
+    let hex = |range: Range<usize>| printable(bytes.get(range)?, 16);
+    match bytes.get(1)? {
+        b'u' if bytes.get(2..4) == Some(b"00") => Some((6, hex(4..6)?)),
+        b'u' if bytes.get(2) == Some(&b'{') && bytes.get(5) == Some(&b'}') => Some((6, hex(3..5)?)),
+        b'x' => Some((4, hex(2..4)?)),
+        b'0'..=b'1' => Some((4, printable(bytes.get(1..4)?, 8)?)),
+        _ => None,
+    }
+}
+
+/// Returns the next entity of HTML, or the next place where two string literals are concatenated with `+`.
+fn next_entity_or_concatenation(bytes: &[u8], mut from: usize) -> Option<EscapeSequence> {
+    let start = from;
+    loop {
+        let at = from + memchr2(b'&', b'+', bytes.get(from..)?)?;
+        let found = match bytes[at] {
+            b'&' => entity(&bytes[at..])
+                .map(|(length, letter)| EscapeSequence { range: at..at + length, letter: Some(letter) }),
+            _ => concatenation(bytes, at)
+                .filter(|range| range.start >= start)
+                .map(|range| EscapeSequence { range, letter: None }),
+        };
+        if found.is_some() {
+            return found;
+        }
+        from = at + 1;
+    }
+}
+
+/// Decodes `&#61;`, `&#x3d;` and the names of characters that HTML escapes. Returns the length and the
+/// character.
+fn entity(bytes: &[u8]) -> Option<(usize, char)> {
+    let end = memchr(b';', &bytes[..bytes.len().min(8)])?;
+    let letter = match &bytes[1..end] {
+        b"amp" => '&',
+        b"lt" => '<',
+        b"gt" => '>',
+        b"quot" => '"',
+        b"apos" => '\'',
+        [b'#', b'x' | b'X', digits @ ..] => printable(digits, 16)?,
+        [b'#', digits @ ..] => printable(digits, 10)?,
+        _ => return None,
+    };
+    Some((end + 1, letter))
+}
+
+/// The maximum number of blanks and line breaks between a quote and a `+`.
+const MAX_BLANKS: usize = 64;
+
+/// Returns the range from the closing quote before a `+` to the opening quote after it. Backslashes before
+/// the quotes are included.
+fn concatenation(bytes: &[u8], plus: usize) -> Option<Range<usize>> {
+    let blanks = |bytes: &mut dyn Iterator<Item = &u8>| {
+        bytes.take(MAX_BLANKS).take_while(|byte| byte.is_ascii_whitespace()).count()
+    };
+    let close = plus.checked_sub(1 + blanks(&mut bytes[..plus].iter().rev()))?;
+    let open = plus + 1 + blanks(&mut bytes[plus + 1..].iter());
+    let escapes = bytes.get(open..)?.iter().take(4).take_while(|byte| **byte == b'\\').count();
+    let quote = *bytes.get(open + escapes)?;
+    if !matches!(quote, b'"' | b'\'' | b'`') || bytes[close] != quote {
+        return None;
+    }
+    let before = bytes[..close].iter().rev().take(4).take_while(|byte| **byte == b'\\').count();
+    Some(close - before..open + escapes + 1)
+}
+
+/// Characters without a width, with which a text may be interspersed.
+const INVISIBLE: [&[u8]; 7] = [
+    "\u{ad}".as_bytes(),
+    "\u{200b}".as_bytes(),
+    "\u{200c}".as_bytes(),
+    "\u{200d}".as_bytes(),
+    "\u{2060}".as_bytes(),
+    "\u{2063}".as_bytes(),
+    "\u{feff}".as_bytes(),
+];
+
+/// Returns the next character without a width.
+fn next_invisible(bytes: &[u8], mut from: usize) -> Option<EscapeSequence> {
+    loop {
+        let at = from + memchr3(0xC2, 0xE2, 0xEF, bytes.get(from..)?)?;
+        if let Some(found) = INVISIBLE.iter().find(|letter| bytes[at..].starts_with(letter)) {
+            return Some(EscapeSequence { range: at..at + found.len(), letter: None });
         }
         from = at + 1;
     }
@@ -112,9 +254,10 @@ fn command_length(bytes: &[u8]) -> Option<usize> {
 /// Visits the lines that contain escapes, decoded. Adjacent lines are visited together.
 pub(crate) fn views(text: &str, mut visit: impl FnMut(&DecodedView)) {
     let bytes = text.as_bytes();
+    let mut finder = EscapeFinder::new(text);
     let mut lines: Option<Range<usize>> = None;
     let mut at = 0;
-    while let Some(escape) = next_escape(bytes, at) {
+    while let Some(escape) = finder.next(bytes, at) {
         let from = lines.as_ref().map_or(0, |lines| lines.end);
         let start = memrchr(b'\n', &bytes[from..escape.range.start]).map_or(from, |line| from + line + 1);
         let end =
@@ -125,12 +268,35 @@ pub(crate) fn views(text: &str, mut visit: impl FnMut(&DecodedView)) {
             other => {
                 other
                     .into_iter()
-                    .for_each(|lines| windows(text, lines, |part| visit(&DecodedView::of(text, part))));
+                    .for_each(|lines| windows(text, lines, |part| visit(&DecodedView::decoded(text, part))));
                 Some(start..end)
             }
         };
     }
-    lines.into_iter().for_each(|lines| windows(text, lines, |part| visit(&DecodedView::of(text, part))));
+    lines.into_iter().for_each(|lines| windows(text, lines, |part| visit(&DecodedView::decoded(text, part))));
+}
+
+/// Visits a text of several lines without its line breaks and the indentation after them.
+pub(crate) fn joined_lines(text: &str, mut visit: impl FnMut(&DecodedView)) {
+    if memchr(b'\n', text.as_bytes()).is_some() {
+        windows(text, 0..text.len(), |part| visit(&DecodedView::of(text, part, next_line_break)));
+    }
+}
+
+/// Returns the next line break with the blanks around it, and with a backslash that continues the line.
+fn next_line_break(bytes: &[u8], from: usize) -> Option<EscapeSequence> {
+    let at = from + memchr(b'\n', bytes.get(from..)?)?;
+    let start = bytes[from..at].trim_ascii_end();
+    let start = from + start.strip_suffix(b"\\").unwrap_or(start).len();
+    let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    Some(EscapeSequence { range: start..end, letter: None })
+}
+
+/// Returns a short text with its escapes decoded and its lines joined; `None` if it has neither.
+pub(crate) fn plain(text: &str) -> Option<String> {
+    let decoded = DecodedView::decoded(text, 0..text.len()).text;
+    let joined = DecodedView::of(&decoded, 0..decoded.len(), next_line_break).text;
+    (joined != text).then_some(joined)
 }
 
 /// Splits a range into overlapping windows.
@@ -167,8 +333,24 @@ static DIGITS: [u8; 256] = {
     digits
 };
 
-/// Visits the runs of base64 and hex that decode to readable text, with the decoded text.
-pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
+/// Returns the words of letters and digits in a range of a text.
+pub(crate) fn words(text: &str, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let start = range.start;
+    let words = text[range].split(|ch: char| !ch.is_ascii_alphanumeric());
+    words.scan(start, |at, word| {
+        let word = *at..*at + word.len();
+        *at = word.end + 1;
+        Some(word)
+    })
+}
+
+/// Visits the runs of base64 and hex that decode to readable text, with the decoded text. Calls `on_run` for
+/// every run of [`SHORTEST_RUN`] and more digits.
+pub(crate) fn encoded(
+    text: &str,
+    mut on_run: impl FnMut(Range<usize>),
+    mut visit: impl FnMut(Range<usize>, &str),
+) {
     let bytes = text.as_bytes();
     let is_digit = |byte: &u8| DIGITS[usize::from(*byte)] != NONE;
     let mut at = SHORTEST_RUN - 1;
@@ -183,6 +365,7 @@ pub(crate) fn encoded(text: &str, mut visit: impl FnMut(Range<usize>, &str)) {
         done = end;
         at = end + SHORTEST_RUN;
         if end - start >= SHORTEST_RUN {
+            on_run(start..end);
             let wrapped = wrapped_end(bytes, start, end);
             (done, at) = (wrapped, wrapped + SHORTEST_RUN);
             let padding = bytes[wrapped..].iter().take(2).take_while(|byte| **byte == b'=').count();
@@ -323,11 +506,12 @@ mod tests {
         ] {
             let mut seen = Vec::new();
             let text = format!("x = \"{run}\";");
-            encoded(&text, |range, decoded| seen.push((text[range].to_owned(), decoded.to_owned())));
+            encoded(&text, |_| {}, |range, decoded| seen.push((text[range].to_owned(), decoded.to_owned())));
             assert_eq!(seen, [(run, expected.to_owned())]);
         }
         encoded(
             "a-rather-long-name_of_something/that/is/no/base64 and 3f786850e387550fdab836ed7e6dc881de23001b",
+            |_| {},
             |range, _| panic!("{range:?}"),
         );
     }
@@ -340,10 +524,14 @@ mod tests {
             let lines = run.as_bytes().chunks(width).map(String::from_utf8_lossy);
             let text = lines.collect::<Vec<_>>().join("\n");
             let mut at = 0;
-            encoded(&text, |range, decoded| {
-                assert!(range.start <= at && long.contains(decoded), "width {width}: {range:?}");
-                at = range.end;
-            });
+            encoded(
+                &text,
+                |_| {},
+                |range, decoded| {
+                    assert!(range.start <= at && long.contains(decoded), "width {width}: {range:?}");
+                    at = range.end;
+                },
+            );
             assert_eq!(at, text.len(), "width {width}");
         }
     }

@@ -32,6 +32,9 @@ impl TokenForm {
             return None;
         }
         let length = self.alphabet.run(rest);
+        if length < self.length.0 {
+            return Some(at + self.prefix.len() + self.wrapped_length(rest, length)?);
+        }
         // A full stop at the end of a sentence is not part of the token.
         let length = length - rest[..length].iter().rev().take_while(|byte| **byte == b'.').count();
         if !(self.length.0..=self.length.1).contains(&length) {
@@ -42,6 +45,34 @@ impl TokenForm {
             return None;
         }
         self.looks_real(&rest[..length]).then_some(at + self.prefix.len() + length)
+    }
+
+    /// Returns the length of a token that continues on the following lines, with the line breaks. Its first
+    /// line has `length` characters, which are too few for a whole token.
+    fn wrapped_length(&self, text: &[u8], length: usize) -> Option<usize> {
+        if length < MIN_WRAPPED {
+            return None;
+        }
+        let mut token = text[..length].to_vec();
+        let mut end = length;
+        for _ in 0..MAX_LINE_BREAKS {
+            let rest = &text[end..];
+            let line = rest.strip_prefix(b"\\").unwrap_or(rest);
+            let line = line.strip_prefix(b"\r").unwrap_or(line).strip_prefix(b"\n")?;
+            let indent = line.iter().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            let part = self.alphabet.run(&line[indent..]);
+            if part == 0 {
+                return None;
+            }
+            token.extend_from_slice(&line[indent..indent + part]);
+            end = text.len() - line.len() + indent + part;
+            if token.len() >= self.length.0 {
+                let ends_word = !text.get(end).is_some_and(|next| Alphabet::Word.has(*next));
+                let is_token = token.len() <= self.length.1 && ends_word && self.looks_real(&token);
+                return is_token.then_some(end);
+            }
+        }
+        None
     }
 
     /// Returns whether a token looks real: names have no digits, and placeholders repeat characters.
@@ -55,6 +86,12 @@ impl TokenForm {
         is_mixed && heuristics::distinct(token) >= few && plain * 4 <= token.len() && !is_name(token)
     }
 }
+
+/// The minimum number of characters of a token before its first line break, the maximum number of its line
+/// breaks, and the maximum indentation of its lines.
+const MIN_WRAPPED: usize = 4;
+const MAX_LINE_BREAKS: usize = 4;
+const MAX_INDENT: usize = 40;
 
 /// Returns whether a word may begin here: at a word boundary, or after an escape or a terminal colour.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {

@@ -15,6 +15,8 @@ use crate::deobfuscate;
 const SHORTEST: usize = 8;
 /// Shorter secrets match only as whole words.
 const MIN_UNBOUNDED: usize = 16;
+/// Escapes in longer secrets are not decoded.
+const MAX_DECODED: usize = 4 << 10;
 
 /// Secrets and their placeholders.
 ///
@@ -28,7 +30,12 @@ pub struct KnownSecrets {
 impl KnownSecrets {
     pub(crate) fn new(names: &FxHashMap<String, String>) -> Option<Self> {
         let mut pieces: FxHashMap<&str, &str> = FxHashMap::default();
+        // A secret that was found in an escaped form may occur without escapes elsewhere.
+        let mut decoded: Vec<(String, &str)> = Vec::new();
         for (secret, name) in names.iter().filter(|(_, name)| name.starts_with("[secret:")) {
+            let is_short = secret.len() <= MAX_DECODED && !secret.contains("-----BEGIN ");
+            let plain = if is_short { deobfuscate::plain(secret) } else { None };
+            decoded.extend(plain.filter(|plain| plain.len() >= SHORTEST).map(|plain| (plain, &**name)));
             if secret.contains("-----BEGIN ") || secret.contains('\n') {
                 for piece in
                     secret.split(|letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8))
@@ -42,6 +49,9 @@ impl KnownSecrets {
             } else if secret.len() >= SHORTEST {
                 pieces.insert(secret, name);
             }
+        }
+        for (plain, name) in &decoded {
+            pieces.entry(plain).or_insert(name);
         }
         if pieces.is_empty() {
             return None;
@@ -63,16 +73,21 @@ impl KnownSecrets {
         Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect() })
     }
 
-    /// Returns the known secrets in a text, in order, with their placeholders. Colours inside a secret are
-    /// ignored.
+    /// Returns the known secrets in a text, in order, with their placeholders, also if they are escaped,
+    /// coloured or broken over lines.
     pub fn find<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
         let mut found = self.scan(text);
-        if memchr::memchr(0x1B, text.as_bytes()).is_some() {
-            deobfuscate::views(text, |view| {
-                found.extend(
-                    self.scan(&view.text).into_iter().map(|(range, name)| (view.origin(&range), name)),
-                );
-            });
+        let n_plain = found.len();
+        deobfuscate::views(text, |view| {
+            let inner = self.scan(&view.text).into_iter();
+            found.extend(inner.map(|(range, name)| (view.origin(&range), name)));
+        });
+        deobfuscate::joined_lines(text, |view| {
+            // The lines of a shorter secret may be ordinary words.
+            let long = self.scan(&view.text).into_iter().filter(|(range, _)| range.len() >= MIN_UNBOUNDED);
+            found.extend(long.map(|(range, name)| (view.origin(&range), name)));
+        });
+        if found.len() > n_plain {
             found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
             let mut end = 0;
             found.retain(|(range, _)| {
@@ -117,7 +132,8 @@ impl KnownSecrets {
     }
 }
 
-/// Returns the encodings of a secret as base64, as hex, in a URL and in JSON.
+/// Returns the encodings of a secret as base64, as hex, in a URL, in JSON and in a shell command. Escapes of
+/// single characters are decoded in the text that is searched.
 ///
 /// The base64 of a secret depends on its offset modulo three. At each offset, the first and last characters
 /// are left out, because they also encode adjacent bytes.
@@ -142,7 +158,24 @@ fn encodings(secret: &str) -> impl Iterator<Item = String> {
     all.push(address.replace("%20", "+"));
     all.push(bytes.iter().map(|byte| format!("%{byte:02X}")).collect());
     all.push(secret.replace('\\', "\\\\").replace('"', "\\\""));
+    // In a string in single quotes, a single quote ends the string, and another string contains it.
+    all.push(secret.replace('\'', r#"'"'"'"#));
+    all.push(secret.replace('\'', r"'\''"));
+    all.push(shell_escaped(secret));
     all.push(address);
     all.retain(|text| text != secret);
     all.into_iter()
+}
+
+/// Returns a secret as a word of a shell command, without quotes.
+fn shell_escaped(secret: &str) -> String {
+    let is_plain = |ch: char| !ch.is_ascii() || ch.is_ascii_alphanumeric() || "-_./:=@%+,".contains(ch);
+    let mut word = String::with_capacity(secret.len());
+    for ch in secret.chars() {
+        if !is_plain(ch) {
+            word.push('\\');
+        }
+        word.push(ch);
+    }
+    word
 }

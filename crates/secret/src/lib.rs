@@ -28,6 +28,7 @@
 
 mod alphabet;
 mod assignment;
+mod bitcoin;
 mod command;
 mod custom_rule;
 mod deobfuscate;

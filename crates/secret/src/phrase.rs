@@ -109,6 +109,48 @@ pub(crate) fn find_after_name(text: &str, at: Range<usize>) -> Option<Range<usiz
     secret
 }
 
+/// Finds a phrase in a numbered list of single words, the first of which follows `at`: `1. legal 2. winner`.
+/// The list has exactly as many items as a phrase has words.
+pub(crate) fn find_numbered(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if at.start > 0 && (bytes[at.start - 1].is_ascii_alphanumeric() || bytes[at.start - 1] == b'.') {
+        return None;
+    }
+    let mut words: Vec<(Range<usize>, u16)> = Vec::new();
+    let mut from = at.end;
+    loop {
+        from += bytes[from..].iter().take(MAX_GAP).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let length = bytes[from..].iter().take(9).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let word = text[from..from + length].to_ascii_lowercase();
+        let Some(number) = WORDS.get(&*word) else { break };
+        words.push((from..from + length, *number));
+        from += length;
+        let is_gap =
+            |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b'|' | b'(' | b'*');
+        let gap = bytes[from..].iter().take(MAX_GAP).take_while(is_gap).count();
+        let next = (words.len() + 1).to_string();
+        let rest = &bytes[from + gap..];
+        let is_next = gap > 0
+            && rest.starts_with(next.as_bytes())
+            && rest.get(next.len()).is_some_and(|byte| matches!(byte, b'.' | b')' | b':' | b'='));
+        if !is_next {
+            // An item of several words is not a word of a phrase.
+            let ends = !rest.first().is_some_and(u8::is_ascii_alphabetic)
+                || bytes[from..from + gap].contains(&b'\n');
+            let mut secret = None;
+            if ends && LENGTHS.contains(&words.len()) {
+                phrase(&words, true, &mut |range| secret = Some(range));
+            }
+            return secret;
+        }
+        from += gap + next.len() + 1;
+    }
+    None
+}
+
+/// The maximum number of characters between two words of a numbered list.
+const MAX_GAP: usize = 40;
+
 /// Finds the phrase in consecutive listed words. A run with the exact length of a phrase is accepted
 /// regardless of its checksum, because people quote phrases that they made up. In other runs, the checksum
 /// locates the phrase.
@@ -141,7 +183,7 @@ fn has_checksum(words: &[(Range<usize>, u16)]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WORDS, find, find_after_name};
+    use super::{WORDS, find, find_after_name, find_numbered};
     use sha2::{Digest, Sha256};
 
     fn found(text: &str) -> Vec<&str> {
@@ -178,5 +220,28 @@ mod tests {
         let text = format!("Recovery phrase:\n{numbered}");
         let range = find_after_name(&text, 0..15).unwrap();
         assert!(text[range.clone()].starts_with("LEGAL") && text[range].ends_with("YELLOW"));
+    }
+
+    #[test]
+    fn a_numbered_list_of_listed_words_is_a_phrase() {
+        let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow";
+        let numbered = |mark: &str, gap: &str, words: &str| -> String {
+            words.split(' ').zip(1..).map(|(word, no)| format!("{no}{mark} {word}{gap}")).collect()
+        };
+        let found = |text: &str| find_numbered(text, 0..2).map(|range| text[range].to_owned());
+        for (mark, gap) in [(".", " "), (")", "\n"), (":", ", "), (".", "\r\n   ")] {
+            let secret = found(&numbered(mark, gap, phrase)).unwrap();
+            assert!(secret.starts_with("legal") && secret.ends_with("yellow"), "{secret}");
+        }
+        let list: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        for text in [
+            // Another number of items, items of several words, and the list of words itself.
+            numbered(".", "\n", "legal winner thank year"),
+            numbered(".", "\n", phrase).replace("wave", "wave hello"),
+            numbered(".", "\n", phrase).replace("yellow\n", "yellow paint\n"),
+            numbered(".", "\n", &list[..12].join(" ")),
+        ] {
+            assert_eq!(found(&text), None, "{text}");
+        }
     }
 }

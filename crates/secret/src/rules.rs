@@ -11,7 +11,7 @@ use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, par
 use crate::form::TokenForm;
 use crate::shape::{SHAPES, SecretShape};
 use crate::table::FORMS;
-use crate::{assignment, command, deobfuscate, personal, phrase};
+use crate::{assignment, bitcoin, command, deobfuscate, personal, phrase};
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,9 @@ const PHRASE_NAMES: &[&str] = &[
     "backup phrase",
 ];
 
+/// The beginning of a numbered list, which may be a seed phrase.
+const LIST_STARTS: &[&str] = &["1. ", "1) ", "1: "];
+
 /// A check that runs at a match of the automaton.
 #[derive(Clone, Copy)]
 enum AnchorCheck {
@@ -72,6 +75,7 @@ enum AnchorCheck {
     Assignment,
     Command,
     Phrase,
+    NumberedPhrase,
     Email,
     User,
 }
@@ -109,6 +113,9 @@ impl Rules {
         }
         for name in PHRASE_NAMES {
             on(name, AnchorCheck::Phrase);
+        }
+        for start in LIST_STARTS {
+            on(start, AnchorCheck::NumberedPhrase);
         }
         if emails {
             on("@", AnchorCheck::Email);
@@ -169,7 +176,7 @@ impl Rules {
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: Vec<&str> =
             FORMS.iter().map(|form| form.kind).chain(SHAPES.iter().map(|shape| shape.kind)).collect();
-        kinds.extend(["assignment", "seed-phrase"]);
+        kinds.extend(["assignment", "seed-phrase", "bitcoin-key"]);
         kinds.extend(self.custom.iter().map(|own| own.kind.as_str()));
         kinds.sort_unstable();
         kinds.dedup();
@@ -178,8 +185,8 @@ impl Rules {
 
     /// Finds everything in a text, sorted and without overlaps.
     ///
-    /// Decodes terminal colours inside a secret, percent-encoding, JSON escapes within the text, and base64
-    /// and hex. If the text itself is a JSON string, the caller must decode it first.
+    /// Decodes terminal colours and invisible characters inside a secret, concatenated string literals,
+    /// percent-encoding, escapes of JSON, C and HTML within the text, and base64 and hex. If the text itself is a JSON string, the caller must decode it first.
     pub fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
         let mut found: Vec<(u8, SecretMatch<'_>)> = Vec::new();
         self.collect(text, MAX_DEPTH, &mut found);
@@ -230,7 +237,17 @@ impl Rules {
                 (rank, SecretMatch { range, ..inner })
             }));
         });
-        deobfuscate::encoded(text, |range, decoded| {
+        let mut keys = Vec::new();
+        let on_run = |run: Range<usize>| {
+            if run.len() < bitcoin::MIN_LENGTH {
+                return;
+            }
+            let words = deobfuscate::words(text, run);
+            keys.extend(
+                words.filter(|word| bitcoin::is_key(&text.as_bytes()[word.clone()])).map(bitcoin_key),
+            );
+        };
+        deobfuscate::encoded(text, on_run, |range, decoded| {
             let mut inner = Vec::new();
             self.collect(decoded, depth - 1, &mut inner);
             // The whole run is replaced, because the rest of it could still be decoded.
@@ -238,6 +255,7 @@ impl Rules {
                 inner.into_iter().filter(|(_, found)| !found.is_personal).min_by_key(|(rank, _)| *rank);
             found.extend(first.map(|(_, first)| (0, SecretMatch { range, ..first })));
         });
+        found.append(&mut keys);
     }
 
     /// Finds everything in a text without decoding it.
@@ -332,6 +350,7 @@ impl Rules {
                 add(2, range, "password", "a password on a command line", false);
             }),
             AnchorCheck::Phrase => all.extend(phrase::find_after_name(text, at).map(seed_phrase)),
+            AnchorCheck::NumberedPhrase => all.extend(phrase::find_numbered(text, at).map(seed_phrase)),
             AnchorCheck::Email => {
                 if let Some(range) = personal::email(text, at) {
                     add(4, range, "email", "an e-mail address", true);
@@ -372,6 +391,11 @@ impl Rules {
 
 fn seed_phrase<'r>(range: Range<usize>) -> (u8, SecretMatch<'r>) {
     (1, SecretMatch { range, kind: "seed-phrase", description: "a wallet seed phrase", is_personal: false })
+}
+
+fn bitcoin_key<'r>(range: Range<usize>) -> (u8, SecretMatch<'r>) {
+    let (kind, description) = ("bitcoin-key", "a Bitcoin private key");
+    (1, SecretMatch { range, kind, description, is_personal: false })
 }
 
 /// Returns whether a text contains a placeholder of a [`crate::Replacer`].

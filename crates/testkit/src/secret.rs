@@ -294,6 +294,9 @@ pub fn secrets(seed: u64) -> Vec<GeneratedSecret> {
     all.push(GeneratedSecret { kind: "docker-auth", text: format!("\"auth\": \"{login}\""), secret: login });
     let phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow".to_owned();
     all.push(GeneratedSecret { kind: "seed-phrase", text: format!("it is: {phrase}."), secret: phrase });
+    // The example of the wallet import format, since the format has a checksum.
+    let wif = ["KwdMAjGmerYanjeui5SHS7J", "kmpZvVipYvB2LJGU1ZxJwYvP98617"].concat();
+    all.push(GeneratedSecret { kind: "bitcoin-key", text: format!("importprivkey {wif}"), secret: wif });
     let putty: Vec<String> = (0..8).map(|_| lot.text('b', 64)).collect();
     let text = format!("Private-Lines: 8\n{}\nPrivate-MAC: 00", putty.join("\n"));
     all.push(GeneratedSecret { kind: "private-key", text, secret: putty[3].clone() });
@@ -441,7 +444,8 @@ fn base64(bytes: &[u8]) -> String {
 /// Generates secrets in the places where they are typically left.
 ///
 /// These are commands, configuration files, headers and URLs, with tokens of many kinds; and tokens in base64
-/// and hexadecimal, escaped, and split by colour codes. `kind` is the name of the place.
+/// and hexadecimal, escaped, concatenated, and split by colour codes, invisible characters and line breaks.
+/// `kind` is the name of the place.
 pub fn secrets_in_context(seed: u64) -> Vec<GeneratedSecret> {
     let mut lot = SeededRandom::new(seed);
     let mut all = Vec::new();
@@ -483,6 +487,23 @@ pub fn secrets_in_context(seed: u64) -> Vec<GeneratedSecret> {
             format!("\u{1b}[32m{head}\u{1b}[0m\u{1b}[1m{tail}\u{1b}[0m ok"),
             tail.to_owned(),
         );
+        let escaped = |escape: &dyn Fn(u8) -> String| plain.bytes().map(escape).collect::<String>();
+        for escape in [
+            escaped(&|byte| format!("\\x{byte:02x}")),
+            escaped(&|byte| format!("\\{byte:03o}")),
+            escaped(&|byte| format!("\\u{{{byte:x}}}")),
+            escaped(&|byte| format!("&#{byte};")),
+            escaped(&|byte| format!("&#x{byte:X};")),
+        ] {
+            add("token escaped", format!("print '{escape}'"), escape);
+        }
+        add("token with invisible characters", format!("it is {head}\u{200b}{tail}\n"), tail.to_owned());
+        add("token, concatenated", format!("const key = \"{head}\" + \"{tail}\";"), tail.to_owned());
+        add("token, concatenated in lines", format!("key = '{head}' +\n    '{tail}'"), tail.to_owned());
+        // Of a token of variable length, the first line may look complete.
+        if ["github-token", "aws-key-id", "google-key"].contains(&token.kind) {
+            add("token in two lines", format!("it is\n  {head}\n  {tail}\n"), tail.to_owned());
+        }
         add("token in an address", format!("https%3A%2F%2Floom%2F%3Ftoken%3D{plain}%26x%3D1"), plain.clone());
     }
     let key = tokens.iter().find(|token| token.kind == "private-key");
@@ -516,6 +537,11 @@ pub fn secrets_in_context(seed: u64) -> Vec<GeneratedSecret> {
     all.push(GeneratedSecret {
         kind: "seed phrase, numbered",
         text: format!("Recovery phrase:\n{listed}"),
+        secret: inner.clone(),
+    });
+    all.push(GeneratedSecret {
+        kind: "seed phrase, numbered, without a name",
+        text: format!("Write these down:\n{listed}"),
         secret: inner,
     });
     all

@@ -102,7 +102,8 @@ fn a_known_secret_is_found_in_every_encoding() {
     let mut replacer = Replacer::new(&rules);
     assert_eq!(replacer.replace(&format!("DB_PASSWORD={password}\n")), "DB_PASSWORD=[secret:assignment:1]\n");
     let known = replacer.known().unwrap();
-    let hex: String = password.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let escaped = |escape: fn(u8) -> String| password.bytes().map(escape).collect::<String>();
+    let hex = escaped(|byte| format!("{byte:02x}"));
     for text in [
         password.to_owned(),
         STANDARD.encode(password),
@@ -111,10 +112,65 @@ fn a_known_secret_is_found_in_every_encoding() {
         hex,
         "Heddle%2342%2Fweft".to_owned(),
         "Hed\u{1b}[1mdle#\u{1b}[0m42/weft".to_owned(),
+        "Heddle%2342%2fweft".to_owned(),
+        "Hed\u{200b}dle#42\u{2060}/weft".to_owned(),
+        r"\u0048eddle#42\u002fweft".to_owned(),
+        escaped(|byte| format!("\\x{byte:02x}")),
+        escaped(|byte| format!("\\{byte:03o}")),
+        escaped(|byte| format!("&#{byte};")),
+        escaped(|byte| format!("&#x{byte:x};")),
+        r#""Heddle" + "\x2342/weft""#.to_owned(),
+        r"Heddle\#42/weft".to_owned(),
     ] {
         let found = known.find(&text);
         assert_eq!(found.len(), 1, "{text:?}");
         assert!(found[0].0.len() + 8 >= password.len() && found[0].1 == "[secret:assignment:1]", "{text:?}");
+    }
+}
+
+#[test]
+fn a_known_secret_is_found_with_shell_quotes_and_over_lines() {
+    let rules = Rules::new();
+    for (secret, copies) in [
+        (
+            "Tr1cky'Weft&Warp<9>",
+            vec![
+                r#"'Tr1cky'"'"'Weft&Warp<9>'"#,
+                r"'Tr1cky'\''Weft&Warp<9>'",
+                r"Tr1cky\'Weft\&Warp\<9\>",
+                "Tr1cky&#39;Weft&amp;Warp&lt;9&gt;",
+            ],
+        ),
+        ("Qx71PbcW3nV5t8fj2Lq0", vec!["Qx71PbcW3\n   nV5t8fj2Lq0", "Qx71PbcW3n\\\nV5t8fj2Lq0"]),
+    ] {
+        let mut replacer = Replacer::new(&rules);
+        let text = format!("{{\"password\": \"{secret}\"}}");
+        assert!(replacer.replace(&text).contains("[secret:"), "{text}");
+        let known = replacer.known().unwrap();
+        for copy in copies {
+            let text = format!("it is {copy} and more");
+            let masked = known.mask(&text);
+            assert!(masked.contains("[secret:assignment]") && !masked.contains("Weft"), "{copy}: {masked}");
+            assert!(!masked.contains("nV5t8") && masked.ends_with(" and more"), "{copy}: {masked}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_was_found_escaped_is_known_without_escapes() {
+    let rules = Rules::new();
+    let token = secrets(1).into_iter().find(|secret| secret.kind == "github-token").unwrap().secret;
+    let (head, tail) = token.split_at(12);
+    for text in [
+        format!("{head}\u{200b}{tail}"),
+        format!("{head}\n  {tail}"),
+        format!("'{head}' + '{tail}'"),
+        format!("{head}\\x{:02x}{}", tail.as_bytes()[0], &tail[1..]),
+    ] {
+        let mut replacer = Replacer::new(&rules);
+        assert!(!replacer.replace(&text).contains(&tail[1..]), "{text}");
+        let known = replacer.known().unwrap();
+        assert_eq!(known.mask(&format!("x{token}x")), "x[secret:github-token]x", "{text}");
     }
 }
 
