@@ -50,6 +50,7 @@ mod context;
 mod counter;
 pub mod edit;
 mod error;
+mod excerpt_mask;
 mod figures;
 mod find;
 mod git;

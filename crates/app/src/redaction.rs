@@ -53,6 +53,11 @@ impl DisplayRedaction {
         Self { rules: self.rules.with_emails(), hides_paths: true }
     }
 
+    /// Returns the rules that define secrets.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Masks the secrets in a text, and e-mail addresses in one that is shared.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.hides_paths {

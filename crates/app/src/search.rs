@@ -21,6 +21,7 @@ use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
+use crate::excerpt_mask::ExcerptMask;
 use crate::list::SessionSummary;
 use crate::redaction::DisplayRedaction;
 use crate::scope::ProjectScope;
@@ -196,11 +197,19 @@ impl SearchScope {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let forks = self.forks();
-        self.scan(query, limits, &forks, cancelled).run(order, &mut |mut event| {
-            if let ScanEvent::Hit(_, hit) = &mut event {
-                self.mask_hit(query, hit);
+        let scan = self.scan(query, limits, &forks, cancelled);
+        let Some(redaction) = &self.redaction else { return scan.run(order, on_event) };
+        let mut pending = PendingHits { scope: self, redaction, query, hits: Vec::new(), limit: MIN_PENDING };
+        scan.run(order, &mut |event| match event {
+            ScanEvent::Hit(session, hit) => pending.add(session, hit, on_event),
+            ScanEvent::Copy | ScanEvent::Problem(_) => on_event(event),
+            ScanEvent::Counted(session, _) | ScanEvent::End(session) => {
+                pending.limit = MIN_PENDING;
+                match pending.report(session, on_event)? {
+                    ControlFlow::Continue(()) => on_event(event),
+                    ended => Ok(ended),
+                }
             }
-            on_event(event)
         })
     }
 
@@ -220,16 +229,6 @@ impl SearchScope {
             max_per_session: limits.max_found,
             skips_tool: limits.skips_tool,
             cancelled,
-        }
-    }
-
-    /// Masks secrets in the text of a hit, if the configuration requires it.
-    fn mask_hit(&self, query: &Query, hit: &mut LogHit) {
-        if let (LogHit { hit: Some(hit), .. }, Some(redaction)) = (hit, &self.redaction)
-            && let Cow::Owned(clean) = redaction.text(&hit.text)
-        {
-            hit.ranges = query.highlight(&clean);
-            hit.text = clean;
         }
     }
 
@@ -363,6 +362,63 @@ impl SearchScope {
             // These were reported by the first search.
             ScanEvent::Counted(..) | ScanEvent::Copy | ScanEvent::Problem(_) => Ok(ControlFlow::Continue(())),
         })
+    }
+}
+
+/// The first number of hits of a session that are masked at once, and the largest one.
+const MIN_PENDING: usize = 16;
+const MAX_PENDING: usize = 1 << 10;
+
+/// Hits of one session that are reported when their secrets are masked.
+///
+/// The log is searched for secrets once for several hits. Their number doubles, so that the first ones are
+/// reported soon.
+struct PendingHits<'a> {
+    scope: &'a SearchScope,
+    redaction: &'a DisplayRedaction,
+    query: &'a Query,
+    hits: Vec<LogHit>,
+    limit: usize,
+}
+
+impl PendingHits<'_> {
+    fn add<E>(
+        &mut self,
+        session: usize,
+        hit: LogHit,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        self.hits.push(hit);
+        if self.hits.len() < self.limit {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.limit = (self.limit * 2).min(MAX_PENDING);
+        self.report(session, on_event)
+    }
+
+    /// Masks and reports the hits.
+    fn report<E>(
+        &mut self,
+        session: usize,
+        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        let mut hits = std::mem::take(&mut self.hits);
+        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref()).map(|hit| &*hit.text);
+        let texts: Vec<&str> = texts.collect();
+        let mask = ExcerptMask::new(self.redaction, &texts, &self.scope.sessions[session].logs);
+        for hit in hits.iter_mut().filter_map(|hit| hit.hit.as_mut()) {
+            if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
+                hit.ranges = self.query.highlight(&clean);
+                hit.text = clean;
+            }
+            hit.tool = hit.tool.take().map(|tool| mask.mask(&tool, [false; 2]).into_owned());
+        }
+        for hit in hits {
+            if on_event(ScanEvent::Hit(session, hit))?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 

@@ -12,9 +12,11 @@ use crate::alphabet::Alphabet;
 use crate::deobfuscate;
 
 /// Shorter secrets are not searched, because they may be ordinary words.
-const SHORTEST: usize = 8;
+pub(crate) const SHORTEST: usize = 8;
 /// Shorter secrets match only as whole words.
 const MIN_UNBOUNDED: usize = 16;
+/// The minimum length of the part of a secret that is masked at the end of an excerpt.
+const MIN_CUT: usize = 6;
 /// Escapes in longer secrets are not decoded.
 const MAX_DECODED: usize = 4 << 10;
 
@@ -25,6 +27,8 @@ const MAX_DECODED: usize = 4 << 10;
 pub struct KnownSecrets {
     automaton: AhoCorasick,
     names: Vec<String>,
+    /// The secrets as they are written, without encodings, with their placeholders.
+    plain: Vec<(String, String)>,
 }
 
 impl KnownSecrets {
@@ -56,6 +60,9 @@ impl KnownSecrets {
         if pieces.is_empty() {
             return None;
         }
+        let mut plain: Vec<(String, String)> =
+            pieces.iter().map(|(secret, name)| ((*secret).to_owned(), (*name).to_owned())).collect();
+        plain.sort_unstable();
         // The same secret may be encoded elsewhere.
         let encoded =
             pieces.iter().flat_map(|(secret, name)| encodings(secret).map(move |text| (text, *name)));
@@ -70,7 +77,7 @@ impl KnownSecrets {
             .match_kind(MatchKind::LeftmostLongest)
             .build(pieces.iter().map(|(piece, _)| piece))
             .ok()?;
-        Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect() })
+        Some(Self { automaton, names: pieces.into_iter().map(|(_, name)| name.to_owned()).collect(), plain })
     }
 
     /// Returns the known secrets in a text, in order, with their placeholders, also if they are escaped,
@@ -88,13 +95,7 @@ impl KnownSecrets {
             found.extend(long.map(|(range, name)| (view.origin(&range), name)));
         });
         if found.len() > n_plain {
-            found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
-            let mut end = 0;
-            found.retain(|(range, _)| {
-                let is_new = range.start >= end;
-                end = end.max(range.end);
-                is_new
-            });
+            keep_first(&mut found);
         }
         found
     }
@@ -103,9 +104,45 @@ impl KnownSecrets {
     ///
     /// Placeholders contain the kind only: numbers would depend on the order in which secrets were found.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.mask_ranges(text, self.find(text))
+    }
+
+    /// Masks the known secrets in an excerpt, also one that it begins within or ends within. `cut` is whether
+    /// its beginning and its end are within a line.
+    pub fn mask_excerpt<'t>(&self, text: &'t str, cut: [bool; 2]) -> Cow<'t, str> {
+        let mut found = self.find(text);
+        let parts =
+            |secret: &str| (MIN_CUT..secret.len()).rev().filter(|at| secret.is_char_boundary(*at)).collect();
+        if cut[0] {
+            let heads = self.plain.iter().filter_map(|(secret, name)| {
+                let lengths: Vec<usize> = parts(secret);
+                let rest = |length: &usize| text.starts_with(&secret[secret.len() - length..]);
+                Some((
+                    0..lengths
+                        .into_iter()
+                        .filter(|length| secret.is_char_boundary(secret.len() - length))
+                        .find(rest)?,
+                    &**name,
+                ))
+            });
+            found.extend(heads.max_by_key(|(range, _)| range.end));
+        }
+        if cut[1] {
+            let tails = self.plain.iter().filter_map(|(secret, name)| {
+                let lengths: Vec<usize> = parts(secret);
+                let length = lengths.into_iter().find(|length| text.ends_with(&secret[..*length]))?;
+                Some((text.len() - length..text.len(), &**name))
+            });
+            found.extend(tails.max_by_key(|(range, _)| range.len()));
+        }
+        keep_first(&mut found);
+        self.mask_ranges(text, found)
+    }
+
+    fn mask_ranges<'t>(&self, text: &'t str, found: Vec<(Range<usize>, &str)>) -> Cow<'t, str> {
         let mut clean = String::new();
         let mut done = 0;
-        for (range, placeholder) in self.find(text) {
+        for (range, placeholder) in found {
             clean.push_str(&text[done..range.start]);
             clean.push_str(placeholder.rsplit_once(':').map_or(placeholder, |(kind, _)| kind));
             clean.push_str(if placeholder.contains(':') { "]" } else { "" });
@@ -130,6 +167,17 @@ impl KnownSecrets {
             self.automaton.find_iter(text).map(|hit| (hit.range(), &*self.names[hit.pattern().as_usize()]));
         hits.filter(|(range, _)| alone(range)).collect()
     }
+}
+
+/// Sorts findings, and removes those that overlap an earlier one.
+fn keep_first(found: &mut Vec<(Range<usize>, &str)>) {
+    found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut end = 0;
+    found.retain(|(range, _)| {
+        let is_new = range.start >= end;
+        end = end.max(range.end);
+        is_new
+    });
 }
 
 /// Returns the encodings of a secret as base64, as hex, in a URL, in JSON and in a shell command. Escapes of

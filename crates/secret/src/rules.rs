@@ -311,6 +311,10 @@ impl Rules {
         clean
     }
 
+    pub(crate) fn has_custom_rules(&self) -> bool {
+        !self.custom.is_empty()
+    }
+
     /// Returns whether there is any finding.
     pub fn has_findings(&self, text: &str) -> bool {
         !self.find(text).is_empty()

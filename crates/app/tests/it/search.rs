@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadline_app::search::{SearchLimits, hit_object, summary};
+use threadline_app::{App, DisplayRedaction};
 use threadline_search::{Query, ScanEvent};
 use threadline_testkit::{TestHome, session_uuid};
 
@@ -201,4 +203,83 @@ fn the_last_active_session_comes_first_even_if_another_was_modified_later() {
     let mut on_event = |_| Ok::<_, Infallible>(ControlFlow::Continue(()));
     let Ok(()) = scope.search(&absent, SearchLimits::default(), &AtomicBool::new(false), &mut on_event);
     assert!(scope.sessions.iter().all(|session| session.ends.get().is_none()), "no log is read twice");
+}
+
+/// Returns the texts of all hits, by relevance, with secrets masked.
+fn masked_hits(app: &App, query: &str) -> Vec<String> {
+    let app = app.with_redaction(Some(Arc::new(DisplayRedaction::default())));
+    let query = Query::parse(query, &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
+    let scope = app.search_scope(Some(&query), None);
+    let mut texts = Vec::new();
+    let mut on_event = |event| {
+        if let ScanEvent::Hit(_, hit) = event {
+            let hit = hit.hit.unwrap();
+            assert!(hit.ranges.iter().all(|range| hit.text.is_char_boundary(range.end)));
+            texts.push(hit.text);
+        }
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    };
+    let Ok(()) =
+        scope.search_by_relevance(&query, SearchLimits::default(), &AtomicBool::new(false), &mut on_event);
+    texts
+}
+
+#[test]
+fn hits_are_masked_with_the_secrets_of_the_whole_session() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"u1 user "the loom uses Hunter22secret, Heddle%2342%2Fweft and 8fj2Lq0Zx71P"
+a1 <- u1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"}
+r1 <- a1 result t1 "DB_PASSWORD=Heddle#42/weft\nPORT=80\n"
+u2 <- r1 user "the loom again: Hunter22secret"
+"#,
+    );
+    home.agent(
+        "loom",
+        "a1b2c3d",
+        "x1 user \"go\"\nx2 <- x1 reply n1 text \"curl -u ada:8fj2Lq0Zx71P https://cloth\"",
+        None,
+    );
+    home.session("other", "u1 user \"the loom has a Hunter22secret of its own\"");
+    let mut texts = masked_hits(&app(&home), "loom");
+    texts.sort();
+    assert_eq!(
+        texts,
+        [
+            "the loom again: [secret:password]",
+            // No line of this session identifies it as a password.
+            "the loom has a Hunter22secret of its own",
+            "the loom uses [secret:password], [secret:assignment] and [secret:password]",
+        ]
+    );
+}
+
+#[test]
+fn a_secret_at_the_edge_of_a_hit_is_masked() {
+    let home = TestHome::new();
+    let token = threadline_testkit::secrets(3).into_iter().find(|one| one.kind == "anthropic-key").unwrap();
+    let (head, tail) = ("weft ".repeat(52), "warp ".repeat(70));
+    let token = token.secret;
+    home.session("end", &format!("u1 user \"loom {head}{token} {tail}\""));
+    home.session("start", &format!("u1 user \"{tail}{token} {} loom\"", "weft ".repeat(20)));
+    let texts = masked_hits(&app(&home), "loom");
+    assert_eq!(texts.len(), 2);
+    for text in texts {
+        let part = (0..token.len() - 12).find(|at| text.contains(&token[*at..at + 12]));
+        assert_eq!(part, None, "{text}");
+        assert!(text.contains("[secret:anthropic-key]"), "{text}");
+    }
+}
+
+#[test]
+fn many_hits_of_a_session_are_masked_and_reported_in_order() {
+    let home = TestHome::new();
+    let mut log = "u0 user \"DB_PASSWORD=Heddle42weft\"\n".to_owned();
+    for n in 1..100 {
+        log.push_str(&format!("u{n} <- u{} user \"loom {n:03} Heddle42weft\"\n", n - 1));
+    }
+    home.session("loom", &log);
+    let expected: Vec<String> = (1..100).map(|n| format!("loom {n:03} [secret:assignment]")).collect();
+    assert_eq!(masked_hits(&app(&home), "loom"), expected);
 }

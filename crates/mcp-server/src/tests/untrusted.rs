@@ -13,6 +13,9 @@ use crate::stdio::serve;
 
 const SECRET: &str = concat!("ghp", "_wJ4kQ8nZ2xV6bT1mR5yL9cH3sD7fG0pA4eK8");
 
+/// A password that only the command before it identifies.
+const PASSWORD: &str = "mVq3xT81pLz0";
+
 /// Requests everything that the server can answer about a session, and returns all answers as one text.
 async fn everything(peer: &Peer<RoleClient>, session: &str) -> String {
     let mut all = String::new();
@@ -63,6 +66,9 @@ r1 <- a1  result t1 "{SECRET}" {{"filePath":"/home/ada/loom/a.rs","oldString":"x
 a2 <- r1  reply  m2 tool t2 Write {{"file_path":"/home/ada/loom/{SECRET}.rs","content":"{SECRET}"}}
 r2 <- a2  result t2 "done"
 a3 <- r2  reply  m3 text "loom {SECRET}"
+a4 <- a3  reply  m4 tool t4 Bash {{"command":"mysql -u root -p{PASSWORD} cloth"}}
+r4 <- a4  result t4 "done"
+a5 <- r4  reply  m5 text "loom with {PASSWORD}"
 "#
     );
     home.session("secret", &notation);
@@ -71,12 +77,15 @@ a3 <- r2  reply  m3 text "loom {SECRET}"
     let session = session_uuid("secret");
     with_client(&home, async |peer| {
         let all = everything(&peer, &session).await;
-        let at = all.find(SECRET).map(|at| all[at.saturating_sub(300)..at].to_owned());
-        assert_eq!(at, None);
+        for secret in [SECRET, PASSWORD] {
+            let at = all.find(secret).map(|at| all[at.saturating_sub(300)..at].to_owned());
+            assert_eq!(at, None);
+        }
         assert!(all.contains("[secret:"), "{all}");
     });
     with_client_of(server(&home, ProjectScope::All, false), async |peer| {
-        assert!(everything(&peer, &session).await.contains(SECRET));
+        let all = everything(&peer, &session).await;
+        assert!(all.contains(SECRET) && all.contains(PASSWORD));
     });
 }
 

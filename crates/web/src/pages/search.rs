@@ -165,10 +165,11 @@ impl Finds {
         let summary = summary(session);
         let summary = summary.as_ref();
         let heading = summary.and_then(SessionSummary::title);
+        let masked = |text: &str| app.redacted_in(&session.logs, text).into_owned();
         self.sessions.push(SessionHits {
             id: session.id.clone(),
-            title: heading.map_or_else(|| session.id.clone(), |title| app.redacted(&title).into_owned()),
-            project: summary.and_then(SessionSummary::project).unwrap_or(&session.folder).to_owned(),
+            title: heading.map_or_else(|| session.id.clone(), |title| masked(&title)),
+            project: masked(summary.and_then(SessionSummary::project).unwrap_or(&session.folder)),
             last_active: millis(session.last_active()),
             count,
             blocks,

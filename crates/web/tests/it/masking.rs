@@ -54,6 +54,8 @@ fn masked_requests_contain_no_secret_on_any_page() {
         "/sessions".to_owned(),
         "/index.json".to_owned(),
         "/search?q=deploy".to_owned(),
+        "/search?q=contains".to_owned(),
+        "/search.json?q=contains".to_owned(),
         format!("/s/{id}"),
         format!("/s/{id}.json"),
         format!("/s/{id}.md"),

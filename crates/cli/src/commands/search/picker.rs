@@ -49,6 +49,8 @@ enum SearchStatus {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PickerRow {
     path: PathBuf,
+    /// The log of the session, and those of its sub-agents.
+    logs: Vec<PathBuf>,
     heading: String,
     when: String,
     project: Option<String>,

@@ -197,7 +197,11 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
     PickerRow {
         resume: app.resume_command(&SessionFile::at(&session.path), directory.as_deref()),
         path: session.path.clone(),
-        heading: heading.map_or_else(|| "(no title)".to_owned(), |title| app.redacted(&title).into_owned()),
+        logs: session.logs.clone(),
+        heading: heading.map_or_else(
+            || "(no title)".to_owned(),
+            |title| app.redacted_in(&session.logs, &title).into_owned(),
+        ),
         when: when.unwrap_or_default(),
         project: project.map(|project| app.redacted(&project).into_owned()),
         ..PickerRow::default()

@@ -127,7 +127,8 @@ fn is_terminal_gone() -> bool {
 
 /// Loads the preview of the selected match.
 fn load_preview(app: &App, picker: &mut Picker) {
-    let mask = |text: &str| app.redacted(text).into_owned();
+    let logs = picker.selected_row().map(|row| row.logs.clone()).unwrap_or_default();
+    let mask = |text: &str| app.redacted_in(&logs, text).into_owned();
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
     let text_offset = picker.selected_match().map_or(0, |found| found.text_offset);
     let read = picker

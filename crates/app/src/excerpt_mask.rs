@@ -1,0 +1,136 @@
+//! Masks excerpts of a session with the secrets of the whole session, without examining all of it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use threadline_edit::Redactor;
+use threadline_entry::{Chunk, ChunkReader};
+use threadline_secret::{KnownSecrets, ProbeMatch, SecretProbe};
+use threadline_store::{open_regular, read_chunks};
+
+use crate::config::App;
+use crate::redaction::DisplayRedaction;
+
+/// The number of lines that are examined for a word in the same context, and for all words of an excerpt, and
+/// the size of these lines in bytes.
+const MAX_PER_CONTEXT: usize = 3;
+const MAX_LINES: usize = 1 << 12;
+const MAX_BYTES: usize = 16 << 20;
+
+/// Masks excerpts of one session.
+pub(crate) struct ExcerptMask<'r> {
+    redaction: &'r DisplayRedaction,
+    known: Option<KnownSecrets>,
+}
+
+impl<'r> ExcerptMask<'r> {
+    /// Finds the secrets of a session that its excerpts may contain.
+    ///
+    /// Reads the logs only if an excerpt contains a word that may be a password, and examines only the lines
+    /// that contain the word, too.
+    pub(crate) fn new(redaction: &'r DisplayRedaction, excerpts: &[&str], logs: &[PathBuf]) -> Self {
+        let known = redaction.rules().probe(excerpts).and_then(|probe| {
+            let mut lines = SelectedLines::default();
+            for log in logs {
+                // Without the log, what the excerpts reveal by themselves is masked.
+                let _ = lines.read(&probe, log);
+            }
+            let mut redactor = Redactor::new(redaction.rules());
+            redactor.learn_log(&lines.bytes);
+            redactor.into_known()
+        });
+        Self { redaction, known }
+    }
+
+    /// Masks the secrets in an excerpt. `cut` is whether its beginning and its end are within a line.
+    pub(crate) fn mask<'t>(&self, text: &'t str, cut: [bool; 2]) -> Cow<'t, str> {
+        let masked = match &self.known {
+            Some(known) => known.mask_excerpt(text, cut),
+            None => Cow::Borrowed(text),
+        };
+        match self.redaction.text(&masked) {
+            Cow::Owned(clean) => Cow::Owned(clean),
+            Cow::Borrowed(_) => masked,
+        }
+    }
+}
+
+impl App {
+    /// Masks secrets in a text of the session with these logs, such as its title, if the configuration requires
+    /// it. Secrets that only another line of the session identifies are masked, too.
+    pub fn redacted_in<'t>(&self, logs: &[PathBuf], text: &'t str) -> Cow<'t, str> {
+        match &self.config().redaction {
+            Some(redaction) => ExcerptMask::new(redaction, &[text], logs).mask(text, [false; 2]),
+            None => Cow::Borrowed(text),
+        }
+    }
+}
+
+/// The lines that may identify a secret.
+#[derive(Default)]
+struct SelectedLines {
+    bytes: Vec<u8>,
+    n_lines: usize,
+    contexts: HashMap<u64, usize>,
+}
+
+/// A line of a chunk that may identify a secret, and the contexts of the words in it.
+struct SelectedLine {
+    bytes: Vec<u8>,
+    contexts: Vec<u64>,
+}
+
+impl SelectedLines {
+    fn read(&mut self, probe: &SecretProbe, log: &Path) -> io::Result<()> {
+        let length = std::fs::metadata(log)?.len();
+        let chunks = ChunkReader::new(open_regular(log)?);
+        read_chunks(
+            chunks,
+            length,
+            |chunk| select(probe, &chunk),
+            |lines| lines.into_iter().for_each(|line| self.add(line)),
+        )
+    }
+
+    fn add(&mut self, line: SelectedLine) {
+        let is_full = self.n_lines >= MAX_LINES || self.bytes.len() >= MAX_BYTES;
+        let mut is_new = line.contexts.is_empty();
+        for context in line.contexts {
+            let seen = self.contexts.entry(context).or_default();
+            *seen += 1;
+            is_new |= *seen <= MAX_PER_CONTEXT && !is_full;
+        }
+        if is_new {
+            self.n_lines += 1;
+            self.bytes.extend_from_slice(&line.bytes);
+            self.bytes.push(b'\n');
+        }
+    }
+}
+
+/// Returns the lines of a chunk that may identify a secret.
+fn select(probe: &SecretProbe, chunk: &Chunk) -> Vec<SelectedLine> {
+    let bytes = chunk.bytes();
+    let mut seen: HashMap<u64, usize> = HashMap::new();
+    let mut lines: Vec<(usize, SelectedLine)> = Vec::new();
+    let mut starts: HashSet<usize> = HashSet::new();
+    probe.select(bytes, |ProbeMatch { line, context }| {
+        if let Some(context) = context {
+            let seen = seen.entry(context).or_default();
+            *seen += 1;
+            if *seen > MAX_PER_CONTEXT {
+                return;
+            }
+        }
+        if starts.insert(line.start) {
+            let start = line.start;
+            lines.push((start, SelectedLine { bytes: bytes[line].to_vec(), contexts: Vec::new() }));
+        }
+        if let Some((_, line)) = lines.last_mut() {
+            line.contexts.extend(context);
+        }
+    });
+    lines.into_iter().map(|(_, line)| line).collect()
+}
