@@ -7,12 +7,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use threadline_entry::{Ending, Entry, Kind, Millis, Position, parse_line};
+use threadline_secret::KnownSecrets;
 use threadline_session::{IndexVec, Session, SessionFamily, ToolOutcome};
 use threadline_store::{AgentFile, FileMark, SessionFile};
 
 use crate::agent_runs::{AgentRun, UnsentAgentLogs, lines_from, runs_of};
 use crate::sender::{DeliveryError, DeliverySummary, SpanReceiver};
 use crate::sent_replies::SentReplies;
+use crate::session_secrets::{SecretLearner, SecretLines};
 use crate::span::{SpanKind, TraceSpan};
 use crate::span_options::SpanOptions;
 use crate::spool;
@@ -102,6 +104,8 @@ impl Exporter<'_> {
             key,
             is_over,
             sent: SentReplies::default(),
+            secrets: None,
+            secret_lines: None,
             agents: UnsentAgentLogs::default(),
             saved: state.clone(),
             next: state,
@@ -128,6 +132,9 @@ struct SessionExport<'a> {
     key: String,
     is_over: bool,
     sent: SentReplies,
+    /// The secrets of the session.
+    secrets: Option<KnownSecrets>,
+    secret_lines: Option<SecretLines>,
     agents: UnsentAgentLogs,
     /// The progress as saved on disk.
     saved: ExportState,
@@ -159,6 +166,7 @@ impl SessionExport<'_> {
         } else {
             self.sent = self.next.sent_replies();
         }
+        self.learn_secrets(&files)?;
         self.add_pending_agents(&files)?;
         self.agents = UnsentAgentLogs::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
@@ -199,6 +207,26 @@ impl SessionExport<'_> {
         self.flush()
     }
 
+    /// Learns the secrets of the lines to send, and of those that were sent before.
+    fn learn_secrets(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
+        let Some(redact) = self.exporter.shape.redact else { return Ok(()) };
+        let from = self.next.mark().map_or(0, |mark| mark.at.byte_offset);
+        let saved = self.next.secrets.clone();
+        let none = BTreeSet::new();
+        let own = saved.as_ref().map(|saved| saved.get("").unwrap_or(&none));
+        let mut learner = SecretLearner::new(redact.rules);
+        learner.read_log("", &self.file.path, from, own)?;
+        // Only sub-agents that were modified lately are given.
+        let has_others = saved.as_ref().is_none_or(|saved| saved.keys().any(|id| !id.is_empty()));
+        let all = if has_others && from > 0 { self.file.agents().found } else { Vec::new() };
+        let others = all.into_iter().filter(|agent| files.iter().all(|file| file.path != agent.path));
+        learner.read_agents(files, &self.next.agents, saved.as_ref())?;
+        // Nothing of these is sent, so that one that cannot be read does not prevent the export.
+        let _ = learner.read_agents(&others.collect::<Vec<_>>(), &self.next.agents, saved.as_ref());
+        (self.secrets, self.secret_lines) = learner.finish();
+        Ok(())
+    }
+
     /// Adds the spans of a turn, or of a part of one, to the buffer. `until` is the start of the next turn.
     fn add_part(&mut self, mut piece: TurnPart, until: Option<Millis>) -> Result<(), ExportError> {
         let key = piece.key();
@@ -218,7 +246,8 @@ impl SessionExport<'_> {
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut piece.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            let spans = spans_of(&head, &family, &session, &mut self.sent, &self.exporter.shape);
+            let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
+            let spans = spans_of(&head, &family, &session, &mut self.sent, &shape);
             self.buffered_bytes += spans.iter().map(TraceSpan::approximate_size).sum::<usize>();
             self.spans.extend(spans);
             self.next.pending.extend(waiting);
@@ -323,7 +352,8 @@ impl SessionExport<'_> {
             let agents = runs.into_iter().map(|run| run.agent).collect();
             let family = SessionFamily::new(Session::new(), agents);
             let home = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
-            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.sent, &self.exporter.shape));
+            let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
+            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.sent, &shape));
             self.next.agents.insert(file.id.clone(), to);
         }
         Ok(())
@@ -339,6 +369,7 @@ impl SessionExport<'_> {
             && let Some(mark) = FileMark::of(&self.file.path, at)?
         {
             self.next.set_mark(mark);
+            self.next.secrets.clone_from(&self.secret_lines);
         }
         if count > 0 {
             let kept = self.exporter.use_spool.then(|| spans.clone());

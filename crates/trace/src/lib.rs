@@ -67,6 +67,7 @@ mod otlp;
 mod receiver_config;
 mod sender;
 mod sent_replies;
+mod session_secrets;
 mod span;
 mod span_options;
 mod spool;

@@ -31,31 +31,38 @@ pub enum ContentPolicy {
 /// spans.
 #[derive(Clone, Copy)]
 pub struct SpanRedaction<'a> {
-    rules: &'a Rules,
-    /// The secrets of the turn, which are replaced without the text that identifies them.
+    pub(crate) rules: &'a Rules,
+    /// The secrets of the session or the turn, which are replaced without the text that identifies them.
     known: Option<&'a KnownSecrets>,
+    /// Whether `known` are the secrets of the whole session, so that those of a turn need not be searched.
+    knows_session: bool,
 }
 
 impl<'a> From<&'a Rules> for SpanRedaction<'a> {
     fn from(rules: &'a Rules) -> Self {
-        Self { rules, known: None }
+        Self { rules, known: None, knows_session: false }
     }
 }
 
 impl<'a> SpanRedaction<'a> {
-    /// Returns the secrets in a session and its sub-agents.
-    pub(crate) fn find_secrets(&self, family: &SessionFamily) -> Option<KnownSecrets> {
+    /// Returns a redaction that replaces these secrets of the session everywhere. By default, the secrets of
+    /// each turn are searched, and replaced in the turn.
+    #[must_use]
+    pub fn with_session_secrets(self, known: Option<&'a KnownSecrets>) -> Self {
+        Self { known, knows_session: true, ..self }
+    }
+
+    /// Returns the secrets in a turn and its sub-agents, unless those of the session are known.
+    fn find_secrets(&self, family: &SessionFamily) -> Option<KnownSecrets> {
+        if self.knows_session {
+            return None;
+        }
         let mut redactor = Redactor::new(self.rules);
         redactor.learn(&family.main);
         family.agents.iter().for_each(|agent| {
             redactor.learn(&agent.session);
         });
         redactor.into_known()
-    }
-
-    /// Returns a redaction that also replaces these secrets.
-    pub(crate) fn with_known(self, known: Option<&'a KnownSecrets>) -> Self {
-        Self { known, ..self }
     }
 
     /// Returns the text without its secrets; borrowed if there are none.
@@ -108,12 +115,26 @@ const FULL_LIMIT: usize = 1 << 20;
 const REDACTION_MARGIN: usize = 4 << 10;
 
 impl<'a> SpanOptions<'a> {
-    /// Returns the options for a turn with these secrets.
-    pub(crate) fn with_known_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
+    /// Returns the secrets of a turn, unless those of the session are known.
+    pub(crate) fn find_turn_secrets(&self, family: &SessionFamily) -> Option<KnownSecrets> {
+        self.redact.and_then(|redact| redact.find_secrets(family))
+    }
+
+    /// Returns the options for a turn with these secrets, in addition to those of the session.
+    pub(crate) fn with_turn_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
     where
         'a: 'k,
     {
-        SpanOptions { redact: self.redact.map(|redact| redact.with_known(known)), ..*self }
+        let redact = self.redact.map(|redact| SpanRedaction { known: known.or(redact.known), ..redact });
+        SpanOptions { redact, ..*self }
+    }
+
+    /// Returns the options for a session with these secrets.
+    pub(crate) fn with_session_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
+    where
+        'a: 'k,
+    {
+        SpanOptions { redact: self.redact.map(|redact| redact.with_session_secrets(known)), ..*self }
     }
 }
 

@@ -16,6 +16,7 @@ use threadline_usage::TokenCounts;
 use crate::id::{SpanId, TraceId};
 use crate::receiver_config::ReceiverConfig;
 use crate::sent_replies::SentReplies;
+use crate::session_secrets::SecretLines;
 use crate::turn_splitter::TurnProgress;
 
 /// The directory with the export states of all sessions for one receiver.
@@ -46,6 +47,8 @@ pub struct ExportState {
     /// The keys of the turns sent. A log that was edited in place is read again from its start, and these
     /// turns are skipped.
     sent: BTreeSet<String>,
+    /// The offsets of the lines with secrets among those that were read; `None` if they are not known.
+    pub(crate) secrets: Option<SecretLines>,
     /// The number of bytes sent of each sub-agent's log, by agent id.
     pub agents: BTreeMap<String, u64>,
     /// Sub-agents that were still running when their turn was sent.
@@ -336,6 +339,7 @@ impl ExportState {
     pub fn start_over(&mut self) {
         self.mark = None;
         self.last = None;
+        self.secrets = None;
         self.turns = 0;
         if self.sent.is_empty() {
             self.pending.clear();

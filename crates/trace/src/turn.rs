@@ -44,8 +44,8 @@ pub fn spans_of(
         return Vec::new();
     }
     let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
-    let known = shape.redact.and_then(|redact| redact.find_secrets(family));
-    let shape = &shape.with_known_secrets(known.as_ref());
+    let known = shape.find_turn_secrets(family);
+    let shape = &shape.with_turn_secrets(known.as_ref());
     let mut builder = SpanBuilder::new(&home, shape, sent);
     let root = home.trace.span(&["turn"]);
     let prompt = family.main.entries().first().filter(|_| head.has_prompt);
@@ -75,8 +75,8 @@ pub fn spans_of_agent(
     sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
-    let known = shape.redact.and_then(|redact| redact.find_secrets(family));
-    let shape = &shape.with_known_secrets(known.as_ref());
+    let known = shape.find_turn_secrets(family);
+    let shape = &shape.with_turn_secrets(known.as_ref());
     let mut builder = SpanBuilder::new(home, shape, sent);
     for agent in family.agents.indices() {
         builder.agent(family, agent, parent);

@@ -51,6 +51,17 @@ impl TraceFixture {
         }
     }
 
+    /// Exports a session with secrets replaced, and returns everything that was received so far.
+    fn send_redacted(&self, path: &Path) -> String {
+        let rules = threadline_secret::Rules::new();
+        let mut exporter = self.exporter();
+        exporter.shape.redact = Some((&rules).into());
+        let file = SessionFile::at(path);
+        exporter.session(&file, file.agents().found, false).unwrap();
+        let received = self.receiver.received.lock().unwrap();
+        format!("{:?}", received.spans)
+    }
+
     pub(crate) fn send(&self, path: &Path) -> Result<ExportSummary, ExportError> {
         let file = SessionFile::at(path);
         self.exporter().session(&file, file.agents().found, false)
@@ -486,4 +497,66 @@ fn concurrent_runs_send_nothing_twice() {
         }
     });
     assert_eq!(world.count(), 4);
+}
+
+#[test]
+fn a_secret_is_replaced_in_all_turns_of_an_export() {
+    let fixture = TraceFixture::new();
+    let path = fixture.home.session(
+        "loom",
+        r#"u1 user "connect with Hunter22secret"
+a1 <- u1 reply msg_1 tool t1 Bash {"command":"mysql -u root -pHunter22secret"}
+r1 <- a1 result t1 "ok"
+a2 <- r1 reply msg_2 text "done"
+u2 <- a2 user "and with Heddle42weft?" @10:01:00
+a3 <- u2 reply msg_3 text "not with Hunter22secret"
+u3 <- a3 user "it is in .env" @10:02:00
+a4 <- u3 reply msg_4 text "DB_PASSWORD=Heddle42weft"
+"#,
+    );
+    let received = fixture.send_redacted(&path);
+    assert!(received.contains("Turn 3"), "{received}");
+    assert!(received.contains("and with [secret:assignment]?"), "{received}");
+    assert!(!received.contains("Hunter22secret") && !received.contains("Heddle42weft"), "{received}");
+}
+
+#[test]
+fn a_secret_of_an_earlier_export_is_replaced_without_being_stored() {
+    let fixture = TraceFixture::new();
+    let path = fixture.home.session(
+        "loom",
+        r#"u1 user "go"
+a1 <- u1 reply msg_1 tool t1 Bash {"command":"mysql -u root -pHunter22secret"}
+r1 <- a1 result t1 "ok"
+a2 <- r1 reply msg_2 text "done"
+"#,
+    );
+    let agent = "x1 user \"p\"\nx2 <- x1 reply msg_9 text \"curl -u ada:8fj2Lq0Zx71P https://cloth\"\n";
+    fixture.home.agent("loom", "a1b2c3d", agent, None);
+    fixture.send_redacted(&path);
+    append(&path, "u2 <- a2 user \"again with Hunter22secret and 8fj2Lq0Zx71P\" @10:01:00\n");
+    append(&path, "a3 <- u2 reply msg_3 text \"zwei\"\n");
+    let received = fixture.send_redacted(&path);
+    assert!(received.contains("again with [secret:password] and [secret:password]"), "{received}");
+    for file in walk(fixture.states.dir()) {
+        let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+        assert!(!text.contains("Hunter22secret") && !text.contains("8fj2Lq0Zx71P"), "{}", file.display());
+    }
+    // A state of an earlier version has no offsets, so the lines that were sent are read again.
+    for file in walk(fixture.states.dir()).into_iter().filter(|file| file.extension().is_some()) {
+        let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert!(state.as_object_mut().unwrap().remove("secrets").is_some_and(|lines| lines.is_object()));
+        fs::write(&file, state.to_string()).unwrap();
+    }
+    append(&path, "u3 <- a3 user \"once more with Hunter22secret\" @10:02:00\n");
+    append(&path, "a4 <- u3 reply msg_4 text \"drei\"\n");
+    let received = fixture.send_redacted(&path);
+    assert!(received.contains("once more with [secret:password]"), "{received}");
+    assert!(!received.contains("Hunter22secret"), "{received}");
+}
+
+/// Returns the files below a folder.
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
