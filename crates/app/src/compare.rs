@@ -229,6 +229,13 @@ impl App {
         };
         let ((a, files_a), (b, files_b)) = (read(names[0])?, read(names[1])?);
         let mut sides = [a, b];
+        for side in &mut sides {
+            let names = [&mut side.title, &mut side.cwd, &mut side.git_branch];
+            let names = names.into_iter().flatten().chain(&mut side.models);
+            names.for_each(|name| self.redact_string(name));
+            let tools = std::mem::take(&mut side.tools).into_iter();
+            side.tools = tools.map(|(tool, tally)| (self.redacted(&tool).into_owned(), tally)).collect();
+        }
         let shared_turns = mark_shared(&mut sides);
         Ok(Comparison { sides, shared_turns, files: pair_files(files_a, files_b), unread })
     }

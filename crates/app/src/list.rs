@@ -218,9 +218,18 @@ impl App {
     /// Masks secrets in the texts of cards, if the configuration requires it.
     fn redact_cards(&self, cards: &mut [SessionCard]) {
         for card in cards {
-            self.redact_string(&mut card.title);
-            let texts = [&mut card.first_prompt, &mut card.branch, &mut card.tag];
-            texts.into_iter().flatten().chain(&mut card.tags).for_each(|text| self.redact_string(text));
+            let names = [&mut card.title, &mut card.project, &mut card.folder];
+            let texts =
+                [&mut card.first_prompt, &mut card.branch, &mut card.tag, &mut card.cwd, &mut card.version];
+            let texts = texts.into_iter().flatten().chain(names).chain(&mut card.tags);
+            texts.for_each(|text| self.redact_string(text));
+            if let Some(figures) = &mut card.figures {
+                let models = figures.models.iter().map(|model| self.redacted(model).into_owned());
+                figures.models = models.collect();
+                let tools =
+                    figures.tools.iter().map(|(tool, count)| (self.redacted(tool).into_owned(), *count));
+                figures.tools = tools.collect();
+            }
         }
     }
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use threadline_edit::{Redactor, rewrite_strings};
-use threadline_entry::{Entry, Kind, LineReader, LogLine, parse_line, project_directory};
+use threadline_entry::write::quote;
+use threadline_entry::{Entry, Kind, LineReader, LogLine, decode, parse_line, project_directory};
 use threadline_secret::{KnownSecrets, Replacer, Rules};
 use threadline_store::open_regular;
 use threadline_view::humanize::plural;
@@ -64,6 +65,36 @@ impl DisplayRedaction {
             true => Replacer::new(&self.rules).replace(text),
             false => self.rules.clean(text),
         }
+    }
+
+    /// Masks the tokens in markup that consists of masked texts: names may contain tokens, too. Secrets that
+    /// are recognised by their context are not searched, because attributes look like them.
+    pub fn markup<'t>(&self, markup: &'t str) -> Cow<'t, str> {
+        self.rules.clean_tokens(markup)
+    }
+
+    /// Masks the secrets in the strings and keys of JSON text.
+    pub fn json<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let mut clean = String::new();
+        let (mut done, mut at) = (0, 0);
+        while let Some(start) = memchr::memchr(b'"', &json.as_bytes()[at..]).map(|quote| at + quote) {
+            let mut end = start + 1;
+            while let Some(byte) = json.as_bytes().get(end).filter(|byte| **byte != b'"') {
+                end += if *byte == b'\\' { 2 } else { 1 };
+            }
+            at = json.len().min(end + 1);
+            let text = decode(json.get(start + 1..end).unwrap_or_default());
+            if let Cow::Owned(masked) = self.text(&text) {
+                clean.push_str(&json[done..start]);
+                clean.push_str(&quote(&masked));
+                done = at;
+            }
+        }
+        if done == 0 {
+            return Cow::Borrowed(json);
+        }
+        clean.push_str(&json[done..]);
+        Cow::Owned(clean)
     }
 
     /// Returns the logs without secrets, line by line, what was replaced, and the mask for other texts of the

@@ -159,7 +159,8 @@ impl Context {
         let redaction = rules.map(|rules| Arc::new(DisplayRedaction::new(rules)));
         let own_prices = base.map(|base| base.config_dir().join("threadline/prices.json"));
         let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
-        let ui = Ui::new(args.color, !args.no_pager && !args.json, args.quiet, file.pager.clone());
+        let paging = !args.no_pager && !args.json;
+        let ui = Ui::new(args.color, paging, args.quiet, file.pager.clone(), redaction.clone());
         let cache_dir = base.map(|base| base.cache_dir().join("threadline"));
         let usage = match &source_use {
             SourceUse::Calls(usage) => Some(*usage),

@@ -1,12 +1,14 @@
 //! Output: results on stdout, notes and errors on stderr.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use threadline_term::{TermPage, TermText, TextLabel, text};
+use threadline_app::DisplayRedaction;
+use threadline_term::{TableColumn, TermPage, TermText, TextLabel, table, text};
 use threadline_view::is_hidden;
 
 use crate::env;
@@ -30,20 +32,46 @@ pub(crate) struct Ui {
     quiet: bool,
     /// The pager of the configuration file.
     pager: Option<String>,
+    /// Masks secrets in everything that is printed, except for data for programs.
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 /// The pager if nothing else is set.
 pub(crate) const DEFAULT_PAGER: &str = "less -FRX";
 
 impl Ui {
-    pub(crate) fn new(color: ColorChoice, paging: bool, quiet: bool, pager: Option<String>) -> Self {
+    pub(crate) fn new(
+        color: ColorChoice,
+        paging: bool,
+        quiet: bool,
+        pager: Option<String>,
+        redaction: Option<Arc<DisplayRedaction>>,
+    ) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => terminal && env::get(env::NO_COLOR).is_none(),
         };
-        Self { color, paging: paging && terminal, quiet, pager }
+        Self { color, paging: paging && terminal, quiet, pager, redaction }
+    }
+
+    /// Renders a table. Secrets are masked before cells are truncated.
+    pub(crate) fn table(&self, columns: &[TableColumn], rows: &[Vec<String>]) -> TermText {
+        match &self.redaction {
+            Some(redaction) => {
+                let masked = |row: &Vec<String>| {
+                    row.iter().map(|cell| redaction.text(cell).into_owned()).collect::<Vec<String>>()
+                };
+                table(self.page(), columns, &rows.iter().map(masked).collect::<Vec<_>>())
+            }
+            None => table(self.page(), columns, rows),
+        }
+    }
+
+    /// Masks secrets in a text for stderr.
+    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
     }
 
     /// Returns the page format: as wide as the terminal, or unwrapped if stdout is not a terminal.
@@ -62,13 +90,17 @@ impl Ui {
     /// Returns the stream for results.
     pub(crate) fn output(&self) -> OutputStream {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
+        let redaction = self.redaction.clone();
+        let is_terminal = io::stdout().is_terminal();
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, redaction }
     }
 
-    /// Returns the stream for results of a command that also calls [`write_stdout_line`].
+    /// Returns the stream for results of a command that also calls [`write_stdout_line`]. Nothing is masked,
+    /// since the command does not show a log.
     pub(crate) fn shared_output(&self) -> OutputStream {
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal: io::stdout().is_terminal() }
+        let is_terminal = io::stdout().is_terminal();
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, redaction: None }
     }
 
     /// Returns the stream for long results: a pager, if stdout is a terminal.
@@ -82,7 +114,8 @@ impl Ui {
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
-                OutputStream { out, pager: Some(pager), is_terminal: true }
+                let redaction = self.redaction.clone();
+                OutputStream { out, pager: Some(pager), is_terminal: true, redaction }
             }
             None => self.output(),
         }
@@ -91,13 +124,14 @@ impl Ui {
     /// Writes a note to stderr, unless `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            write_stderr(&text!("{}\n", with_source_options(text).replace('\n', "\n  ")));
+            let text = with_source_options(&self.masked(text));
+            write_stderr(&text!("{}\n", text.replace('\n', "\n  ")));
         }
     }
 
     /// Writes a warning to stderr, about a failure of a part of the work.
     pub(crate) fn warn(&self, text: &str) {
-        write_stderr(&text!("warning: {}\n", text.replace('\n', "\n  ")));
+        write_stderr(&text!("warning: {}\n", self.masked(text).replace('\n', "\n  ")));
     }
 
     /// Asks a question on the terminal. Returns whether the answer is yes; `false` without a terminal.
@@ -250,6 +284,8 @@ pub(crate) struct OutputStream {
     pager: Option<Child>,
     /// Whether the output is shown on a terminal, directly or in a pager.
     is_terminal: bool,
+    /// Masks secrets in text and JSON.
+    redaction: Option<Arc<DisplayRedaction>>,
 }
 
 impl OutputStream {
@@ -259,11 +295,20 @@ impl OutputStream {
     }
 
     pub(crate) fn text(&mut self, text: &TermText) -> io::Result<()> {
-        self.write_bytes(text.as_str().as_bytes())
+        match &self.redaction {
+            Some(redaction) => {
+                let masked = redaction.text(text.as_str()).into_owned();
+                self.write_bytes(masked.as_bytes())
+            }
+            None => self.write_bytes(text.as_str().as_bytes()),
+        }
     }
 
     /// Writes a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
+        if self.redaction.is_some() {
+            return Ok(self.json_text(&serde_json::to_string(value)?)?);
+        }
         let mut out = JsonSink(self);
         value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, EscapingJsonFormatter))?;
         self.write_bytes(b"\n")?;
@@ -272,7 +317,8 @@ impl OutputStream {
 
     /// Writes JSON text as one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        write_escaped(&mut JsonSink(self), json)?;
+        let masked = self.redaction.as_ref().map(|redaction| redaction.json(json));
+        write_escaped(&mut JsonSink(self), masked.as_deref().unwrap_or(json))?;
         self.write_bytes(b"\n")
     }
 
@@ -436,6 +482,14 @@ mod tests {
 
     /// Returns the text that `work` writes, to a terminal or to a pipe.
     fn output_of(is_terminal: bool, work: impl FnOnce(&mut OutputStream)) -> String {
+        masked_output_of(None, is_terminal, work)
+    }
+
+    fn masked_output_of(
+        redaction: Option<Arc<DisplayRedaction>>,
+        is_terminal: bool,
+        work: impl FnOnce(&mut OutputStream),
+    ) -> String {
         #[derive(Clone, Default)]
         struct SharedBuffer(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
         impl Write for SharedBuffer {
@@ -447,11 +501,27 @@ mod tests {
             }
         }
         let shared = SharedBuffer::default();
-        let mut answer = OutputStream { out: Some(Box::new(shared.clone())), pager: None, is_terminal };
+        let out: Option<Box<dyn Write>> = Some(Box::new(shared.clone()));
+        let mut answer = OutputStream { out, pager: None, is_terminal, redaction };
         work(&mut answer);
         answer.finish().unwrap();
         let bytes = shared.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_masked_in_text_and_in_strings_and_keys_of_json() {
+        let secrets = threadline_testkit::secrets(1);
+        let token = &secrets.iter().find(|secret| secret.kind == "github-token").unwrap().secret;
+        let masked = |work: &dyn Fn(&mut OutputStream)| masked_output_of(Some(Arc::default()), true, work);
+        let text = masked(&|answer| writeln!(answer, "on branch {token}").unwrap());
+        assert_eq!(text, "on branch [secret:github-token]\n");
+        let value = serde_json::json!({ token: [format!("\"\\ \n{token}"), "\\", 1], "b": "\u{202e}" });
+        let json = masked(&|answer| answer.json(&value).unwrap());
+        let name = "[secret:github-token]";
+        let expected = serde_json::json!({ name: [format!("\"\\ \n{name}"), "\\", 1], "b": "\u{202e}" });
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), expected);
+        assert!(json.contains("\\u202e"), "{json}");
     }
 
     #[test]

@@ -311,6 +311,32 @@ impl Rules {
         clean
     }
 
+    /// Replaces each token that has a known prefix with its kind, like [`Rules::clean`], but nothing that is
+    /// recognized by its context.
+    ///
+    /// For markup and other text in which names such as `key` have another meaning.
+    pub fn clean_tokens<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut found = Vec::new();
+        for hit in self.automaton.find_overlapping_iter(text) {
+            for what in &self.anchors[hit.pattern().as_usize()] {
+                if matches!(what, AnchorCheck::Form(_)) {
+                    self.check_at(*what, text, hit.range(), &mut found);
+                }
+            }
+        }
+        let mut clean = String::new();
+        let mut done = 0;
+        for secret in self.resolve_overlaps(text, found) {
+            clean.push_str(&text[done..secret.range.start]);
+            clean.push_str(&format!("[secret:{}]", secret.kind));
+            done = secret.range.end;
+        }
+        match done {
+            0 => Cow::Borrowed(text),
+            _ => Cow::Owned(clean + &text[done..]),
+        }
+    }
+
     pub(crate) fn has_custom_rules(&self) -> bool {
         !self.custom.is_empty()
     }

@@ -1,9 +1,12 @@
 //! Responses of pages, and errors.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use threadline_app::{AppError, FindError, SessionCandidate};
+use threadline_app::{AppError, DisplayRedaction, FindError, SessionCandidate};
 use threadline_html::{Markup, PageFrame, ViewerSettings, ViewerTab};
 use threadline_view::wire::ErrorObject;
 
@@ -78,21 +81,60 @@ impl PageResponse {
         }
         Ok(Self::JsonLines(out))
     }
+
+    /// Returns the response with secrets masked, as the last step. This covers names, such as those of models
+    /// and tools; the texts of sessions are masked before. Files to save are masked as their link says.
+    pub(crate) fn into_masked_response(self, redaction: &Arc<DisplayRedaction>) -> Response {
+        match self {
+            Self::Html(markup) => html_response(redaction.markup(&markup.into_string()).into_owned()),
+            Self::Fragment(markup, stamp) => {
+                let markup = redaction.markup(&markup.into_string()).into_owned();
+                with_stamp(html_response(markup), stamp)
+            }
+            Self::JsonLines(bytes) => {
+                let json = String::from_utf8_lossy(&bytes);
+                Self::JsonLines(redaction.json(&json).into_owned().into_bytes()).into_response()
+            }
+            Self::JsonObject(value) => {
+                let json = redaction.json(&value.to_string()).into_owned();
+                ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+            }
+            Self::Markdown(text) => Self::Markdown(redaction.text(&text).into_owned()).into_response(),
+            Self::Text(text) => Self::Text(redaction.text(&text).into_owned()).into_response(),
+            Self::Streamed(kind, mut pieces) => {
+                let redaction = Arc::clone(redaction);
+                let masked = move || {
+                    let piece = (pieces.0)()?;
+                    Some(match std::str::from_utf8(&piece).map(|text| redaction.markup(text)) {
+                        Ok(Cow::Owned(masked)) => masked.into_bytes(),
+                        _ => piece,
+                    })
+                };
+                Self::Streamed(kind, BodyChunks(Box::new(masked))).into_response()
+            }
+            Self::Download(..) | Self::Redirect(_) => self.into_response(),
+        }
+    }
+}
+
+fn html_response(markup: String) -> Response {
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup).into_response()
+}
+
+fn with_stamp(mut response: Response, stamp: String) -> Response {
+    let stamp = HeaderValue::try_from(stamp).unwrap_or(HeaderValue::from_static(""));
+    response.headers_mut().insert("x-stamp", stamp);
+    response
 }
 
 impl IntoResponse for PageResponse {
     fn into_response(self) -> Response {
         let (kind, body) = match self {
-            Self::Html(markup) => ("text/html; charset=utf-8", Body::from(markup.into_string())),
+            Self::Html(markup) => return html_response(markup.into_string()),
             Self::JsonLines(bytes) => ("application/x-ndjson", Body::from(bytes)),
             Self::Markdown(text) => ("text/markdown; charset=utf-8", Body::from(text)),
             Self::Text(text) => ("text/plain; charset=utf-8", Body::from(text)),
-            Self::Fragment(markup, stamp) => {
-                let stamp = HeaderValue::try_from(stamp).unwrap_or(HeaderValue::from_static(""));
-                let mut response = Self::Html(markup).into_response();
-                response.headers_mut().insert("x-stamp", stamp);
-                return response;
-            }
+            Self::Fragment(markup, stamp) => return with_stamp(html_response(markup.into_string()), stamp),
             Self::Download(name, bytes) => {
                 let saved = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
                 let mut response =

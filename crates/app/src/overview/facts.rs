@@ -4,6 +4,8 @@ use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
 use threadline_usage::UsageTotals;
 
+use crate::config::App;
+
 /// The length of the periods in which model calls are added up. Days begin at a multiple of it in every time
 /// zone.
 pub(super) const QUARTER: Millis = 15 * 60 * 1000;
@@ -112,8 +114,18 @@ impl OverviewFacts {
         self.names.get(id as usize).map_or("", |name| name)
     }
 
-    /// Returns the facts of one project; `None` if no session belongs to it.
-    pub fn of_project(&self, project: &str) -> Option<Self> {
+    /// Returns the name that is shown as this text. `app` masks secrets in names, if its configuration requires
+    /// it, so links contain them that way.
+    pub(super) fn name_shown_as<'n>(&'n self, shown: &'n str, app: &App) -> &'n str {
+        if !shown.contains("[secret:") {
+            return shown;
+        }
+        self.names.iter().find(|name| app.redacted(name) == shown).map_or(shown, |name| name)
+    }
+
+    /// Returns the facts of one project, by the name that `app` shows; `None` if no session belongs to it.
+    pub fn of_project(&self, project: &str, app: &App) -> Option<Self> {
+        let project = self.name_shown_as(project, app);
         let project = self.names.iter().position(|name| name == project)? as u32;
         let is_in = |session: u32| self.session(session).is_some_and(|session| session.project == project);
         self.sessions.iter().any(|session| session.project == project).then_some(())?;

@@ -195,7 +195,7 @@ impl Computation<'_> {
         overview.tools = tools
             .into_iter()
             .map(|(tool, mut sums)| ToolFigures {
-                tool: facts.name(tool).to_owned(),
+                tool: self.shown(facts.name(tool)),
                 calls: sums.calls,
                 failed: sums.failed,
                 median: percentile(&mut sums.durations, 50),
@@ -262,7 +262,7 @@ impl Computation<'_> {
         overview.n_projects = projects.len();
         overview.projects = projects
             .into_iter()
-            .map(|(project, figures)| ProjectFigures { project: facts.name(project).to_owned(), ..figures })
+            .map(|(project, figures)| ProjectFigures { project: self.shown(facts.name(project)), ..figures })
             .collect();
         overview.projects.sort_by(|a, b| {
             let by_cost = b.usage.cost.cmp(&a.usage.cost);
@@ -281,7 +281,7 @@ impl Computation<'_> {
                 Some(TopSession {
                     id: session.id.clone(),
                     title: self.title(session),
-                    project: facts.name(session.project).to_owned(),
+                    project: self.shown(facts.name(session.project)),
                     prompts: sums.prompts,
                     calls: sums.calls,
                     usage: sums.usage,
@@ -299,7 +299,7 @@ impl Computation<'_> {
     /// Adds the sessions that are live or wait for a person.
     fn add_open(&self, overview: &mut Overview) {
         let now = self.now.timestamp().as_millisecond();
-        let tool = |id: u32| self.facts.name(id).to_owned();
+        let tool = |id: u32| self.shown(self.facts.name(id));
         let mut sessions: Vec<&SessionFact> =
             self.facts.sessions.iter().filter(|session| session.title.is_some()).collect();
         sessions.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| a.id.cmp(&b.id)));
@@ -324,7 +324,7 @@ impl Computation<'_> {
             let open = OpenSessionFigure {
                 id: session.id.clone(),
                 title: self.title(session),
-                project: self.facts.name(session.project).to_owned(),
+                project: self.shown(self.facts.name(session.project)),
                 last_active: session.last_active,
                 state,
             };

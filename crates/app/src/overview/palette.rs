@@ -56,7 +56,7 @@ impl OverviewFacts {
     pub fn palette(&self, query: &str, app: &App) -> Vec<PaletteMatch> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let mut matches = self.sessions_with(&words, app);
-        matches.extend(self.projects_with(&words));
+        matches.extend(self.projects_with(&words, app));
         if !words.is_empty() {
             matches.extend(self.details_with(&words, PaletteKind::File, app));
             matches.extend(self.details_with(&words, PaletteKind::Command, app));
@@ -81,12 +81,12 @@ impl OverviewFacts {
                 kind: PaletteKind::Session,
                 key: session.id.clone(),
                 label: app.redacted(title).into_owned(),
-                detail: self.name(session.project).to_owned(),
+                detail: app.redacted(self.name(session.project)).into_owned(),
             })
             .collect()
     }
 
-    fn projects_with(&self, words: &[String]) -> Vec<PaletteMatch> {
+    fn projects_with(&self, words: &[String], app: &App) -> Vec<PaletteMatch> {
         let mut last: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
         for session in self.sessions.iter().filter(|session| session.title.is_some()) {
             let (at, sessions) = last.entry(session.project).or_default();
@@ -103,10 +103,11 @@ impl OverviewFacts {
         found.sort();
         let shown = found.into_iter().take(MAX_MATCHES);
         shown
-            .map(|(_, _, name, sessions)| PaletteMatch {
+            .map(|(_, _, name, sessions)| (app.redacted(name).into_owned(), sessions))
+            .map(|(name, sessions)| PaletteMatch {
                 kind: PaletteKind::Project,
-                key: name.to_owned(),
-                label: name.to_owned(),
+                key: name.clone(),
+                label: name,
                 detail: threadline_view::humanize::plural(sessions, "session"),
             })
             .collect()

@@ -19,6 +19,8 @@ impl OverviewFacts {
     /// [`OverviewFacts::of_project`].
     pub fn project_details(&self, project: &str, range: &OverviewRange, app: &App) -> ProjectDetails {
         let range = &range.range;
+        let project = self.name_shown_as(project, app);
+        let shown = |name: u32| app.redacted(self.name(name)).into_owned();
         let mut branches: BTreeMap<u32, BranchFigures> = BTreeMap::new();
         let mut worktrees: FxHashMap<u32, u64> = FxHashMap::default();
         for session in self.listed_sessions(range) {
@@ -35,14 +37,14 @@ impl OverviewFacts {
         }
         let mut branches: Vec<BranchFigures> = branches
             .into_iter()
-            .map(|(branch, figures)| BranchFigures { branch: self.name(branch).to_owned(), ..figures })
+            .map(|(branch, figures)| BranchFigures { branch: shown(branch), ..figures })
             .collect();
         branches.sort_by(|a, b| {
             let by_cost = b.usage.cost.cmp(&a.usage.cost);
             by_cost.then(b.sessions.cmp(&a.sessions)).then_with(|| a.branch.cmp(&b.branch))
         });
         let mut worktrees: Vec<(String, u64)> =
-            worktrees.into_iter().map(|(cwd, sessions)| (self.name(cwd).to_owned(), sessions)).collect();
+            worktrees.into_iter().map(|(cwd, sessions)| (shown(cwd), sessions)).collect();
         worktrees.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         ProjectDetails { sessions: self.last_sessions(range, app), branches, worktrees }
     }
@@ -62,7 +64,7 @@ impl OverviewFacts {
             .map(|(_, session)| TopSession {
                 id: session.id.clone(),
                 title: app.redacted(session.title.as_deref().unwrap_or(&session.id)).into_owned(),
-                project: self.name(session.project).to_owned(),
+                project: app.redacted(self.name(session.project)).into_owned(),
                 last_active: session.last_active,
                 ..TopSession::default()
             })

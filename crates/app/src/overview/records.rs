@@ -142,6 +142,8 @@ impl OverviewFacts {
         skip: usize,
         count: usize,
     ) -> RecordRows {
+        let project = filter.project.as_deref().map(|shown| self.name_shown_as(shown, app).to_owned());
+        let filter = &RecordFilter { project, ..filter.clone() };
         let mut found = match filter.kind {
             RecordKind::Calls => self.calls(filter, zone, app).map(Record::Call).collect(),
             RecordKind::Prompts => self.marks(filter, &self.prompts, zone),
@@ -282,7 +284,7 @@ impl OverviewFacts {
                     at: dated(call.at),
                     agent: agent(call.log),
                     line: Some(call.line),
-                    tool: Some(self.name(call.tool).to_owned()),
+                    tool: Some(shown(self.name(call.tool))),
                     detail: call.detail.map(|detail| shown(self.name(detail))),
                     duration: call.duration.map(Millis::from),
                     outcome: Some(call.outcome),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use threadline_app::blame::{BlameError, BlameOptions, BlamedLine, FileBlame, LoggedEdit};
 use threadline_entry::Millis;
 use threadline_session::LineOrigin;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, truncate, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
 use threadline_view::humanize::plural;
 
 use crate::context::Context;
@@ -190,7 +190,7 @@ fn render_turns(cx: &Context, blame: &FileBlame, shown: Range<usize>) -> TermTex
             ]
         })
         .collect();
-    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+    text!("\n{}", cx.ui.table(&columns, &rows))
 }
 
 fn local_time(cx: &Context, at: Option<Millis>) -> String {
@@ -242,7 +242,7 @@ fn list_edits(cx: &Context, file: &Path) -> Result<CommandOutcome, CommandError>
             ]
         };
         let rows: Vec<Vec<String>> = found.edits.iter().map(row).collect();
-        answer.text(&table(cx.ui.page(), &columns, &rows))?;
+        answer.text(&cx.ui.table(&columns, &rows))?;
     }
     answer.finish()?;
     if found.edits.is_empty() {

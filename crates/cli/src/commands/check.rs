@@ -4,9 +4,7 @@ use std::time::SystemTime;
 use threadline_app::{CheckReport, SessionSummary, session_log};
 use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
-use threadline_term::{
-    ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
-};
+use threadline_term::{ColumnAlign, TableColumn, TermPage, TermText, TextLabel, text, truncate, visible};
 use threadline_view::humanize::{count, plural};
 use threadline_view::wire::FindingObject;
 
@@ -116,7 +114,7 @@ fn write_summary(cx: &Context, answer: &mut OutputStream, checked: &CheckReport)
             ]
         })
         .collect();
-    answer.text(&table(cx.ui.page(), &columns, &rows))
+    answer.text(&cx.ui.table(&columns, &rows))
 }
 
 /// Writes each finding, below the title of its session.

@@ -5,7 +5,7 @@ use threadline_app::compare::{
     CompareError, ComparedConversation, ComparedFile, ComparedPrompt, Comparison, FileRelation,
 };
 use threadline_entry::Millis;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration, plural};
 use threadline_view::{FileChange, Hunk, Money, short_model};
 
@@ -137,7 +137,7 @@ fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> 
         time("waiting for an answer", &|side| side.timing.user_response),
         time("idle", &|side| side.timing.idle),
     ];
-    table(cx.ui.page(), &columns(""), &rows)
+    cx.ui.table(&columns(""), &rows)
 }
 
 fn cost_difference(a: &ComparedConversation, b: &ComparedConversation) -> String {
@@ -175,7 +175,7 @@ fn tools(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> Te
         vec![visible(name).into_owned(), cell(a, name), cell(b, name), change]
     };
     let rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    text!("\n{}", table(cx.ui.page(), &columns("tool"), &rows))
+    text!("\n{}", cx.ui.table(&columns("tool"), &rows))
 }
 
 fn files(cx: &Context, files: &[ComparedFile]) -> TermText {
@@ -209,7 +209,7 @@ fn files(cx: &Context, files: &[ComparedFile]) -> TermText {
         TableColumn { align: ColumnAlign::Left, can_shrink: false, ..TableColumn::text("result") },
     ];
     let rows: Vec<Vec<String>> = files.iter().map(row).collect();
-    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+    text!("\n{}", cx.ui.table(&columns, &rows))
 }
 
 fn prompts(cx: &Context, comparison: &Comparison) -> TermText {
@@ -235,5 +235,5 @@ fn prompts(cx: &Context, comparison: &Comparison) -> TermText {
         TableColumn { drop_order: 1, ..TableColumn::number("time") },
         TableColumn { min_width: 30, ..TableColumn::text("prompt") },
     ];
-    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+    text!("\n{}", cx.ui.table(&columns, &rows))
 }

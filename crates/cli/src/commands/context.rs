@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use threadline_app::SessionContext;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration, plural, short_count};
 use threadline_view::wire::{ContextObject, context_objects};
 use threadline_view::{AgentContext, ContextCall, ContextLedger, WindowItem, WindowPart, short_model};
@@ -96,7 +96,7 @@ fn sub_agents(cx: &Context, agents: &[AgentContext]) -> TermText {
         TableColumn { drop_order: 3, ..TableColumn::number("cost") },
         TableColumn { min_width: 10, ..TableColumn::text("task") },
     ];
-    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+    text!("\n{}", cx.ui.table(&columns, &rows))
 }
 
 /// Returns an item in a few words.
@@ -148,7 +148,7 @@ fn calls(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
         TableColumn { min_width: 20, ..TableColumn::text("cache miss") },
         TableColumn { min_width: 20, good_width: 30, weight: 3, ..TableColumn::text("added") },
     ];
-    table(cx.ui.page(), &columns, &rows)
+    cx.ui.table(&columns, &rows)
 }
 
 /// Returns a bar of up to `width` cells. The bar of a value that rounds to none is a thin line.
@@ -181,7 +181,7 @@ fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
     let title =
         format!("Largest window: {} tokens at {}, in parts (estimates)", count(call.window()), call.anchor);
     let page = cx.ui.page();
-    text!("\n{}\n{}", page.paint(TextLabel::Title, title), table(page, &columns, &rows))
+    text!("\n{}\n{}", page.paint(TextLabel::Title, title), cx.ui.table(&columns, &rows))
 }
 
 fn misses(cx: &Context, ledger: &ContextLedger) -> TermText {
@@ -207,7 +207,7 @@ fn misses(cx: &Context, ledger: &ContextLedger) -> TermText {
         TableColumn::number("tokens"),
         TableColumn { align: ColumnAlign::Right, ..TableColumn::number("longest pause") },
     ];
-    text!("\n{}", table(cx.ui.page(), &columns, &rows))
+    text!("\n{}", cx.ui.table(&columns, &rows))
 }
 
 fn unused(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText {
@@ -234,5 +234,5 @@ fn unused(cx: &Context, args: &ContextArgs, ledger: &ContextLedger) -> TermText 
         count(ledger.unused_tokens())
     );
     let page = cx.ui.page();
-    text!("\n{}\n{}", page.paint(TextLabel::Title, title), table(page, &columns, &rows))
+    text!("\n{}\n{}", page.paint(TextLabel::Title, title), cx.ui.table(&columns, &rows))
 }

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use rayon::prelude::*;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, text};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text};
 use threadline_view::humanize::{bytes, count};
 use threadline_view::{DriftCount, Inventory, NameCounts, wire};
 
@@ -81,7 +81,7 @@ fn inspect(path: &Path) -> Result<InspectedLog, CommandError> {
 /// Renders the tables: one of sessions, then one per group of counts.
 fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
     let page = cx.ui.page();
-    let mut out = session_table(page, found, whole);
+    let mut out = session_table(cx, found, whole);
     let families: [(&str, &NameCounts); 9] = [
         ("Types", &whole.types),
         ("System subtypes", &whole.system_subtypes),
@@ -121,7 +121,7 @@ fn versions(drift: &DriftCount) -> String {
     }
 }
 
-fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole: &Inventory) -> TermText {
+fn session_table(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
     let number = |name: &'static str| TableColumn {
         name,
         align: ColumnAlign::Right,
@@ -175,5 +175,5 @@ fn session_table(page: threadline_term::TermPage, found: &[InspectedLog], whole:
     if found.len() != 1 {
         rows.push(row(&format!("{} files", count(whole.files)), whole));
     }
-    table(page, &columns, &rows)
+    cx.ui.table(&columns, &rows)
 }

@@ -3,7 +3,7 @@ use std::time::SystemTime;
 
 use threadline_app::time::{end_of, start_of};
 use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
-use threadline_term::{TableColumn, TermText, table};
+use threadline_term::{TableColumn, TermText};
 use threadline_view::humanize::{bytes, count, plural};
 use threadline_view::wire::CardObject;
 use threadline_view::{Selection, SessionCard, SortBy, TypedTime, short_path};
@@ -247,7 +247,7 @@ fn render(
             row
         })
         .collect();
-    table(cx.ui.page(), &columns, &rows)
+    cx.ui.table(&columns, &rows)
 }
 
 /// Keeps the column that the sessions are sorted by on a narrow page.

@@ -1,6 +1,6 @@
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, table, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, visible};
 use threadline_view::humanize::plural;
 use threadline_view::shell_word;
 use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
@@ -149,7 +149,7 @@ fn receipt_table(cx: &Context, receipts: &[Receipt]) -> TermText {
             ]
         })
         .collect();
-    table(cx.ui.page(), &columns, &rows)
+    cx.ui.table(&columns, &rows)
 }
 
 fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {

@@ -7,7 +7,7 @@ use threadline_app::restore::{
 };
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
-use threadline_term::{ColumnAlign, TableColumn, TextLabel, table, truncate, visible};
+use threadline_term::{ColumnAlign, TableColumn, TextLabel, truncate, visible};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::RestoredFile;
 
@@ -201,7 +201,7 @@ fn report(
         };
         writeln!(answer, "{}", page.paint(TextLabel::Title, title))?;
         let rows: Vec<Vec<String>> = files.iter().map(row).collect();
-        answer.text(&table(page, &columns, &rows))?;
+        answer.text(&cx.ui.table(&columns, &rows))?;
     }
     answer.finish()?;
     for (name, what) in [

@@ -234,3 +234,61 @@ fn a_shared_page_contains_no_secrets_local_paths_or_user_names() {
     assert!(run.err.contains("replaced: ") && run.err.contains("github-token (1)"), "{}", run.err);
     assert!(run.err.contains("local path") && run.err.contains("user name"), "{}", run.err);
 }
+
+#[test]
+fn names_with_secrets_are_masked_in_every_command() {
+    let (branch, model, tool, folder) = (token(5), token(6), token(7), token(8));
+    let world = EditFixture::new();
+    let session = |name: &str| {
+        let log = format!(
+            "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/work/{folder}\" version=\"{branch}\"\n\
+             a1 <- u1 reply m1-{name} tool t1 {tool} {{\"a\":1}} model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n\
+             r1 <- a1 result t1 \"ok\"\n\
+             a2 <- r1 reply m2-{name} text \"done\" model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n"
+        );
+        world.home.session_in(&format!("/work/{folder}"), name, &log);
+        session_uuid(name)
+    };
+    let (a, b) = (session("loom"), session("cloth"));
+    let commands = [
+        vec!["usage", "--by", "branch"],
+        vec!["usage", "--by", "model"],
+        vec!["usage", "--by", "tool"],
+        vec!["usage", "--by", "project"],
+        vec!["usage", "--by", "session"],
+        vec!["usage", "--by", "branch", "--csv"],
+        vec!["usage", "--by", "tool", "--csv"],
+        vec!["usage", "--explain"],
+        vec!["inspect", &a],
+        vec!["overview", "--since", "all", "--no-cache"],
+        vec!["compare", &a, &b],
+        vec!["list"],
+        vec!["list", "--all"],
+        vec!["show", &a],
+        vec!["context", &a],
+        vec!["check", &a],
+        vec!["search", "go"],
+        vec!["search", "ok"],
+    ];
+    for command in &commands {
+        for json in [false, true] {
+            if json && command.contains(&"--csv") {
+                continue;
+            }
+            let mut args = command.clone();
+            args.push("--redact");
+            args.extend(json.then_some("--json"));
+            let run = world.run(&args);
+            let text = run.to_string();
+            for secret in [&branch, &model, &tool, &folder] {
+                // The name of the folder of the project contains no underscores.
+                assert!(!text.contains(&secret[2..]), "{args:?}: {run}");
+            }
+        }
+    }
+    // The same commands without the option show them, so the test above can fail.
+    let shown: String = commands.iter().map(|command| world.run(command).to_string()).collect();
+    for secret in [&branch, &model, &tool, &folder] {
+        assert!(shown.contains(secret), "{secret}");
+    }
+}

@@ -173,11 +173,15 @@ async fn run_page(state: ServerState, page: PageHandler, ask: PageRequest) -> Re
         if ask.cancelled.load(Ordering::Relaxed) {
             return Err(PageError::failed("Client disconnected"));
         }
-        page(&state, &ask)
+        let response = page(&state, &ask)?;
+        Ok(match &state.app.config().redaction {
+            Some(redaction) => response.into_masked_response(redaction),
+            None => response.into_response(),
+        })
     })
     .await;
     match done {
-        Ok(Ok(answer)) => answer.into_response(),
+        Ok(Ok(answer)) => answer,
         Ok(Err(problem)) => problem.to_response(form),
         Err(_) => PageError::failed("Internal error")
             .with_hint("This is a bug in threadline. Other pages still work.")

@@ -74,7 +74,7 @@ fn show(
     let ReadOverview { facts, is_reading } = read(state, ask);
     let facts = match (facts, project) {
         (Some(facts), Some(project)) => {
-            let of_project = facts.of_project(project);
+            let of_project = facts.of_project(project, &state.app);
             Some(Arc::new(of_project.ok_or_else(|| PageError::not_found("Project not found"))?))
         }
         (facts, _) => facts,

@@ -75,12 +75,15 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         return objects(state, ask, calls, &wanted, now);
     }
     let keep = |call: &ModelCall<'_>| wanted.keeps(call);
-    let board = UsageBoard::of(calls, &state.prices, &state.zone, &window_resets(calls, &state.zone), keep);
+    let resets = window_resets(calls, &state.zone);
+    let mut board = UsageBoard::of(calls, &state.prices, &state.zone, &resets, keep);
+    let masked = |name: &str| state.app.redacted(name).into_owned();
+    board.models.iter_mut().chain(&mut board.projects).for_each(|(name, _)| *name = masked(name));
     let names = |by: GroupBy| -> Vec<String> {
         let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |_| true).groups;
         let named = groups.into_iter().map(|group| match group.key {
             threadline_usage::CallGroupKey::Project(name) | threadline_usage::CallGroupKey::Model(name) => {
-                name
+                masked(&name)
             }
             _ => String::new(),
         });

@@ -161,3 +161,40 @@ r2 <- a2  result t2 "File created"
     browser.wait_for("return document.querySelector('details.file').open");
     assert_no_browser_errors(&browser);
 }
+
+#[test]
+fn masked_requests_contain_no_secret_in_a_name() {
+    let token = |seed: u64| {
+        let all = threadline_testkit::secrets(seed);
+        all.into_iter().find(|secret| secret.kind == "github-token").unwrap().secret
+    };
+    let (branch, model, tool, folder) = (token(5), token(6), token(7), token(8));
+    let home = TestHome::new();
+    let log = format!(
+        "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/work/{folder}\"\n\
+         a1 <- u1 reply m1 tool t1 {tool} {{\"a\":1}} model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n\
+         r1 <- a1 result t1 \"ok\"\n"
+    );
+    home.session_in(&format!("/work/{folder}"), "names", &log);
+    let served = TestServer::new(&home);
+    let masked = format!("{}; threadline-mask=1", served.cookie());
+    let secrets = [branch, model, tool, folder].map(|secret| secret[2..].to_owned());
+    for page in [
+        "/?range=all",
+        "/overview.json?range=all",
+        "/records.json",
+        "/sessions",
+        "/index.json",
+        "/usage",
+        "/usage.md",
+        "/usage.json?by=branch",
+        "/usage.json?by=model",
+        "/usage.json?by=tool",
+        "/usage.json?by=project",
+        "/search?q=go",
+        "/search.json?q=go",
+    ] {
+        let response = served.request("GET", page, &[("Cookie", &masked)]);
+        assert_eq!(leaks(&response, &secrets), Vec::<&String>::new(), "{page}: {}", response.body);
+    }
+}

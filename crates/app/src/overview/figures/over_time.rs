@@ -54,7 +54,7 @@ impl Computation<'_> {
         }
         bins.bins.iter_mut().for_each(|bin| bin.models.sort_by_key(|(model, _)| *model));
         overview.models =
-            models.into_iter().map(|(model, totals)| (facts.name(model).to_owned(), totals)).collect();
+            models.into_iter().map(|(model, totals)| (self.shown(facts.name(model)), totals)).collect();
         (overview.bin_size, overview.bins) = (bins.size, bins.bins);
     }
 

@@ -1,7 +1,7 @@
 //! `trace status`: spans sent, pending and failed.
 
 use jiff::Timestamp;
-use threadline_term::{ColumnAlign, TableColumn, TermText, table};
+use threadline_term::{ColumnAlign, TableColumn, TermText};
 use threadline_trace::{ExportState, HookLog, StateDir};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::SessionStatusObject;
@@ -124,5 +124,5 @@ fn render(cx: &Context, lines: &[SessionStatusObject], all: bool) -> TermText {
         let session = line.session.clone();
         vec![session, line.turns.to_string(), line.spans.to_string(), waiting.join(", "), error]
     };
-    table(cx.ui.page(), &columns, &shown.iter().map(row).collect::<Vec<_>>())
+    cx.ui.table(&columns, &shown.iter().map(row).collect::<Vec<_>>())
 }

@@ -6,7 +6,7 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use threadline_app::{ListFilter, UsageRead, prices_note, usage_notes, window_resets};
-use threadline_term::{TableColumn, TermText, TextLabel, table, text, visible};
+use threadline_term::{TableColumn, TermText, TextLabel, text, visible};
 use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
@@ -46,7 +46,7 @@ impl UsageReport<'_> {
                 answer.json(&GroupObject::new(group, by, &inherited))?;
             }
         } else if self.csv {
-            answer.data(&csv(by, &groups.groups))?;
+            answer.data(&csv(by, &groups.groups, &|cell| self.cx.app.redacted(cell).into_owned()))?;
         } else if !groups.groups.is_empty() {
             answer.text(&self.table(by, groups))?;
         }
@@ -88,7 +88,7 @@ impl UsageReport<'_> {
         "total".clone_into(&mut total[0]);
         total.extend(cells(&groups.total, None));
         rows.push(total);
-        table(self.cx.ui.page(), &columns, &rows)
+        self.cx.ui.table(&columns, &rows)
     }
 
     /// Returns the titles of sessions by id, if groups are sessions.
@@ -204,7 +204,7 @@ impl UsageReport<'_> {
             row
         };
         let rows: Vec<Vec<String>> = windows.iter().map(row).collect();
-        table(self.cx.ui.page(), &columns, &rows)
+        self.cx.ui.table(&columns, &rows)
     }
 
     /// Writes every record. Returns whether there are any.
@@ -431,8 +431,8 @@ fn record_line(page: threadline_term::TermPage, record: &RecordExplanation) -> T
     }
 }
 
-/// Formats the groups as comma-separated values, with a header line.
-fn csv(by: GroupBy, groups: &[CallGroup]) -> String {
+/// Formats the groups as comma-separated values, with a header line. `mask` masks secrets in names.
+fn csv(by: GroupBy, groups: &[CallGroup], mask: &dyn Fn(&str) -> String) -> String {
     let mut out = key_columns(by).join(",");
     out.push_str(
         ",calls,input_tokens,output_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,\
@@ -450,9 +450,9 @@ fn csv(by: GroupBy, groups: &[CallGroup]) -> String {
             tokens.cache_write_1h,
             totals.web_searches,
         ];
-        let cells = key_cells(&group.key).map(csv_cell);
+        let cells = key_cells(&group.key).map(|cell| csv_cell(&mask(cell)));
         let cells = cells.chain(numbers.iter().map(ToString::to_string));
-        let cells = cells.chain([totals.cost.to_string(), csv_cell(&unpriced.join(";"))]);
+        let cells = cells.chain([totals.cost.to_string(), csv_cell(&mask(&unpriced.join(";")))]);
         out.push_str(&cells.collect::<Vec<_>>().join(","));
         out.push('\n');
     }
