@@ -306,9 +306,16 @@ impl<'a> QuoteScanner<'a> {
 pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
     match simd_level() {
         Some(level) => {
-            dispatch!(level, simd => end_of_container_by(bytes, start, |block| bracket_masks_simd(simd, block)))
+            dispatch!(level, simd => end_of_container_by(
+                bytes,
+                start,
+                |block| bracket_masks_simd(simd, block),
+                |at| end_of_string_by(bytes, at, |block| quote_masks_simd(simd, block)),
+            ))
         }
-        None => end_of_container_by(bytes, start, bracket_masks_portable),
+        None => end_of_container_by(bytes, start, bracket_masks_portable, |at| {
+            end_of_string_by(bytes, at, quote_masks_portable)
+        }),
     }
 }
 
@@ -333,17 +340,45 @@ fn quote_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> (u64, u64) {
 
 #[inline(always)]
 fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u64, u64)) -> usize {
-    let mut carry = 0;
-    for (i, block) in blocks(&bytes[start..]).enumerate() {
-        let (mut quotes, backslashes) = marks(&block);
-        if backslashes | carry != 0 {
-            quotes &= !escaped_mask(backslashes, &mut carry);
-        }
-        if quotes != 0 {
-            return start + i * 64 + quotes.trailing_zeros() as usize + 1;
+    let (blocks, rest) = bytes[start..].as_chunks::<64>();
+    let mut before = 0;
+    for (i, block) in blocks.iter().enumerate() {
+        if let Some(end) = end_in_block(bytes, start, i, marks(block), &mut before) {
+            return end;
         }
     }
-    bytes.len()
+    let mut last = [b' '; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    end_in_block(bytes, start, blocks.len(), marks(&last), &mut before).unwrap_or(bytes.len())
+}
+
+/// Returns the offset after the first unescaped quote of a block. `before` has the last two backslashes of
+/// the block before in its lowest bits, the last one first, and is updated.
+///
+/// A quote after anything but a backslash is not escaped, and most quotes after a backslash are. So the
+/// backslashes are counted only for a quote after two of them, and the loop over blocks of code, most of
+/// which contain escapes, has no branch that depends on them.
+#[inline(always)]
+fn end_in_block(
+    bytes: &[u8],
+    start: usize,
+    block: usize,
+    (quotes, backslashes): (u64, u64),
+    before: &mut u64,
+) -> Option<usize> {
+    let one_before = backslashes << 1 | *before & 1;
+    let two_before = backslashes << 2 | (*before & 1) << 1 | *before >> 1;
+    *before = backslashes >> 63 | (backslashes >> 62 & 1) << 1;
+    let mut ends = quotes & (!one_before | two_before);
+    while ends != 0 {
+        let quote = start + block * 64 + ends.trailing_zeros() as usize;
+        let run = bytes[start..quote].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        if run.is_multiple_of(2) {
+            return Some(quote + 1);
+        }
+        ends &= ends - 1;
+    }
+    None
 }
 
 /// The masks of the brackets, quotes and backslashes of 64 bytes.
@@ -375,12 +410,27 @@ fn bracket_masks_portable(block: &[u8; 64]) -> BracketMasks {
 }
 
 #[inline(always)]
-fn end_of_container_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> BracketMasks) -> usize {
+fn end_of_container_by(
+    bytes: &[u8],
+    start: usize,
+    marks: impl Fn(&[u8; 64]) -> BracketMasks,
+    end_of_string: impl Fn(usize) -> usize,
+) -> usize {
     let mut depth = 0;
-    let (mut carry, mut in_string) = (0, 0);
-    for (i, block) in blocks(&bytes[start..]).enumerate() {
-        let BracketMasks { opening, closing, mut quotes, backslashes } = marks(&block);
-        if backslashes | carry != 0 {
+    let mut at = start;
+    // Each block begins outside of strings.
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let BracketMasks { opening, closing, mut quotes, backslashes } = match rest.first_chunk() {
+            Some(block) => marks(block),
+            None => {
+                let mut last = [b' '; 64];
+                last[..rest.len()].copy_from_slice(rest);
+                marks(&last)
+            }
+        };
+        let mut carry = 0;
+        if backslashes != 0 {
             quotes &= !escaped_mask(backslashes, &mut carry);
         }
         // A prefix XOR: each quote inverts all bits from there on, so that bits inside strings are set.
@@ -388,8 +438,6 @@ fn end_of_container_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> 
         for shift in [1, 2, 4, 8, 16, 32] {
             inside ^= inside << shift;
         }
-        inside ^= in_string;
-        in_string = 0u64.wrapping_sub(inside >> 63);
         let (opening, mut closing) = (opening & !inside, closing & !inside);
         if depth <= closing.count_ones() {
             let mut closed = 0;
@@ -397,13 +445,19 @@ fn end_of_container_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> 
                 let before = (1 << closing.trailing_zeros()) - 1;
                 closed += 1;
                 if depth + (opening & before).count_ones() <= closed {
-                    return start + i * 64 + closing.trailing_zeros() as usize + 1;
+                    return at + closing.trailing_zeros() as usize + 1;
                 }
                 closing &= closing - 1;
             }
             depth = (depth + opening.count_ones()).saturating_sub(closed);
         } else {
             depth = depth + opening.count_ones() - closing.count_ones();
+        }
+        at += 64;
+        // Most of a container is long strings, which are skipped faster than they are searched for brackets.
+        if inside >> 63 == 1 {
+            at += carry as usize;
+            at = if at < bytes.len() { end_of_string(at) } else { bytes.len() };
         }
     }
     bytes.len()
