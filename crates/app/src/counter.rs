@@ -318,10 +318,7 @@ pub(crate) fn read_figures(
     wants: ScanOptions,
     scanner: &mut LogScanner,
 ) -> io::Result<LogFigures> {
-    let mut scan = std::mem::take(&mut scanner.counts);
-    let (scanned, left_out) = scanner.scan_with(log, wants, |block| scan.block(block))?;
-    let counts = scan.finish();
-    scanner.counts = scan;
+    let (scanned, counts, left_out) = scanner.scan_and_count(log, wants)?;
     let counts = match counts {
         Some(counts) => counts,
         None => read_counts(log, scanner)?,

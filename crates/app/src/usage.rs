@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LineBlock, LineReader, Millis, SkippedLine};
+use threadline_entry::{LineBlock, LineReader, Millis, OutlineReader, SkippedLine};
 use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
     UsageTotals, limit_end,
 };
-use threadline_view::{LogCountScan, humanize, visible};
+use threadline_view::{LogCountScan, LogCounts, humanize, visible};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -175,8 +175,9 @@ pub struct UsageRead {
 pub(crate) struct LogScanner {
     buffer: Vec<u8>,
     cache: Option<ScanCache>,
-    /// The scan of turns and errors, between two logs.
-    pub(crate) counts: LogCountScan,
+    /// The scan of turns and errors, and the layouts of lines, between two logs.
+    counts: LogCountScan,
+    outlines: OutlineReader,
 }
 
 impl LogScanner {
@@ -200,6 +201,39 @@ impl LogScanner {
         wants: ScanOptions,
         mut each: impl FnMut(&LineBlock<'_>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
+        self.scan_blocks(log, wants, |scan, block| {
+            scan.block(block);
+            each(block);
+        })
+    }
+
+    /// Reads the calls of a log and counts its turns and errors, in one pass. The counts are `None` if they
+    /// need the whole session.
+    pub(crate) fn scan_and_count(
+        &mut self,
+        log: &LogFile,
+        wants: ScanOptions,
+    ) -> io::Result<(ScannedLog, Option<LogCounts>, Vec<SkippedLine>)> {
+        let mut outlines = std::mem::take(&mut self.outlines);
+        let mut counts = std::mem::take(&mut self.counts);
+        let result = self.scan_blocks(log, wants, |scan, block| {
+            outlines.read_block(block, |line, outline| {
+                scan.line(line, outline);
+                counts.line(line, outline);
+            });
+        });
+        let counted = counts.finish();
+        (self.outlines, self.counts) = (outlines, counts);
+        result.map(|(scanned, left_out)| (scanned, counted, left_out))
+    }
+
+    /// Passes the blocks of a log to `each`, with the scan of its usage.
+    fn scan_blocks(
+        &mut self,
+        log: &LogFile,
+        wants: ScanOptions,
+        mut each: impl FnMut(&mut UsageScan, &LineBlock<'_>),
+    ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         let mut lines = self.lines(&log.path)?;
         let mut scan = UsageScan::with_cache(source_of(log), wants, self.cache.take().unwrap_or_default());
         if !wants.records {
@@ -207,10 +241,7 @@ impl LogScanner {
         }
         let result = loop {
             match lines.next_block() {
-                Ok(Some(block)) => {
-                    scan.block(&block);
-                    each(&block);
-                }
+                Ok(Some(block)) => each(&mut scan, &block),
                 Ok(None) => break Ok(lines.skipped_lines().to_vec()),
                 Err(error) => break Err(error),
             }

@@ -3,10 +3,9 @@
 //! For scans over all logs of a home that join calls with their results. Texts are skipped, and the data of a
 //! result is not read at all if the line ends with its time.
 
-use crate::json::{skip_value, skip_white, visit_members};
+use crate::json::{find_special, skip_value, skip_white, visit_members};
 use crate::key;
 use crate::kind::Kind;
-use crate::outline::{read_flag, read_text};
 
 /// The members of a line that say when it was written and to which message its blocks belong. Texts are as
 /// written, and contain no escapes.
@@ -154,6 +153,28 @@ impl<'a> CallLine<'a> {
         }
         true
     }
+}
+
+/// Reads a string without escapes, or `null`, and returns its end.
+fn read_text<'a>(line: &'a [u8], start: usize, into: &mut Option<&'a [u8]>) -> Option<usize> {
+    match line.get(start)? {
+        b'"' => {
+            let end = find_special(line, start + 1).filter(|&end| line[end] == b'"')?;
+            *into = line.get(start + 1..end);
+            Some(end + 1)
+        }
+        b'n' => {
+            *into = None;
+            Some(skip_value(line, start))
+        }
+        _ => None,
+    }
+}
+
+/// Reads whether a value is `true`, and returns its end.
+fn read_flag(line: &[u8], start: usize, into: &mut bool) -> Option<usize> {
+    *into = line.get(start) == Some(&b't');
+    Some(skip_value(line, start))
 }
 
 /// Splits off the last `length` bytes.

@@ -51,7 +51,7 @@ pub use json::{
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
 pub use metadata::metadata_line;
-pub use outline::{BlockOutline, LineOutline, MessageOutline};
+pub use outline::{BlockOutline, LineOutline, NestedOutline, OutlineReader};
 pub use project::{project_directory, worktree_of};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, first_timestamp, parse_timestamp};

@@ -1,47 +1,245 @@
 //! Reads the place of a line in the conversation, and the blocks of its message, without parsing it.
 //!
-//! For scans that count over all logs of a home. Texts are skipped, and a line is not read beyond the values
-//! that matter, so most of the bytes of tool results are never looked at.
+//! For scans that count over all logs of a home. An [`OutlineReader`] reads a line by the first of two methods
+//! that can, and both return the same outline:
+//!
+//! 1. A line with the keys of an earlier one is compared with that one's text, and the offsets of its values
+//!    are moved to where the values of this line are ([`layout`]).
+//! 2. Any other line is walked from key to key ([`walker`]).
+//!
+//! A line that cannot be walked has no outline, and must be parsed.
 
-use crate::json::{find_special, skip_value, skip_white, visit_members};
-use crate::key;
+mod layout;
+mod walker;
+
+use self::layout::LineLayout;
+use self::walker::OutlineWalker;
 use crate::kind::Kind;
+use crate::lines::{LineBlock, LogLine};
+use crate::value;
+
+/// Reads the outlines of one line after another, and remembers the layouts of recent lines.
+#[derive(Debug, Default)]
+pub struct OutlineReader {
+    /// The layouts that match most often are first.
+    layouts: Vec<LineLayout>,
+    walker: OutlineWalker,
+}
+
+/// The maximum number of layouts; few logs have more.
+const MAX_LAYOUTS: usize = 24;
+
+impl OutlineReader {
+    /// Reads a line.
+    ///
+    /// The result is exact for a line that is valid JSON. Values that do not matter are not validated. Returns
+    /// `None` if the line is not an object, if a key that matters occurs twice, or if its value contains
+    /// escapes or has an unexpected type.
+    pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
+        u32::try_from(line.len()).ok()?;
+        if let Some(place) = self.layouts.iter_mut().position(|layout| layout.read(line)) {
+            // Each match moves a layout one place forward, so that the order is soon that of the frequencies.
+            let before = place.saturating_sub(1);
+            self.layouts.swap(place, before);
+            return Some(LineOutline { line, values: &self.layouts[before].values });
+        }
+        self.walker.walk(line)?;
+        self.learn(line);
+        Some(LineOutline { line, values: &self.walker.values })
+    }
+
+    /// Reads the lines of a block, and calls `on_line` for each.
+    pub fn read_block(
+        &mut self,
+        block: &LineBlock<'_>,
+        mut on_line: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
+    ) {
+        for line in block.lines() {
+            on_line(&line, self.read(line.bytes).as_ref());
+        }
+    }
+
+    /// Remembers the layout of the line that was walked last.
+    #[cold]
+    fn learn(&mut self, line: &[u8]) {
+        if self.layouts.iter_mut().any(|layout| layout.learn(line, &self.walker)) {
+            return;
+        }
+        if let Some(layout) = LineLayout::new(line, &self.walker) {
+            self.layouts.truncate(MAX_LAYOUTS - 1);
+            self.layouts.push(layout);
+        }
+    }
+}
 
 /// The members of a line that determine its place in the conversation. Texts are as written, and contain no
 /// escapes.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct LineOutline<'a> {
-    /// The kind of the line; `None` if it has no type.
-    pub kind: Option<Kind>,
-    /// The uuid of the line.
-    pub uuid: Option<&'a [u8]>,
-    /// The uuid of its parent.
-    pub parent: Option<&'a [u8]>,
-    /// Whether it belongs to a sub-agent.
-    pub is_sidechain: bool,
-    /// Whether it is an error message of the API in place of a reply.
-    pub is_api_error: bool,
-    /// Its message.
-    pub message: Option<MessageOutline<'a>>,
-    /// The type of an attachment or of a progress report.
-    pub body_type: Option<&'a [u8]>,
-    /// The event of a hook that an attachment or a progress report is about.
-    pub hook_event: Option<&'a [u8]>,
-    /// The message that a progress line repeats.
-    pub nested: Option<Box<Self>>,
+    line: &'a [u8],
+    values: &'a OutlineValues,
 }
 
-/// The members of a message besides its blocks.
-#[derive(Debug, Default)]
-pub struct MessageOutline<'a> {
-    /// The id that the API gave to the reply.
-    pub id: Option<&'a [u8]>,
-    /// The model.
-    pub model: Option<&'a [u8]>,
-    /// Why the reply ended.
-    pub stop_reason: Option<&'a [u8]>,
-    /// The content, as written.
-    pub content: Option<&'a [u8]>,
+/// The values of an outline. Texts are offsets in the line.
+#[derive(Clone, Debug, Default)]
+struct OutlineValues {
+    kind: Option<Kind>,
+    is_sidechain: bool,
+    is_api_error: bool,
+    has_message: bool,
+    has_other_keys: bool,
+    nested: Option<NestedOutline>,
+    /// The start and the end of each [`Text`], and of each [`BlockText`] of each block. Zero if there is none.
+    offsets: Vec<u32>,
+    /// Whether each block is the result of a failed call.
+    block_errors: Vec<bool>,
+}
+
+/// A text of an outline.
+#[derive(Clone, Copy, Debug)]
+enum Text {
+    Uuid,
+    Parent,
+    BodyType,
+    HookEvent,
+    MessageId,
+    Model,
+    StopReason,
+    Content,
+}
+
+/// The number of texts of an outline.
+const N_TEXTS: usize = 8;
+
+/// A text of a block.
+#[derive(Clone, Copy, Debug)]
+enum BlockText {
+    Kind,
+    Id,
+    Name,
+}
+
+/// The number of texts of a block.
+const N_BLOCK_TEXTS: usize = 3;
+
+/// The line that a progress line repeats.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NestedOutline {
+    /// The kind of the line; `None` if it has no type.
+    pub kind: Option<Kind>,
+    /// Whether it is an error message of the API in place of a reply.
+    pub is_api_error: bool,
+}
+
+impl<'a> LineOutline<'a> {
+    /// Returns the kind of the line; `None` if it has no type.
+    pub fn kind(&self) -> Option<Kind> {
+        self.values.kind
+    }
+
+    /// Returns the uuid of the line.
+    pub fn uuid(&self) -> Option<&'a [u8]> {
+        self.text(Text::Uuid)
+    }
+
+    /// Returns the uuid of its parent.
+    pub fn parent(&self) -> Option<&'a [u8]> {
+        self.text(Text::Parent)
+    }
+
+    /// Returns whether it belongs to a sub-agent.
+    pub fn is_sidechain(&self) -> bool {
+        self.values.is_sidechain
+    }
+
+    /// Returns whether it is an error message of the API in place of a reply.
+    pub fn is_api_error(&self) -> bool {
+        self.values.is_api_error
+    }
+
+    /// Returns whether the line has keys besides those of every line of a conversation.
+    pub fn has_other_keys(&self) -> bool {
+        self.values.has_other_keys
+    }
+
+    /// Returns the type of an attachment or of a progress report.
+    pub fn body_type(&self) -> Option<&'a [u8]> {
+        self.text(Text::BodyType)
+    }
+
+    /// Returns the event of a hook that an attachment or a progress report is about.
+    pub fn hook_event(&self) -> Option<&'a [u8]> {
+        self.text(Text::HookEvent)
+    }
+
+    /// Returns the line that a progress line repeats.
+    pub fn nested(&self) -> Option<NestedOutline> {
+        self.values.nested
+    }
+
+    /// Returns the id that the API gave to the reply. Like the following ones, it is that of the message of
+    /// the line, or of the message that a progress line repeats.
+    pub fn message_id(&self) -> Option<&'a [u8]> {
+        self.text(Text::MessageId)
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> Option<&'a [u8]> {
+        self.text(Text::Model)
+    }
+
+    /// Returns whether the reply may have ended for an error.
+    pub fn may_be_cut_off(&self) -> bool {
+        let reason = self.text(Text::StopReason);
+        !matches!(reason, None | Some(b"end_turn" | b"tool_use" | b"stop_sequence"))
+    }
+
+    /// Returns the content of the message, as written.
+    pub fn content(&self) -> Option<&'a [u8]> {
+        self.text(Text::Content)
+    }
+
+    /// Returns the offset after the content of the message; zero if there is none.
+    pub fn content_end(&self) -> usize {
+        self.values.offsets[2 * Text::Content as usize + 1] as usize
+    }
+
+    /// Returns the blocks of the message.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockOutline<'a>> + use<'a> {
+        let Self { line, values } = *self;
+        values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
+            let text = |text: BlockText| values.text(line, block_text_index(block, text));
+            let (kind, id, name) = (text(BlockText::Kind), text(BlockText::Id), text(BlockText::Name));
+            BlockOutline { kind, id, name, is_error }
+        })
+    }
+
+    fn text(&self, text: Text) -> Option<&'a [u8]> {
+        self.values.text(self.line, text as usize)
+    }
+}
+
+impl OutlineValues {
+    /// Removes all values, and keeps the memory.
+    fn clear(&mut self) {
+        let Self { mut offsets, mut block_errors, .. } = std::mem::take(self);
+        offsets.clear();
+        offsets.resize(2 * N_TEXTS, 0);
+        block_errors.clear();
+        *self = Self { offsets, block_errors, ..Self::default() };
+    }
+
+    /// Returns the text with this index, if the line has it.
+    fn text<'a>(&self, line: &'a [u8], index: usize) -> Option<&'a [u8]> {
+        let (start, end) = (self.offsets[2 * index], self.offsets[2 * index + 1]);
+        // No text begins at the start of a line.
+        if start == 0 { None } else { line.get(start as usize..end as usize) }
+    }
+}
+
+/// Returns the index of a text of a block.
+fn block_text_index(block: usize, text: BlockText) -> usize {
+    N_TEXTS + N_BLOCK_TEXTS * block + text as usize
 }
 
 /// A block of a message. Texts are as written, and contain no escapes.
@@ -57,265 +255,119 @@ pub struct BlockOutline<'a> {
     pub is_error: bool,
 }
 
-impl<'a> BlockOutline<'a> {
-    /// Reads the content of a message, and calls `on_block` for every block.
-    ///
-    /// The result is exact for an array that is valid JSON, in which no block has a key twice. Returns
-    /// `None` if the content is not an array, or if a value that matters contains escapes or has an
-    /// unexpected type; `on_block` may have been called then.
-    pub fn read_all(content: &'a [u8], mut on_block: impl FnMut(Self)) -> Option<()> {
-        let is_array = content.first() == Some(&b'[');
-        let end = is_array.then(|| read_blocks(content, 0, &mut on_block))??;
-        (end == content.len()).then_some(())
+impl BlockOutline<'_> {
+    /// Returns whether the block is a call of a tool.
+    pub fn is_call(&self) -> bool {
+        self.kind.is_some_and(value::is_call)
     }
-}
-
-impl<'a> LineOutline<'a> {
-    /// Reads a line, and calls `on_block` for every block of its message, or of the message that a progress
-    /// line repeats.
-    ///
-    /// The result is exact for a line that is valid JSON and has no key twice. The data of a tool result and
-    /// the values after it are left out if the place of the line is known. Returns `None` if the
-    /// line is not an object, or if a value that matters contains escapes or has an unexpected type;
-    /// `on_block` may have been called then.
-    pub fn read(line: &'a [u8], mut on_block: impl FnMut(BlockOutline<'a>)) -> Option<Self> {
-        let mut outline = Self::default();
-        let mut is_placed = false;
-        let end = visit_members(line, 0, |key, start| {
-            is_placed = key == key::TOOL_USE_RESULT.as_bytes() && outline.is_placed(line);
-            match key {
-                _ if is_placed => None,
-                b"data" | b"attachment" => outline.read_body(line, start, &mut on_block),
-                _ => outline.member(line, key, start, &mut on_block),
-            }
-        });
-        match end {
-            Some(end) => (skip_white(line, end) == line.len()).then_some(outline),
-            None => is_placed.then_some(outline),
-        }
-    }
-
-    /// Returns whether the data of a tool result and the values after it do not matter. Takes the uuid from
-    /// the end of the line if it was not read yet.
-    fn is_placed(&mut self, line: &'a [u8]) -> bool {
-        let is_known = self.kind == Some(Kind::User) && self.message.is_some();
-        if is_known && self.uuid.is_none() {
-            self.uuid = last_uuid(line);
-        }
-        is_known && self.uuid.is_some()
-    }
-
-    /// Reads a member and returns its end.
-    fn member(
-        &mut self,
-        line: &'a [u8],
-        key: &[u8],
-        start: usize,
-        on_block: &mut impl FnMut(BlockOutline<'a>),
-    ) -> Option<usize> {
-        match key {
-            b"parentUuid" => read_text(line, start, &mut self.parent),
-            b"uuid" => read_text(line, start, &mut self.uuid),
-            b"type" => {
-                let mut name = None;
-                let end = read_text(line, start, &mut name)?;
-                self.kind = Some(Kind::named(std::str::from_utf8(name?).ok()?));
-                Some(end)
-            }
-            b"isSidechain" => read_flag(line, start, &mut self.is_sidechain),
-            b"isApiErrorMessage" => read_flag(line, start, &mut self.is_api_error),
-            b"message" => {
-                let mut message = MessageOutline::default();
-                let end = message.read(line, start, on_block)?;
-                self.message = Some(message);
-                Some(end)
-            }
-            _ => Some(skip_value(line, start)),
-        }
-    }
-
-    /// Reads the body of an attachment or of a progress report, and returns its end.
-    fn read_body(
-        &mut self,
-        line: &'a [u8],
-        start: usize,
-        on_block: &mut impl FnMut(BlockOutline<'a>),
-    ) -> Option<usize> {
-        if line.get(start) != Some(&b'{') {
-            return Some(skip_value(line, start));
-        }
-        visit_members(line, start, |key, start| match key {
-            b"type" => read_text(line, start, &mut self.body_type),
-            b"hookEvent" => read_text(line, start, &mut self.hook_event),
-            b"message" if line.get(start) == Some(&b'{') => {
-                let mut nested = Self::default();
-                let end =
-                    visit_members(line, start, |key, start| nested.member(line, key, start, &mut *on_block));
-                self.nested = Some(Box::new(nested));
-                end
-            }
-            _ => Some(skip_value(line, start)),
-        })
-    }
-}
-
-impl<'a> MessageOutline<'a> {
-    /// Returns whether the reply may have ended for an error.
-    pub fn may_be_cut_off(&self) -> bool {
-        !matches!(self.stop_reason, None | Some(b"end_turn" | b"tool_use" | b"stop_sequence"))
-    }
-
-    /// Reads the message at `start` and returns its end.
-    fn read(
-        &mut self,
-        line: &'a [u8],
-        start: usize,
-        on_block: &mut impl FnMut(BlockOutline<'a>),
-    ) -> Option<usize> {
-        visit_members(line, start, |key, start| match key {
-            b"id" => read_text(line, start, &mut self.id),
-            b"model" => read_text(line, start, &mut self.model),
-            b"stop_reason" => read_text(line, start, &mut self.stop_reason),
-            b"content" => {
-                let end = match line.get(start) {
-                    Some(b'[') => read_blocks(line, start, on_block)?,
-                    _ => skip_value(line, start),
-                };
-                self.content = line.get(start..end);
-                Some(end)
-            }
-            _ => Some(skip_value(line, start)),
-        })
-    }
-}
-
-/// Reads the blocks of the array at `start` and returns its end.
-fn read_blocks<'a>(
-    line: &'a [u8],
-    start: usize,
-    on_block: &mut impl FnMut(BlockOutline<'a>),
-) -> Option<usize> {
-    let mut at = skip_white(line, start + 1);
-    if line.get(at) == Some(&b']') {
-        return Some(at + 1);
-    }
-    loop {
-        if line.get(at) == Some(&b'{') {
-            let mut block = BlockOutline::default();
-            at = visit_members(line, at, |key, start| match key {
-                b"type" => read_text(line, start, &mut block.kind),
-                b"id" | b"tool_use_id" => read_text(line, start, &mut block.id),
-                b"name" => read_text(line, start, &mut block.name),
-                b"is_error" => read_flag(line, start, &mut block.is_error),
-                _ => Some(skip_value(line, start)),
-            })?;
-            on_block(block);
-        } else {
-            at = skip_value(line, at);
-        }
-        at = skip_white(line, at);
-        match line.get(at) {
-            Some(b',') => at = skip_white(line, at + 1),
-            Some(b']') => return Some(at + 1),
-            _ => return None,
-        }
-    }
-}
-
-/// Reads a string without escapes, or `null`, and returns its end.
-#[inline(always)]
-pub(crate) fn read_text<'a>(line: &'a [u8], start: usize, into: &mut Option<&'a [u8]>) -> Option<usize> {
-    match line.get(start)? {
-        b'"' => {
-            let end = find_special(line, start + 1).filter(|&end| line[end] == b'"')?;
-            *into = line.get(start + 1..end);
-            Some(end + 1)
-        }
-        b'n' => {
-            *into = None;
-            Some(skip_value(line, start))
-        }
-        _ => None,
-    }
-}
-
-/// Reads whether a value is `true`, and returns its end.
-#[inline(always)]
-pub(crate) fn read_flag(line: &[u8], start: usize, into: &mut bool) -> Option<usize> {
-    *into = line.get(start) == Some(&b't');
-    Some(skip_value(line, start))
-}
-
-/// Returns the uuid of a line that ends with its uuid and its timestamp.
-///
-/// The last brace closes the line, so these two are members of the line itself.
-fn last_uuid(line: &[u8]) -> Option<&[u8]> {
-    const UUID: &[u8] = b",\"uuid\":\"";
-    const TIMESTAMP: &[u8] = b"\",\"timestamp\":\"";
-    const UUID_LENGTH: usize = 36;
-    const TIME_LENGTH: usize = "2026-03-01T10:00:00.000Z".len();
-    let rest = line.strip_suffix(b"\"}")?;
-    let (rest, time) = rest.split_at_checked(rest.len().checked_sub(TIME_LENGTH)?)?;
-    let rest = rest.strip_suffix(TIMESTAMP)?;
-    let (rest, uuid) = rest.split_at_checked(rest.len().checked_sub(UUID_LENGTH)?)?;
-    let is_plain = |text: &[u8]| text.iter().fold(true, |all, byte| all & !matches!(byte, b'"' | b'\\'));
-    (rest.ends_with(UUID) && is_plain(time) && is_plain(uuid)).then_some(uuid)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Option<(Kind, String, String, Vec<String>)> {
-        let mut blocks = Vec::new();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let outline = LineOutline::read(line.as_bytes(), |block| {
-            let error = if block.is_error { " error" } else { "" };
-            let id = block.id.map(text).unwrap_or_default();
-            blocks.push(format!("{} {id}{error}", block.kind.map(text).unwrap_or_default()));
-        })?;
-        let [uuid, parent] = [outline.uuid, outline.parent].map(|id| id.map(text).unwrap_or_default());
-        Some((outline.kind?, uuid, parent, blocks))
+    /// Describes the outline of a line.
+    fn describe(outline: &LineOutline<'_>) -> String {
+        let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or(b"-")).into_owned();
+        let mut out = format!("{:?} {} <- {}", outline.kind(), text(outline.uuid()), text(outline.parent()));
+        let flags = [
+            outline.is_sidechain(),
+            outline.is_api_error(),
+            outline.may_be_cut_off(),
+            outline.has_other_keys(),
+        ];
+        out += &format!(" {:?} {:?}", flags.map(u8::from), outline.nested());
+        for value in [
+            outline.body_type(),
+            outline.hook_event(),
+            outline.message_id(),
+            outline.model(),
+            outline.content(),
+        ] {
+            out += &format!(" {}", text(value));
+        }
+        for block in outline.blocks() {
+            let BlockOutline { kind, id, name, is_error } = block;
+            out += &format!("; {} {} {} {is_error}", text(kind), text(id), text(name));
+        }
+        out
+    }
+
+    fn read(line: &str) -> Option<String> {
+        OutlineReader::default().read(line.as_bytes()).map(|outline| describe(&outline))
+    }
+
+    /// Checks that a reader which knows other lines returns the outline of each line that a new one does.
+    fn check_lines<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> usize {
+        let mut reader = OutlineReader::default();
+        let mut n_learnt = 0;
+        for line in lines {
+            let walked = OutlineReader::default().read(line).map(|outline| describe(&outline));
+            n_learnt += usize::from(reader.layouts.iter_mut().any(|layout| layout.read(line)));
+            assert_eq!(reader.read(line).map(|outline| describe(&outline)), walked);
+        }
+        n_learnt
     }
 
     #[test]
-    fn a_result_is_read_up_to_its_data() {
-        let head = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]}"#;
-        let expected = Some((Kind::User, "u".into(), "p".into(), vec!["tool_result t error".into()]));
-        assert_eq!(
-            read(&format!(r#"{head},"uuid":"u","timestamp":"x","toolUseResult":{{"stdout":"…"#)),
-            expected
-        );
-        assert_eq!(read(&format!(r#"{head},"toolUseResult":{{"uuid":"v"}},"uuid":"u"}}"#)), expected);
-        let uuid = "0b5b3a5e-0000-4000-8000-000000000001";
-        let time = "2026-03-01T10:00:00.000Z";
-        let line = format!(r#"{head},"toolUseResult":{{"x":[}},"uuid":"{uuid}","timestamp":"{time}"}}"#);
-        assert_eq!(read(&line).unwrap().1, uuid);
+    fn a_result_has_the_id_of_its_call() {
+        let line = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]},"toolUseResult":{"uuid":"v"},"uuid":"u"}"#;
+        let content = &line[line.find('[').unwrap()..=line.rfind(']').unwrap()];
+        let expected = format!("Some(User) u <- p [0, 0, 0, 1] None - - - - {content}; tool_result t - true");
+        assert_eq!(read(line), Some(expected));
     }
 
     #[test]
     fn a_reply_is_read_to_its_end() {
-        let line = r#"{"parentUuid":null,"message":{"model":"m","id":"i","content":[{"type":"tool_use","id":"t","input":{"id":"x"}},{"type":"text"},7]},"type":"assistant","uuid":"u","isApiErrorMessage":true}"#;
-        let blocks = vec!["tool_use t".into(), "text ".into()];
-        assert_eq!(read(line), Some((Kind::Assistant, "u".into(), String::new(), blocks)));
-        assert!(LineOutline::read(line.as_bytes(), |_| ()).unwrap().is_api_error);
+        let content = r#"[{"type":"tool_use","id":"t","name":"Bash","input":{"id":"x"}},{"type":"text"},7]"#;
+        let line = format!(
+            r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isApiErrorMessage":true}}"#
+        );
+        let blocks = "tool_use t Bash false; text - - false";
+        let expected = format!("Some(Assistant) u <- - [0, 1, 1, 0] None - - i m {content}; {blocks}");
+        assert_eq!(read(&line), Some(expected));
     }
 
     #[test]
-    fn the_blocks_of_a_content_are_read() {
-        let names = |content: &str| {
-            let mut names = Vec::new();
-            BlockOutline::read_all(content.as_bytes(), |block| {
-                names.push(String::from_utf8_lossy(block.name.unwrap_or_default()).into_owned());
-            })
-            .map(|()| names)
+    fn similar_lines_are_compared_with_earlier_ones() {
+        let line = |n: usize, text: &str| {
+            let branch = if n < 6 { "main" } else { "a long name" };
+            format!(
+                r#"{{"parentUuid":"p{n}","isSidechain":false,"gitBranch":"{branch}","message":{{"id":"{text}","content":[{{"type":"text","text":"{text}"}}],"stop_reason":null,"usage":{{"n":{n}}}}},"type":"assistant","uuid":"u{n}{}"}}"#,
+                "u".repeat(n)
+            )
         };
-        let content =
-            r#"[{"type":"tool_use","id":"t","name":"Bash","input":{"name":"x"}},7,{"type":"text"}]"#;
-        assert_eq!(names(content), Some(vec!["Bash".to_owned(), String::new()]));
-        assert_eq!(names("[]"), Some(Vec::new()));
-        for odd in [r#""text""#, "", "[", "[] ", r#"[{"name":"\u0042ash"}]"#, r#"[{"name":7}]"#] {
-            assert_eq!(names(odd), None, "{odd}");
+        let lines: Vec<String> = (0..12).map(|n| line(n, &"text ".repeat(n))).collect();
+        assert_eq!(check_lines(lines.iter().map(String::as_bytes)), 9);
+        // Values of another form are not taken for the same.
+        let known = line(3, "a");
+        for (part, other) in [
+            (r#""id":"a""#, r#""id":"\u0061""#),
+            (r#""id":"a""#, r#""id":null"#),
+            (r#""id":"a""#, r#""id":7"#),
+            (r#""type":"text""#, r#""type":"tool_use""#),
+            (r#"{"type":"text","text":"a"}"#, r#""a""#),
+            (r#""usage":{"n":3}"#, r#""usage":[]"#),
+            (r#""isSidechain":false"#, r#""isSidechain":true"#),
+            (r#""uuid":"u3uuu""#, r#""uuid":"""#),
+            ("assistant", "user"),
+            ("}", "} "),
+            ("}", "}}"),
+        ] {
+            assert_ne!(known.replacen(part, other, 1), known);
+            check_lines(
+                lines.iter().map(String::as_bytes).chain([known.replacen(part, other, 1).as_bytes()]),
+            );
+        }
+        for end in 0..known.len() {
+            check_lines(lines.iter().map(String::as_bytes).chain([&known.as_bytes()[..end]]));
+        }
+    }
+
+    #[test]
+    fn real_lines_are_read_as_if_each_were_the_first() {
+        for path in threadline_testkit::shared_logs() {
+            check_lines(std::fs::read(&path).unwrap().split(|&byte| byte == b'\n'));
         }
     }
 
@@ -330,6 +382,10 @@ mod tests {
             r#"{"type":"user","uuid":7}"#,
             r#"{"typ\u0065":"user"}"#,
             r#"{"type":"user","message":"none"}"#,
+            r#"{"type":"user","type":"assistant"}"#,
+            r#"{"type":"user","message":{},"message":{}}"#,
+            r#"{"type":"user","message":{"content":[{"id":"a","tool_use_id":"b"}]}}"#,
+            r#"{"type":"progress","message":{},"data":{"message":{"message":{}}}}"#,
         ] {
             assert_eq!(read(line), None, "{line}");
         }

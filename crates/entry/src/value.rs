@@ -53,3 +53,8 @@ values! {
     /// The type of a block with a tool call.
     TOOL_USE = "tool_use",
 }
+
+/// Returns whether blocks of this type are calls of tools.
+pub fn is_call(kind: &[u8]) -> bool {
+    [TOOL_USE, SERVER_TOOL_USE, MCP_TOOL_USE].iter().any(|call| kind == call.as_bytes())
+}

@@ -227,6 +227,31 @@ fn find_escaped_key(body: &str, key: usize, keys: &[&str]) -> Option<usize> {
     keys.iter().position(|want| *want == name)
 }
 
+/// Returns whether two texts of equal length are equal. For the texts between the values of a line, most of
+/// which are one or two keys long: too short for a call to `memcmp`.
+#[inline(always)]
+pub fn short_texts_equal(a: &[u8], b: &[u8]) -> bool {
+    match a.len() {
+        0..2 => a == b,
+        2..4 => words_equal(a, b, |piece: &[u8; 2]| u128::from(u16::from_le_bytes(*piece))),
+        4..8 => words_equal(a, b, |piece: &[u8; 4]| u128::from(u32::from_le_bytes(*piece))),
+        8..16 => words_equal(a, b, |piece: &[u8; 8]| u128::from(u64::from_le_bytes(*piece))),
+        64.. => a == b,
+        _ => words_equal(a, b, |piece: &[u8; 16]| u128::from_le_bytes(*piece)),
+    }
+}
+
+/// Compares in pieces of `N` bytes, of which the last may overlap the previous one. Needs at least `N` bytes.
+#[inline(always)]
+fn words_equal<const N: usize>(a: &[u8], b: &[u8], word: impl Fn(&[u8; N]) -> u128) -> bool {
+    let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<N>(), b.split_last_chunk::<N>())
+    else {
+        return false;
+    };
+    let pieces = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+    pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b))) == 0
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

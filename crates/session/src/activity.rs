@@ -389,8 +389,7 @@ impl ActivityScan {
 }
 
 fn is_call(block: &CallBlock<'_>) -> bool {
-    let calls = [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE];
-    block.kind.is_some_and(|kind| calls.iter().any(|call| kind == call.as_bytes()))
+    block.kind.is_some_and(value::is_call)
 }
 
 fn is_result(block: &CallBlock<'_>) -> bool {

@@ -20,6 +20,16 @@ impl<I: Copy> IdTable<I> {
         if id_of(element) == id { Some(element) } else { self.colliding.get(id).copied() }
     }
 
+    /// Returns the last element with this id, or adds `new` if there is none. `id_of` returns the id of an
+    /// element that was added before.
+    pub(crate) fn get_or_insert<'e>(&mut self, id: &str, new: I, id_of: impl FnOnce(I) -> &'e str) -> I {
+        match self.by_hash.entry(hash(id)) {
+            hash_map::Entry::Vacant(slot) => *slot.insert(new),
+            hash_map::Entry::Occupied(slot) if id_of(*slot.get()) == id => *slot.get(),
+            hash_map::Entry::Occupied(_) => *self.colliding.entry(id.into()).or_insert(new),
+        }
+    }
+
     /// Adds an element. `id_of` returns the id of an element that was added before.
     pub(crate) fn insert<'e>(&mut self, id: &str, element: I, id_of: impl FnOnce(I) -> &'e str) {
         match self.by_hash.entry(hash(id)) {
@@ -33,6 +43,17 @@ impl<I: Copy> IdTable<I> {
                 slot.insert(element);
             }
         }
+    }
+}
+
+impl<I> IdTable<I> {
+    /// Removes all elements, and keeps the memory of a small table. Those of a large one would be far apart
+    /// in memory.
+    pub(crate) fn clear(&mut self) {
+        const SMALL: usize = 1 << 10;
+        self.by_hash.clear();
+        self.by_hash.shrink_to(SMALL);
+        self.colliding.clear();
     }
 }
 

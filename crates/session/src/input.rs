@@ -1,5 +1,6 @@
 //! Classification of user entries. Many entries with the role `user` were not typed by a person.
 
+use memchr::memmem;
 use threadline_entry::lens::{System, User};
 use threadline_entry::{Entry, Kind, value};
 
@@ -71,6 +72,17 @@ impl InputKind {
     pub(crate) fn of_tag(text: &str) -> Option<Self> {
         let text = text.trim_start();
         TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
+    }
+
+    /// Returns whether a text, as written in a line, certainly is a prompt without a tag or editor context.
+    pub(crate) fn is_plain_text(written: &[u8]) -> bool {
+        let may_be_tag = |first: &u8| TAGS.iter().any(|(tag, _)| tag.as_bytes().first() == Some(first));
+        let is_plain_start = |first: &u8| first.is_ascii_graphic() && *first != b'\\' && !may_be_tag(first);
+        // An escape may be a letter of a tag, unless it is a control character.
+        let is_control = |at: usize| matches!(written.get(at + 4), Some(b'0' | b'1'));
+        written.first().is_some_and(is_plain_start)
+            && memmem::find(written, b"ide_").is_none()
+            && memmem::find_iter(written, b"\\u00").all(is_control)
     }
 
     /// Returns the kind of a `user` entry that contains no tool result.

@@ -12,28 +12,27 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{
-    Entry, Kind, LineBlock, LineOutline, LogLine, MessageOutline, Millis, key, parse_line, value,
-};
+use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
 use crate::tool_call::{ToolOutcome, result_outcome};
 use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
+use crate::uuid_table::UuidTable;
 
 /// Scans the lines of one log after another.
 pub struct LogScan {
     /// Returns the number of errors of a line, not counting failed calls.
     line_errors: fn(Entry) -> u64,
     lines: IndexVec<EntryIndex, ScannedLine>,
-    /// The lines by uuid; `None` for a uuid that so far is only named as a parent.
-    uuids: FxHashMap<ShortId, Option<EntryIndex>>,
+    uuids: UuidTable,
+    /// The line of each uuid; `None` for a uuid that so far is only named as a parent.
+    uuid_lines: Vec<Option<EntryIndex>>,
     /// The uuid of the last line.
-    last_uuid: ShortId,
-    /// The replies by message id.
-    replies: FxHashMap<ShortId, ScannedReply>,
-    /// The reply of the last line of one.
-    last_reply: Option<(ShortId, ScannedReply)>,
+    last_uuid: Vec<u8>,
+    message_ids: UuidTable,
+    /// The reply with each message id.
+    replies: Vec<ScannedReply>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
@@ -87,36 +86,6 @@ struct ScannedReply {
     is_model: bool,
 }
 
-/// An id that is stored without an allocation if it has at most 46 bytes, as those of Claude Code.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum ShortId {
-    Inline { length: u8, bytes: [u8; Self::MAX_INLINE] },
-    Long(Box<[u8]>),
-}
-
-impl ShortId {
-    const MAX_INLINE: usize = 46;
-
-    #[inline]
-    fn new(id: &[u8]) -> Self {
-        let mut bytes = [0; Self::MAX_INLINE];
-        match bytes.get_mut(..id.len()) {
-            Some(start) => {
-                start.copy_from_slice(id);
-                Self::Inline { length: id.len() as u8, bytes }
-            }
-            None => Self::Long(id.into()),
-        }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Inline { length, bytes } => &bytes[..usize::from(*length)],
-            Self::Long(id) => id,
-        }
-    }
-}
-
 /// The ids of calls or of the calls that results answer, with their lines.
 #[derive(Default)]
 struct CallIds {
@@ -136,15 +105,6 @@ impl CallIds {
             self.text.extend(id);
             self.ends.push((self.text.len(), idx));
         }
-    }
-
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn truncate(&mut self, count: usize) {
-        self.ends.truncate(count);
-        self.text.truncate(self.ends.last().map_or(0, |(end, _)| *end));
     }
 
     fn iter(&self) -> impl Iterator<Item = (&[u8], EntryIndex)> {
@@ -178,16 +138,35 @@ struct BlockSummary {
     is_special: bool,
 }
 
+impl BlockSummary {
+    fn of(outline: &LineOutline<'_>) -> Self {
+        let mut summary = Self::default();
+        for block in outline.blocks() {
+            let kind = block.kind.unwrap_or_default();
+            if kind == value::TOOL_RESULT.as_bytes() {
+                summary.n_results += 1;
+                summary.has_failed |= block.is_error;
+            } else if kind == value::TOOL_USE.as_bytes() {
+                summary.has_call = true;
+            } else if kind != value::TEXT.as_bytes() && kind != value::THINKING.as_bytes() {
+                summary.is_special = true;
+            }
+        }
+        summary
+    }
+}
+
 impl LogScan {
     /// Creates a scan. `line_errors` returns the number of errors of a line other than failed calls.
     pub fn new(line_errors: fn(Entry) -> u64) -> Self {
         Self {
             line_errors,
             lines: IndexVec::default(),
-            uuids: FxHashMap::default(),
-            last_uuid: ShortId::new(b""),
-            replies: FxHashMap::default(),
-            last_reply: None,
+            uuids: UuidTable::default(),
+            uuid_lines: Vec::new(),
+            last_uuid: Vec::new(),
+            message_ids: UuidTable::default(),
+            replies: Vec::new(),
             calls: CallIds::default(),
             results: CallIds::default(),
             failed: Vec::new(),
@@ -198,93 +177,87 @@ impl LogScan {
         }
     }
 
-    /// Scans the next block of lines.
-    pub fn block(&mut self, block: &LineBlock<'_>) {
-        for line in block.lines() {
-            if self.is_unusual {
-                return;
-            }
-            self.line(&line);
+    /// Scans the next line. `outline` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+        match outline {
+            _ if self.is_unusual => {}
+            Some(outline) => self.outlined_line(line, outline),
+            None => self.parse(line),
         }
     }
 
-    /// Scans the next line.
-    fn line(&mut self, line: &LogLine<'_>) {
-        let mut blocks = BlockSummary::default();
-        let idx = self.lines.end();
-        let (n_calls, n_results) = (self.calls.len(), self.results.len());
-        let (calls, results) = (&mut self.calls, &mut self.results);
-        let outline = LineOutline::read(line.bytes, |block| {
-            let kind = block.kind.unwrap_or_default();
-            if kind == value::TOOL_RESULT.as_bytes() {
-                blocks.n_results += 1;
-                blocks.has_failed |= block.is_error;
-                results.extend(block.id, idx);
-            } else if kind == value::TOOL_USE.as_bytes() {
-                blocks.has_call = true;
-                calls.extend(block.id, idx);
-            } else if kind != value::TEXT.as_bytes() && kind != value::THINKING.as_bytes() {
-                blocks.is_special = true;
+    fn outlined_line(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
+        match outline.kind() {
+            Some(Kind::Assistant) => self.reply(line, outline),
+            Some(Kind::User) => {
+                let blocks = BlockSummary::of(outline);
+                if blocks.n_results > 0 {
+                    self.result(line, outline, &blocks);
+                } else if is_plain_prompt(outline) {
+                    self.add(LineLinks::of(outline), Kind::User, Some(InputKind::Prompt), 0);
+                } else {
+                    self.parse(line);
+                }
             }
-        });
-        let kind = outline.as_ref().and_then(|outline| outline.kind);
-        if !matches!(kind, Some(Kind::User | Kind::Assistant)) {
-            self.calls.truncate(n_calls);
-            self.results.truncate(n_results);
-        }
-        match (kind, outline) {
-            (Some(Kind::Assistant), Some(outline)) => self.reply(line, &outline, &blocks),
-            (Some(Kind::User), Some(outline)) if blocks.n_results > 0 => self.result(line, &outline, &blocks),
-            (Some(Kind::Progress), Some(outline)) => self.progress(&outline, &blocks),
-            (Some(Kind::Attachment), Some(outline)) if !is_special_attachment(&outline) => {
-                self.add(LineLinks::of(&outline), Kind::Attachment, None, 0);
+            Some(Kind::Progress) => self.progress(outline),
+            Some(Kind::Attachment) if !is_special_attachment(outline) => {
+                self.add(LineLinks::of(outline), Kind::Attachment, None, 0);
             }
-            (Some(Kind::FileHistorySnapshot | Kind::FileHistoryDelta | Kind::QueueOperation), Some(_)) => {}
+            Some(Kind::FileHistorySnapshot | Kind::FileHistoryDelta | Kind::QueueOperation) => {}
             _ => self.parse(line),
         }
     }
 
     /// Adds a line of a reply.
-    fn reply(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>, blocks: &BlockSummary) {
-        let message = outline.message.as_ref();
-        let content = message.and_then(|message| message.content);
+    fn reply(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
+        let blocks = BlockSummary::of(outline);
+        let content = outline.content();
         let mut errors = 0;
-        if outline.is_api_error
-            || message.is_some_and(MessageOutline::may_be_cut_off)
-            || blocks.is_special
-            || content.is_none()
-        {
+        if outline.is_api_error() || outline.may_be_cut_off() || blocks.is_special || content.is_none() {
             let (entry, _) = Entry::parse(line.bytes);
             // The calls of an error message are not shown.
-            self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error && blocks.has_call);
+            self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error() && blocks.has_call);
             errors = (self.line_errors)(entry);
         }
-        let model = message.and_then(|message| message.model);
-        let is_model = model != Some(value::SYNTHETIC_MODEL.as_bytes());
-        let reply = self.reply_number(message.and_then(|message| message.id), is_model);
+        let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
+        let reply = self.reply_number(outline.message_id(), is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
             self.lines[idx].digest = content.map_or(0, content_digest);
             self.add_errors(idx, errors);
+            self.add_call_ids(outline, idx);
+        }
+    }
+
+    /// Adds the ids of the calls and results of a line.
+    fn add_call_ids(&mut self, outline: &LineOutline<'_>, idx: EntryIndex) {
+        for block in outline.blocks() {
+            let kind = block.kind.unwrap_or_default();
+            if kind == value::TOOL_RESULT.as_bytes() {
+                self.results.extend(block.id, idx);
+            } else if kind == value::TOOL_USE.as_bytes() {
+                self.calls.extend(block.id, idx);
+            }
         }
     }
 
     /// Returns the number of the reply with this message id. A reply without an id is one of its own.
     fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
         let new = ScannedReply { number: self.lines.len() as u32, is_model };
-        let Some(id) = id else { return new.number };
-        let reply = match &self.last_reply {
-            Some((last, reply)) if last.as_bytes() == id => *reply,
-            _ => {
-                let id = ShortId::new(id);
-                let reply = *self.replies.entry(id.clone()).or_insert(new);
-                self.last_reply = Some((id, reply));
-                reply
-            }
-        };
-        self.is_unusual |= reply.is_model != is_model;
+        let Some(id) = id.and_then(|id| self.as_text(id)) else { return new.number };
+        let place = self.message_ids.intern(id).idx();
+        self.replies.resize(self.message_ids.len(), new);
+        let reply = self.replies[place];
+        self.is_unusual |= reply.is_model != is_model || id.is_empty();
         reply.number
+    }
+
+    /// Returns an id as text. A log with an id that is not UTF-8 is unusual.
+    fn as_text<'a>(&mut self, id: &'a [u8]) -> Option<&'a str> {
+        let text = std::str::from_utf8(id).ok();
+        self.is_unusual |= text.is_none();
+        text
     }
 
     /// Adds the results of calls.
@@ -298,33 +271,28 @@ impl LogScan {
                 }
             }
         }
-        self.add(LineLinks::of(outline), Kind::User, Some(InputKind::ToolResult), 0);
+        if let Some(idx) = self.add(LineLinks::of(outline), Kind::User, Some(InputKind::ToolResult), 0) {
+            self.add_call_ids(outline, idx);
+        }
     }
 
     /// Adds a progress report. The log is unusual if a sub-agent in it may have errors.
-    fn progress(&mut self, outline: &LineOutline<'_>, blocks: &BlockSummary) {
-        if let Some(nested) = &outline.nested {
-            let message = nested.message.as_ref();
-            let content = message.and_then(|message| message.content).unwrap_or_default();
+    fn progress(&mut self, outline: &LineOutline<'_>) {
+        if let Some(nested) = outline.nested() {
+            let blocks = BlockSummary::of(outline);
             let is_plain = match nested.kind {
                 Some(Kind::User) if blocks.n_results > 0 => !blocks.has_failed,
-                Some(Kind::User) => is_plain_text(content),
+                Some(Kind::User) => is_plain_text(outline.content().unwrap_or_default()),
                 Some(Kind::Assistant) => {
-                    !message.is_some_and(MessageOutline::may_be_cut_off)
-                        && !nested.is_api_error
-                        && !blocks.is_special
+                    !outline.may_be_cut_off() && !nested.is_api_error && !blocks.is_special
                 }
                 _ => false,
             };
             self.is_unusual |= !is_plain;
         }
-        let is_start = outline.hook_event == Some(b"SessionStart");
-        self.add(
-            LineLinks::of(outline),
-            Kind::Progress,
-            None,
-            if is_start { BELONGS_TO_NEXT_TURN } else { 0 },
-        );
+        let is_start = outline.hook_event() == Some(b"SessionStart");
+        let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
+        self.add(LineLinks::of(outline), Kind::Progress, None, flags);
     }
 
     /// Scans a line that is rare, or whose text matters.
@@ -414,23 +382,26 @@ impl LogScan {
         let idx = self.lines.end();
         let before = self.lines.last_index();
         let is_boundary = flags & IS_BOUNDARY != 0;
-        let named = links.parent.and_then(|parent| match before {
-            Some(before) if parent == self.last_uuid.as_bytes() => Some(before),
-            _ => self.line_of(parent),
-        });
-        let is_known = links.parent.is_none_or(|parent| {
-            // The parent may follow. Then inserting it below fails.
-            named.is_some() || self.uuids.insert(ShortId::new(parent), None).is_none()
-        });
-        let uuid = ShortId::new(links.uuid.unwrap_or_default());
+        let (named, is_known) = match links.parent {
+            None => (None, true),
+            Some(parent) if parent == self.last_uuid => (before, true),
+            Some(parent) => {
+                let (place, is_new) = self.intern(parent);
+                let named = self.uuid_lines[place];
+                // The parent may follow. Then its uuid is not new.
+                (named, is_new || named.is_some())
+            }
+        };
+        let (own, is_new) = self.intern(links.uuid.unwrap_or_default());
         let same_side =
             before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
-        let is_new = !uuid.as_bytes().is_empty() && self.uuids.insert(uuid.clone(), Some(idx)).is_none();
         if !is_known || !same_side || !is_new {
             self.is_unusual = true;
             return None;
         }
-        self.last_uuid = uuid;
+        self.uuid_lines[own] = Some(idx);
+        self.last_uuid.clear();
+        self.last_uuid.extend(links.uuid.unwrap_or_default());
         let has_parent = named.is_some() && !is_boundary;
         let flags = flags
             | if has_parent { HAS_PARENT } else { 0 }
@@ -441,9 +412,19 @@ impl LogScan {
         Some(idx)
     }
 
+    /// Returns the number of a uuid, which is an index of `uuid_lines`, and whether the uuid is new.
+    fn intern(&mut self, uuid: &[u8]) -> (usize, bool) {
+        let uuid = self.as_text(uuid).unwrap_or_default();
+        let n_before = self.uuids.len();
+        let place = self.uuids.intern(uuid).idx();
+        self.uuid_lines.resize(self.uuids.len(), None);
+        (place, self.uuids.len() > n_before)
+    }
+
     /// Returns the line with a uuid.
     fn line_of(&self, uuid: &[u8]) -> Option<EntryIndex> {
-        self.uuids.get(&ShortId::new(uuid)).copied().flatten()
+        let key = self.uuids.get(std::str::from_utf8(uuid).ok()?)?;
+        self.uuid_lines.get(key.idx()).copied().flatten()
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
@@ -452,9 +433,10 @@ impl LogScan {
         // The memory is used again.
         self.lines.clear();
         self.uuids.clear();
-        self.last_uuid = ShortId::new(b"");
+        self.uuid_lines.clear();
+        self.last_uuid.clear();
+        self.message_ids.clear();
         self.replies.clear();
-        self.last_reply = None;
         self.calls.clear();
         self.results.clear();
         self.failed.clear();
@@ -645,7 +627,7 @@ impl TurnLines for LogScan {
 
 impl<'a> LineLinks<'a> {
     fn of(outline: &LineOutline<'a>) -> Self {
-        Self { uuid: outline.uuid, parent: outline.parent, is_sidechain: outline.is_sidechain }
+        Self { uuid: outline.uuid(), parent: outline.parent(), is_sidechain: outline.is_sidechain() }
     }
 }
 
@@ -656,11 +638,18 @@ fn content_digest(content: &[u8]) -> u32 {
     FxBuildHasher.hash_one((content.len(), start)) as u32
 }
 
+/// Returns whether a user line certainly is a prompt with nothing else on its line.
+fn is_plain_prompt(outline: &LineOutline<'_>) -> bool {
+    let content = outline.content().unwrap_or_default();
+    let text = content.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
+    !outline.has_other_keys() && text.is_some_and(InputKind::is_plain_text)
+}
+
 /// Returns whether an attachment may be input or an error, or belong to the next turn.
 fn is_special_attachment(outline: &LineOutline<'_>) -> bool {
-    outline.hook_event.is_some()
+    outline.hook_event().is_some()
         || outline
-            .body_type
+            .body_type()
             .is_none_or(|kind| kind == value::QUEUED_COMMAND.as_bytes() || kind.starts_with(b"hook_"))
 }
 

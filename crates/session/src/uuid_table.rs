@@ -33,14 +33,16 @@ pub(crate) struct UuidTable {
 impl UuidTable {
     /// Interns a uuid.
     pub(crate) fn intern(&mut self, uuid: &str) -> UuidKey {
-        if let Some(key) = self.get(uuid) {
-            return key;
+        if uuid.is_empty() {
+            return UuidKey::EMPTY;
         }
-        let key = UuidKey(NonZeroU32::MIN.saturating_add(self.len() as u32));
+        let new = UuidKey(NonZeroU32::MIN.saturating_add(self.len() as u32));
         let (text, ends) = (&self.text, &self.ends);
-        self.keys.insert(uuid, key, |key| text_of(text, ends, key));
-        self.text.push_str(uuid);
-        self.ends.push(self.text.len());
+        let key = self.keys.get_or_insert(uuid, new, |key| text_of(text, ends, key));
+        if key == new {
+            self.text.push_str(uuid);
+            self.ends.push(self.text.len());
+        }
         key
     }
 
@@ -50,6 +52,13 @@ impl UuidTable {
             return Some(UuidKey::EMPTY);
         }
         self.keys.get(uuid, |key| text_of(&self.text, &self.ends, key))
+    }
+
+    /// Removes all uuids, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.keys.clear();
     }
 
     /// Returns the number of uuids, including the empty one.

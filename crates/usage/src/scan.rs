@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
-    AgentKind, BlockOutline, Ending, Entry, Json, Kind, LineBlock, LogLine, Millis, Position, key,
-    parse_line, value, walk,
+    AgentKind, BlockOutline, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position,
+    key, parse_line, value, walk,
 };
 
 use crate::call_key::CallKey;
@@ -198,7 +198,7 @@ impl UsageScan {
                 counted.0 = start;
                 line.at.line_no = counted.1;
             }
-            self.line(&line, hit);
+            self.scan_line(&line, hit, None);
         }
         if self.options.accounts {
             for (line, _) in block.hits(&memmem::Finder::new("\"cost-state\"")) {
@@ -206,6 +206,28 @@ impl UsageScan {
                 let account = (entry.kind() == Kind::CostState).then(|| CostAccount::of(&entry)).flatten();
                 self.out.account = account.or(self.out.account.take());
             }
+        }
+    }
+
+    /// Scans the next line, for callers that need the outlines of all lines. `outline` is `None` if it has
+    /// none. Returns the same calls as [`UsageScan::block`], but neither records nor an account.
+    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+        if !self.head.done {
+            self.read_head(line.bytes);
+        }
+        let nested = outline.and_then(|outline| outline.nested()?.kind);
+        let is_reply = outline.is_none_or(|outline| match outline.kind() {
+            Some(Kind::Progress) => nested == Some(Kind::Assistant),
+            kind => kind == Some(Kind::Assistant),
+        });
+        if !is_reply {
+            return;
+        }
+        // The figures follow the content.
+        let start = outline.map_or(0, LineOutline::content_end);
+        let after_content = self.cache.usage.find(&line.bytes[start..]).map(|hit| start + hit);
+        if let Some(hit) = after_content.or_else(|| self.cache.usage.find(&line.bytes[..start])) {
+            self.scan_line(line, hit, outline);
         }
     }
 
@@ -218,7 +240,7 @@ impl UsageScan {
         }
         if matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
             let line = LogLine { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
-            self.add_line(LineValues::of(entry).classify(), &line);
+            self.add_line(LineValues::of(entry).classify(), &line, None);
         }
     }
 
@@ -267,7 +289,7 @@ impl UsageScan {
     }
 
     /// Scans a line that may contain a call: `"usage"` is at offset `hit`.
-    fn line(&mut self, line: &LogLine<'_>, hit: usize) {
+    fn scan_line(&mut self, line: &LogLine<'_>, hit: usize, outline: Option<&LineOutline<'_>>) {
         let cache = &mut self.cache;
         let hit = cache.first_key.find(line.bytes, hit);
         if let Some(values) = cache.layouts.read(line.bytes, hit) {
@@ -276,13 +298,11 @@ impl UsageScan {
                 cache.n_plain += 1;
                 let key = api_id_key(id);
                 let place = self.add_row(key, row);
-                if self.options.tools {
-                    self.add_tools(values.content(line.bytes), place, key);
-                }
+                self.add_tools(line, outline, place, key);
                 return;
             }
             if let Some(top) = LineValues::from_layout(&values) {
-                let row = self.add_line(top.classify(), line);
+                let row = self.add_line(top.classify(), line, outline);
                 if let Some(row) = row.filter(|_| !self.options.records) {
                     self.cache.plain_replies.learn(&values, row);
                 }
@@ -290,7 +310,7 @@ impl UsageScan {
             }
         }
         if let Some(top) = LineValues::skim(line.bytes, hit) {
-            self.add_line(top.classify(), line);
+            self.add_line(top.classify(), line, outline);
             return;
         }
         // Unusual lines are parsed in full: several objects on one line, a byte order mark, invalid UTF-8.
@@ -308,6 +328,7 @@ impl UsageScan {
                     self.add_line(
                         LineValues::of(entry).classify(),
                         &LogLine { bytes: entry.as_bytes(), ..*line },
+                        None,
                     );
                 }
             }
@@ -315,9 +336,14 @@ impl UsageScan {
     }
 
     /// Adds the classified line to the output. Returns the row of a reply if it has exactly one.
-    fn add_line<'l>(&mut self, seen: LineClass<'l>, line: &LogLine<'l>) -> Option<CallRow> {
+    fn add_line<'l>(
+        &mut self,
+        seen: LineClass<'l>,
+        line: &LogLine<'l>,
+        outline: Option<&LineOutline<'_>>,
+    ) -> Option<CallRow> {
         match seen {
-            LineClass::Reply(reply) => return self.add(reply, line),
+            LineClass::Reply(reply) => return self.add(reply, line, outline),
             LineClass::Notice { at, more, reason } => {
                 if self.options.limits
                     && let Some(at) = at
@@ -340,9 +366,14 @@ impl UsageScan {
         }
     }
 
-    fn add<'l>(&mut self, mut reply: ReplyLine<'l>, line: &LogLine<'l>) -> Option<CallRow> {
+    fn add<'l>(
+        &mut self,
+        mut reply: ReplyLine<'l>,
+        line: &LogLine<'l>,
+        outline: Option<&LineOutline<'_>>,
+    ) -> Option<CallRow> {
         let has_own_id = reply.message_id.as_deref().is_some_and(|id| id.starts_with("msg_"));
-        if reply.rare.is_none() && (!has_own_id || self.options.tools) {
+        if reply.rare.is_none() && !has_own_id {
             reply.rare = Some(RareValues::skim(line.bytes));
         }
         let key = self.key(&reply, line);
@@ -383,9 +414,7 @@ impl UsageScan {
             let place = self.add_row(key.step(n as u64), advice);
             self.record(line, &reply, place, advice);
         }
-        if self.options.tools {
-            self.add_tools(reply.rare.and_then(|more| more.content), place, key);
-        }
+        self.add_tools(line, outline, place, key);
         reply.figures.advisors.is_empty().then_some(row)
     }
 
@@ -432,33 +461,51 @@ impl UsageScan {
     }
 
     /// Adds the tools of a call. Each line of a reply has different blocks; copies of a line have the same.
-    fn add_tools(&mut self, content: Option<Json<'_>>, row: u32, key: CallKey) {
-        let Some(content) = content else { return };
-        let n_before = self.out.tools.len();
-        let mut is_plain = true;
-        let read = BlockOutline::read_all(content.raw().as_bytes(), |block| {
-            if !block.kind.is_some_and(is_call) {
-                return;
+    fn add_tools(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>, row: u32, key: CallKey) {
+        if !self.options.tools {
+            return;
+        }
+        let is_added = match outline {
+            Some(outline) => self.add_outlined_tools(outline, row),
+            None => {
+                let mut outlines = std::mem::take(&mut self.cache.outlines);
+                let outline = outlines.read(line.bytes);
+                let is_added = outline.is_some_and(|outline| self.add_outlined_tools(&outline, row));
+                self.cache.outlines = outlines;
+                is_added
             }
-            match (block.name.and_then(|name| std::str::from_utf8(name).ok()), block.id) {
-                (Some(name), Some(id)) => {
-                    let id = CallKey::of(&[id]).short();
-                    self.out.tools.push(ToolUse { row, id, name: self.out.names.id(name) });
-                }
-                _ => is_plain = false,
-            }
-        });
-        if read.is_none() || !is_plain {
-            self.out.tools.truncate(n_before);
-            self.add_unusual_tools(content, row, key);
+        };
+        if !is_added {
+            self.add_unusual_tools(line, row, key);
         }
     }
 
-    /// Does the same for blocks of any syntax.
-    fn add_unusual_tools(&mut self, content: Json<'_>, row: u32, key: CallKey) {
+    /// Adds the tools of a call. Returns `false` if a call has no plain name and id; then nothing is added.
+    fn add_outlined_tools(&mut self, outline: &LineOutline<'_>, row: u32) -> bool {
+        let n_before = self.out.tools.len();
+        for block in outline.blocks().filter(BlockOutline::is_call) {
+            let name = block.name.and_then(|name| std::str::from_utf8(name).ok());
+            let Some((name, id)) = name.zip(block.id) else {
+                self.out.tools.truncate(n_before);
+                return false;
+            };
+            let name = self.out.names.id(name);
+            self.out.tools.push(ToolUse { row, id: CallKey::of(&[id]).short(), name });
+        }
+        true
+    }
+
+    /// Does the same for a line of any syntax.
+    fn add_unusual_tools(&mut self, line: &LogLine<'_>, row: u32, key: CallKey) {
+        let (entry, _) = Entry::parse(line.bytes);
+        let rare = LineValues::of(&entry).classify();
+        let LineClass::Reply(ReplyLine { rare: Some(RareValues { content: Some(content), .. }), .. }) = rare
+        else {
+            return;
+        };
         for (n, block) in content.items().enumerate() {
             let Some(block) = threadline_entry::lens::Block::from_json(block) else { continue };
-            let is_call = block.kind().is_some_and(|kind| is_call(kind.as_bytes()));
+            let is_call = block.kind().is_some_and(|kind| value::is_call(kind.as_bytes()));
             let Some(name) = block.name().filter(|_| is_call) else { continue };
             let id = match block.id() {
                 Some(id) => CallKey::of(&[id.as_bytes()]).short(),
@@ -468,11 +515,6 @@ impl UsageScan {
             self.out.tools.push(ToolUse { row, id, name });
         }
     }
-}
-
-/// Returns whether blocks of this type are calls of tools.
-fn is_call(kind: &[u8]) -> bool {
-    [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE].iter().any(|call| kind == call.as_bytes())
 }
 
 /// Returns the key of a call with an id assigned by the API, which is never reused. No other key has a single

@@ -15,7 +15,7 @@
 pub(crate) mod line_layout;
 
 use memchr::memmem::Finder;
-use threadline_entry::key;
+use threadline_entry::{OutlineReader, key};
 
 use crate::plain_reply::PlainReplyCache;
 use crate::reply_line::{ReplyLayouts, new_reply_layouts};
@@ -26,6 +26,8 @@ pub struct ScanCache {
     pub(crate) usage: Finder<'static>,
     pub(crate) first_key: StopReasonFinder,
     pub(crate) layouts: ReplyLayouts,
+    /// The outlines of replies, for the tools that they call.
+    pub(crate) outlines: OutlineReader,
     pub(crate) plain_replies: PlainReplyCache,
     /// The number of replies in this log that matched a cached layout, and how many of them were plain.
     pub(crate) n_read: u64,
@@ -38,6 +40,7 @@ impl Default for ScanCache {
             usage: Finder::new(key::quoted::USAGE),
             first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
             layouts: new_reply_layouts(),
+            outlines: OutlineReader::default(),
             plain_replies: PlainReplyCache::default(),
             n_read: 0,
             n_plain: 0,

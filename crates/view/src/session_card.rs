@@ -1,6 +1,6 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
-use threadline_entry::{Entry, Kind, LineBlock, Millis, value};
+use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
 use threadline_session::{
     InputKind, LogScan, ScannedCounts, Session, SessionFamily, ToolOutcome, result_outcome,
 };
@@ -107,7 +107,7 @@ pub struct LogCounts {
     pub agent_errors: Vec<(String, u64)>,
 }
 
-/// Counts one log after another block by block, as [`LogCounts::of`] does, if they are ordinary ones.
+/// Counts one log after another line by line, as [`LogCounts::of`] does, if they are ordinary ones.
 pub struct LogCountScan(LogScan);
 
 impl Default for LogCountScan {
@@ -117,9 +117,9 @@ impl Default for LogCountScan {
 }
 
 impl LogCountScan {
-    /// Scans the next block of lines.
-    pub fn block(&mut self, block: &LineBlock<'_>) {
-        self.0.block(block);
+    /// Scans the next line. `outline` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+        self.0.line(line, outline);
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if they need the whole session: see

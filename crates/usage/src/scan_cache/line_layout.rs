@@ -5,7 +5,7 @@
 //! that a scan from key to key would find. Values that rarely change from line to line, such as the session
 //! id, are compared as part of that text.
 
-use threadline_entry::walk::{jump_to_hit, skip_value, visit_members};
+use threadline_entry::walk::{jump_to_hit, short_texts_equal, skip_value, visit_members};
 use threadline_entry::{Json, key};
 
 /// Reads values at given paths, at any depth, from one line after another.
@@ -120,13 +120,6 @@ impl<'a, const N: usize> LayoutValues<'a, N> {
             None => self.before.get(start..end)?,
         };
         Some(Json::from_valid(text))
-    }
-
-    /// Returns the content of the message on `line`, from which these values were read.
-    pub(crate) fn content(&self, line: &'a [u8]) -> Option<Json<'a>> {
-        let start = self.before.len();
-        let content = line.get(start..skip_value(line, start))?;
-        simdutf8::basic::from_utf8(content).ok().map(Json::from_valid)
     }
 
     /// Returns a number that identifies the values of `paths`, given as a bitmask.
@@ -355,7 +348,7 @@ impl LineTemplate {
             let expected;
             (expected, between) = between.split_at_checked(step.length)?;
             let start = at + step.length;
-            if !bytes_equal(line.get(at..start)?, expected) {
+            if !short_texts_equal(line.get(at..start)?, expected) {
                 return None;
             }
             for &(path, (from, to)) in &step.inline_values {
@@ -379,30 +372,6 @@ impl LineTemplate {
         }
         None
     }
-}
-
-/// Compares two texts of equal length. Most are one or two keys long, too short for a call to `memcmp`.
-#[inline(always)]
-fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
-    match a.len() {
-        0..2 => a == b,
-        2..4 => words_equal(a, b, |piece: &[u8; 2]| u128::from(u16::from_le_bytes(*piece))),
-        4..8 => words_equal(a, b, |piece: &[u8; 4]| u128::from(u32::from_le_bytes(*piece))),
-        8..16 => words_equal(a, b, |piece: &[u8; 8]| u128::from(u64::from_le_bytes(*piece))),
-        64.. => a == b,
-        _ => words_equal(a, b, |piece: &[u8; 16]| u128::from_le_bytes(*piece)),
-    }
-}
-
-/// Compares in pieces of `N` bytes, of which the last may overlap the previous one. Needs at least `N` bytes.
-#[inline(always)]
-fn words_equal<const N: usize>(a: &[u8], b: &[u8], word: impl Fn(&[u8; N]) -> u128) -> bool {
-    let (Some((_, a_last)), Some((_, b_last))) = (a.split_last_chunk::<N>(), b.split_last_chunk::<N>())
-    else {
-        return false;
-    };
-    let pieces = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
-    pieces.fold(word(a_last) ^ word(b_last), |differ, (a, b)| differ | (word(a) ^ word(b))) == 0
 }
 
 /// Scans a line from key to key and records its layout.

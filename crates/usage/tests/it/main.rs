@@ -11,7 +11,7 @@ mod probe;
 mod window;
 
 use jiff::tz::TimeZone;
-use threadline_entry::{AgentKind, LineReader};
+use threadline_entry::{AgentKind, LineReader, OutlineReader};
 use threadline_testkit::log_of;
 use threadline_usage::{
     CallGroups, CallLedger, GroupBy, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog,
@@ -29,6 +29,17 @@ fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -
         scan.block(&block);
     }
     scan.finish_with_cache()
+}
+
+/// Scans one log line by line, with the outlines of its lines.
+fn scan_lines(source: LogSource, bytes: &[u8], outlines: &mut OutlineReader) -> ScannedLog {
+    let tools = ScanOptions { tools: true, ..ScanOptions::default() };
+    let mut scan = UsageScan::new(source, tools);
+    let mut lines = LineReader::new(bytes);
+    while let Some(block) = lines.next_block().unwrap() {
+        outlines.read_block(&block, |line, outline| scan.line(line, outline));
+    }
+    scan.finish()
 }
 
 /// Logs in memory: the source and bytes of each.
@@ -74,12 +85,23 @@ impl TestLogs {
         ledger.finish()
     }
 
-    /// Scans the logs three times: with all options, for calls and tools, and for the calls only.
+    fn calls_by_line(&self) -> ModelCalls {
+        let mut ledger = CallLedger::default();
+        let mut outlines = OutlineReader::default();
+        for (source, bytes) in &self.0 {
+            ledger.add(scan_lines(source.clone(), bytes, &mut outlines));
+        }
+        ledger.finish()
+    }
+
+    /// Scans the logs four times: with all options, for calls and tools, for these line by line, and for the
+    /// calls only.
     fn read(&self) -> LogScans {
         let tools = ScanOptions { tools: true, ..ScanOptions::default() };
         LogScans {
             all: self.calls(),
             tools: self.calls_with(tools),
+            by_line: self.calls_by_line(),
             few: self.calls_with(ScanOptions::default()),
         }
     }
@@ -102,6 +124,7 @@ impl TestLogs {
 struct LogScans {
     all: ModelCalls,
     tools: ModelCalls,
+    by_line: ModelCalls,
     few: ModelCalls,
 }
 
@@ -112,6 +135,7 @@ impl LogScans {
         let of = |calls| CallGroups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);
         let groups = of(&self.all);
         assert_eq!(of(&self.tools), groups, "{by:?}");
+        assert_eq!(of(&self.by_line), groups, "{by:?}");
         if by != GroupBy::Tool {
             assert_eq!(of(&self.few), groups, "{by:?}");
         }

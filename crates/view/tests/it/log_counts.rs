@@ -1,7 +1,7 @@
 //! A scan of outlines counts as the whole session does, or leaves the log to it.
 
 use proptest::prelude::*;
-use threadline_entry::LineReader;
+use threadline_entry::{Json, LineReader, OutlineReader};
 use threadline_session::Session;
 use threadline_testkit::{log, samples, shared_logs};
 use threadline_view::{LogCountScan, LogCounts};
@@ -9,9 +9,10 @@ use threadline_view::{LogCountScan, LogCounts};
 /// Counts a log by its outlines; `None` if that is not possible. Checks the counts.
 fn scanned(bytes: &[u8], name: &str) -> Option<LogCounts> {
     let mut scan = LogCountScan::default();
+    let mut outlines = OutlineReader::default();
     let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
-        scan.block(&block);
+        outlines.read_block(&block, |line, outline| scan.line(line, outline));
     }
     let counts = scan.finish()?;
     assert_eq!(counts, LogCounts::of(Session::from_bytes(bytes)), "{name}");
@@ -233,11 +234,97 @@ fn written(steps: &[Step]) -> String {
     out
 }
 
+/// An unusual form of a line.
+#[derive(Clone, Debug)]
+enum Oddity {
+    /// The members are in another order, the first one moved by this number of places.
+    Order(usize),
+    /// There is white space between all tokens of the line.
+    Space,
+    /// A member occurs twice: the one with this number, with another value.
+    Twice(usize, &'static str),
+    /// A member, or the type of the line, is written with an escape.
+    Escape(usize),
+    /// The next line is on the same line.
+    NoNewline,
+    /// The line ends after a share of its bytes, with or without a newline.
+    Torn(f64, bool),
+}
+
+fn any_oddity() -> impl Strategy<Value = Oddity> {
+    let values = prop::sample::select(vec!["null", "{}", "true", "\"user\"", "\"u1\"", "7"]);
+    prop_oneof![
+        (1..8usize).prop_map(Oddity::Order),
+        Just(Oddity::Space),
+        (0..8usize, values).prop_map(|(member, value)| Oddity::Twice(member, value)),
+        (0..8usize).prop_map(Oddity::Escape),
+        Just(Oddity::NoNewline),
+        (0.0..1.0, any::<bool>()).prop_map(|(share, newline)| Oddity::Torn(share, newline)),
+    ]
+}
+
+/// Writes a line in an unusual form. `in_message` changes the members of the message instead of the line's.
+fn odd_line(line: &str, oddity: &Oddity, in_message: bool) -> String {
+    let json = Json::parse(line).unwrap();
+    let message = json.get("message").filter(|message| in_message && message.is_object());
+    let target = message.unwrap_or(json);
+    let mut members: Vec<(String, String)> =
+        target.members().map(|(key, value)| (key.raw().to_owned(), value.raw().to_owned())).collect();
+    let count = members.len().max(1);
+    let (mut colon, mut comma) = (":", ",");
+    match *oddity {
+        Oddity::Order(places) => members.rotate_left(places % count),
+        Oddity::Space => (colon, comma) = (" : ", " ,\t"),
+        Oddity::Twice(member, value) => {
+            let twice = members.get(member % count).map(|(key, _)| (key.clone(), value.to_owned()));
+            members.extend(twice);
+        }
+        Oddity::Escape(member) => {
+            if let Some((key, value)) = members.get_mut(member % count) {
+                let text = if key == "type" { value.split_off(1) } else { std::mem::take(key) };
+                let escaped = format!("\\u{:04x}{}", text.as_bytes()[0], &text[1..]);
+                *(if key == "type" { value } else { key }) += &escaped;
+            }
+        }
+        Oddity::NoNewline => return line.to_owned(),
+        Oddity::Torn(share, newline) => {
+            let end = (line.len() as f64 * share) as usize;
+            return line[..end].to_owned() + if newline { "\n" } else { "" };
+        }
+    }
+    let members: Vec<String> =
+        members.iter().map(|(key, value)| format!("\"{key}\"{colon}{value}")).collect();
+    let object = format!("{{{}}}", members.join(comma));
+    message.map_or(object.clone(), |message| line.replacen(message.raw(), &object, 1)) + "\n"
+}
+
 proptest! {
     #[test]
     fn generated_logs_are_counted_as_sessions_are(steps in prop::collection::vec(any_step(), 0..16), cut in 0..40usize) {
         let log = written(&steps);
         let cut = if cut < log.len() && cut > 36 { cut } else { 0 };
         scanned(&log.as_bytes()[..log.len() - cut], &log);
+    }
+
+    #[test]
+    fn odd_lines_are_counted_as_sessions_are(
+        steps in prop::collection::vec(any_step(), 0..16),
+        // Lines like an odd one precede and follow it.
+        repeats in 1..4usize,
+        oddities in prop::collection::vec((any::<prop::sample::Index>(), any_oddity(), any::<bool>()), 1..3),
+    ) {
+        let steps = vec![steps; repeats].concat();
+        let written = written(&steps);
+        let mut lines: Vec<String> = written.lines().map(|line| format!("{line}\n")).collect();
+        for (index, oddity, in_message) in oddities {
+            if lines.is_empty() { break; }
+            let line = &mut lines[index.index(written.lines().count())];
+            // A line has one oddity only.
+            if Json::parse(line).is_some() {
+                *line = odd_line(line.trim_end(), &oddity, in_message);
+            }
+        }
+        let log = lines.concat();
+        scanned(log.as_bytes(), &log);
     }
 }
