@@ -260,30 +260,23 @@ pub(crate) fn figures_by_session<'c>(
             SessionCardFigures { tally, ..SessionCardFigures::default() },
         );
     }
-    let by_session_and =
-        |by: GroupBy| CallGroups::nested(calls, (GroupBy::Session, by), prices, zone, |_| true);
-    for (group, models) in by_session_and(GroupBy::Model) {
+    let by = (GroupBy::Session, GroupBy::Model);
+    for (group, models) in CallGroups::nested(calls, by, prices, zone, |_| true) {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
         figures.totals = group.totals;
-        figures.models = models.groups.into_iter().filter_map(|group| name(group.key)).collect();
+        let names = models.groups.into_iter().filter_map(|group| match group.key {
+            CallGroupKey::Model(name) => Some(name),
+            _ => None,
+        });
+        figures.models = names.collect();
     }
-    for (group, tools) in by_session_and(GroupBy::Tool) {
-        let CallGroupKey::Session { session, .. } = group.key else { continue };
-        let Some(figures) = all.get_mut(&session) else { continue };
-        let called = tools.groups.into_iter().filter(|group| group.totals.tool_calls > 0);
-        figures.tools =
-            called.filter_map(|group| Some((name(group.key)?, group.totals.tool_calls))).collect();
+    for (session, tools) in calls.tools_by_session() {
+        let Some(figures) = all.get_mut(session) else { continue };
+        figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
     all
-}
-
-fn name(key: CallGroupKey) -> Option<String> {
-    match key {
-        CallGroupKey::Model(name) | CallGroupKey::Tool(name) => Some(name),
-        _ => None,
-    }
 }
 
 /// Reads logs in up to `n_threads` threads of its own, so that the other cores are free for requests.

@@ -1,6 +1,6 @@
 //! Adds calls up by time, place, model or tool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
@@ -164,18 +164,25 @@ impl CallGroups {
         (outer, inner): (GroupBy, GroupBy),
         book: &PriceBook,
         zone: &TimeZone,
-        keep: impl Fn(&ModelCall<'_>) -> bool,
+        keep: impl Fn(&ModelCall<'_>) -> bool + Sync,
     ) -> Vec<(CallGroup, Self)> {
-        let mut whole = GroupAdder::new(calls, book);
-        let mut parts: FxHashMap<GroupId, GroupAdder<'_>> = FxHashMap::default();
-        let (mut outer_days, mut inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
-        for (i, row) in calls.rows.iter().enumerate() {
-            let call = calls.call(row);
-            let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else { continue };
-            whole.count_in(id, row, &call);
-            let part = parts.entry(id).or_insert_with(|| GroupAdder::new(calls, book));
-            part.count(i, row, &call, &mut inner_days);
-        }
+        let add = |(n, rows): (usize, &[CallRow])| {
+            let mut adder = NestedAdder::new(calls, book);
+            let (mut outer_days, mut inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
+            for (row, place) in rows.iter().zip(n * CHUNK_CALLS..) {
+                let call = calls.call(row);
+                let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else {
+                    continue;
+                };
+                adder.whole.count_in(id, row, &call);
+                adder.part(id).count(place, row, &call, &mut inner_days);
+            }
+            adder
+        };
+        let chunks = calls.rows.par_chunks(CHUNK_CALLS).enumerate().map(add);
+        let NestedAdder { whole, mut parts } =
+            chunks.reduce(|| NestedAdder::new(calls, book), NestedAdder::join);
+        let (outer_days, inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
         let groups = whole.into_groups(&outer_days).0;
         let mut part = |id| parts.remove(&id).map(|part| part.finish(&inner_days)).unwrap_or_default();
         groups.into_iter().map(|(id, group)| (group, part(id))).collect()
@@ -242,11 +249,53 @@ impl ModelCalls {
         .collect()
     }
 
+    /// Returns how often each session called each tool.
+    pub fn tools_by_session(&self) -> HashMap<&str, HashMap<&str, u64>> {
+        let mut counts: FxHashMap<(NameId, NameId), u64> = FxHashMap::default();
+        for tool in &self.tools {
+            let file = &self.files[self.rows[tool.row as usize].file as usize];
+            *counts.entry((file.session, tool.name)).or_default() += 1;
+        }
+        let mut sessions: HashMap<&str, HashMap<&str, u64>> = HashMap::new();
+        for ((session, tool), count) in counts {
+            sessions.entry(self.names.get(session)).or_default().insert(self.names.get(tool), count);
+        }
+        sessions
+    }
+
     /// Returns the tools that a call used.
     fn tools_of(&self, row: u32) -> &[ToolUse] {
         let from = self.tools.partition_point(|tool| tool.row < row);
         let to = from + self.tools[from..].partition_point(|tool| tool.row == row);
         &self.tools[from..to]
+    }
+}
+
+/// Adds up calls by two properties.
+struct NestedAdder<'a> {
+    whole: GroupAdder<'a>,
+    parts: FxHashMap<GroupId, GroupAdder<'a>>,
+}
+
+impl<'a> NestedAdder<'a> {
+    fn new(calls: &'a ModelCalls, book: &'a PriceBook) -> Self {
+        Self { whole: GroupAdder::new(calls, book), parts: FxHashMap::default() }
+    }
+
+    fn part(&mut self, id: GroupId) -> &mut GroupAdder<'a> {
+        let (calls, book) = (self.whole.calls, self.whole.book);
+        self.parts.entry(id).or_insert_with(|| GroupAdder::new(calls, book))
+    }
+
+    /// Merges two partial results.
+    fn join(self, other: Self) -> Self {
+        let mut joined = Self { whole: self.whole.join(other.whole), parts: self.parts };
+        for (id, added) in other.parts {
+            let part = joined.part(id);
+            let before = std::mem::replace(part, GroupAdder::new(added.calls, added.book));
+            *part = before.join(added);
+        }
+        joined
     }
 }
 
