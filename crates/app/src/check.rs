@@ -8,10 +8,12 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 use threadline_edit::REPAIRED_CODES;
 use threadline_entry::{Code, Finding, Severity};
-use threadline_store::SessionFile;
+use threadline_store::{SessionFile, agent_id};
+use threadline_view::humanize::plural;
 
 use crate::config::App;
 use crate::error::AppError;
+use crate::list::SessionSummary;
 use crate::load::{logs_below, read_session};
 
 /// Findings of a check, by file.
@@ -52,7 +54,7 @@ impl CheckReport {
             let (summary, sessions) = &mut codes[at];
             summary.severity = summary.severity.max(finding.severity);
             summary.findings += 1;
-            sessions.insert(session_log(path));
+            sessions.insert(LogOwner::of(path).log);
         }
         let counted = |(summary, sessions): (CodeSummary, HashSet<PathBuf>)| CodeSummary {
             sessions: sessions.len(),
@@ -64,12 +66,37 @@ impl CheckReport {
         codes
     }
 
+    /// Returns the number of problems: findings that are not notes.
+    pub fn n_problems(&self) -> usize {
+        self.findings.iter().filter(|(_, finding)| finding.severity.is_problem()).count()
+    }
+
+    /// Removes the notes, which no front end shows unless requested. Returns their number.
+    pub fn remove_notes(&mut self) -> usize {
+        let n_findings = self.findings.len();
+        self.findings.retain(|(_, finding)| finding.severity.is_problem());
+        n_findings - self.findings.len()
+    }
+
+    /// Returns the totals in words: "no problems found", "3 problems", "3 problems, 2 notes".
+    pub fn totals(&self) -> String {
+        let n_problems = self.n_problems();
+        let problems = match n_problems {
+            0 => "no problems found".to_owned(),
+            n => plural(n as u64, "problem"),
+        };
+        match self.findings.len() - n_problems {
+            0 => problems,
+            n => format!("{problems}, {}", plural(n as u64, "note")),
+        }
+    }
+
     /// Returns the number of problems that `edit repair` fixes, and of sessions that have one.
     pub fn repairable(&self) -> (usize, usize) {
         let is_repaired =
-            |finding: &Finding| finding.severity > Severity::Note && REPAIRED_CODES.contains(&finding.code);
+            |finding: &Finding| finding.severity.is_problem() && REPAIRED_CODES.contains(&finding.code);
         let repaired = || self.findings.iter().filter(|(_, finding)| is_repaired(finding));
-        let sessions: HashSet<PathBuf> = repaired().map(|(path, _)| session_log(path)).collect();
+        let sessions: HashSet<PathBuf> = repaired().map(|(path, _)| LogOwner::of(path).log).collect();
         (repaired().count(), sessions.len())
     }
 
@@ -106,7 +133,7 @@ impl App {
                 continue;
             }
             let file = self.find(name)?;
-            targets.logs.extend(with_agents(&file));
+            targets.add_logs(&file);
             // A log that is named by its path may be a copy, outside of any home.
             if !Path::new(name).exists() {
                 targets.placed.push(file);
@@ -115,7 +142,7 @@ impl App {
         if named.is_empty() {
             let sessions = self.store().sessions();
             targets.unread.extend(sessions.errors.into_iter().map(AppError::from));
-            targets.logs.extend(sessions.found.iter().flat_map(with_agents));
+            sessions.found.iter().for_each(|file| targets.add_logs(file));
             targets.placed = sessions.found;
             let around = self.store().audit(now);
             targets.unread.extend(around.errors.into_iter().map(AppError::from));
@@ -128,7 +155,18 @@ impl App {
 impl CheckTargets {
     /// Selects a session of a home with its sub-agents.
     pub fn of_session(file: SessionFile) -> Self {
-        Self { logs: with_agents(&file), placed: vec![file], ..Self::default() }
+        let mut targets = Self::default();
+        targets.add_logs(&file);
+        targets.placed.push(file);
+        targets
+    }
+
+    /// Adds the log of a session and those of its sub-agents.
+    fn add_logs(&mut self, file: &SessionFile) {
+        let agents = file.agents();
+        self.logs.push(file.path.clone());
+        self.logs.extend(agents.found.into_iter().map(|agent| agent.path));
+        self.unread.extend(agents.errors.into_iter().map(AppError::from));
     }
 
     /// Checks all targets in parallel. `progress` is called once per log.
@@ -167,18 +205,34 @@ pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
     Ok(read_session(path, &id)?.take_findings())
 }
 
-/// Returns the log of the session that a log belongs to, according to its path: for a sub-agent's log in the
-/// folder of a session, that session's; else the log itself.
-pub fn session_log(path: &Path) -> PathBuf {
-    let subagents = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
-    let folder = subagents.and_then(Path::parent);
-    folder
-        .map(|folder| folder.with_added_extension("jsonl"))
-        .filter(|log| log.is_file())
-        .unwrap_or_else(|| path.to_owned())
+/// The session and the sub-agent that a log belongs to, according to its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOwner {
+    /// The log of the session: for a sub-agent's log in the folder of a session, that session's; else the log
+    /// itself.
+    pub log: PathBuf,
+    /// The id of the sub-agent; `None` for the log of a session.
+    pub agent: Option<String>,
 }
 
-fn with_agents(file: &SessionFile) -> Vec<PathBuf> {
-    let agents = file.agents().found.into_iter().map(|agent| agent.path);
-    std::iter::once(file.path.clone()).chain(agents).collect()
+impl LogOwner {
+    /// Returns the owner of the log at `path`.
+    pub fn of(path: &Path) -> Self {
+        let subagents = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == "subagents"));
+        let folder = subagents.and_then(Path::parent);
+        let log = folder
+            .map(|folder| folder.with_added_extension("jsonl"))
+            .filter(|log| log.is_file())
+            .unwrap_or_else(|| path.to_owned());
+        Self { log, agent: agent_id(path).map(str::to_owned) }
+    }
+}
+
+impl App {
+    /// Returns the title of a session, with secrets masked if the configuration requires it; `None` if it has
+    /// none or cannot be read.
+    pub fn title_of(&self, file: SessionFile) -> Option<String> {
+        let title = SessionSummary::of(file).ok()?.title()?;
+        Some(self.redacted(&title).into_owned())
+    }
 }

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
-use threadline_entry::{ChunkReader, Code, Finding, Severity};
+use threadline_entry::{ChunkReader, Code, Finding};
 use threadline_session::{ClientVersion, FindingList, Session};
 use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
 use threadline_view::humanize::{count, short_count};
@@ -184,7 +184,7 @@ impl<'s> PlannedEdit<'s> {
         let before = before.into_iter().flat_map(FindingList::iter).map(Cow::Owned);
         // `redact` lists secrets itself, with their text masked.
         let is_listed = |finding: &Cow<'_, Finding>| {
-            finding.severity > Severity::Note
+            finding.severity.is_problem()
                 && !(self.operation == Operation::Redact && finding.code == Code::Secret)
         };
         self.plan.findings().iter().map(Cow::Borrowed).chain(of_session.chain(before).filter(is_listed))

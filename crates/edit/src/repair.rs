@@ -7,7 +7,7 @@
 mod readable;
 
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Json, Kind, Severity, key, value};
+use threadline_entry::{Code, Json, Kind, key, value};
 use threadline_session::{EntryIndex, IndexRange, LineFault, Session};
 
 use crate::draft::{EditDraft, LineReasons, ReasonTable};
@@ -87,7 +87,7 @@ impl Repair {
 fn repair_fault(draft: &mut EditDraft<'_>, fault: LineFault, orphans: &[(EntryIndex, u32)]) {
     let session = draft.session();
     let idx = fault.entry_idx;
-    let is_harmless = fault.severity == Severity::Note;
+    let is_harmless = !fault.severity.is_problem();
     match fault.code {
         Code::BrokenLine if !is_harmless => remove_line(draft, idx, "unreadable line"),
         Code::DeepNesting => remove_line(draft, idx, "nested too deeply"),

@@ -25,6 +25,12 @@ impl Severity {
             Self::Error => "error",
         }
     }
+
+    /// Returns whether findings of this severity are problems. Notes are not: they are harmless, and not
+    /// shown unless requested.
+    pub fn is_problem(self) -> bool {
+        self > Self::Note
+    }
 }
 
 macro_rules! codes {

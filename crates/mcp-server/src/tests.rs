@@ -116,6 +116,22 @@ fn every_tool_has_schemas_and_answers() {
 }
 
 #[test]
+fn a_check_returns_problems_and_notes_on_request() {
+    let home = TestHome::new();
+    home.session("moved", "u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\" cwd=/elsewhere");
+    home.agent("moved", "x1", "b1 user \"look\"\nraw {\"type\":\"us", None);
+    let moved = session_uuid("moved");
+    with_client(&home, async |peer| {
+        let (data, text) = answer(&peer, "check_session", json!({ "session": moved })).await;
+        assert!(text.contains(&format!("{moved}#a-x1-m2")), "{text}");
+        assert!(text.contains("1 harmless note not returned"), "{text}");
+        let (all, text) = answer(&peer, "check_session", json!({ "session": moved, "notes": true })).await;
+        assert_eq!(all["total"].as_u64(), data["total"].as_u64().map(|problems| problems + 1));
+        assert!(text.contains("1 problem, 1 note"), "{text}");
+    });
+}
+
+#[test]
 fn items_name_their_source_time_and_project() {
     let home = loom();
     let slow = session_uuid("slow");

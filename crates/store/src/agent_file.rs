@@ -25,9 +25,15 @@ pub struct AgentFile {
     pub run: Option<String>,
 }
 
+/// Returns the id of the sub-agent that a log belongs to, according to its file name; `None` for the log of a
+/// session.
+pub fn agent_id(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")
+}
+
 impl AgentFile {
     pub(crate) fn new(path: PathBuf, run: Option<String>) -> Option<Self> {
-        let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+        let id = agent_id(&path)?.to_owned();
         let kind = AgentKind::of(&id, run.is_some());
         Some(Self { id, path, kind, run })
     }

@@ -48,7 +48,7 @@ mod snapshot;
 mod write_obstacle;
 mod write_root;
 
-pub use agent_file::{AgentFile, AgentMeta, FolderAgents};
+pub use agent_file::{AgentFile, AgentMeta, FolderAgents, agent_id};
 pub use append::{AppendError, AppendOutcome, append, create_new};
 pub use disk::Visibility;
 pub use fingerprint::Fingerprint;

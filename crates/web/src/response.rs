@@ -82,6 +82,19 @@ impl PageResponse {
         Ok(Self::JsonLines(out))
     }
 
+    /// Serialises objects as JSON lines, and then one object per file that could not be read.
+    pub(crate) fn json_lines_and_errors<T: serde::Serialize>(
+        objects: impl IntoIterator<Item = T>,
+        read_errors: &[String],
+    ) -> Result<Self, PageError> {
+        let mut response = Self::json_lines(objects)?;
+        if let Self::JsonLines(out) = &mut response {
+            let errors = read_errors.iter().map(|error| ErrorObject::new(error, None));
+            out.extend(errors.flat_map(|error| json_line(&error)));
+        }
+        Ok(response)
+    }
+
     /// Returns the response with secrets masked, as the last step. This covers names, such as those of models
     /// and tools; the texts of sessions are masked before. Files to save are masked as their link says.
     pub(crate) fn into_masked_response(self, redaction: &Arc<DisplayRedaction>) -> Response {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use threadline_edit::{ContentDigest, EditDraft, PlanOptions, PlanSeed, PlanTarget, Repair, SideFileOp};
-use threadline_entry::{ChunkReader, Code, Finding, Severity};
+use threadline_entry::{ChunkReader, Code, Finding};
 use threadline_session::Session;
 use threadline_store::Operation;
 
@@ -127,7 +127,7 @@ fn repaired_agents(agents: Vec<AgentLog>, seed: &PlanSeed) -> Vec<RepairedAgent>
                 repairs.entry(why.to_string()).or_default().extend(change.line_no);
             }
         }
-        findings.retain(|finding| finding.severity > Severity::Note);
+        findings.retain(|finding| finding.severity.is_problem());
         repaired.push(RepairedAgent { path, read, content: plan.to_bytes(), repairs, findings });
     }
     repaired
@@ -167,7 +167,7 @@ impl RepairedAgent {
 
 /// The codes of the findings that are problems, each once.
 fn problem_codes(findings: &[Finding]) -> Vec<String> {
-    let problems = findings.iter().filter(|finding| finding.severity > Severity::Note);
+    let problems = findings.iter().filter(|finding| finding.severity.is_problem());
     code_names(problems.map(|finding| finding.code))
 }
 

@@ -33,3 +33,19 @@ fn a_session_and_a_home_have_the_same_findings() {
     assert!(about(&one.findings).is_empty());
     assert!(app.check_targets(&["nobody".to_owned()], SystemTime::UNIX_EPOCH).is_err());
 }
+
+#[test]
+fn notes_are_no_problems_and_unreadable_sub_agents_are_reported() {
+    let home = TestHome::new();
+    home.session("moved", "u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\" cwd=/elsewhere");
+    let id = threadline_testkit::session_uuid("moved");
+    // A file in the place of the folder.
+    home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
+    let app = app(&home);
+    let mut report = CheckTargets::of_session(app.find("last").unwrap()).check(&|| ());
+    assert_eq!((report.totals(), report.n_problems()), ("no problems found, 1 note".to_owned(), 0));
+    assert_eq!((report.remove_notes(), report.totals()), (1, "no problems found".to_owned()));
+    assert_eq!(report.unread.len(), 1);
+    let all = app.check_targets(&[], SystemTime::UNIX_EPOCH).unwrap().check(&|| ());
+    assert_eq!(all.unread.len(), 1);
+}

@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use threadline_app::{CheckReport, SessionSummary, session_log};
+use threadline_app::{CheckReport, LogOwner};
 use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
-use threadline_term::{ColumnAlign, TableColumn, TermPage, TermText, TextLabel, text, truncate, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
 use threadline_view::humanize::{count, plural};
 use threadline_view::wire::FindingObject;
 
@@ -44,9 +44,8 @@ pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<CommandOutcome, Comm
     let progress = cx.ui.progress("checking log", targets.logs.len());
     let mut checked = targets.check(&|| progress.step());
     drop(progress);
-    let n_notes = checked.findings.iter().filter(|(_, finding)| finding.severity == Severity::Note).count();
     let wants_notes = args.notes || !codes.is_empty();
-    checked.findings.retain(|(_, finding)| wants_notes || finding.severity > Severity::Note);
+    let n_notes = if wants_notes { 0 } else { checked.remove_notes() };
     if !codes.is_empty() {
         checked.findings.retain(|(_, finding)| codes.contains(&finding.code));
     }
@@ -66,12 +65,9 @@ pub(crate) fn run(cx: &Context, args: &CheckArgs) -> Result<CommandOutcome, Comm
             write_findings(cx, &mut answer, &checked.findings)?;
         }
         answer.finish()?;
-        write_notes(cx, &checked, is_listed, if wants_notes { 0 } else { n_notes });
+        write_notes(cx, &checked, is_listed, n_notes);
     }
-    let outcome = match checked.findings.iter().any(|(_, finding)| finding.severity > Severity::Note) {
-        true => CommandOutcome::Negative,
-        false => CommandOutcome::Done,
-    };
+    let outcome = if checked.n_problems() > 0 { CommandOutcome::Negative } else { CommandOutcome::Done };
     Ok(cx.warn_unread(&checked.unread, outcome))
 }
 
@@ -123,7 +119,7 @@ fn write_findings(cx: &Context, answer: &mut OutputStream, found: &[LogFinding])
     let mut last: Option<&Path> = None;
     for (path, finding) in found {
         if last != Some(path) {
-            writeln!(answer, "{}", log_title(page, path))?;
+            writeln!(answer, "{}", log_title(cx, path))?;
             last = Some(path);
         }
         let label = match finding.severity {
@@ -140,14 +136,15 @@ fn write_findings(cx: &Context, answer: &mut OutputStream, found: &[LogFinding])
 }
 
 /// Returns the title and id of the session that a log belongs to, or the path of another file.
-fn log_title(page: TermPage, path: &Path) -> TermText {
-    let own = session_log(path);
-    let summary = SessionSummary::of(SessionFile::at(&own)).ok();
-    let Some(title) = summary.as_ref().and_then(SessionSummary::title) else {
+fn log_title(cx: &Context, path: &Path) -> TermText {
+    let page = cx.ui.page();
+    let LogOwner { log, agent } = LogOwner::of(path);
+    let file = SessionFile::at(&log);
+    let id: String = file.id.chars().take(8).collect();
+    let Some(title) = cx.app.title_of(file) else {
         return page.paint(TextLabel::Title, visible(&path.to_string_lossy()));
     };
-    let id: String = summary.map(|summary| summary.file.id.chars().take(8).collect()).unwrap_or_default();
-    let agent = path.file_stem().filter(|_| own != path).map(|name| format!(" · {}", name.to_string_lossy()));
+    let agent = agent.filter(|_| log != path).map(|agent| format!(" · sub-agent {agent}"));
     let title = truncate(&visible(&title), page.width.map_or(100, |width| width.saturating_sub(12).max(20)));
     let id = page.paint(TextLabel::Dim, format!("{id}{}", visible(&agent.unwrap_or_default())));
     text!("{}  {id}", page.paint(TextLabel::Title, title))
@@ -156,10 +153,7 @@ fn log_title(page: TermPage, path: &Path) -> TermText {
 /// Writes the totals, and what to type next.
 fn write_notes(cx: &Context, checked: &CheckReport, is_listed: bool, n_notes: usize) {
     let logs = plural(checked.n_logs as u64, "log");
-    cx.ui.note(&match checked.findings.len() {
-        0 => format!("{logs} checked, no problems found"),
-        n => format!("{logs} checked, {}", plural(n as u64, "finding")),
-    });
+    cx.ui.note(&format!("{logs} checked, {}", checked.totals()));
     let (findings, sessions) = checked.repairable();
     if findings > 0 {
         cx.ui.note(&format!(

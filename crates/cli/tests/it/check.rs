@@ -38,7 +38,7 @@ fn a_finding_has_a_location_a_message_and_a_repair() {
       line 2: warning F01 orphan-call: the call of Bash has no result (t1)
         repair: add an error result for the interrupted call, or remove the call
     ----- stderr -----
-    1 log checked, 1 finding
+    1 log checked, 1 problem
     1 repairable in 1 session: `threadline --home [home] edit repair SESSION`
     ");
     let finding = at_home(&home, &["check", "last", "--json"]).json();
@@ -57,6 +57,17 @@ fn notes_are_shown_on_request_and_are_not_failures() {
     assert_eq!(at_home(&home, &["check", "last", "--json"]).out, "");
     let run = at_home(&home, &["check", "last", "--json", "--notes"]);
     assert_eq!((run.code, run.json()["code"].clone()), (0, json!("F19")));
+}
+
+#[test]
+fn titles_of_findings_are_masked_and_name_the_sub_agent() {
+    let home = TestHome::new();
+    let token = "ghp_0123456789abcdefABCDEF0123456789abcd";
+    home.session("broken", &SOUND.replace("\"list\"", &format!("\"use {token}\"")));
+    home.agent("broken", "x1", "b1 user \"look\"\nraw {\"type\":\"us", None);
+    let shown = at_home(&home, &["check", "--redact", "last"]).out;
+    assert!(!shown.contains(token) && shown.contains("use [secret:"), "{shown}");
+    assert!(shown.contains(" · sub-agent x1"), "{shown}");
 }
 
 #[test]
@@ -87,7 +98,7 @@ fn a_home_with_many_findings_is_summarised_by_code() {
     findings  sessions  severity  code             repair
           30        30  warning   F01 orphan-call  add an error result for the interrupted call, or remove the call
     ----- stderr -----
-    31 logs checked, 30 findings
+    31 logs checked, 30 problems
     30 repairable in 30 sessions: `threadline --home [home] edit repair SESSION`
     list the findings of a code: `threadline --home [home] check --code CODE`
     1 harmless note not shown: --notes

@@ -3,7 +3,7 @@
 use threadline_view::{Finding, Severity, humanize};
 
 use super::footer::foot;
-use super::link;
+use super::{link, read_errors};
 use crate::markup::Markup;
 use crate::text_format;
 
@@ -16,6 +16,8 @@ pub struct CheckPage<'a> {
     pub title: &'a str,
     /// Findings by log: the sub-agent (`None` for the session itself), the path, and the findings.
     pub logs: &'a [(Option<String>, String, Vec<Finding>)],
+    /// Errors of logs that could not be read.
+    pub read_errors: &'a [String],
     /// The steps that `edit repair` would take; `None` if there is no plan.
     pub plan: Option<&'a [String]>,
 }
@@ -32,7 +34,8 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
         .lit(" <span>·</span> ")
         .text(&humanize::plural(of(Severity::Warning), "warning"));
     out.lit(" <span>·</span> ").text(&humanize::plural(of(Severity::Note), "note")).lit("</p></header>\n");
-    if all().all(|finding| finding.severity == Severity::Note) {
+    read_errors(&mut out, page.read_errors);
+    if !all().any(|finding| finding.severity.is_problem()) {
         out.lit("<div class=\"empty\"><p>No problems found</p></div>\n");
     }
     for (agent, path, findings) in page.logs.iter().filter(|(_, _, findings)| !findings.is_empty()) {
@@ -48,8 +51,8 @@ pub fn check(page: &CheckPage<'_>) -> Markup {
 
 fn log(out: &mut Markup, here: &str, (agent, path): (Option<&str>, &str), findings: &[Finding]) {
     out.lit("<section class=\"log\"><h2 class=\"path\">").text(path).lit("</h2>\n");
-    let notes = findings.iter().filter(|finding| finding.severity == Severity::Note);
-    let rest = findings.iter().filter(|finding| finding.severity > Severity::Note);
+    let notes = findings.iter().filter(|finding| !finding.severity.is_problem());
+    let rest = findings.iter().filter(|finding| finding.severity.is_problem());
     list(out, here, agent, rest);
     let count = notes.clone().count() as u64;
     if count > 0 {

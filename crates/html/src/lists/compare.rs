@@ -6,7 +6,7 @@ use threadline_view::wire::{CompareObject, ComparedFileObject, ConversationObjec
 use threadline_view::{Hunk, humanize, short_model};
 
 use super::footer::foot;
-use super::link;
+use super::{link, read_errors};
 use crate::card::render_diff;
 use crate::markup::Markup;
 use crate::page::RenderOptions;
@@ -46,9 +46,7 @@ pub fn compare(page: &ComparePage<'_>) -> Markup {
     if let Some(problem) = page.problem {
         out.lit("<p class=\"error-message\">").text(problem).lit("</p>");
     }
-    for error in page.read_errors {
-        out.lit("<p class=\"error-message\">").text(error).lit("</p>");
-    }
+    read_errors(&mut out, page.read_errors);
     if let Some(compared) = page.compared {
         figures(&mut out, compared, &page.costs);
         prompts(&mut out, compared);

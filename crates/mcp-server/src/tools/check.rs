@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use threadline_app::CheckTargets;
+use threadline_app::{CheckTargets, LogOwner};
 use threadline_view::humanize::plural;
 
 use crate::answer::AnswerEnd;
@@ -19,6 +19,9 @@ pub(crate) struct CheckSession;
 pub(crate) struct CheckArguments {
     /// The id, a unique beginning of it, the title, or `last`.
     session: String,
+    /// Also returns notes: harmless findings.
+    #[serde(default)]
+    notes: Option<bool>,
     /// Approximate size of the answer, from 400 to 50000. Default: 6000.
     #[serde(default)]
     max_tokens: Option<u64>,
@@ -74,15 +77,14 @@ impl HistoryTool for CheckSession {
         let (file, _) = history.find(&arguments.session)?;
         let summary = history.summary(file.clone())?;
         let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
+        let n_notes = if arguments.notes == Some(true) { 0 } else { report.remove_notes() };
         report.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
         let (repairable, _) = report.repairable();
         let mut page = AnswerPage::new(arguments.max_tokens);
         let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
         for (index, (path, finding)) in report.findings.iter().enumerate().skip(skipped) {
             let line = finding.at.map(|at| format!("m{}", at.line_no));
-            let agent = (*path != file.path).then(|| path.file_stem().unwrap_or_default().to_string_lossy());
-            let agent = agent.map(|name| name.strip_prefix("agent-").unwrap_or(&name).to_owned());
-            let anchor = match (agent, line) {
+            let anchor = match (LogOwner::of(path).agent, line) {
                 (Some(agent), Some(line)) => format!("#{}", threadline_view::agent_anchor(&agent, &line)),
                 (None, Some(line)) => format!("#{line}"),
                 _ => String::new(),
@@ -105,10 +107,11 @@ impl HistoryTool for CheckSession {
         }
         let (items, mut text, next) = page.finish();
         let mut notes: Vec<String> = report.unread.iter().map(ToString::to_string).collect();
-        if report.findings.is_empty() {
-            notes.push("no problems found".to_owned());
-        } else if repairable > 0 {
+        if repairable > 0 {
             notes.push(format!("`threadline edit repair {}` fixes {repairable} of them", file.id));
+        }
+        if n_notes > 0 {
+            notes.push(format!("{} not returned; pass notes: true", plural(n_notes as u64, "harmless note")));
         }
         let end = AnswerEnd::new(request, next, notes, &mut text);
         let title = summary.title().map(|title| shorten(&one_line(&title), 200).0);
@@ -118,7 +121,7 @@ impl HistoryTool for CheckSession {
             title.as_deref().unwrap_or("untitled"),
             file.id,
             one_line(project.as_deref().unwrap_or("–")),
-            plural(report.findings.len() as u64, "finding")
+            report.totals()
         );
         let data = CheckAnswer {
             session: file.id.to_string(),

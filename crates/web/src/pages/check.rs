@@ -1,11 +1,13 @@
 //! The health check of a session, and the repairs that are possible.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use threadline_app::edit::{ChangeGroup, ChangeKind, EditError, EditTarget};
-use threadline_app::{CheckTargets, SessionFile, SessionSummary};
-use threadline_entry::{Finding, Severity};
+use threadline_app::{AppError, CheckTargets, LogOwner, SessionFile};
+use threadline_entry::Finding;
 use threadline_html::{CheckPage, PageFrame, ViewerTab};
+use threadline_view::humanize::plural;
 use threadline_view::wire::FindingObject;
 
 use crate::request::{PageRequest, ResponseFormat};
@@ -17,8 +19,8 @@ const MOST: u64 = 256 << 20;
 /// A repair is planned for sessions up to this size, in bytes, with their sub-agents.
 const PLANNED: u64 = 64 << 20;
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let id = ask.path_param(0);
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = request.path_param(0);
     let file = state.app.session(id)?;
     let found = file.logs().found;
     if found.iter().any(|log| log.size > MOST) {
@@ -26,19 +28,31 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             .with_hint(format!("Run `threadline check {id}` in a terminal.")));
     }
     let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
-    if let Some(error) = report.unread.pop() {
+    // The page is about the session; without its own log there is none.
+    let is_own = |error: &mut AppError| matches!(error, AppError::Read { path, .. } if *path == file.path);
+    if let Some(error) = report.unread.extract_if(.., is_own).next() {
         return Err(error.into());
     }
-    let mut logs: Vec<_> = found
+    let wants_notes = request.format == ResponseFormat::Html || request.query_param("notes").is_some();
+    if !wants_notes {
+        report.remove_notes();
+    }
+    let totals = report.totals();
+    let read_errors: Vec<String> = report.unread.iter().map(ToString::to_string).collect();
+    let is_unread = |log: &Path| {
+        report.unread.iter().any(|error| matches!(error, AppError::Read { path, .. } if path == log))
+    };
+    let read: Vec<PathBuf> =
+        found.iter().map(|log| log.path.clone()).filter(|path| !is_unread(path)).collect();
+    let mut logs: Vec<_> = read
         .iter()
-        .map(|log| {
-            let agent = log.agent().map(|agent| agent.id);
-            (agent, log.path.to_string_lossy().into_owned(), report.take(&log.path))
-        })
+        .map(|path| (LogOwner::of(path).agent, path.to_string_lossy().into_owned(), report.take(path)))
         .collect();
     // The session's own log comes first.
     logs.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-    let plan = if found.iter().map(|log| log.size).sum::<u64>() <= PLANNED {
+    let is_small = found.iter().map(|log| log.size).sum::<u64>() <= PLANNED;
+    // A session is repaired with all of its sub-agents.
+    let plan = if is_small && read_errors.is_empty() {
         match repair_steps(state, file.clone()) {
             Err(EditError::NothingToDo(_)) => Some(Vec::new()),
             Err(EditError::App(error)) => return Err(error.into()),
@@ -50,15 +64,21 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     } else {
         None
     };
-    let title = SessionSummary::of(file).ok().and_then(|summary| summary.title());
-    let title = title.map(|title| state.app.redacted(&title).into_owned());
-    let page = CheckPage { id, title: title.as_deref().unwrap_or(id), logs: &logs, plan: plan.as_deref() };
-    match ask.format {
+    let title = state.app.title_of(file);
+    let page = CheckPage {
+        id,
+        title: title.as_deref().unwrap_or(id),
+        logs: &logs,
+        read_errors: &read_errors,
+        plan: plan.as_deref(),
+    };
+    match request.format {
         ResponseFormat::Json => {
             let all = logs.iter().flat_map(|(_, path, found)| found.iter().map(move |one| (path, one)));
-            PageResponse::json_lines(all.map(|(path, finding)| FindingObject::new(finding, path)))
+            let findings = all.map(|(path, finding)| FindingObject::new(finding, path));
+            PageResponse::json_lines_and_errors(findings, &read_errors)
         }
-        ResponseFormat::Markdown => Ok(PageResponse::Markdown(markdown(&logs))),
+        ResponseFormat::Markdown => Ok(PageResponse::Markdown(markdown(&totals, &logs, &read_errors))),
         ResponseFormat::Html => {
             let name = format!("Health check · {}", page.title);
             let frame = PageFrame {
@@ -104,16 +124,14 @@ fn step(what: &str, lines: &[u64], count: usize) -> String {
     }
 }
 
-fn markdown(logs: &[(Option<String>, String, Vec<Finding>)]) -> String {
-    let mut out = "# Health check\n".to_owned();
-    for (_, path, findings) in logs {
+fn markdown(totals: &str, logs: &[(Option<String>, String, Vec<Finding>)], read_errors: &[String]) -> String {
+    let mut out = format!("# Health check\n\n{} checked, {totals}\n", plural(logs.len() as u64, "log"));
+    for error in read_errors {
+        let _ = write!(out, "\n{error}\n");
+    }
+    for (_, path, findings) in logs.iter().filter(|(_, _, findings)| !findings.is_empty()) {
         let _ = write!(out, "\n## `{path}`\n\n");
-        let wrong: Vec<&Finding> =
-            findings.iter().filter(|finding| finding.severity > Severity::Note).collect();
-        if wrong.is_empty() {
-            out.push_str("No problems found\n");
-        }
-        for finding in wrong {
+        for finding in findings {
             let line = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
             let (name, severity) = (finding.code.name(), finding.severity.name());
             let message = finding.message.replace('`', "'");

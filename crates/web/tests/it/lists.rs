@@ -386,6 +386,37 @@ fn check_shows_findings_and_a_repair_plan() {
 }
 
 #[test]
+fn check_leaves_out_notes_in_json_and_markdown() {
+    let home = home();
+    home.session("moved", "u1 user \"x\"\na1 <- u1 reply m1 text \"y\" cwd=/elsewhere");
+    let served = TestServer::new(&home);
+    let id = session_uuid("moved");
+    assert_eq!(objects(&served, &format!("/s/{id}/check.json")).len(), 0);
+    assert_eq!(objects(&served, &format!("/s/{id}/check.json?notes=1"))[0]["severity"], "note");
+    let markdown = served.get(&format!("/s/{id}/check.md")).body;
+    assert!(markdown.contains("1 log checked, no problems found"), "{markdown}");
+}
+
+#[test]
+fn check_names_unreadable_sub_agents_and_shows_the_rest() {
+    let home = home();
+    home.session("broken", "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}");
+    let id = session_uuid("broken");
+    // A file in the place of the folder.
+    home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
+    let served = TestServer::new(&home);
+    let page = served.get(&format!("/s/{id}/check"));
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(page.body.contains("orphan-call") && page.body.contains("/subagents"), "{}", page.body);
+    let objects = objects(&served, &format!("/s/{id}/check.json"));
+    let last = objects.last().unwrap();
+    assert_eq!((&objects[0]["name"], &last["type"]), (&"orphan-call".into(), &"error".into()));
+    assert!(last["message"].as_str().unwrap().contains("/subagents"), "{last}");
+    let markdown = served.get(&format!("/s/{id}/check.md")).body;
+    assert!(markdown.contains("orphan-call") && markdown.contains("/subagents"), "{markdown}");
+}
+
+#[test]
 fn repair_plan_includes_sub_agents() {
     let home = home();
     home.agent("dye", "x1", "b1 user \"look\"\nraw {\"type\":\"us", None);
