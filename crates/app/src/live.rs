@@ -17,6 +17,7 @@ use threadline_view::{
     TranscriptItem, TurnView, findings, layout, layout_turns,
 };
 
+use crate::error::AppError;
 use crate::inherited::OwnCalls;
 use crate::list::{SessionSummary, is_live};
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
@@ -93,6 +94,8 @@ pub struct LiveSession {
     limits: LiveLimits,
     main: LiveLog,
     agents: Vec<LiveAgent>,
+    /// The errors of sub-agents that could not be read, or not completely.
+    unread: Vec<AppError>,
     family: SessionFamily,
     notes: LineNotes,
     prices: Arc<PriceBook>,
@@ -153,6 +156,7 @@ impl LiveSession {
             limits,
             main,
             agents: Vec::new(),
+            unread: Vec::new(),
             family: SessionFamily::default(),
             notes: LineNotes::default(),
             prices,
@@ -298,13 +302,24 @@ impl LiveSession {
 
     /// Reads the logs of sub-agents that are not known yet.
     fn read_new_agents(&mut self, agents: &mut Vec<Agent>) {
-        for file in self.file.agents().found {
+        let listing = self.file.agents();
+        self.unread = listing.errors.into_iter().map(AppError::from).collect();
+        for file in listing.found {
             if self.agents.iter().any(|known| known.file.path == file.path) {
                 continue;
             }
             let opened = LiveLog::open(&file.path, &file.id, &self.limits, self.mask.as_ref());
-            let Ok((log, session)) = opened else { continue };
-            let meta = file.read_meta().ok().flatten();
+            let (log, session) = match opened {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.unread.push(AppError::read(&file.path)(error));
+                    continue;
+                }
+            };
+            let meta = file.read_meta().unwrap_or_else(|error| {
+                self.unread.push(error.into());
+                None
+            });
             let agent = agent(&file, meta.as_ref(), session);
             self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });
             agents.push(agent);
@@ -393,6 +408,11 @@ impl LiveSession {
     /// The session and its sub-agents, abridged.
     pub fn family(&self) -> &SessionFamily {
         &self.family
+    }
+
+    /// The errors of sub-agents that could not be read, or not completely.
+    pub fn unread(&self) -> &[AppError] {
+        &self.unread
     }
 
     /// The working directory that the session started in.

@@ -34,12 +34,3 @@ pub use overview::{OverviewPage, overview};
 pub use records::{RecordLine, RecordsPage, records};
 pub use search::{BlockHit, SearchFilters, SearchPage, SessionHits, search, search_results};
 pub use usage::{UsagePage, usage, usage_markdown};
-
-use crate::markup::Markup;
-
-/// Renders the errors of logs that could not be read.
-fn read_errors(out: &mut Markup, errors: &[String]) {
-    for error in errors {
-        out.lit("<p class=\"error-message\">").text(error).lit("</p>");
-    }
-}

@@ -15,7 +15,7 @@ use crate::compressed_section::{self, SectionWriter, Spool};
 use crate::item::{EMPTY_RANGE, extend_range};
 use crate::markup::Markup;
 use crate::outline::{bar_lengths, outline_line};
-use crate::page_header::{render_header, title};
+use crate::page_header::{read_errors, render_header, title};
 use crate::raw::RawLines;
 use crate::render_context::RenderContext;
 use crate::site::PageTheme;
@@ -227,6 +227,7 @@ impl<'a> PageBuilder<'a> {
         out.lit("<body>\n<a class=\"skip\" href=\"#main\">Skip to the conversation</a>\n<main id=\"main\" tabindex=\"-1\">\n");
         let zone = &self.context.options.zone;
         render_header(&mut out, header, &end.findings, &title, &self.outline, &self.error_anchors, zone);
+        read_errors(&mut out, &end.unread);
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {
             to.write_all(part.as_str().as_bytes())?;

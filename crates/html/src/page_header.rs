@@ -85,6 +85,13 @@ pub(crate) fn render_header(
     }
 }
 
+/// Adds the errors of logs that could not be read.
+pub(crate) fn read_errors(out: &mut Markup, errors: &[String]) {
+    for error in errors {
+        out.lit("<p class=\"error-message\">").text(error).lit("</p>");
+    }
+}
+
 pub(crate) fn title(header: &TranscriptHeader, lines: &[OutlineLine]) -> String {
     let first = lines.iter().map(|line| &*line.title);
     let titles = [header.title.as_deref(), header.first_prompt.as_deref()].into_iter().flatten();

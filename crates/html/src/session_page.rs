@@ -11,7 +11,7 @@ use crate::lists::href;
 use crate::markup::Markup;
 use crate::outline::{bar_lengths, outline_line};
 use crate::page::{DIALOGS, OUTLINE_SECTION_TURNS, RenderOptions, render_detached_agents};
-use crate::page_header::{render_header, title};
+use crate::page_header::{read_errors, render_header, title};
 use crate::render_context::RenderContext;
 use crate::site::{Masking, PageFrame, ViewerSettings, ViewerTab, site_head};
 use crate::turn::{self, TurnContext};
@@ -293,6 +293,8 @@ pub struct ChangesPage<'a> {
     pub title: &'a str,
     /// The working directory of the session.
     pub cwd: Option<&'a str>,
+    /// Errors of logs that could not be read.
+    pub read_errors: &'a [String],
     /// Rendering options.
     pub options: &'a RenderOptions,
     /// The settings of the viewer.
@@ -320,7 +322,9 @@ pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
     let total = counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
     line_counts(&mut body, total);
     body.lit(" <span>·</span> <a href=\"").text(at).lit("\">session</a>");
-    body.lit(" <span>·</span> <a href=\"").text(at).lit("/changes.md\">patch</a></p></header>\n");
+    body.lit(" <span>·</span> <a href=\"").text(at).lit("/changes.md\">patch</a></p>");
+    read_errors(&mut body, page.read_errors);
+    body.lit("</header>\n");
     if changes.is_empty() {
         body.lit("<p class=\"note\">No net file changes</p>");
     }

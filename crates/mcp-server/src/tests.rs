@@ -132,6 +132,26 @@ fn a_check_returns_problems_and_notes_on_request() {
 }
 
 #[test]
+fn unreadable_sub_agents_are_noted() {
+    let home = loom();
+    let slow = session_uuid("slow");
+    // A file in the place of the folder.
+    home.file(format!("projects/-home-ada-loom/{slow}/subagents"), "");
+    with_client(&home, async |peer| {
+        for (tool, arguments) in [
+            ("session_changes", json!({ "session": slow })),
+            ("session_changes", json!({ "session": slow, "at": "end" })),
+            ("read_session", json!({ "session": slow })),
+            ("check_session", json!({ "session": slow })),
+        ] {
+            let (data, text) = answer(&peer, tool, arguments).await;
+            assert!(data["notes"][0].as_str().unwrap().contains("/subagents"), "{tool}: {data}");
+            assert!(text.contains("/subagents"), "{tool}: {text}");
+        }
+    });
+}
+
+#[test]
 fn items_name_their_source_time_and_project() {
     let home = loom();
     let slow = session_uuid("slow");

@@ -67,6 +67,8 @@ pub struct TranscriptEnd {
     pub agents: Vec<AgentView>,
     /// The problems of the log.
     pub findings: Vec<Finding>,
+    /// The errors of sub-agents that could not be read; set by the caller, who reads the files.
+    pub unread: Vec<String>,
 }
 
 impl TranscriptHeader {

@@ -57,7 +57,7 @@ pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, Co
     answer.finish()?;
     if ledger.calls.is_empty() && agents.iter().all(|agent| agent.n_calls == 0) {
         cx.ui.note("the session has no model call with recorded usage");
-        return Ok(CommandOutcome::Negative);
+        return Ok(cx.warn_unread(&loaded.unread, CommandOutcome::Negative));
     }
     if ledger.n_unrecorded > 0 {
         let calls = plural(ledger.n_unrecorded as u64, "call");
@@ -66,7 +66,7 @@ pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, Co
     if !cx.json {
         cx.ui.note("sizes of windows are recorded; those of parts and items are estimates");
     }
-    Ok(CommandOutcome::Done)
+    Ok(cx.warn_unread(&loaded.unread, CommandOutcome::Done))
 }
 
 /// Shows one row per sub-agent.

@@ -248,7 +248,9 @@ fn write_html(
     let kept = |path: &str| loaded.kept_output(path);
     let mut parts = loaded.transcript_builder(&kept).parts().without_findings();
     let header = parts.take_header().unwrap_or_default();
-    let mut end = TranscriptEnd::default();
+    // The messages contain paths, which are masked in a page to share.
+    let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
+    let mut end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
     let renderer = PageRenderer::new(page, &filter);
     let first_branch = rayon::in_place_scope(|scope| {

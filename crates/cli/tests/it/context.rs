@@ -93,3 +93,16 @@ fn sub_agents_have_windows_of_their_own() {
     let wrong = at_home(&home, &["context", "last", "--agent", "zz"]);
     assert!(wrong.code != 0 && wrong.err.contains("no sub-agent matches `zz`"), "{}", wrong.err);
 }
+
+#[test]
+fn unreadable_sub_agents_are_reported() {
+    let home = TestHome::new();
+    let usage = r#"usage={"input_tokens":4,"output_tokens":5}"#;
+    home.session("loom", &format!("u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\" {usage}"));
+    let id = threadline_testkit::session_uuid("loom");
+    // A file in the place of the folder.
+    home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
+    let run = at_home(&home, &["context", "last"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.err.contains("warning: ") && run.err.contains("/subagents"), "{run}");
+}

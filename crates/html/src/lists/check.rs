@@ -3,8 +3,9 @@
 use threadline_view::{Finding, Severity, humanize};
 
 use super::footer::foot;
-use super::{link, read_errors};
+use super::link;
 use crate::markup::Markup;
+use crate::page_header::read_errors;
 use crate::text_format;
 
 /// The data of the check page.

@@ -6,10 +6,11 @@ use threadline_view::wire::{CompareObject, ComparedFileObject, ConversationObjec
 use threadline_view::{Hunk, humanize, short_model};
 
 use super::footer::foot;
-use super::{link, read_errors};
+use super::link;
 use crate::card::render_diff;
 use crate::markup::Markup;
 use crate::page::RenderOptions;
+use crate::page_header::read_errors;
 use crate::render_context::RenderContext;
 use crate::text_format;
 

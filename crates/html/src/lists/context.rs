@@ -8,6 +8,7 @@ use super::chart::{ChartBar, ChartColumn, ColumnChart, SERIES, bars, columns};
 use super::footer::foot;
 use super::link;
 use crate::markup::Markup;
+use crate::page_header::read_errors;
 use crate::text_format;
 
 /// The data of the context page.
@@ -23,6 +24,8 @@ pub struct ContextPage<'a> {
     pub ledger: &'a ContextLedger,
     /// The windows of the sub-agents of the session in short.
     pub agents: &'a [AgentContext],
+    /// Errors of logs that could not be read.
+    pub read_errors: &'a [String],
 }
 
 /// The maximum number of columns of the chart. Of more calls, some are left out.
@@ -70,7 +73,9 @@ pub fn context(page: &ContextPage<'_>) -> Markup {
     if ledger.n_unrecorded > 0 {
         out.lit(" <span>·</span> ").num(ledger.n_unrecorded as u64).lit(" without recorded usage left out");
     }
-    out.lit("</p><p class=\"facts\">Sizes of windows are recorded. Those of their parts are estimates from the lengths of texts, scaled to the recorded growth.</p></header>\n");
+    out.lit("</p><p class=\"facts\">Sizes of windows are recorded. Those of their parts are estimates from the lengths of texts, scaled to the recorded growth.</p>");
+    read_errors(&mut out, page.read_errors);
+    out.lit("</header>\n");
     match ledger.largest() {
         None => {
             out.lit("<div class=\"empty\"><p>No model call with recorded usage</p></div>\n");

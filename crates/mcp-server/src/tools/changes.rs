@@ -87,7 +87,7 @@ impl HistoryTool for SessionChanges {
         request: &PageRequestState,
     ) -> Result<ToolAnswer<ChangesAnswer>, HistoryError> {
         let (file, _) = history.find(&arguments.session)?;
-        let files = match &arguments.at {
+        let (files, mut notes) = match &arguments.at {
             Some(at) => files_at(history, &file, at, arguments.file.as_deref())?,
             None => net_changes(history, &file, arguments.file.as_deref())?,
         };
@@ -107,7 +107,6 @@ impl HistoryTool for SessionChanges {
             }
         }
         let (items, mut text, next) = page.finish();
-        let mut notes = Vec::new();
         if files.is_empty() {
             notes.push("no edits of files in this session".to_owned());
         }
@@ -138,12 +137,15 @@ impl NetFileChange {
     }
 }
 
+/// The changes of files, and notes about logs that could not be read.
+type ChangesAndNotes = (Vec<NetFileChange>, Vec<String>);
+
 /// Returns the net change of each file of a session.
 fn net_changes(
     history: &History,
     file: &SessionFile,
     name: Option<&str>,
-) -> Result<Vec<NetFileChange>, HistoryError> {
+) -> Result<ChangesAndNotes, HistoryError> {
     history.sessions.with(&history.app, &file.id, |live| {
         let root = live.cwd();
         let Some(family) = live.edits()? else {
@@ -151,7 +153,8 @@ fn net_changes(
         };
         let found = changes(&family);
         let found = found.iter().filter(|change| name.is_none_or(|name| is_named(&change.path, name)));
-        Ok(found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect())
+        let found = found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect();
+        Ok((found, live.unread().iter().map(ToString::to_string).collect()))
     })
 }
 
@@ -185,7 +188,7 @@ fn files_at(
     file: &SessionFile,
     at: &str,
     name: Option<&str>,
-) -> Result<Vec<NetFileChange>, HistoryError> {
+) -> Result<ChangesAndNotes, HistoryError> {
     let point: RestorePoint = at.parse().map_err(HistoryError::new)?;
     let loaded = history.app.load(file)?;
     let edits = FileHistory::of(&loaded.family);
@@ -215,7 +218,7 @@ fn files_at(
             notes: file.note.into_iter().filter(|_| file.action != RestoreAction::Blocked).collect(),
         }
     });
-    Ok(files.collect())
+    Ok((files.collect(), loaded.unread.iter().map(ToString::to_string).collect()))
 }
 
 /// Returns whether a path is a named file or below a named folder.

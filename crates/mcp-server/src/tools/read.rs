@@ -199,7 +199,7 @@ impl SessionReader<'_> {
                 break;
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Outline, page, Vec::new()))
+        Ok(self.finish(live, &plan, SessionPart::Outline, page))
     }
 
     fn outline_item(&self, turn: &TurnView, line: &OutlineLine) -> (ReadItem, String) {
@@ -266,7 +266,7 @@ impl SessionReader<'_> {
                 }
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Turns, page, Vec::new()))
+        Ok(self.finish(live, &plan, SessionPart::Turns, page))
     }
 
     /// Reads the items of a turn, without the work of its sub-agents.
@@ -337,7 +337,7 @@ impl SessionReader<'_> {
             let form = text.form(&self.anchor(&item.anchor), &self.history.shown_time(item.at), shown);
             (read, form)
         });
-        Ok(self.finish(live, &plan, SessionPart::Item, page, Vec::new()))
+        Ok(self.finish(live, &plan, SessionPart::Item, page))
     }
 
     /// Finds an item of a conversation, and the number of its turn.
@@ -395,7 +395,7 @@ impl SessionReader<'_> {
                 break;
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Agents, page, Vec::new()))
+        Ok(self.finish(live, &plan, SessionPart::Agents, page))
     }
 
     fn first_item(&self) -> usize {
@@ -420,8 +420,8 @@ impl SessionReader<'_> {
         plan: &PageLayout,
         part: SessionPart,
         page: AnswerPage<ReadItem>,
-        notes: Vec<String>,
     ) -> ToolAnswer<ReadAnswer> {
+        let notes = live.unread().iter().map(ToString::to_string).collect();
         let header = &plan.layout.header;
         let (items, mut text, next) = page.finish();
         let end = AnswerEnd::new(self.request, next, notes, &mut text);

@@ -18,7 +18,10 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         None => (None, None),
     };
     match (ask.format, &compared) {
-        (ResponseFormat::Json, Some(compared)) => PageResponse::json_lines([compared.object()]),
+        (ResponseFormat::Json, Some(compared)) => {
+            let read_errors: Vec<String> = compared.unread.iter().map(ToString::to_string).collect();
+            PageResponse::json_lines_and_errors([compared.object()], &read_errors)
+        }
         (ResponseFormat::Json, None) => {
             let problem = problem.unwrap_or_else(|| "two sessions are needed".to_owned());
             Err(PageError::bad_request(problem).with_hint("Use /compare.json?a=SESSION&b=SESSION."))

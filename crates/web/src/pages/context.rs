@@ -1,6 +1,6 @@
 //! The page of the context window of a session.
 
-use threadline_app::{SessionContext, SessionSummary};
+use threadline_app::SessionContext;
 use threadline_html::{ContextPage, PageFrame, ViewerTab};
 use threadline_view::wire::{ContextObject, context_objects};
 
@@ -20,15 +20,16 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     }
     let loaded = state.app.load(&file)?;
     let SessionContext { agent, ledger, agents } = loaded.context(ask.query_param("agent"))?;
+    let read_errors: Vec<String> = loaded.unread.iter().map(ToString::to_string).collect();
     match ask.format {
         ResponseFormat::Json => {
-            PageResponse::json_lines(context_objects(&ledger).chain(agents.iter().map(ContextObject::from)))
+            let objects = context_objects(&ledger).chain(agents.iter().map(ContextObject::from));
+            PageResponse::json_lines_and_errors(objects, &read_errors)
         }
         ResponseFormat::Markdown => Err(PageError::not_found("Page not found")
             .with_hint("The context window is available as HTML and JSON.")),
         ResponseFormat::Html => {
-            let title = SessionSummary::of(file).ok().and_then(|summary| summary.title());
-            let title = title.map(|title| state.app.redacted(&title).into_owned());
+            let title = state.app.title_of(file);
             let title = title.as_deref().unwrap_or(id);
             let name = format!("Context window · {title}");
             let frame = PageFrame {
@@ -39,7 +40,8 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
                 settings: state.settings,
             };
             let agent = agent.map(|agent| (&*agent.id, agent.description.as_deref().unwrap_or(&agent.id)));
-            let page = ContextPage { id, title, agent, ledger: &ledger, agents: &agents };
+            let page =
+                ContextPage { id, title, agent, ledger: &ledger, agents: &agents, read_errors: &read_errors };
             Ok(super::list_page(&frame, &threadline_html::context(&page)))
         }
     }

@@ -27,7 +27,8 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let kept = |path: &str| loaded.kept_output(path);
     let mut parts = loaded.transcript_builder(&kept).parts();
     let header = parts.take_header().unwrap_or_default();
-    let mut end = TranscriptEnd::default();
+    let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
+    let mut end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let mut branches = Vec::new();
     let spool = Box::new(Cursor::new(Vec::new()));
     let mut page = PageBuilder::new(&options, header.cwd.as_deref(), RawLines::default(), spool);

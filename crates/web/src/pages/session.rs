@@ -96,6 +96,8 @@ pub(crate) struct SessionPageInfo {
     /// The command that resumes the session.
     resume: String,
     labels: SessionLabel,
+    /// The errors of sub-agents that could not be read.
+    read_errors: Vec<String>,
 }
 
 impl SessionPageInfo {
@@ -115,6 +117,7 @@ impl SessionPageInfo {
             resume: state.app.resume_command(live.file(), live.cwd().as_deref()),
             // The list reports a file of labels that cannot be read.
             labels: state.app.labels().unwrap_or_default().get(&live.file().id),
+            read_errors: live.unread().iter().map(ToString::to_string).collect(),
         })
     }
 
@@ -126,7 +129,7 @@ impl SessionPageInfo {
         parts: Vec<(&'a PagePart, Option<Markup>)>,
         settings: ViewerSettings,
     ) -> SessionPage<'a> {
-        let mut notes = Vec::new();
+        let mut notes = self.read_errors.clone();
         if plan.skipped > 0 {
             notes.push(format!(
                 "Log too large: showing lines {} to the end. Show all: `threadline show {}`",
@@ -326,10 +329,11 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
     let id = ask.path_param(0);
-    let (edits, title, first_prompt, cwd) = state.with_session(id, |live| {
+    let (edits, title, first_prompt, cwd, read_errors) = state.with_session(id, |live| {
         let plan = live.page_layout(&SessionSelector::default())?;
         let header = &plan.layout.header;
-        Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd()))
+        let read_errors: Vec<String> = live.unread().iter().map(ToString::to_string).collect();
+        Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd(), read_errors))
     })?;
     let edits = edits.ok_or_else(|| {
         PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
@@ -343,12 +347,15 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
                 changes: &changes,
                 title: &title,
                 cwd: cwd.as_deref(),
+                read_errors: &read_errors,
                 options: &render_options(state, id),
                 settings: state.settings,
             })))
         }
         ResponseFormat::Markdown => Ok(PageResponse::Text(threadline_view::patch(&changes, cwd.as_deref()))),
-        ResponseFormat::Json => PageResponse::json_lines(changes.iter().map(ChangeObject::from)),
+        ResponseFormat::Json => {
+            PageResponse::json_lines_and_errors(changes.iter().map(ChangeObject::from), &read_errors)
+        }
     }
 }
 

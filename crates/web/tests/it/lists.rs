@@ -400,7 +400,9 @@ fn check_leaves_out_notes_in_json_and_markdown() {
 #[test]
 fn check_names_unreadable_sub_agents_and_shows_the_rest() {
     let home = home();
-    home.session("broken", "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}");
+    let broken =
+        "u1 user \"x\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}\na2 <- a1 reply m2 text \"on\"";
+    home.session("broken", broken);
     let id = session_uuid("broken");
     // A file in the place of the folder.
     home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
@@ -414,6 +416,22 @@ fn check_names_unreadable_sub_agents_and_shows_the_rest() {
     assert!(last["message"].as_str().unwrap().contains("/subagents"), "{last}");
     let markdown = served.get(&format!("/s/{id}/check.md")).body;
     assert!(markdown.contains("orphan-call") && markdown.contains("/subagents"), "{markdown}");
+}
+
+#[test]
+fn every_page_of_a_session_names_unreadable_sub_agents() {
+    let home = home();
+    home.session("team", "u1 user \"hi\"\na1 <- u1 reply m1 text \"yes\"");
+    let id = session_uuid("team");
+    // A file in the place of the folder.
+    home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
+    let served = TestServer::new(&home);
+    for page in ["", "/context", "/context.json", "/changes", "/changes.json", "/export", "/check"] {
+        let page = served.get(&format!("/s/{id}{page}"));
+        assert!(page.body.contains("/subagents"), "{page:?}");
+    }
+    let compared = served.get(&format!("/compare.json?a={id}&b={id}")).body;
+    assert!(compared.contains("/subagents"), "{compared}");
 }
 
 #[test]
