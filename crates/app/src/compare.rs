@@ -11,12 +11,13 @@ use threadline_view::wire::{
     ProducedFileObject, TokensObject, exact, moment,
 };
 use threadline_view::{
-    BranchView, FileChange, Hunk, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnView, anchor_line,
-    changes_of, outline, unified,
+    BranchView, FileChange, Hunk, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnView, changes_of,
+    outline, unified,
 };
 
 use crate::config::App;
 use crate::error::AppError;
+use crate::find::split_anchor;
 use crate::load::{LoadedSession, main_line};
 use crate::restore::relative_label;
 
@@ -210,7 +211,7 @@ impl App {
     /// Those of [`App::find`].
     pub fn find_conversation(&self, name: &str) -> Result<ConversationName, AppError> {
         let (name, anchor) = split_anchor(name);
-        Ok(ConversationName { file: self.find(name)?, anchor })
+        Ok(ConversationName { file: self.find(name)?, anchor: anchor.map(str::to_owned) })
     }
 
     /// Compares two conversations.
@@ -238,14 +239,6 @@ impl App {
         }
         let shared_turns = mark_shared(&mut sides);
         Ok(Comparison { sides, shared_turns, files: pair_files(files_a, files_b), unread })
-    }
-}
-
-/// Splits `SESSION#m42` into the session and the anchor.
-pub fn split_anchor(name: &str) -> (&str, Option<String>) {
-    match name.rsplit_once('#') {
-        Some((session, anchor)) if anchor_line(anchor).is_some() => (session, Some(anchor.to_owned())),
-        _ => (name, None),
     }
 }
 
@@ -288,9 +281,9 @@ impl Conversation {
         let session = &loaded.family.main;
         let thread = session.thread();
         let active: HashSet<EntryIndex> = thread.entries.iter().copied().collect();
-        let line_no = anchor.and_then(anchor_line);
-        let line = line_no.and_then(|line_no| line_at(session, line_no));
-        if line_no.is_none() || line.is_some_and(|line| active.contains(&line)) {
+        let line = anchor.and_then(|anchor| loaded.main_line_no(anchor));
+        let line = line.and_then(|line_no| line_at(session, line_no));
+        if anchor.is_none() || line.is_some_and(|line| active.contains(&line)) {
             let turns = std::mem::take(&mut transcript.turns);
             return Ok(Self { transcript, turns, branch: None, lines: active });
         }

@@ -85,6 +85,7 @@ pub use context::SessionContext;
 pub use counter::{SessionCounter, SessionFigures};
 pub use error::{AppError, EMPTY_HINT};
 pub use figures::{CountedFigures, FigureOptions};
+pub use find::split_anchor;
 pub use labels::{SessionLabel, SessionLabels, check_tag};
 pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
 pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};

@@ -8,7 +8,7 @@ use threadline_entry::{ChunkReader, Entry, Millis};
 use threadline_session::{Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
-use threadline_view::{OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
+use threadline_view::{AnchorParts, OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -73,6 +73,18 @@ impl LoadedSession {
             true => Ok(self),
             false => Err(self.unread.swap_remove(0)),
         }
+    }
+
+    /// Returns the line number in the session's own log at which the item with this anchor was written. For an
+    /// item of a sub-agent, that is the line of the call that started it, at any depth.
+    pub fn main_line_no(&self, anchor: &str) -> Option<u64> {
+        let AnchorParts { agent, line_no, .. } = AnchorParts::parse(anchor)?;
+        let Some(id) = agent else { return Some(line_no) };
+        let (agent, _) = self.family.agents.enumerated().find(|(_, agent)| agent.id == id)?;
+        let session = self.family.session(Some(agent));
+        let (line, _) = session.entries().enumerated().find(|(_, entry)| entry.at().line_no == line_no)?;
+        let line = main_line(&self.family, Some(agent), line)?;
+        Some(self.family.main.entries()[line].at().line_no)
     }
 
     /// Returns the working directory that the session started in.

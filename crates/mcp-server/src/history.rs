@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use threadline_app::{App, AppError, ProjectScope, SessionCache, SessionFile, SessionSummary};
+use threadline_app::{App, AppError, ProjectScope, SessionCache, SessionFile, SessionSummary, split_anchor};
 use threadline_entry::Millis;
 use threadline_view::visible;
 
@@ -52,11 +52,8 @@ impl History {
     /// may follow the name, as in `3f2a#m42`. Returns both.
     pub(crate) fn find(&self, name: &str) -> Result<(SessionFile, Option<String>), HistoryError> {
         let name = name.trim();
-        // A title may contain `#`, too.
-        let (name, item) = match name.rsplit_once('#').filter(|(_, item)| is_anchor(item)) {
-            Some((name, item)) => (name, Some(item.to_owned())),
-            None => (name, None),
-        };
+        let (name, item) = split_anchor(name);
+        let item = item.map(str::to_owned);
         if name == "last"
             && let Some(current) = self.current_session()
         {
@@ -125,16 +122,6 @@ impl History {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-}
-
-/// Returns whether a text is the anchor of an item: `m42`, `m42.2`, `a-AGENT-m42`.
-pub(crate) fn is_anchor(text: &str) -> bool {
-    let item = text.rsplit_once('-').filter(|_| text.starts_with("a-")).map_or(text, |(_, item)| item);
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    item.strip_prefix('m').is_some_and(|number| match number.split_once('.') {
-        Some((line, block)) => digits(line) && digits(block),
-        None => digits(number),
-    })
 }
 
 /// Returns the text on one line.

@@ -443,7 +443,52 @@ pub fn agent_anchor(agent_id: &str, anchor: &str) -> String {
     format!("a-{agent_id}-{anchor}")
 }
 
-/// Returns the line number of an [`anchor`] such as `m42` or `m42.2`.
+/// Returns the line number of an [`anchor`] such as `m42` or `m42.2` in the session's own log.
 pub fn anchor_line(name: &str) -> Option<u64> {
-    name.strip_prefix('m')?.split('.').next()?.parse().ok()
+    AnchorParts::parse(name).filter(|parts| parts.agent.is_none()).map(|parts| parts.line_no)
+}
+
+/// The parts of an [`anchor`] or [`agent_anchor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnchorParts<'a> {
+    /// The sub-agent whose log contains the item; `None` for the session's own log.
+    pub agent: Option<&'a str>,
+    /// The anchor in that log, such as `m42` or `m42.2`.
+    pub item: &'a str,
+    /// The line number in that log.
+    pub line_no: u64,
+}
+
+impl<'a> AnchorParts<'a> {
+    /// Parses `m42`, `m42.2` or `a-AGENT-m42`; returns `None` for any other text.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (agent, item) = match text.strip_prefix("a-") {
+            Some(rest) => rest.rsplit_once('-').map(|(agent, item)| (Some(agent), item))?,
+            None => (None, text),
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = item.strip_prefix('m')?;
+        let (line, block) =
+            number.split_once('.').map_or((number, None), |(line, block)| (line, Some(block)));
+        let is_valid = is_number(line) && block.is_none_or(is_number) && agent != Some("");
+        Some(Self { agent, item, line_no: line.parse().ok().filter(|_| is_valid)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anchors_are_parsed_as_they_are_written() {
+        let parts = |agent, item, line_no| Some(AnchorParts { agent, item, line_no });
+        assert_eq!(AnchorParts::parse(&anchor(42, 0)), parts(None, "m42", 42));
+        assert_eq!(AnchorParts::parse(&anchor(42, 1)), parts(None, "m42.2", 42));
+        let of_agent = agent_anchor("wf-x1", "m42.2");
+        assert_eq!(AnchorParts::parse(&of_agent), parts(Some("wf-x1"), "m42.2", 42));
+        for text in ["", "m", "42", "m4x", "m4.", "m4.x", "m+4", "a-m4", "a--m4", "b-x1-m4"] {
+            assert_eq!(AnchorParts::parse(text), None, "{text}");
+        }
+        assert_eq!((anchor_line("m42.2"), anchor_line(&of_agent)), (Some(42), None));
+    }
 }

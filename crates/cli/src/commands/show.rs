@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-use threadline_app::LoadedSession;
+use threadline_app::{LoadedSession, split_anchor};
 use threadline_search::Query;
 use threadline_session::{SessionFamily, ToolCall};
 use threadline_term::{
@@ -15,8 +15,8 @@ use threadline_term::{
 use threadline_view::humanize::plural;
 use threadline_view::{
     DetailLevel, ItemBody, OutlineBuilder, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptItem,
-    TranscriptPart, TranscriptParts, TurnPredicate, TurnRange, TurnView, anchor_line, changes, outline,
-    patch, wire,
+    TranscriptPart, TranscriptParts, TurnPredicate, TurnRange, TurnView, anchor, anchor_line, changes,
+    outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -31,7 +31,8 @@ use crate::ui::{OutputStream, PagerStart};
 /// formatted on a terminal, and unchanged in a pipe.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for line 42
+    /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for line 42, or `#a-ID-m42` for
+    /// line 42 of a sub-agent
     session: String,
 
     /// Turns to show, such as `3`, `3..7`, `3..` or `-1` for the last
@@ -78,7 +79,7 @@ pub(crate) struct ShowArgs {
 impl ShowArgs {
     /// Returns the name of the session, without the item to show.
     pub(crate) fn session(&self) -> &str {
-        self.session.split('#').next().unwrap_or_default()
+        split_anchor(&self.session).0
     }
 }
 
@@ -113,12 +114,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     if cx.app.config().redaction.is_some() && args.follow {
         return Err(CommandError::new("--follow cannot mask secrets").hint("leave out --follow or --redact"));
     }
-    let (needle, anchor) = match args.session.rsplit_once("#m") {
-        Some((needle, line)) if line.starts_with(|ch: char| ch.is_ascii_digit()) => {
-            (needle, Some(format!("m{line}")))
-        }
-        _ => (&*args.session, None),
-    };
+    let (needle, anchor) = split_anchor(&args.session);
     let file = cx.app.find(needle)?;
     if args.editor {
         return open_in_editor(args);
@@ -130,6 +126,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         return show_patch(cx, &threadline_app::load_unpriced(&file)?);
     }
     let loaded = cx.app.load(&file)?;
+    let anchor = anchor.map(|anchor| main_anchor(&loaded, anchor)).transpose()?;
     let kept = |path: &str| loaded.kept_output(path);
     let builder = loaded.transcript_builder(&kept);
     let whole = cx.json
@@ -150,6 +147,21 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     // Freeing a large session takes longer than the rest of the program.
     std::mem::forget(loaded);
     shown
+}
+
+/// Returns the anchor in the session's own log: for an item of a sub-agent, that of the call that started it,
+/// which is shown with the work of the sub-agent.
+fn main_anchor(loaded: &LoadedSession, named: &str) -> Result<String, CommandError> {
+    if anchor_line(named).is_some() {
+        return Ok(named.to_owned());
+    }
+    let line = loaded.main_line_no(named).ok_or_else(|| no_item(named))?;
+    Ok(anchor(line, 0))
+}
+
+fn no_item(anchor: &str) -> CommandError {
+    CommandError::new(format!("no item `{anchor}` in the session"))
+        .hint("anchors are shown after the turn number, and as `anchor` in --json")
 }
 
 /// Opens the output of this command in an editor.
@@ -617,6 +629,9 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
 
 /// Removes all turns except the one that contains the item with this anchor. A line without an item of its
 /// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
+///
+/// The MCP server looks up a single item instead of a turn, and the viewer a part of a page, which may contain
+/// several turns or a piece of one.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
     let left =
@@ -636,8 +651,7 @@ fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) ->
         }
     };
     let Some(turn) = turn else {
-        return Err(CommandError::new(format!("no item `{anchor}` in the session"))
-            .hint("anchors are shown after the turn number, and as `anchor` in --json"));
+        return Err(no_item(anchor));
     };
     transcript.turns = vec![turn];
     Ok(())

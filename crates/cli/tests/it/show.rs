@@ -94,6 +94,27 @@ fn turns_and_anchors_select_turns() {
 }
 
 #[test]
+fn an_item_of_a_sub_agent_selects_the_turn_of_its_call() {
+    let home = TestHome::new();
+    let main = r#"
+        u1        user   "first"
+        a1 <- u1  reply  m1 text "One."
+        u2 <- a1  user   "count"
+        a2 <- u2  reply  m2 tool t1 Task {"prompt":"count the threads"}
+        r1 <- a2  result t1 "Two." {"agentId":"x1"}
+        a3 <- r1  reply  m3 text "Two."
+        "#;
+    home.session("loom", main);
+    home.agent("loom", "x1", "x1 user \"count the threads\"\nx2 <- x1 reply n1 text \"Two threads.\"", None);
+    let shown = at_home(&home, &["show", "last#a-x1-m2"]);
+    assert!(shown.out.contains("Two threads.") && !shown.out.contains("One."), "{shown}");
+    for unknown in ["last#a-x1-m9", "last#a-x2-m1"] {
+        let wrong = at_home(&home, &["show", unknown]);
+        assert!(wrong.code == 2 && wrong.err.contains("no item `a-x"), "{wrong}");
+    }
+}
+
+#[test]
 fn json_lists_turns_and_items() {
     let home = TestHome::new();
     home.session("slow", TALK);

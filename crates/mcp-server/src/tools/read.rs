@@ -7,8 +7,8 @@ use threadline_session::TurnIndex;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{
-    DetailLevel, Layout, OutlineLine, TranscriptFilter, TranscriptItem, TurnRange, TurnView, agent_anchor,
-    anchor_line,
+    AnchorParts, DetailLevel, Layout, OutlineLine, TranscriptFilter, TranscriptItem, TurnRange, TurnView,
+    agent_anchor, anchor_line,
 };
 
 use super::read_item::{ItemText, ReadItem};
@@ -140,12 +140,12 @@ pub(crate) fn read_session(
     let (file, named_item) = history.find(&arguments.session)?;
     let item = arguments.item.as_deref().map(|item| item.trim_start_matches('#').to_owned()).or(named_item);
     let mut selector = SessionSelector { agent: arguments.agent.clone(), leaf: None };
-    let item = item.map(|item| match agent_of(&item) {
-        Some((agent, item)) => {
+    let item = item.map(|item| match AnchorParts::parse(&item) {
+        Some(AnchorParts { agent: Some(agent), item, .. }) => {
             selector.agent = Some(agent.to_owned());
             item.to_owned()
         }
-        None => item,
+        _ => item,
     });
     let part = arguments.part.unwrap_or(match (&arguments.turns, &item) {
         (Some(_), _) => SessionPart::Turns,
@@ -172,11 +172,6 @@ pub(crate) fn read_session(
             }
         }
     })
-}
-
-/// Splits the anchor of a sub-agent's item, `a-AGENT-m42`.
-fn agent_of(anchor: &str) -> Option<(&str, &str)> {
-    anchor.strip_prefix("a-")?.rsplit_once('-').filter(|(_, item)| item.starts_with('m'))
 }
 
 /// Reads parts of one session.

@@ -1,6 +1,7 @@
 //! Two sessions or branches side by side.
 
-use threadline_app::compare::{Comparison, ConversationName, split_anchor};
+use threadline_app::compare::{Comparison, ConversationName};
+use threadline_app::split_anchor;
 use threadline_html::{ComparePage, PageFrame, ViewerTab};
 use threadline_view::{Hunk, hunks};
 
@@ -65,7 +66,7 @@ fn compare(state: &ServerState, names: [&str; 2]) -> Result<Comparison, String> 
     let find = |name: &str| {
         let (session, anchor) = split_anchor(name);
         let file = state.app.find_named(session).map_err(|error| error.to_string())?;
-        Ok::<_, String>(ConversationName { file, anchor })
+        Ok::<_, String>(ConversationName { file, anchor: anchor.map(str::to_owned) })
     };
     let (a, b) = (find(names[0])?, find(names[1])?);
     state.app.compare([&a, &b]).map_err(|error| error.to_string())
