@@ -10,7 +10,7 @@ use threadline_store::{Operation, Receipt, SessionFile, UserContext, WriteRoot};
 use threadline_view::wire::{ChangedFileObject, RestoreTurn};
 use threadline_view::{outline, transcript, wire};
 
-pub use file::{ContentSource, FileRestore, RestoreAction, relative_label};
+pub use file::{ContentSource, FileRestore, RestoreAction, is_named, relative_label};
 pub use point::RestorePoint;
 
 use crate::config::App;
@@ -210,11 +210,4 @@ pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<
         });
     }
     listed
-}
-
-/// Returns the number of shell commands that ran. Their changes to files cannot be restored.
-pub fn count_shell_commands(family: &SessionFamily) -> usize {
-    let sessions = std::iter::once(&family.main).chain(family.agents.iter().map(|agent| &agent.session));
-    let is_shell = |name: &str| matches!(name, "Bash" | "PowerShell");
-    sessions.flat_map(|session| session.tool_calls()).filter(|call| is_shell(&call.name)).count()
 }

@@ -246,6 +246,15 @@ r2 <- a2  result t2 "done" {"filePath":"/home/ada/loom/a.rs","oldString":"one","
         );
         let (data, _) = answer(&peer, "session_changes", json!({ "session": write, "at": "1" })).await;
         assert_eq!(data["items"][0]["state"], "absent");
+        // The same names select files with and without a turn. A folder is below the project.
+        for (name, count) in [("a.rs", 1), ("/home/ada", 1), ("ada", 0)] {
+            let arguments = json!({ "session": write, "file": name });
+            let (data, _) = answer(&peer, "session_changes", arguments).await;
+            assert_eq!(data["items"].as_array().map(Vec::len), Some(count), "{name}");
+            let arguments = json!({ "session": write, "file": name, "at": "end" });
+            let is_error = call(&peer, "session_changes", arguments).await.is_error;
+            assert_eq!(is_error, Some(count == 0), "{name}");
+        }
     });
 }
 

@@ -166,18 +166,7 @@ impl FileRestore {
 
     /// Whether the file is one of `names`: paths, ends of paths, or folders. All files match no names.
     pub(super) fn matches(&self, names: &[String], root: Option<&str>) -> bool {
-        let path = self.path.replace('\\', "/");
-        names.is_empty()
-            || names.iter().any(|name| {
-                let name = name.replace('\\', "/");
-                let name = name.trim_start_matches("./").trim_end_matches('/');
-                let folder = |folder: &str| path.starts_with(&format!("{folder}/"));
-                let root = root.map(|root| format!("{}/{name}", root.replace('\\', "/")));
-                path == name
-                    || path.ends_with(&format!("/{name}"))
-                    || folder(name)
-                    || root.is_some_and(|root| folder(&root))
-            })
+        names.is_empty() || names.iter().any(|name| is_named(&self.path, name, root))
     }
 
     /// Blocks files whose target is that of an earlier file, or above or below it: only one can be written.
@@ -313,6 +302,20 @@ impl Past {
     }
 }
 
+/// Returns whether `name` names the file at `path`: it is the path or the end of it, or a folder that contains
+/// the file, as an absolute path or below `root`.
+pub fn is_named(path: &str, name: &str, root: Option<&str>) -> bool {
+    let path = path.replace('\\', "/");
+    let name = name.replace('\\', "/");
+    let name = name.trim_start_matches("./").trim_end_matches('/');
+    let is_below = |folder: &str| path.starts_with(&format!("{folder}/"));
+    let root = root.map(|root| format!("{}/{name}", root.replace('\\', "/").trim_end_matches('/')));
+    path == name
+        || path.ends_with(&format!("/{name}"))
+        || is_below(name)
+        || root.is_some_and(|root| is_below(&root))
+}
+
 fn blocked_note(reason: &str) -> String {
     format!("cannot be written: {reason}")
 }
@@ -332,4 +335,23 @@ fn path_inside(label: &str) -> PathBuf {
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_path_the_end_of_one_or_a_folder() {
+        let root = Some("/p");
+        for name in ["/p/src/a.rs", "a.rs", "src/a.rs", "./src/a.rs", "src", "src/", "/p", "/p/src"] {
+            assert!(is_named("/p/src/a.rs", name, root), "{name}");
+        }
+        for name in ["b.rs", ".rs", "rc/a.rs", "sr", "/src"] {
+            assert!(!is_named("/p/src/a.rs", name, root), "{name}");
+        }
+        // A folder is below the project, and not anywhere.
+        assert!(!is_named("/p/vendor/src/a.rs", "src", root) && !is_named("/p/src/a.rs", "src", None));
+        assert!(is_named(r"C:\p\a.rs", "p/a.rs", None));
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::SessionFile;
-use threadline_app::restore::{RestoreAction, RestoreOptions, RestorePoint};
+use threadline_app::restore::{RestoreAction, RestoreOptions, RestorePoint, is_named};
 use threadline_session::FileHistory;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
@@ -23,7 +23,8 @@ pub(crate) struct SessionChanges;
 pub(crate) struct ChangesArguments {
     /// The id, a unique beginning of it, the title, or `last`.
     session: String,
-    /// Only this file or folder: a path or the end of one.
+    /// Only this file, by its path or the end of it, or the files of this folder, by its path, absolute or below
+    /// the project.
     #[serde(default)]
     file: Option<String>,
     /// Returns files as they were at the beginning of this turn instead of the patch: 3, -1, m42, or `end`.
@@ -152,7 +153,9 @@ fn net_changes(
             return Err(HistoryError::new("the edits of this session are too large"));
         };
         let found = changes(&family);
-        let found = found.iter().filter(|change| name.is_none_or(|name| is_named(&change.path, name)));
+        let found = found
+            .iter()
+            .filter(|change| name.is_none_or(|name| is_named(&change.path, name, root.as_deref())));
         let found = found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect();
         Ok((found, live.unread().iter().map(ToString::to_string).collect()))
     })
@@ -219,32 +222,4 @@ fn files_at(
         }
     });
     Ok((files.collect(), loaded.unread.iter().map(ToString::to_string).collect()))
-}
-
-/// Returns whether a path is a named file or below a named folder.
-fn is_named(path: &str, name: &str) -> bool {
-    let path = path.replace('\\', "/");
-    let name = name.replace('\\', "/");
-    let name = name.trim_start_matches("./").trim_end_matches('/');
-    let is_inside = |folder: &str| path.contains(folder);
-    path == name
-        || path.ends_with(&format!("/{name}"))
-        || path.starts_with(&format!("{name}/"))
-        || is_inside(&format!("/{name}/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_named;
-
-    #[test]
-    fn a_name_is_a_path_the_end_of_one_or_a_folder() {
-        for name in ["/p/src/a.rs", "a.rs", "src/a.rs", "./src/a.rs", "src", "src/", "/p"] {
-            assert!(is_named("/p/src/a.rs", name), "{name}");
-        }
-        for name in ["b.rs", ".rs", "rc/a.rs", "sr"] {
-            assert!(!is_named("/p/src/a.rs", name), "{name}");
-        }
-        assert!(is_named(r"C:\p\a.rs", "p/a.rs"));
-    }
 }
