@@ -155,6 +155,17 @@ impl SessionFamily {
         })
     }
 
+    /// Returns the number of shell commands whose results do not list the files that they changed. Such changes
+    /// are in no patch, and cannot be restored.
+    pub fn n_unlogged_commands(&self) -> usize {
+        let sessions = std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session));
+        let unlogged = |session: &Session| {
+            let calls = session.tool_calls().iter().filter(|call| is_shell(call));
+            calls.filter(|call| command_diff(session, call).is_none()).count()
+        };
+        sessions.map(unlogged).sum()
+    }
+
     /// Returns the paths of the files that shell commands changed, according to their results.
     fn changed_by_commands(&self) -> FxHashSet<String> {
         let mut paths = FxHashSet::default();
@@ -231,9 +242,12 @@ fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHash
 
 /// Returns the file changes listed in the result of a shell command.
 fn command_diff<'s>(session: &'s Session, call: &ToolCall) -> Option<BashEditDiff<'s>> {
-    let is_command = matches!(&*call.name, "Bash" | "PowerShell");
-    let at = call.results.first().filter(|_| is_command)?;
+    let at = call.results.first().filter(|_| is_shell(call))?;
     session.entries()[at.entry_idx].tool_use_result()?.of::<BashResult<'_>>()?.bash_edit_diff()
+}
+
+fn is_shell(call: &ToolCall) -> bool {
+    matches!(&*call.name, "Bash" | "PowerShell")
 }
 
 /// Returns the file in the result of a `Read` call.

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use threadline_app::restore::{
-    ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint,
-    count_shell_commands, relative_label, turns_with_changes,
+    ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint, relative_label,
+    turns_with_changes,
 };
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
@@ -303,7 +303,7 @@ fn note_missing(cx: &Context, session: &SessionFile, files: &[FileRestore]) {
 
 /// Notes that changes by shell commands cannot be restored.
 fn note_commands(cx: &Context, family: &SessionFamily) {
-    match count_shell_commands(family) {
+    match family.n_unlogged_commands() {
         0 => {}
         n => {
             let commands = plural(n as u64, "shell command");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use threadline_app::{LoadedSession, split_anchor};
 use threadline_search::Query;
-use threadline_session::{SessionFamily, ToolCall};
+use threadline_session::SessionFamily;
 use threadline_term::{
     OutlineTable, RenderedTranscript, TermPage, TermText, TranscriptRenderer, TranscriptStyle,
     render_outline, render_transcript_at,
@@ -610,15 +610,7 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     for file in changes.iter().filter(|file| !file.notes.is_empty()) {
         cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
     }
-    let is_command = |call: &&ToolCall| matches!(&*call.name, "Bash" | "PowerShell");
-    let commands: usize = family
-        .calls_with_edits()
-        .map(|(agent, calls)| {
-            let all = family.session(agent).tool_calls();
-            let listed = calls.into_iter().map(|call| &all[call]).filter(is_command).count();
-            all.iter().filter(is_command).count() - listed
-        })
-        .sum();
+    let commands = family.n_unlogged_commands();
     if commands > 0 {
         let commands = plural(commands as u64, "shell command");
         cx.ui.note(&format!("file changes made by {commands} are not in the log"));

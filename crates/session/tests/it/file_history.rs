@@ -229,3 +229,18 @@ fn an_edit_with_a_relative_path_is_of_the_same_file() {
     turn 1 changed /home/ada/loom/a, 1 edits
     "#);
 }
+
+#[test]
+fn commands_that_list_their_changes_are_logged() {
+    let family = SessionFamily::new(
+        Session::from_bytes(&log(r#"
+            u1        user   "go"
+            a1 <- u1  reply  m1 tool t1 Bash {"command":"sed -i s/a/b/ a.txt"}
+            r1 <- a1  result t1 "" {"stdout":"","bashEditDiff":{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":["-a","+b"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}}
+            a2 <- r1  reply  m2 tool t2 Bash {"command":"make"}
+            r2 <- a2  result t2 "" {"stdout":""}
+            "#)),
+        Vec::new(),
+    );
+    assert_eq!(family.n_unlogged_commands(), 1);
+}
