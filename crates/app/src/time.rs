@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::{ToSpan, Zoned};
+use jiff::Zoned;
 use threadline_entry::Millis;
 
 use crate::error::AppError;
@@ -52,13 +52,15 @@ impl TimeRange {
 /// Returns the start of a day, a month, a year or a point in time.
 ///
 /// Accepts `2026-11-01`, `2026-11`, `2026`, `today`, `yesterday`, timestamps, and durations before now:
-/// `12h`, or whole days such as `7d` and `2w`, which start at midnight.
+/// `12h`, or whole days such as `7d` and `2w`, which include today and start at midnight.
 ///
 /// # Errors
 ///
 /// [`AppError::NotATime`].
 pub fn start_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
-    span_of(text, now).map(|(start, _)| start).ok_or_else(|| AppError::NotATime { text: text.to_owned() })
+    threadline_search::moment(text, now)
+        .map(|(start, _)| start)
+        .ok_or_else(|| AppError::NotATime { text: text.to_owned() })
 }
 
 /// Returns the end of a day, a month, a year or a point in time. Accepts the same formats as [`start_of`].
@@ -67,30 +69,9 @@ pub fn start_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
 ///
 /// [`AppError::NotATime`].
 pub fn end_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
-    span_of(text, now).map(|(_, end)| end).ok_or_else(|| AppError::NotATime { text: text.to_owned() })
-}
-
-fn span_of(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
-    // Figures are grouped by day, so days are whole days.
-    if let Some(days) = days_ago(text.trim()) {
-        let day = now.date().checked_sub(days.days()).ok()?;
-        let start = |day: jiff::civil::Date| {
-            Some(day.to_zoned(now.time_zone().clone()).ok()?.timestamp().as_millisecond())
-        };
-        return Some((start(day)?, start(day.tomorrow().ok()?)?));
-    }
     threadline_search::moment(text, now)
-}
-
-/// Parses the number of days in `7d` or `2w`.
-fn days_ago(text: &str) -> Option<i64> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let number = number.parse::<u16>().ok().filter(|_| !number.starts_with('+'))?;
-    match unit {
-        "d" | "D" => Some(number.into()),
-        "w" | "W" => Some(i64::from(number) * 7),
-        _ => None,
-    }
+        .map(|(_, end)| end)
+        .ok_or_else(|| AppError::NotATime { text: text.to_owned() })
 }
 
 #[cfg(test)]
@@ -109,8 +90,8 @@ mod tests {
             ("2026-11-01", "2026-11-01T05:00:00Z", "2026-11-02T05:00:00Z"),
             ("2026-11", "2026-11-01T05:00:00Z", "2026-12-01T05:00:00Z"),
             ("today", "2026-11-15T05:00:00Z", "2026-11-16T05:00:00Z"),
-            ("7d", "2026-11-08T05:00:00Z", "2026-11-09T05:00:00Z"),
-            ("2w", "2026-11-01T05:00:00Z", "2026-11-02T05:00:00Z"),
+            ("7d", "2026-11-09T05:00:00Z", "2026-11-09T05:00:00Z"),
+            ("2w", "2026-11-02T05:00:00Z", "2026-11-02T05:00:00Z"),
             ("12h", "2026-11-15T00:00:00Z", "2026-11-15T00:00:00Z"),
             ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z"),
         ] {

@@ -6,8 +6,10 @@ use threadline_entry::Millis;
 
 /// Parses a time relative to `now` and returns the start and end of the range it denotes.
 ///
-/// A day, month or year is a range. For a point in time, including `7d` (seven days ago), both ends are
-/// equal.
+/// A day, month or year is a range. For a point in time both ends are equal.
+///
+/// Durations of days and longer are whole days that include today, because figures are grouped by day: since
+/// `7d` is the last seven days, and until `7d` is everything before them. `12h` is twelve hours ago.
 pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     let text = text.trim().to_ascii_lowercase();
     let today = now.date();
@@ -17,8 +19,12 @@ pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
         "now" => return point(now.timestamp()),
         _ => {}
     }
-    if let Some(ago) = ago(&text) {
-        return point(now.checked_sub(ago).ok()?.timestamp());
+    if let Some((ago, is_days)) = ago(&text) {
+        if !is_days {
+            return point(now.checked_sub(ago).ok()?.timestamp());
+        }
+        let first = today.checked_sub(ago).ok()?.tomorrow().ok()?.min(today);
+        return point(first.to_zoned(now.time_zone().clone()).ok()?.timestamp());
     }
     if let Some((date, length)) = calendar(&text) {
         return day_range(date, length, now);
@@ -31,18 +37,18 @@ pub fn parse(text: &str, now: &Zoned) -> Option<(Millis, Millis)> {
     point(local.to_zoned(now.time_zone().clone()).ok()?.timestamp())
 }
 
-/// Parses a duration: `90m`, `12h`, `7d`, `2w`, `3mo`, `1y`.
-fn ago(text: &str) -> Option<Span> {
+/// Parses a duration: `90m`, `12h`, `7d`, `2w`, `3mo`, `1y`. Returns whether it consists of whole days.
+fn ago(text: &str) -> Option<(Span, bool)> {
     let unit = text.find(|ch: char| !ch.is_ascii_digit())?;
     let (amount, unit) = text.split_at(unit);
     let amount: i32 = amount.parse().ok().filter(|amount| *amount < 10_000)?;
     Some(match unit {
-        "m" | "min" => amount.minutes(),
-        "h" => amount.hours(),
-        "d" => amount.days(),
-        "w" => amount.weeks(),
-        "mo" => amount.months(),
-        "y" => amount.years(),
+        "m" | "min" => (amount.minutes(), false),
+        "h" => (amount.hours(), false),
+        "d" => (amount.days(), true),
+        "w" => (amount.weeks(), true),
+        "mo" => (amount.months(), true),
+        "y" => (amount.years(), true),
         _ => return None,
     })
 }
@@ -96,9 +102,12 @@ mod tests {
             ("2026-03-01", "2026-02-28T22:00:00Z 2026-03-01T22:00:00Z"),
             ("2026-02", "2026-01-31T22:00:00Z 2026-02-28T22:00:00Z"),
             ("2025", "2024-12-31T22:00:00Z 2025-12-31T22:00:00Z"),
-            ("7d", "2026-03-03T10:00:00Z 2026-03-03T10:00:00Z"),
+            ("7d", "2026-03-03T22:00:00Z 2026-03-03T22:00:00Z"),
+            ("1w", "2026-03-03T22:00:00Z 2026-03-03T22:00:00Z"),
+            ("1d", "2026-03-09T22:00:00Z 2026-03-09T22:00:00Z"),
+            ("0d", "2026-03-09T22:00:00Z 2026-03-09T22:00:00Z"),
             ("90m", "2026-03-10T08:30:00Z 2026-03-10T08:30:00Z"),
-            ("1mo", "2026-02-10T10:00:00Z 2026-02-10T10:00:00Z"),
+            ("1mo", "2026-02-10T22:00:00Z 2026-02-10T22:00:00Z"),
             ("2026-03-01T08:00", "2026-03-01T06:00:00Z 2026-03-01T06:00:00Z"),
             ("2026-03-01T08:00:00Z", "2026-03-01T08:00:00Z 2026-03-01T08:00:00Z"),
             ("soon", "-"),

@@ -39,16 +39,29 @@ impl OverviewRange {
         Some(Self::last_days(name, *days, now))
     }
 
-    /// Parses a period as [`TimeRange::parse`] does. Its start is rounded down, and its end up, to a quarter
-    /// of an hour.
+    /// Parses a period: a name of [`OverviewRange::named`] as `since`, or the bounds that [`TimeRange::parse`]
+    /// accepts. Without bounds, returns the period named `default`. The start is rounded down, and the end up,
+    /// to a quarter of an hour.
     ///
     /// # Errors
     ///
     /// [`AppError::NotATime`].
-    pub fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, AppError> {
-        let range = TimeRange::parse(since, until, now)?;
-        let name = if since.is_none() && until.is_none() { "all" } else { "range" };
-        Ok(Self::new(name, range, now))
+    pub fn parse(
+        since: Option<&str>,
+        until: Option<&str>,
+        default: &str,
+        now: &Zoned,
+    ) -> Result<Self, AppError> {
+        let name = if until.is_none() { since.or(Some(default)) } else { since };
+        let named = name.and_then(|name| Self::named(name, now));
+        let range = match (named, until) {
+            (Some(named), None) => return Ok(named),
+            (Some(named), Some(_)) => {
+                TimeRange { from: named.range.from, ..TimeRange::parse(None, until, now)? }
+            }
+            (None, _) => TimeRange::parse(since, until, now)?,
+        };
+        Ok(Self::new("range", range, now))
     }
 
     fn last_days(name: &'static str, days: i64, now: &Zoned) -> Self {
@@ -144,17 +157,30 @@ mod tests {
         assert_eq!(text(presets[0].previous(&now()).unwrap()), "2026-11-13T23:00:00Z 2026-11-14T11:15:00Z");
         // Summer time ended on 25 October.
         assert_eq!(text(presets[2].previous(&now()).unwrap()), "2026-09-16T22:00:00Z 2026-10-16T10:15:00Z");
-        let old = OverviewRange::parse(Some("2026-03-01"), Some("2026-03-02"), &now()).unwrap();
+        let old = OverviewRange::parse(Some("2026-03-01"), Some("2026-03-02"), "30d", &now()).unwrap();
         assert_eq!(text(old.previous(&now()).unwrap()), "2026-02-26T23:00:00Z 2026-02-28T23:00:00Z");
         assert_eq!(OverviewRange::named("all", &now()).unwrap().previous(&now()), None);
     }
 
     #[test]
+    fn names_are_periods_and_starts() {
+        let parse = |since, until| OverviewRange::parse(since, until, "30d", &now()).unwrap();
+        assert_eq!(parse(None, None), OverviewRange::named("30d", &now()).unwrap());
+        for name in ["today", "7d", "30d", "year", "all"] {
+            assert_eq!(parse(Some(name), None), OverviewRange::named(name, &now()).unwrap());
+        }
+        // The days of a duration are those of the period with this name.
+        assert_eq!(parse(Some("1w"), None).since, parse(Some("7d"), None).since);
+        assert_eq!(parse(Some("7d"), Some("today")).range, parse(Some("7d"), None).range);
+        assert_eq!(parse(Some("all"), Some("2026-11-01")).range, parse(None, Some("2026-11-01")).range);
+    }
+
+    #[test]
     fn other_periods_are_rounded() {
-        let range = OverviewRange::parse(Some("12h"), None, &now()).unwrap();
+        let range = OverviewRange::parse(Some("12h"), None, "30d", &now()).unwrap();
         assert_eq!(text(range.range), "2026-11-14T23:00:00Z -");
         assert_eq!(range.since.as_deref(), Some("2026-11-15"));
-        let range = OverviewRange::parse(Some("2h"), Some("2026-11-15T10:50:01Z"), &now()).unwrap();
+        let range = OverviewRange::parse(Some("2h"), Some("2026-11-15T10:50:01Z"), "30d", &now()).unwrap();
         assert_eq!(text(range.range), "2026-11-15T09:00:00Z 2026-11-15T11:00:00Z");
         assert_eq!(range.since.as_deref(), Some("2026-11-15T09:00:00Z"));
     }

@@ -298,7 +298,7 @@ fn every_figure_equals_an_independent_count_of_real_logs() {
     for (since, until) in
         [("2026-01-01", "2026-03-31"), ("2025-01-01", "2026-11-17"), ("2026-02-10", "2026-02-12")]
     {
-        let range = OverviewRange::parse(Some(since), Some(until), &now()).unwrap();
+        let range = OverviewRange::parse(Some(since), Some(until), "30d", &now()).unwrap();
         let overview = facts.overview(&range, &now(), &app);
         compare(&count, &overview, &range, &facts, &app);
         compare_usage(&overview, &range, &app);

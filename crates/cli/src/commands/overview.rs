@@ -20,7 +20,8 @@ use crate::error::{CommandError, CommandOutcome};
 pub(crate) struct OverviewArgs {
     /// Start of the period: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h` [default: 30 days]
     ///
-    /// Times are rounded down to a quarter of an hour. `all` is the whole time.
+    /// `7d` is the last 7 days with today, `year` the last 365, and `all` the whole time. Times are rounded
+    /// down to a quarter of an hour.
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
@@ -36,15 +37,7 @@ pub(crate) struct OverviewArgs {
 pub(crate) fn run(cx: &Context, args: &OverviewArgs) -> Result<CommandOutcome, CommandError> {
     let now = SystemTime::now();
     let here = jiff::Timestamp::try_from(now).unwrap_or_default().to_zoned(cx.zone());
-    let named = match (args.since.as_deref(), &args.until) {
-        (None, None) => OverviewRange::named("30d", &here),
-        (Some("all"), None) => OverviewRange::named("all", &here),
-        _ => None,
-    };
-    let range = match named {
-        Some(range) => range,
-        None => OverviewRange::parse(args.since.as_deref(), args.until.as_deref(), &here)?,
-    };
+    let range = OverviewRange::parse(args.since.as_deref(), args.until.as_deref(), "30d", &here)?;
     let options = cx.app.overview_options();
     let options = OverviewOptions { cache: options.cache.filter(|_| !args.no_cache), ..options };
     let sessions = cx.store().session_logs();

@@ -103,7 +103,7 @@ fn queries_are_parsed() {
         ),
         ("since:2026-03-01", "since 2026-03-01T00:00:00Z"),
         ("until:2026-03-01", "until 2026-03-02T00:00:00Z"),
-        ("since:7d until:yesterday", "since 2026-03-03T10:00:00Z, until 2026-03-10T00:00:00Z"),
+        ("since:7d until:yesterday", "since 2026-03-04T00:00:00Z, until 2026-03-10T00:00:00Z"),
         ("", "the query is empty"),
         ("  ", "the query is empty"),
         ("-x", "the query contains only exclusions"),

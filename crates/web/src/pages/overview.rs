@@ -41,16 +41,10 @@ fn read(state: &ServerState, ask: &PageRequest) -> ReadOverview {
 /// Returns the requested period.
 fn range(state: &ServerState, ask: &PageRequest, default_range: &str) -> Result<OverviewRange, PageError> {
     let now = state.now_here();
-    let bounds = [ask.query_param("since"), ask.query_param("until")];
-    let name = match ask.query_param("range") {
-        None if bounds.iter().all(Option::is_none) => default_range,
-        None => "custom",
-        Some(name) => name,
-    };
-    match OverviewRange::named(name, &now) {
-        Some(range) => Ok(range),
-        None => Ok(OverviewRange::parse(bounds[0], bounds[1], &now)?),
+    if let Some(named) = ask.query_param("range").and_then(|name| OverviewRange::named(name, &now)) {
+        return Ok(named);
     }
+    Ok(OverviewRange::parse(ask.query_param("since"), ask.query_param("until"), default_range, &now)?)
 }
 
 pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
