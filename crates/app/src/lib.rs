@@ -71,6 +71,7 @@ pub mod search;
 mod session_cache;
 mod source;
 pub mod sync;
+mod text_export;
 pub mod time;
 mod usage;
 

@@ -38,6 +38,7 @@ mod message_files;
 mod outline;
 mod page;
 mod page_header;
+mod page_writer;
 mod prose;
 mod raw;
 mod render_context;
@@ -56,6 +57,7 @@ pub use lists::{
 };
 pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};
+pub use page_writer::write_page;
 pub use raw::{RawLine, RawLines};
 pub use session_page::{
     ChangesPage, PageTurn, SessionPage, header_and_footer, render_changes_page, render_outline_part,

@@ -1,13 +1,54 @@
-//! Renders a page while its transcript is being built.
+//! Writes the page of a session, rendered while its transcript is being built.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use threadline_app::sync::{into_inner, lock};
-use threadline_html::PageBuilder;
 use threadline_view::{
-    BranchView, TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TranscriptParts, TurnView,
+    BranchView, Finding, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart,
+    TranscriptParts, TurnView,
 };
+
+use crate::page::PageBuilder;
+
+/// Writes the page of a session: its turns while `parts` builds them, rendered on all cores, then the rest.
+///
+/// `about` is the header, and an end to which sub-agents and `findings` are added. Findings take long, so they
+/// are computed meanwhile, and not by `parts`.
+///
+/// # Errors
+///
+/// Those of writing.
+pub fn write_page(
+    page: PageBuilder<'_>,
+    (header, mut end): (&TranscriptHeader, TranscriptEnd),
+    parts: TranscriptParts<'_>,
+    filter: &TranscriptFilter,
+    findings: impl FnOnce() -> Vec<Finding> + Send,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut parts = parts.without_findings();
+    let renderer = PageRenderer::new(page, filter);
+    let mut found = Vec::new();
+    let first_branch = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| found = findings());
+        split_turns(&mut parts, &mut end, |piece| {
+            renderer.push(piece);
+            scope.spawn(|_| renderer.render());
+        })
+    });
+    filter.apply_to_end(&mut end);
+    end.findings = found;
+    let branches = first_branch.into_iter().chain(parts.filter_map(|part| match part {
+        TranscriptPart::Branch(branch) => Some(branch),
+        _ => None,
+    }));
+    let branches = branches.map(|mut branch| {
+        filter.keep_turns(&mut branch.turns);
+        branch
+    });
+    renderer.finish().finish(header, &end, branches, out)
+}
 
 /// Maximum number of queued pieces. If there are more, the producing thread renders them itself.
 const MAX_QUEUED_PIECES: usize = 8;
@@ -16,7 +57,7 @@ const MAX_QUEUED_PIECES: usize = 8;
 const ITEMS_PER_PIECE: usize = 32;
 
 /// A piece of the conversation. A turn may be large, so it is rendered in several pieces.
-pub(super) enum PagePiece {
+enum PagePiece {
     /// Consecutive items of a turn.
     Items(Vec<TranscriptItem>),
     /// The end of that turn.
@@ -25,7 +66,7 @@ pub(super) enum PagePiece {
 
 /// Splits the turns of a transcript into pieces while they are built. Adds unattached sub-agents to `end`.
 /// Returns the first branch, after which `parts` yields the others.
-pub(super) fn split_turns(
+fn split_turns(
     parts: &mut TranscriptParts<'_>,
     end: &mut TranscriptEnd,
     mut sink: impl FnMut(PagePiece),
@@ -54,7 +95,7 @@ pub(super) fn split_turns(
 }
 
 /// A page that any idle thread renders while its transcript is being built.
-pub(super) struct PageRenderer<'a> {
+struct PageRenderer<'a> {
     filter: &'a TranscriptFilter,
     page: Mutex<PageBuilder<'a>>,
     queue: Mutex<VecDeque<PagePiece>>,
@@ -65,12 +106,12 @@ pub(super) struct PageRenderer<'a> {
 
 impl<'a> PageRenderer<'a> {
     /// Starts with an empty page.
-    pub(super) fn new(page: PageBuilder<'a>, filter: &'a TranscriptFilter) -> Self {
+    fn new(page: PageBuilder<'a>, filter: &'a TranscriptFilter) -> Self {
         Self { filter, page: Mutex::new(page), queue: Mutex::default(), rendered: Mutex::default() }
     }
 
     /// Queues the next piece.
-    pub(super) fn push(&self, piece: PagePiece) {
+    fn push(&self, piece: PagePiece) {
         drop(std::mem::take(&mut *lock(&self.rendered)));
         let mut queue = lock(&self.queue);
         queue.push_back(piece);
@@ -82,7 +123,7 @@ impl<'a> PageRenderer<'a> {
     }
 
     /// Renders the queued pieces, unless another thread is doing so.
-    pub(super) fn render(&self) {
+    fn render(&self) {
         if let Ok(mut page) = self.page.try_lock() {
             self.render_queued(&mut page);
         }
@@ -103,8 +144,13 @@ impl<'a> PageRenderer<'a> {
     }
 
     /// Renders the remaining pieces and returns the page.
-    pub(super) fn finish(self) -> PageBuilder<'a> {
+    fn finish(self) -> PageBuilder<'a> {
         self.render_queued(&mut lock(&self.page));
-        into_inner(self.page)
+        self.page.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Locks a mutex, also if a thread panicked while it held the lock: the scope propagates the panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

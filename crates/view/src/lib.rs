@@ -73,7 +73,7 @@ pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts};
 pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
-pub use markdown::{MarkdownRenderer, markdown, markdown_header, markdown_turns};
+pub use markdown::{MarkdownRenderer, markdown};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline};
 pub use overview::{

@@ -35,11 +35,6 @@ pub fn markdown(transcript: &Transcript, level: DetailLevel) -> String {
     out
 }
 
-/// Renders the title and the facts about a session, as [`markdown`] does.
-pub fn markdown_header(header: &TranscriptHeader) -> String {
-    MarkdownRenderer::new(header, DetailLevel::Prompts).finish()
-}
-
 /// Renders a session as Markdown part by part, as [`markdown`] does.
 pub struct MarkdownRenderer {
     writer: MarkdownWriter,
@@ -121,15 +116,6 @@ impl MarkdownRenderer {
     pub fn finish(mut self) -> String {
         self.take_output() + "\n"
     }
-}
-
-/// Renders some turns of a session, exactly as [`markdown`] does.
-pub fn markdown_turns(turns: &[TurnView], cwd: Option<&str>, level: DetailLevel) -> String {
-    let cwd = cwd.map(str::to_owned);
-    let mut writer = MarkdownWriter { out: String::new(), level, cwd, in_list: false };
-    writer.turns(turns);
-    writer.leave_list();
-    writer.take_output()
 }
 
 struct MarkdownWriter {

@@ -36,10 +36,7 @@ pub use overview::{
     OpenSessionObject, OverviewObject, OverviewRecordObject, PeriodFiguresObject, PeriodObject,
     ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
-pub use show::{
-    BodyObject, ShowObject, SpentObject, TimingObject, TokensObject, show, show_agent, show_branch,
-    show_items, show_session, show_turns,
-};
+pub use show::{BodyObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show};
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{
     AccountObject, FiguresObject, GroupObject, KeyObject, ReconciledObject, RecordObject, WindowObject, exact,

@@ -1,20 +1,17 @@
 mod all;
-mod page_renderer;
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::{LineObserver, LoadedSession};
+use threadline_app::LineObserver;
 use threadline_entry::Entry;
-use threadline_html::{ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool};
-use threadline_store::SessionFile;
-use threadline_view::{
-    DetailLevel, MarkdownRenderer, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptPart,
-    findings, wire,
+use threadline_html::{
+    ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
 };
+use threadline_store::SessionFile;
+use threadline_view::{DetailLevel, TranscriptEnd, TranscriptFilter, TranscriptHeader, findings};
 
-use self::page_renderer::{PageRenderer, split_turns};
 use super::show::LevelChoice;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -122,7 +119,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
             write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
-                write_markdown(&loaded, args.level.into(), out)
+                Ok(loaded.write_markdown(args.level.into(), out)?)
             })?;
             // Freeing a large session takes longer than exiting.
             std::mem::forget(loaded);
@@ -132,77 +129,13 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let file = cx.app.find(&args.session)?;
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
-            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| write_json(&loaded, out))?;
+            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
+                Ok(loaded.write_json(out)?)
+            })?;
             std::mem::forget(loaded);
             Ok(outcome)
         }
     }
-}
-
-/// Writes the transcript of a session as Markdown, part by part.
-fn write_markdown(
-    loaded: &LoadedSession,
-    level: DetailLevel,
-    out: &mut dyn Write,
-) -> Result<(), CommandError> {
-    let mut renderer = None;
-    loaded
-        .parts(|parts| {
-            for part in parts.without_findings().with_split_turns() {
-                let renderer = match &part {
-                    TranscriptPart::Header(header) => renderer.insert(MarkdownRenderer::new(header, level)),
-                    _ => match &mut renderer {
-                        Some(renderer) => renderer,
-                        None => continue,
-                    },
-                };
-                renderer.part(&part);
-                out.write_all(renderer.take_output().as_bytes())?;
-            }
-            Ok(())
-        })
-        .and_then(|()| {
-            out.write_all(renderer.map(MarkdownRenderer::finish).unwrap_or_default().as_bytes())
-        })?;
-    Ok(())
-}
-
-/// Writes the transcript of a session as JSON, part by part.
-fn write_json(loaded: &LoadedSession, out: &mut dyn Write) -> Result<(), CommandError> {
-    let (mut n_branches, mut turn_number) = (0, 0);
-    loaded.parts(|parts| {
-        for part in parts.without_findings().with_split_turns() {
-            let mut result = Ok(());
-            let mut write = |object: wire::ShowObject<'_>| {
-                if result.is_ok() {
-                    result = serde_json::to_writer(&mut *out, &object)
-                        .map_err(io::Error::from)
-                        .and_then(|()| out.write_all(b"\n"));
-                }
-            };
-            match &part {
-                TranscriptPart::Header(header) => {
-                    write(wire::show_session(header, header.n_turns, header.n_branches));
-                }
-                TranscriptPart::Turn(turn) => {
-                    turn_number = turn.number;
-                    wire::show_turns(std::slice::from_ref(&**turn), None, &mut write);
-                }
-                TranscriptPart::MoreItems(items) => {
-                    wire::show_items(items, turn_number, None, &mut write);
-                }
-                TranscriptPart::Agent(agent) => wire::show_agent(agent, None, None, &mut write),
-                TranscriptPart::Branch(branch) => {
-                    n_branches += 1;
-                    wire::show_branch(branch, n_branches, &mut write);
-                }
-                TranscriptPart::Findings(_) => {}
-            }
-            result?;
-        }
-        io::Result::Ok(())
-    })?;
-    Ok(())
 }
 
 impl HtmlArgs {
@@ -246,34 +179,13 @@ fn write_html(
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let family = &loaded.family;
     let kept = |path: &str| loaded.kept_output(path);
-    let mut parts = loaded.transcript_builder(&kept).parts().without_findings();
+    let mut parts = loaded.transcript_builder(&kept).parts();
     let header = parts.take_header().unwrap_or_default();
     // The messages contain paths, which are masked in a page to share.
     let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
-    let mut end = TranscriptEnd { unread, ..TranscriptEnd::default() };
+    let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
-    let renderer = PageRenderer::new(page, &filter);
-    let first_branch = rayon::in_place_scope(|scope| {
-        // The findings are needed last; this computes and caches them meanwhile.
-        scope.spawn(|_| {
-            family.main.faults();
-        });
-        split_turns(&mut parts, &mut end, |piece| {
-            renderer.push(piece);
-            scope.spawn(|_| renderer.render());
-        })
-    });
-    filter.apply_to_end(&mut end);
-    end.findings = findings(&family.main);
-    let branches = first_branch.into_iter().chain(parts.filter_map(|part| match part {
-        TranscriptPart::Branch(branch) => Some(branch),
-        _ => None,
-    }));
-    let branches = branches.map(|mut branch| {
-        filter.keep_turns(&mut branch.turns);
-        branch
-    });
-    renderer.finish().finish(&header, &end, branches, out)?;
+    write_page(page, (&header, end), parts, &filter, || findings(&family.main), out)?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);

@@ -310,55 +310,21 @@ fn show_json(
     args: &ShowArgs,
     builder: TranscriptBuilder<'_>,
 ) -> Result<CommandOutcome, CommandError> {
-    let filter = filter(args, args.level());
     // JSON is not highlighted, but an invalid query is an error anyway.
     args.query()?;
     let mut answer = cx.ui.output();
-    let mut n_branches = 0;
+    let mut writer = wire::ShowWriter::filtered(filter(args, args.level()));
     let wanted = |number, count| args.is_wanted(number, count);
-    // The number of the last turn, and the turn itself if none of its items was wanted so far.
-    let (mut number, mut unwritten) = (0, None);
     for part in parts(args, builder, &wanted).without_findings().with_split_turns() {
+        if let TranscriptPart::Header(header) = &part {
+            args.check_turns(header.n_turns)?;
+        }
         let mut result = Ok(());
-        let mut write = |object: wire::ShowObject<'_>| {
+        writer.part(part, &mut |object| {
             if result.is_ok() {
                 result = answer.json(&object);
             }
-        };
-        match part {
-            TranscriptPart::Header(header) => {
-                args.check_turns(header.n_turns)?;
-                write(wire::show_session(&header, header.n_turns, header.n_branches));
-            }
-            TranscriptPart::Turn(mut turn) => {
-                number = turn.number;
-                if filter.keep_turn(&mut turn) {
-                    wire::show_turns(std::slice::from_ref(&*turn), None, &mut write);
-                    unwritten = None;
-                } else {
-                    unwritten = Some(turn);
-                }
-            }
-            TranscriptPart::MoreItems(mut items) => {
-                filter.keep_items(&mut items);
-                match unwritten.take() {
-                    Some(turn) if items.is_empty() => unwritten = Some(turn),
-                    Some(turn) => wire::show_turns(&[TurnView { items, ..*turn }], None, &mut write),
-                    None => wire::show_items(&items, number, None, &mut write),
-                }
-            }
-            TranscriptPart::Agent(mut agent) => {
-                if filter.keep_turns(&mut agent.turns) {
-                    wire::show_agent(&agent, None, None, &mut write);
-                }
-            }
-            TranscriptPart::Branch(mut branch) => {
-                filter.keep_turns(&mut branch.turns);
-                n_branches += 1;
-                wire::show_branch(&branch, n_branches, &mut write);
-            }
-            TranscriptPart::Findings(_) => {}
-        }
+        });
         result?;
     }
     answer.finish()?;

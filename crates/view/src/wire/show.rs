@@ -1,15 +1,19 @@
 //! JSON of conversations: the lines of `show`.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
 use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
+use crate::filter::TranscriptFilter;
 use crate::transcript::{
     AgentView, BranchView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnTiming,
     TurnTokens, TurnView,
 };
+use crate::transcript_parts::TranscriptPart;
 
 /// One line of `show`: the session, a branch, a sub-agent, a turn or an item.
 #[derive(Clone, Debug, Serialize)]
@@ -186,14 +190,97 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
     }
 }
 
+/// Converts the parts of a transcript to the lines of `show --json`, one part at a time.
+///
+/// Parts may be split ([`TranscriptParts::with_split_turns`](crate::TranscriptParts::with_split_turns)).
+#[derive(Debug, Default)]
+pub struct ShowWriter {
+    filter: Option<TranscriptFilter>,
+    /// The number of the last turn.
+    turn_number: usize,
+    /// The last turn, if none of its items was wanted so far.
+    unwritten: Option<Box<TurnView>>,
+    n_branches: usize,
+}
+
+impl ShowWriter {
+    /// Starts without a filter: all items are wanted.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts with a filter.
+    pub fn filtered(filter: TranscriptFilter) -> Self {
+        Self { filter: Some(filter), ..Self::default() }
+    }
+
+    /// Writes the lines of a part.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub fn write_part(&mut self, part: TranscriptPart, out: &mut dyn Write) -> io::Result<()> {
+        let mut result = Ok(());
+        self.part(part, &mut |object| {
+            if result.is_ok() {
+                let written = serde_json::to_writer(&mut *out, &object).map_err(io::Error::from);
+                result = written.and_then(|()| out.write_all(b"\n"));
+            }
+        });
+        result
+    }
+
+    /// Calls `sink` with the lines of a part. Findings have none.
+    pub fn part(&mut self, part: TranscriptPart, sink: &mut dyn FnMut(ShowObject<'_>)) {
+        let sink = &mut |object: ShowObject<'_>| sink(object);
+        let filter = self.filter.as_ref();
+        match part {
+            TranscriptPart::Header(header) => {
+                sink(show_session(&header, header.n_turns, header.n_branches));
+            }
+            TranscriptPart::Turn(mut turn) => {
+                self.turn_number = turn.number;
+                let is_wanted = filter.is_none_or(|filter| filter.keep_turn(&mut turn));
+                if is_wanted {
+                    show_turns(std::slice::from_ref(&*turn), None, sink);
+                }
+                self.unwritten = (!is_wanted).then_some(turn);
+            }
+            TranscriptPart::MoreItems(mut items) => {
+                if let Some(filter) = filter {
+                    filter.keep_items(&mut items);
+                }
+                match self.unwritten.take() {
+                    Some(turn) if items.is_empty() => self.unwritten = Some(turn),
+                    Some(turn) => show_turns(&[TurnView { items, ..*turn }], None, sink),
+                    None => show_items(&items, self.turn_number, None, sink),
+                }
+            }
+            TranscriptPart::Agent(mut agent) => {
+                if filter.is_none_or(|filter| filter.keep_turns(&mut agent.turns)) {
+                    show_agent(&agent, None, None, sink);
+                }
+            }
+            TranscriptPart::Branch(mut branch) => {
+                if let Some(filter) = filter {
+                    filter.keep_turns(&mut branch.turns);
+                }
+                self.n_branches += 1;
+                show_branch(&branch, self.n_branches, sink);
+            }
+            TranscriptPart::Findings(_) => {}
+        }
+    }
+}
+
 /// Calls `sink` with the lines of an abandoned branch, given its number.
-pub fn show_branch<'a>(branch: &'a BranchView, number: usize, sink: &mut dyn FnMut(ShowObject<'a>)) {
+fn show_branch<'a>(branch: &'a BranchView, number: usize, sink: &mut dyn FnMut(ShowObject<'a>)) {
     sink(ShowObject::Branch { number, fork: branch.fork.as_deref() });
     show_turns(&branch.turns, None, sink);
 }
 
 /// Returns the first line of `show --json`, given the numbers of turns and branches.
-pub fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> ShowObject<'_> {
+fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> ShowObject<'_> {
     ShowObject::Session {
         schema: SCHEMA,
         id: header.id.as_deref(),
@@ -213,7 +300,7 @@ pub fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) ->
 }
 
 /// Calls `sink` with the lines of some turns, of the session or of a sub-agent.
-pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
+fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
     for turn in turns {
         sink(ShowObject::Turn {
             agent,
@@ -234,7 +321,7 @@ pub fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut 
 }
 
 /// Calls `sink` with the lines of some items of a turn, given its number.
-pub fn show_items<'a>(
+fn show_items<'a>(
     items: &'a [TranscriptItem],
     turn: usize,
     agent: Option<&'a str>,
@@ -251,7 +338,7 @@ pub fn show_items<'a>(
 }
 
 /// Calls `sink` with the lines of a sub-agent.
-pub fn show_agent<'a>(
+fn show_agent<'a>(
     agent: &'a AgentView,
     parent: Option<&'a str>,
     call: Option<&'a str>,

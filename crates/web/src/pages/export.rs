@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use threadline_html::{PageBuilder, RawLines, RenderOptions};
-use threadline_view::{TranscriptEnd, TranscriptPart};
+use threadline_html::{PageBuilder, RawLines, RenderOptions, write_page};
+use threadline_view::{DetailLevel, TranscriptEnd, TranscriptFilter, findings};
 
 use crate::request::PageRequest;
 use crate::response::{PageError, PageResponse};
@@ -28,24 +28,12 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let mut parts = loaded.transcript_builder(&kept).parts();
     let header = parts.take_header().unwrap_or_default();
     let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
-    let mut end = TranscriptEnd { unread, ..TranscriptEnd::default() };
-    let mut branches = Vec::new();
+    let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let spool = Box::new(Cursor::new(Vec::new()));
-    let mut page = PageBuilder::new(&options, header.cwd.as_deref(), RawLines::default(), spool);
-    loop {
-        while let Some(items) = parts.next_items() {
-            page.items(&items);
-        }
-        match parts.next() {
-            Some(TranscriptPart::Turn(turn)) => page.end_turn(&turn),
-            Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
-            Some(TranscriptPart::Branch(branch)) => branches.push(branch),
-            Some(TranscriptPart::Findings(findings)) => end.findings = findings,
-            Some(TranscriptPart::Header(_) | TranscriptPart::MoreItems(_)) => {}
-            None => break,
-        }
-    }
+    let page = PageBuilder::new(&options, header.cwd.as_deref(), RawLines::default(), spool);
+    // The default level of `export html`.
+    let filter = TranscriptFilter::up_to_level(DetailLevel::Full);
     let mut out = Vec::new();
-    page.finish(&header, &end, branches.into_iter(), &mut out)?;
+    write_page(page, (&header, end), parts, &filter, || findings(&loaded.family.main), &mut out)?;
     Ok(PageResponse::Download(format!("{}.html", file.id), out))
 }

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
+use threadline_app::{App, AppConfig};
 use threadline_testkit::{TestHome, session_uuid};
+use threadline_view::DetailLevel;
 
 use crate::support::TestServer;
 
@@ -93,6 +95,29 @@ fn json_and_markdown_have_the_same_content() {
     assert!(text.body.starts_with("# The slow loom\n") && text.body.contains("## 3\n"), "{}", text.body);
     let agent = served.get(&format!("/s/{id}.md?agent=x1")).body;
     assert!(agent.contains("I looked."), "{agent}");
+}
+
+#[test]
+fn json_and_markdown_are_those_of_the_export() {
+    let home = TestHome::new();
+    // An abandoned branch, a sub-agent without a call, and an incomplete last line.
+    let talk = "u1 user \"one\"\na1 <- u1 reply m1 text \"yes\"\nu2 <- a1 user \"left\"\na2 <- u2 reply m2 text \"gone\"\nu3 <- a1 user \"kept\"\na3 <- u3 reply m3 text \"here\"\nraw {\"type\":\"us";
+    home.session("fork", talk);
+    home.agent("fork", "x1", "b1 user \"look\"\nb2 <- b1 reply n1 text \"I looked.\"", None);
+    let served = TestServer::new(&home);
+    let id = session_uuid("fork");
+    let app = App::new(AppConfig { homes: vec![home.root().to_owned()], ..AppConfig::default() });
+    let loaded = app.load(&app.session(&id).unwrap()).unwrap();
+    let (mut json, mut markdown) = (Vec::new(), Vec::new());
+    loaded.write_json(&mut json).unwrap();
+    loaded.write_markdown(DetailLevel::Tools, &mut markdown).unwrap();
+    assert_eq!(served.get(&format!("/s/{id}.json")).body, String::from_utf8(json).unwrap());
+    let text = served.get(&format!("/s/{id}.md")).body;
+    assert_eq!(text, String::from_utf8(markdown).unwrap());
+    assert!(text.contains("# Abandoned branch at m2") && text.contains("I looked."), "{text}");
+    // The conversation of a branch is formatted in the same way.
+    let branch = served.get(&format!("/s/{id}.md?branch=m4")).body;
+    assert!(branch.contains("gone\n") && !branch.contains("\n\n\n") && !branch.contains("kept"), "{branch}");
 }
 
 #[test]
