@@ -109,4 +109,4 @@ pub use source::{CallQuery, SessionSource, SourceSelection};
 pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
-pub use usage::{MAX_LINE, UsageLogs, UsageRead, UsageSelection, prices_note, usage_notes, window_resets};
+pub use usage::{MAX_LINE, UsageLogs, UsageNotes, UsageRead, UsageSelection, window_resets};

@@ -293,31 +293,52 @@ pub fn window_resets(calls: &ModelCalls, zone: &TimeZone) -> Vec<Millis> {
     calls.limits().iter().filter_map(|limit| limit_end(limit, zone, zone_named)).collect()
 }
 
-/// Returns notes on the figures: calls without a price, under-reported calls, and lines that could not be
-/// read.
-pub fn usage_notes(calls: &ModelCalls, total: &UsageTotals) -> Vec<String> {
-    let mut notes = Vec::new();
-    if total.unpriced_calls > 0 {
-        let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
-        let calls = humanize::plural(total.unpriced_calls, "call");
-        notes.push(format!("no price for {}: {calls} not included in the cost", names.join(", ")));
-    }
-    if total.under_reported > 0 {
-        let calls = humanize::plural(total.under_reported, "call");
-        notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens"));
-    }
-    if calls.n_invalid_lines() > 0 {
-        let lines = humanize::plural(calls.n_invalid_lines(), "invalid line");
-        notes.push(format!("{lines} not counted"));
-    }
-    if calls.n_incomplete_logs() > 0 {
-        let logs = humanize::plural(calls.n_incomplete_logs(), "log");
-        notes.push(format!("{logs} with an incomplete last line (perhaps still being written)"));
-    }
-    notes
+/// Figures of usage, and what is needed for the notes on them.
+#[derive(Clone, Copy)]
+pub struct UsageNotes<'a> {
+    /// All calls that were read.
+    pub calls: &'a ModelCalls,
+    /// The sum that is shown.
+    pub total: &'a UsageTotals,
+    /// The number of calls without a time, if five-hour windows are shown, which do not include them.
+    pub n_undated: usize,
+    /// Logs that were deleted after they were listed.
+    pub gone: &'a [PathBuf],
+    /// The prices.
+    pub prices: &'a PriceBook,
 }
 
-/// Returns the note about the date and version of the prices.
-pub fn prices_note(prices: &PriceBook) -> String {
-    format!("price list of {} ({})", prices.updated(), prices.digest())
+impl UsageNotes<'_> {
+    /// Returns the notes: calls without a price or a time, under-reported calls, lines and logs that could not be
+    /// read, and the date and version of the prices. Every front end shows all of them.
+    pub fn texts(&self) -> Vec<String> {
+        let Self { calls, total, n_undated, gone, prices } = *self;
+        let mut notes = Vec::new();
+        if n_undated > 0 {
+            let calls = humanize::plural(n_undated as u64, "call");
+            notes.push(format!("{calls} without a timestamp, not in any window"));
+        }
+        if total.unpriced_calls > 0 {
+            let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
+            let calls = humanize::plural(total.unpriced_calls, "call");
+            notes.push(format!("no price for {}: {calls} not included in the cost", names.join(", ")));
+        }
+        if total.under_reported > 0 {
+            let calls = humanize::plural(total.under_reported, "call");
+            notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens"));
+        }
+        if calls.n_invalid_lines() > 0 {
+            let lines = humanize::plural(calls.n_invalid_lines(), "invalid line");
+            notes.push(format!("{lines} not counted"));
+        }
+        if calls.n_incomplete_logs() > 0 {
+            let logs = humanize::plural(calls.n_incomplete_logs(), "log");
+            notes.push(format!("{logs} with an incomplete last line (perhaps still being written)"));
+        }
+        notes.extend(gone.iter().map(|path| format!("{} no longer exists", path.display())));
+        if total.calls > 0 {
+            notes.push(format!("price list of {} ({})", prices.updated(), prices.digest()));
+        }
+        notes
+    }
 }

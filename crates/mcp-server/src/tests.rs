@@ -152,6 +152,18 @@ fn unreadable_sub_agents_are_noted() {
 }
 
 #[test]
+#[cfg(unix)]
+fn usage_notes_deleted_logs_and_refuses_unknown_groupings() {
+    let home = loom();
+    std::os::unix::fs::symlink("nowhere", home.root().join("projects/-home-ada-loom/gone.jsonl")).unwrap();
+    with_client(&home, async |peer| {
+        let (_, text) = answer(&peer, "usage", json!({ "by": "day" })).await;
+        assert!(text.contains("gone.jsonl no longer exists"), "{text}");
+        assert_eq!(call(&peer, "usage", json!({ "by": "colour" })).await.is_error, Some(true));
+    });
+}
+
+#[test]
 fn items_name_their_source_time_and_project() {
     let home = loom();
     let slow = session_uuid("slow");

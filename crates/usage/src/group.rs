@@ -37,6 +37,39 @@ pub enum GroupBy {
     Branch,
 }
 
+impl GroupBy {
+    /// All properties.
+    pub const ALL: [Self; 8] = [
+        Self::Day,
+        Self::Week,
+        Self::Month,
+        Self::Session,
+        Self::Project,
+        Self::Model,
+        Self::Tool,
+        Self::Branch,
+    ];
+
+    /// Returns the name, as in `usage --by` and in addresses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Session => "session",
+            Self::Project => "project",
+            Self::Model => "model",
+            Self::Tool => "tool",
+            Self::Branch => "branch",
+        }
+    }
+
+    /// Returns the property with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.name() == name)
+    }
+}
+
 /// The common property of the calls in a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallGroupKey {

@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use threadline_app::time::TimeRange;
 use threadline_app::{App, CallQuery, UsageRead, UsageSelection};
-use threadline_usage::{CallGroupKey, CallGroups, GroupBy, PriceBook, ScanOptions};
+use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ModelCall, PriceBook, ScanOptions};
 
 use crate::context::{ArchivedCalls, Context};
 use crate::error::{CommandError, CommandOutcome};
@@ -31,8 +32,8 @@ pub(crate) struct UsageArgs {
     sessions: Vec<String>,
 
     /// Grouping
-    #[arg(long, value_name = "GROUP", default_value = "day")]
-    by: Grouping,
+    #[arg(long, value_name = "GROUP", default_value = "day", value_parser = grouping())]
+    by: GroupBy,
 
     /// Only the group with this name, such as a day, session or model (can be repeated)
     #[arg(long, value_name = "NAME")]
@@ -86,8 +87,8 @@ impl UsageArgs {
     pub(crate) fn can_be_counted_by_archive(&self, json: bool) -> bool {
         // A table of sessions has their titles, and calls are split between tools one by one.
         let is_sum = match self.by {
-            Grouping::Session => json || self.csv,
-            by => by != Grouping::Tool,
+            GroupBy::Session => json || self.csv,
+            by => by != GroupBy::Tool,
         };
         let shows_records = self.blocks || self.explain || self.reconcile;
         self.command.is_none() && self.sessions.is_empty() && is_sum && !shows_records
@@ -143,38 +144,25 @@ impl Pricing {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Grouping {
-    /// By day
-    Day,
-    /// By week, starting on Monday
-    Week,
-    /// By month
-    Month,
-    /// By session, including sub-agents
-    Session,
-    /// By initial working directory
-    Project,
-    /// By model
-    Model,
-    /// By tool, split equally between the tools of a reply; `(none)` for replies without tools
-    Tool,
-    /// By project and git branch
-    Branch,
+/// Parses the name of a grouping.
+fn grouping() -> impl TypedValueParser<Value = GroupBy> {
+    let value = |by: GroupBy| PossibleValue::new(by.name()).help(grouping_help(by));
+    PossibleValuesParser::new(GroupBy::ALL.map(value))
+        .try_map(|name| GroupBy::from_name(&name).ok_or("unknown grouping"))
 }
 
-impl From<Grouping> for GroupBy {
-    fn from(grouping: Grouping) -> Self {
-        match grouping {
-            Grouping::Day => Self::Day,
-            Grouping::Week => Self::Week,
-            Grouping::Month => Self::Month,
-            Grouping::Session => Self::Session,
-            Grouping::Project => Self::Project,
-            Grouping::Model => Self::Model,
-            Grouping::Tool => Self::Tool,
-            Grouping::Branch => Self::Branch,
+fn grouping_help(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Day => "By day",
+        GroupBy::Week => "By week, starting on Monday",
+        GroupBy::Month => "By month",
+        GroupBy::Session => "By session, including sub-agents",
+        GroupBy::Project => "By initial working directory",
+        GroupBy::Model => "By model",
+        GroupBy::Tool => {
+            "By tool, split equally between the tools of a reply; `(none)` for replies without tools"
         }
+        GroupBy::Branch => "By project and git branch",
     }
 }
 
@@ -217,7 +205,7 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
     };
     let UsageSelection { logs, sessions } = cx.app.usage_logs(&args.sessions)?;
     let wants = ScanOptions {
-        tools: args.by == Grouping::Tool,
+        tools: args.by == GroupBy::Tool,
         records: args.explain,
         limits: args.blocks,
         accounts: args.reconcile,
@@ -239,7 +227,7 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
         csv: args.csv,
         compact: args.compact,
     };
-    let by = args.by.into();
+    let by = args.by;
     let wanted =
         |key: &CallGroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
     let mut groups = CallGroups::of(&read.calls, by, &book, &zone, keep);
@@ -259,7 +247,9 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
     } else {
         report.groups(&read.calls, by, &groups)?
     };
-    report.write_notes(&read, &groups.total);
+    // Only windows leave calls without a time out.
+    let is_undated = |call: &ModelCall<'_>| args.blocks && call.at.is_none() && keep(None, call.session);
+    report.write_notes(&read, &groups.total, read.calls.iter().filter(is_undated).count());
     Ok(match (read.unread.is_empty(), found) {
         (false, _) => CommandOutcome::Partial,
         (true, true) => CommandOutcome::Done,

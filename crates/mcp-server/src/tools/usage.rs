@@ -1,11 +1,13 @@
 //! `usage`: tokens and cost of the sessions of the scope.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use threadline_app::UsageNotes;
 use threadline_app::time::TimeRange;
-use threadline_app::{prices_note, usage_notes};
 use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ScanOptions, UsageTotals};
 use threadline_view::humanize::plural;
 
@@ -42,31 +44,25 @@ pub(crate) struct UsageArguments {
     cursor: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum UsageGrouping {
-    Day,
-    Week,
-    Month,
-    Session,
-    Project,
-    Model,
-    Tool,
-    Branch,
+/// The name of a grouping.
+#[derive(Clone, Copy, Debug)]
+struct UsageGrouping(GroupBy);
+
+impl<'de> Deserialize<'de> for UsageGrouping {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let by = GroupBy::from_name(&name);
+        by.map(Self).ok_or_else(|| D::Error::custom(format!("unknown grouping `{name}`")))
+    }
 }
 
-impl From<UsageGrouping> for GroupBy {
-    fn from(grouping: UsageGrouping) -> Self {
-        match grouping {
-            UsageGrouping::Day => Self::Day,
-            UsageGrouping::Week => Self::Week,
-            UsageGrouping::Month => Self::Month,
-            UsageGrouping::Session => Self::Session,
-            UsageGrouping::Project => Self::Project,
-            UsageGrouping::Model => Self::Model,
-            UsageGrouping::Tool => Self::Tool,
-            UsageGrouping::Branch => Self::Branch,
-        }
+impl JsonSchema for UsageGrouping {
+    fn schema_name() -> Cow<'static, str> {
+        "UsageGrouping".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": GroupBy::ALL.map(GroupBy::name) })
     }
 }
 
@@ -116,7 +112,7 @@ impl HistoryTool for UsageCount {
             Some(name) => Some(HashSet::from([history.find(name)?.0.id.to_string()])),
             None => history.session_ids(),
         };
-        let by: GroupBy = arguments.by.unwrap_or(UsageGrouping::Model).into();
+        let by = arguments.by.map_or(GroupBy::Model, |UsageGrouping(by)| by);
         let book = history.app.prices()?;
         // All logs are read: a call that several sessions contain counts in one of them.
         let logs = history.app.usage_logs(&[])?.logs;
@@ -136,9 +132,9 @@ impl HistoryTool for UsageCount {
             }
         }
         let (items, mut text, next) = page.finish();
-        let mut notes = usage_notes(&read.calls, &groups.total);
-        notes.extend(read.unread);
-        notes.push(prices_note(&book));
+        let (calls, total) = (&read.calls, &groups.total);
+        let notes = UsageNotes { calls, total, n_undated: 0, gone: &read.gone, prices: &book }.texts();
+        let notes = read.unread.iter().cloned().chain(notes).collect();
         let total = UsageItem::total(&groups.total);
         text.push_str(&total.form(&groups.total));
         let end = AnswerEnd::new(request, next, notes, &mut text);

@@ -26,6 +26,14 @@ pub(crate) fn sum(groups: &CallGroups) -> UsageTotals {
 }
 
 #[test]
+fn groupings_are_found_by_their_names() {
+    for by in GroupBy::ALL {
+        assert_eq!(GroupBy::from_name(by.name()), Some(by));
+    }
+    assert_eq!(GroupBy::from_name("Day"), None);
+}
+
+#[test]
 fn a_total_is_the_sum_of_its_parts_in_every_grouping() {
     let log = r#"
 a1        reply msg_1 [tool t1 Bash, tool t2 Read, tool t3 Grep] model=claude-opus-5 usage={"input_tokens":100,"output_tokens":7,"cache_read_input_tokens":11}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use threadline_app::time::{TimeRange, millis};
-use threadline_app::{ListedCards, SessionFigures, UsageLogs, prices_note, usage_notes, window_resets};
+use threadline_app::{ListedCards, SessionFigures, UsageLogs, UsageNotes, window_resets};
 use threadline_entry::Millis;
 use threadline_html::{ExplainPage, PageFrame, UsagePage, ViewerTab};
 use threadline_usage::{CallGroups, GroupBy, ModelCall, ModelCalls, ScanOptions, UsageTotals, windows};
@@ -94,7 +94,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         board: &board,
         parameters: &wanted.asked,
         choices: (&projects, &models),
-        notes: &notes(state, &shown.figures, &board.total),
+        notes: &notes(state, &shown.figures, &board.total, &wanted),
         unread: shown.figures.n_missing(&shown.logs),
         event_no: news,
         now,
@@ -121,36 +121,29 @@ fn objects(
     wanted: &Wanted,
     now: Millis,
 ) -> Result<PageResponse, PageError> {
-    let by = match ask.query_param("by").unwrap_or("day") {
-        "day" => GroupBy::Day,
-        "week" => GroupBy::Week,
-        "month" => GroupBy::Month,
-        "session" => GroupBy::Session,
-        "project" => GroupBy::Project,
-        "model" => GroupBy::Model,
-        "tool" => GroupBy::Tool,
-        "branch" => GroupBy::Branch,
-        "window" => {
-            let resets = window_resets(calls, &state.zone);
-            let windows = windows(calls, &state.prices, &resets, |call| wanted.keeps(call));
-            return PageResponse::json_lines(windows.iter().map(|window| WindowObject::new(window, now)));
-        }
-        other => {
-            return Err(PageError::bad_request(format!("Unknown grouping “{other}”"))
-                .with_hint("Use day, week, month, session, project, model, tool, branch or window."));
-        }
-    };
+    let name = ask.query_param("by").unwrap_or(GroupBy::Day.name());
+    if name == "window" {
+        let resets = window_resets(calls, &state.zone);
+        let windows = windows(calls, &state.prices, &resets, |call| wanted.keeps(call));
+        return PageResponse::json_lines(windows.iter().map(|window| WindowObject::new(window, now)));
+    }
+    let by = GroupBy::from_name(name).ok_or_else(|| {
+        let names = GroupBy::ALL.map(GroupBy::name).join(", ");
+        PageError::bad_request(format!("Unknown grouping “{name}”"))
+            .with_hint(format!("Use {names} or window."))
+    })?;
     let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |call| wanted.keeps(call));
     let inherited = calls.inherited();
     PageResponse::json_lines(groups.groups.iter().map(|group| GroupObject::new(group, by, &inherited)))
 }
 
 /// Returns notes on the figures, as sentences.
-fn notes(state: &ServerState, figures: &SessionFigures, total: &UsageTotals) -> Vec<String> {
-    let mut notes = usage_notes(&figures.calls, total);
-    notes.extend(figures.unread.iter().cloned());
-    notes.push(prices_note(&state.prices));
-    notes.iter().map(|note| sentence(note)).collect()
+fn notes(state: &ServerState, figures: &SessionFigures, total: &UsageTotals, wanted: &Wanted) -> Vec<String> {
+    let calls = &figures.calls;
+    let n_undated = calls.iter().filter(|call| call.at.is_none() && wanted.keeps(call)).count();
+    // The list of the server has no logs that were deleted.
+    let notes = UsageNotes { calls, total, n_undated, gone: &[], prices: &state.prices }.texts();
+    figures.unread.iter().chain(&notes).map(|note| sentence(note)).collect()
 }
 
 /// Formats a note as a sentence, with a capital and a full stop.

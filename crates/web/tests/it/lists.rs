@@ -355,6 +355,16 @@ fn matches_link_to_their_blocks() {
 }
 
 #[test]
+fn the_usage_page_notes_calls_without_a_time() {
+    let home = TestHome::new();
+    let call = "a7 reply msg_7 text \"x\" model=claude-opus-5 usage={\"input_tokens\":1} -timestamp";
+    home.session("undated", call);
+    let served = TestServer::new(&home);
+    let page = served.get("/usage.md").body;
+    assert!(page.contains("1 call without a timestamp, not in any window"), "{page}");
+}
+
+#[test]
 fn check_shows_findings_and_a_repair_plan() {
     let home = home();
     home.session(

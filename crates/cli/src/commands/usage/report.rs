@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use threadline_app::{ListFilter, UsageRead, prices_note, usage_notes, window_resets};
+use threadline_app::{ListFilter, UsageNotes, UsageRead, window_resets};
 use threadline_term::{TableColumn, TermText, TextLabel, text, visible};
 use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
@@ -158,11 +158,6 @@ impl UsageReport<'_> {
     ) -> Result<bool, CommandError> {
         let resets = window_resets(calls, self.zone);
         let windows = windows(calls, self.book, &resets, |call| keep(call.at, call.session));
-        let n_undated = calls.iter().filter(|call| call.at.is_none() && keep(None, call.session)).count();
-        if n_undated > 0 {
-            let calls = plural(n_undated as u64, "call");
-            self.cx.ui.note(&format!("{calls} without a timestamp, not in any window"));
-        }
         if self.cx.json {
             let mut answer = self.cx.ui.output();
             for window in &windows {
@@ -271,19 +266,14 @@ impl UsageReport<'_> {
     }
 
     /// Writes notes on the figures, and warnings about logs that could not be read.
-    pub(super) fn write_notes(&self, read: &UsageRead, total: &UsageTotals) {
+    pub(super) fn write_notes(&self, read: &UsageRead, total: &UsageTotals, n_undated: usize) {
         let ui = &self.cx.ui;
-        for note in usage_notes(&read.calls, total) {
-            ui.note(&note);
-        }
-        for path in &read.gone {
-            ui.note(&format!("{} no longer exists", path.display()));
-        }
         for error in &read.unread {
             ui.warn(error);
         }
-        if total.calls > 0 {
-            ui.note(&prices_note(self.book));
+        let notes = UsageNotes { calls: &read.calls, total, n_undated, gone: &read.gone, prices: self.book };
+        for note in notes.texts() {
+            ui.note(&note);
         }
     }
 }
