@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use threadline_app::{App, AppError, ProjectScope, SessionCache, SessionFile, SessionSummary, split_anchor};
 use threadline_entry::Millis;
+use threadline_view::humanize::minute;
 use threadline_view::visible;
 
 use crate::error::HistoryError;
@@ -102,10 +103,7 @@ impl History {
 
     /// Formats a time for reading.
     pub(crate) fn shown_time(&self, at: Option<Millis>) -> String {
-        let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-        at.map_or_else(String::new, |at| {
-            at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
-        })
+        at.map(|at| minute(at, &self.zone)).unwrap_or_default()
     }
 
     /// Masks secrets, and makes control characters visible. Everything that is sent passes through here.

@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use memchr::memmem;
 use threadline_entry::lens::Envelope;
 use threadline_entry::{
-    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, key, parse_line,
+    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, anchor, key, parse_line,
 };
 
 use crate::call::{CallInfo, CallLookup, command_of, path_of};
@@ -432,11 +432,6 @@ fn occurrences(term: &Term, folded: &FoldCache<'_>) -> Vec<Range<usize>> {
         places.len() < 10_000
     });
     places
-}
-
-/// Returns the anchor of a block, as `view::anchor` does.
-fn anchor(line_no: u64, block_idx: usize) -> String {
-    if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
 }
 
 /// Returns the uuid of the first line that has one, given the beginning of a log.

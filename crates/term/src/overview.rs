@@ -1,6 +1,6 @@
 //! The overview on one screen: figures of four periods, a chart line, and lists side by side.
 
-use threadline_view::humanize::{count, duration, plural, short_count};
+use threadline_view::humanize::{count, duration, plural, short_count, short_id};
 use threadline_view::{
     OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, short_model, short_path, short_tool,
 };
@@ -268,7 +268,7 @@ impl Renderer<'_> {
         ];
         let rows = self.overview.sessions.iter().take(most);
         let rows = rows.map(|session| {
-            let id: String = session.id.chars().take(8).collect();
+            let id = short_id(&session.id).to_owned();
             vec![id, session.title.clone(), session.usage.short_cost()]
         });
         self.list(width, &columns, rows.collect())
@@ -286,7 +286,7 @@ impl Renderer<'_> {
         let live = self.overview.live.iter().filter(is_new);
         let rows = waiting.iter().map(|session| (session, true)).chain(live.map(|session| (session, false)));
         let rows = rows.take(most).map(|(session, waits)| {
-            let id: String = session.id.chars().take(8).collect();
+            let id = short_id(&session.id).to_owned();
             let state = if waits { format!("waits: {}", session.state.name()) } else { "live".to_owned() };
             vec![id, session.title.clone(), state]
         });

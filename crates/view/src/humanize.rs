@@ -1,4 +1,8 @@
-//! Formats counts, sizes and durations for people.
+//! Formats counts, sizes, times and durations for people.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use threadline_entry::Millis;
 
 /// Formats a number with thousands separators: `12,345`.
 pub fn count(number: u64) -> String {
@@ -65,9 +69,30 @@ pub fn seconds(millis: i64) -> String {
     if millis < 9950 { format!("{} s", millis.max(0) / 1000) } else { duration(millis) }
 }
 
+/// Formats a time with its date, to the minute: `2026-11-15 09:30`. Returns an empty text for a time that no
+/// calendar has.
+pub fn minute(millis: Millis, zone: &TimeZone) -> String {
+    let at = Timestamp::from_millisecond(millis).map(|at| at.to_zoned(zone.clone()));
+    at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+/// Returns the beginning of an id, which identifies a session among those of a person: `3f2a91c2`.
+pub fn short_id(id: &str) -> &str {
+    id.char_indices().nth(8).map_or(id, |(end, _)| &id[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_and_ids_are_short() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(minute(1_767_261_600_000, &zone), "2026-01-01 12:00");
+        assert_eq!(minute(Millis::MAX, &zone), "");
+        assert_eq!(short_id("3f2a91c2-0000-4000-8000-000000000001"), "3f2a91c2");
+        assert_eq!((short_id("größer als acht"), short_id("abc")), ("größer a", "abc"));
+    }
 
     #[test]
     fn numbers_are_rounded_for_people() {

@@ -433,10 +433,7 @@ impl TurnTokens {
     }
 }
 
-/// Returns the anchor of the `block_idx`th block of a line. Logs only grow, so an anchor never changes.
-pub fn anchor(line_no: u64, block_idx: usize) -> String {
-    if block_idx == 0 { format!("m{line_no}") } else { format!("m{line_no}.{}", block_idx + 1) }
-}
+pub use threadline_entry::anchor;
 
 /// Returns the anchor of an item of a sub-agent on the page of its session: `a-x1-m42`.
 pub fn agent_anchor(agent_id: &str, anchor: &str) -> String {

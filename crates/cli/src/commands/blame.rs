@@ -6,7 +6,7 @@ use threadline_app::blame::{BlameError, BlameOptions, BlamedLine, FileBlame, Log
 use threadline_entry::Millis;
 use threadline_session::LineOrigin;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
-use threadline_view::humanize::plural;
+use threadline_view::humanize::{minute, plural, short_id};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -113,9 +113,6 @@ pub(crate) fn run(cx: &Context, args: &BlameArgs) -> Result<CommandOutcome, Comm
     Ok(cx.warn_unread(&blame.unread, CommandOutcome::Done))
 }
 
-/// The number of columns of a session or commit id.
-const ID_WIDTH: usize = 8;
-
 /// The number of columns before the line numbers.
 const MARGIN: usize = 19;
 
@@ -142,7 +139,7 @@ fn render_lines(cx: &Context, blame: &FileBlame, shown: Range<usize>) -> TermTex
 
 /// Returns the origin of a line in a few words.
 fn margin(blame: &FileBlame, line: &BlamedLine) -> (TextLabel, String) {
-    let short = |id: &str| id.chars().take(ID_WIDTH).collect::<String>();
+    let short = |id: &str| short_id(id).to_owned();
     match &line.origin {
         LineOrigin::Edit { edit, .. } => {
             let edit = &blame.edits[*edit];
@@ -179,14 +176,13 @@ fn render_turns(cx: &Context, blame: &FileBlame, shown: Range<usize>) -> TermTex
         .iter()
         .map(|turn| {
             let edit = &blame.edits[turn.first_edit];
-            let prompt = edit.prompt.as_deref().or(edit.title.as_deref()).unwrap_or_default();
             let anchor = edit.prompt_anchor.as_deref().unwrap_or(&edit.anchor);
-            let id: String = edit.session.id.chars().take(ID_WIDTH).collect();
+            let id = short_id(&edit.session.id);
             vec![
                 format!("{id}#{anchor}"),
                 turn.n_lines.to_string(),
                 local_time(cx, edit.edit.at),
-                visible(&cx.app.redacted(prompt)).into_owned(),
+                visible(edit.object(&cx.app).label()).into_owned(),
             ]
         })
         .collect();
@@ -194,8 +190,7 @@ fn render_turns(cx: &Context, blame: &FileBlame, shown: Range<usize>) -> TermTex
 }
 
 fn local_time(cx: &Context, at: Option<Millis>) -> String {
-    let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    at.map(|at| at.to_zoned(cx.zone()).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+    at.map(|at| minute(at, &cx.zone())).unwrap_or_default()
 }
 
 fn note_unknown(cx: &Context, blame: &FileBlame, shown: Range<usize>) {
@@ -229,8 +224,7 @@ fn list_edits(cx: &Context, file: &Path) -> Result<CommandOutcome, CommandError>
             TableColumn { min_width: 20, ..TableColumn::text("prompt") },
         ];
         let row = |edit: &LoggedEdit| {
-            let id: String = edit.session.id.chars().take(ID_WIDTH).collect();
-            let prompt = edit.prompt.as_deref().or(edit.title.as_deref()).unwrap_or_default();
+            let id = short_id(&edit.session.id);
             vec![
                 local_time(cx, edit.edit.at),
                 format!("{id}#{}", edit.anchor),
@@ -238,7 +232,7 @@ fn list_edits(cx: &Context, file: &Path) -> Result<CommandOutcome, CommandError>
                 visible(&edit.tool).into_owned(),
                 edit.changed_lines()
                     .map_or_else(|| "?".to_owned(), |(added, removed)| format!("+{added} −{removed}")),
-                visible(&cx.app.redacted(prompt)).into_owned(),
+                visible(edit.object(&cx.app).label()).into_owned(),
             ]
         };
         let rows: Vec<Vec<String>> = found.edits.iter().map(row).collect();

@@ -5,7 +5,7 @@ use threadline_app::{CheckReport, LogOwner};
 use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
-use threadline_view::humanize::{count, plural};
+use threadline_view::humanize::{count, plural, short_id};
 use threadline_view::wire::FindingObject;
 
 use crate::context::Context;
@@ -140,7 +140,7 @@ fn log_title(cx: &Context, path: &Path) -> TermText {
     let page = cx.ui.page();
     let LogOwner { log, agent } = LogOwner::of(path);
     let file = SessionFile::at(&log);
-    let id: String = file.id.chars().take(8).collect();
+    let id = short_id(&file.id).to_owned();
     let Some(title) = cx.app.title_of(file) else {
         return page.paint(TextLabel::Title, visible(&path.to_string_lossy()));
     };

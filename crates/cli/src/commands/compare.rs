@@ -6,7 +6,7 @@ use threadline_app::compare::{
 };
 use threadline_entry::Millis;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
-use threadline_view::humanize::{count, duration, plural};
+use threadline_view::humanize::{count, duration, minute, plural, short_id};
 use threadline_view::{FileChange, Hunk, Money, short_model};
 
 use crate::context::Context;
@@ -76,7 +76,7 @@ fn render(cx: &Context, comparison: &Comparison) -> TermText {
     let [a, b] = &comparison.sides;
     let mut out = TermText::default();
     for (letter, side) in [("A", a), ("B", b)] {
-        let id: String = side.session.id.chars().take(8).collect();
+        let id = short_id(&side.session.id);
         let branch = side.branch.as_ref().map(|anchor| format!("#{anchor}")).unwrap_or_default();
         let title = visible(side.title.as_deref().unwrap_or_default()).into_owned();
         let title = page.wrap(&title, 20).into_iter().next().unwrap_or_default();
@@ -114,8 +114,7 @@ fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> 
         side.models.iter().map(|model| short_model(model)).collect::<Vec<_>>().join(", ")
     };
     let started = |side: &ComparedConversation| {
-        let at = side.span.and_then(|(start, _)| jiff::Timestamp::from_millisecond(start).ok());
-        at.map(|at| at.to_zoned(cx.zone()).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+        side.span.map(|(start, _)| minute(start, &cx.zone())).unwrap_or_default()
     };
     let rows = vec![
         plain("started", &started),

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use threadline_app::time::{end_of, start_of};
 use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
 use threadline_term::{TableColumn, TermText};
-use threadline_view::humanize::{bytes, count, plural};
+use threadline_view::humanize::{bytes, count, minute, plural, short_id};
 use threadline_view::wire::CardObject;
 use threadline_view::{Selection, SessionCard, SortBy, TypedTime, short_path};
 
@@ -208,16 +208,13 @@ fn render(
     }
     columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
     keep_sort_column(&mut columns, sort);
-    let shown = |at: i64| {
-        let at = jiff::Timestamp::from_millisecond(at).map(|at| at.to_zoned(zone.clone()));
-        at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
-    };
+    let shown = |at: i64| minute(at, &zone);
     let home = cx.app.config().home_dir.as_deref().and_then(Path::to_str);
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
             let mut row = vec![
-                session.id.chars().take(8).collect(),
+                short_id(&session.id).to_owned(),
                 if session.live {
                     format!("{} live", shown(session.last_active))
                 } else {

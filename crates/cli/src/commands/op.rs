@@ -1,7 +1,7 @@
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, Receipt, Reversal};
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, visible};
-use threadline_view::humanize::plural;
+use threadline_view::humanize::{plural, short_id};
 use threadline_view::shell_word;
 use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
 
@@ -144,7 +144,7 @@ fn receipt_table(cx: &Context, receipts: &[Receipt]) -> TermText {
                 receipt.id.clone(),
                 receipt.operation.to_string(),
                 receipt.state.name().to_owned(),
-                short(&receipt.source),
+                short_id(&receipt.source).to_owned(),
                 visible(&receipt.summary).into_owned(),
             ]
         })
@@ -278,7 +278,7 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutc
         0 => "no file had to be changed".to_owned(),
         n => format!("{} changed", plural(n as u64, "file")),
     };
-    cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short(&receipt.source)));
+    cx.ui.note(&format!("{} of {} is {word}: {files}", receipt.operation, short_id(&receipt.source)));
     if reversal.foreign_bytes > 0 {
         let carried = threadline_view::humanize::bytes(reversal.foreign_bytes);
         cx.ui.note(&format!("{carried} that other programs have appended since are kept at the end"));
@@ -364,8 +364,4 @@ fn object<'a>(cx: &Context, receipt: &'a Receipt) -> Result<ReceiptObject<'a>, C
         files: files.collect(),
         skipped: Vec::new(),
     })
-}
-
-fn short(id: &str) -> String {
-    id.chars().take(8).collect()
 }

@@ -1,6 +1,7 @@
 use threadline_app::SessionLabel;
 use threadline_app::check_tag;
 use threadline_term::text;
+use threadline_view::humanize::short_id;
 use threadline_view::wire::LabelObject;
 
 use crate::context::Context;
@@ -70,7 +71,7 @@ fn print(cx: &Context, id: &str, label: &SessionLabel) -> Result<CommandOutcome,
         let pinned = label.is_pinned.then_some("pinned");
         let words: Vec<&str> = pinned.into_iter().chain(label.tags.iter().map(|tag| &**tag)).collect();
         let words = if words.is_empty() { "no pin, no tags".to_owned() } else { words.join(", ") };
-        answer.text(&text!("{}: {words}\n", id.chars().take(8).collect::<String>()))?;
+        answer.text(&text!("{}: {words}\n", short_id(id)))?;
     }
     answer.finish()?;
     Ok(CommandOutcome::Done)

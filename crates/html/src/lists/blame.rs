@@ -103,8 +103,7 @@ fn turn_key(edit: &BlameEditObject) -> (&str, Option<u64>) {
 }
 
 fn turn_label(edit: &BlameEditObject) -> String {
-    let prompt = edit.prompt.as_deref().or(edit.title.as_deref()).unwrap_or(&edit.session);
-    text_format::excerpt(prompt, 160)
+    text_format::excerpt(edit.label(), 160)
 }
 
 /// Lists the turns that wrote lines. Returns the colour of each.

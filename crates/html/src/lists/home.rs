@@ -412,9 +412,7 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
         if card.live {
             facts.push("live".to_owned());
         }
-        facts.extend(
-            text_format::format_time(card.last_active, page.zone, "%Y-%m-%d %H:%M").map(|(shown, _)| shown),
-        );
+        facts.push(humanize::minute(card.last_active, page.zone));
         let _ = writeln!(out, " — {}", facts.join(" · "));
     }
     out

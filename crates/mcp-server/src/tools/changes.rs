@@ -7,7 +7,7 @@ use threadline_app::restore::{RestoreAction, RestoreOptions, RestorePoint, is_na
 use threadline_session::FileHistory;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
-use threadline_view::{DiffChange, FileChange, changes, patch};
+use threadline_view::{FileChange, Hunk, changes, patch};
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, PagePlace, shorten};
@@ -163,11 +163,7 @@ fn net_changes(
 
 impl NetFileChange {
     fn of(session: &str, change: &FileChange, root: Option<&str>) -> Self {
-        let hunks = change.hunks();
-        let count = |wanted: DiffChange| {
-            let lines = hunks.iter().flat_map(|hunk| hunk.lines());
-            lines.filter(|line| line.change == wanted).count() as u64
-        };
+        let (added, removed) = Hunk::counts(&change.hunks());
         Self {
             source: session.to_owned(),
             path: change.path.clone(),
@@ -176,8 +172,8 @@ impl NetFileChange {
                 (_, true) => "deleted",
                 _ => "changed",
             },
-            lines_added: Some(count(DiffChange::Added)),
-            lines_removed: Some(count(DiffChange::Removed)),
+            lines_added: Some(added as u64),
+            lines_removed: Some(removed as u64),
             text: patch(std::slice::from_ref(change), root),
             cut: false,
             notes: change.notes.clone(),

@@ -33,6 +33,13 @@ pub struct BlameEditObject {
     pub lines_removed: Option<u64>,
 }
 
+impl BlameEditObject {
+    /// Returns the prompt of the turn, else the title of the session, else its id.
+    pub fn label(&self) -> &str {
+        self.prompt.as_deref().or(self.title.as_deref()).unwrap_or(&self.session)
+    }
+}
+
 /// A commit of git.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

@@ -8,7 +8,7 @@ use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
 use threadline_term::{TermPage, TermText, TextLabel, text, truncate, without_colours};
-use threadline_view::humanize::{count, plural};
+use threadline_view::humanize::{count, minute, plural};
 use threadline_view::shell_word;
 use threadline_view::wire::SessionCountObject;
 
@@ -158,7 +158,7 @@ impl<'a> SearchReport<'a> {
 
     /// Formats a time for display.
     fn format_time(&self, moment: jiff::Timestamp) -> String {
-        moment.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+        minute(moment.as_millisecond(), &self.zone)
     }
 
     /// Formats a match as one line: a reference for `show`, the time, the kind and the text.

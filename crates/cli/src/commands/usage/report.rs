@@ -11,7 +11,7 @@ use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
 };
-use threadline_view::humanize::{count, plural, short_count};
+use threadline_view::humanize::{count, minute, plural, short_count, short_id};
 use threadline_view::wire::{GroupObject, ReconciledObject, RecordObject, WindowObject};
 use threadline_view::{short_model, short_path};
 
@@ -108,7 +108,7 @@ impl UsageReport<'_> {
         match key {
             CallGroupKey::Session { session, project } => {
                 let title = titles.get(session).map_or("–", |title| title);
-                vec![session.chars().take(8).collect(), visible(title).into_owned(), path(project)]
+                vec![short_id(session).to_owned(), visible(title).into_owned(), path(project)]
             }
             CallGroupKey::Project(project) => vec![path(project)],
             CallGroupKey::Branch { project, branch } => vec![path(project), visible(branch).into_owned()],
@@ -180,14 +180,13 @@ impl UsageReport<'_> {
         columns.push(TableColumn { drop_order: 7, ..TableColumn::number("per hour") });
         let is_active = windows.iter().any(|window| window.is_active(self.now));
         columns.extend(is_active.then(|| text("active", 0)));
-        let local = |at: i64, format: &str| {
+        let clock = |at: i64| {
             let at = Timestamp::from_millisecond(at).map(|at| at.to_zoned(self.zone.clone()));
-            at.map(|at| at.strftime(format).to_string()).unwrap_or_default()
+            at.map(|at| at.strftime("%H:%M").to_string()).unwrap_or_default()
         };
         let row = |window: &LimitWindow| {
             let end = if window.stated { "stated" } else { "estimate" };
-            let mut row =
-                vec![local(window.start, "%Y-%m-%d %H:%M"), local(window.end, "%H:%M"), end.to_owned()];
+            let mut row = vec![minute(window.start, self.zone), clock(window.end), end.to_owned()];
             row.extend(self.total_cells(&window.totals));
             row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
             let projected = window.projected(self.now).filter(|_| window.is_active(self.now));

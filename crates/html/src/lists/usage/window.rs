@@ -1,7 +1,7 @@
 //! Five-hour windows.
 
 use jiff::tz::TimeZone;
-use threadline_view::LimitWindow;
+use threadline_view::{LimitWindow, humanize};
 
 use super::days::MAX_CHART_DAYS;
 use super::{UsagePage, section};
@@ -79,8 +79,8 @@ fn rate(window: &LimitWindow, now: i64) -> String {
 }
 
 pub(super) fn span(window: &LimitWindow, zone: &TimeZone) -> (String, String) {
-    let shown = |at, format| text_format::format_time(at, zone, format).unwrap_or_default().0;
-    (shown(window.start, "%Y-%m-%d %H:%M"), shown(window.end, "%H:%M"))
+    let end = text_format::format_time(window.end, zone, "%H:%M").unwrap_or_default().0;
+    (humanize::minute(window.start, zone), end)
 }
 
 fn explain_window_link(page: &UsagePage<'_>, window: &LimitWindow) -> String {

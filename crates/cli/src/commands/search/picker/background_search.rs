@@ -11,6 +11,7 @@ use threadline_app::search::{SearchLimits, summary};
 use threadline_app::{App, SessionSummary};
 use threadline_search::{Query, ScanEvent, SearchedSession};
 use threadline_store::SessionFile;
+use threadline_view::humanize::minute;
 
 use super::super::Sort;
 use super::{PickerMatch, PickerRow, SearchMessage};
@@ -189,9 +190,6 @@ fn search(
 fn row(app: &App, session: &SearchedSession) -> PickerRow {
     let summary = summary(session);
     let heading = summary.as_ref().and_then(SessionSummary::title);
-    let active = jiff::Timestamp::try_from(session.last_active()).ok();
-    let when =
-        active.map(|moment| moment.to_zoned(crate::env::time_zone()).strftime("%Y-%m-%d %H:%M").to_string());
     let project = summary.as_ref().and_then(SessionSummary::project).map(str::to_owned);
     let directory = summary.and_then(|summary| summary.preview.cwd);
     PickerRow {
@@ -202,7 +200,7 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
             || "(no title)".to_owned(),
             |title| app.redacted_in(&session.logs, &title).into_owned(),
         ),
-        when: when.unwrap_or_default(),
+        when: minute(threadline_app::time::millis(session.last_active()), &crate::env::time_zone()),
         project: project.map(|project| app.redacted(&project).into_owned()),
         ..PickerRow::default()
     }
