@@ -123,7 +123,12 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         return follow::run(cx, args, &file);
     }
     if args.patch {
-        return show_patch(cx, &threadline_app::load_unpriced(&file)?);
+        // Secrets are masked while the logs are read.
+        let loaded = match cx.app.config().redaction {
+            Some(_) => cx.app.load(&file)?,
+            None => threadline_app::load_unpriced(&file)?,
+        };
+        return show_patch(cx, &loaded);
     }
     let loaded = cx.app.load(&file)?;
     let anchor = anchor.map(|anchor| main_anchor(&loaded, anchor)).transpose()?;
@@ -570,11 +575,19 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     let family = &loaded.family;
     let changes = changes(family);
     let cwd = loaded.cwd();
-    let mut answer = cx.ui.paged_output();
-    answer.patch(cx.ui.page(), &cx.app.redacted(&patch(&changes, cwd.as_deref())))?;
-    answer.finish()?;
-    for file in changes.iter().filter(|file| !file.notes.is_empty()) {
-        cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
+    if cx.json {
+        let mut answer = cx.ui.output();
+        for file in &changes {
+            answer.json(&wire::ChangeObject::from(file))?;
+        }
+        answer.finish()?;
+    } else {
+        let mut answer = cx.ui.paged_output();
+        answer.patch(cx.ui.page(), &cx.app.redacted(&patch(&changes, cwd.as_deref())))?;
+        answer.finish()?;
+        for file in changes.iter().filter(|file| !file.notes.is_empty()) {
+            cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
+        }
     }
     let commands = family.n_unlogged_commands();
     if commands > 0 {

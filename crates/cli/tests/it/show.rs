@@ -115,6 +115,25 @@ fn an_item_of_a_sub_agent_selects_the_turn_of_its_call() {
 }
 
 #[test]
+fn a_patch_as_json_is_one_object_per_file() {
+    let home = TestHome::new();
+    let token = "ghp_0123456789abcdefABCDEF0123456789abcd";
+    let talk = r#"
+        u1        user   "write it"
+        a1 <- u1  reply  m1 tool t1 Write {"file_path":"/home/ada/loom/a.rs","content":"one TOKEN\n"}
+        r1 <- a1  result t1 "created" {"type":"create","filePath":"/home/ada/loom/a.rs","content":"one TOKEN\n","structuredPatch":[],"originalFile":null}
+        "#;
+    home.session("write", &talk.replace("TOKEN", token));
+    let change = at_home(&home, &["show", "last", "--patch", "--json"]).json();
+    assert_eq!((&change["type"], &change["before"]), (&"change".into(), &serde_json::Value::Null));
+    assert_eq!(change["after"], format!("one {token}\n"));
+    let masked = at_home(&home, &["show", "last", "--patch", "--json", "--redact"]).json();
+    assert!(masked["after"].as_str().unwrap().starts_with("one [secret:"), "{masked}");
+    let patch = at_home(&home, &["show", "last", "--patch", "--redact"]).out;
+    assert!(patch.contains("+one [secret:"), "{patch}");
+}
+
+#[test]
 fn json_lists_turns_and_items() {
     let home = TestHome::new();
     home.session("slow", TALK);
