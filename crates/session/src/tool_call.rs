@@ -57,6 +57,11 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
+    /// Returns whether the call counts as an error. Denied and interrupted calls do not: a person stopped them.
+    pub fn is_error(self) -> bool {
+        self == Self::Error
+    }
+
     /// Returns the name of the outcome in lower case.
     pub fn name(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use threadline_app::LoadedSession;
 use threadline_archive::PrivacyLevel;
 use threadline_entry::{Millis, value};
-use threadline_session::{CallIndex, EntryIndex, InputKind, Session, ToolOutcome};
+use threadline_session::{CallIndex, EntryIndex, InputKind, Session};
 use threadline_usage::{ModelCall, PriceBook};
 
 use crate::export::SessionOrigin;
@@ -179,10 +179,8 @@ impl LogRows<'_> {
             let span = turn.span(self.session);
             let at = span.map(|(start, _)| start);
             let calls = turn.tool_calls(self.session);
-            let is_failed = |call: &&CallIndex| {
-                let outcome = self.session.tool_calls()[**call].outcome(self.session);
-                !matches!(outcome, ToolOutcome::Ok | ToolOutcome::Missing)
-            };
+            let is_failed =
+                |call: &&CallIndex| self.session.tool_calls()[**call].outcome(self.session).is_error();
             let [_, prompt] = self.text(turn.prompt.and_then(|idx| self.input_text(idx)));
             let cells = vec![
                 at.into(),

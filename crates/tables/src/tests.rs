@@ -134,6 +134,25 @@ fn every_table_has_its_rows_by_day() {
 }
 
 #[test]
+fn denied_and_interrupted_calls_did_not_fail() {
+    let setup = Setup::new();
+    let calls = r#"
+u1        user   "go" @2026-11-01T10:00:00.000Z
+a1 <- u1  reply  m1 tool t1 Bash {"command":"a"} @2026-11-01T10:00:01.000Z
+r1 <- a1  result t1 "Exit code 1" error @2026-11-01T10:00:02.000Z
+a2 <- r1  reply  m2 tool t2 Bash {"command":"b"} @2026-11-01T10:00:03.000Z
+r2 <- a2  result t2 "The user doesn't want to proceed with this tool use" error @2026-11-01T10:00:04.000Z
+a3 <- r2  reply  m3 tool t3 Bash {"command":"c"} @2026-11-01T10:00:05.000Z
+r3 <- a3  result t3 "Interrupted by user" error @2026-11-01T10:00:06.000Z
+"#;
+    setup.home.session("slow", calls);
+    setup.write(TimeRange::default()).unwrap();
+    let turns = setup.read(TableKind::Turns);
+    let names = ["tool_calls", "failed_tool_calls"];
+    assert_eq!(columns(&turns["day=2026-11-01"], &names), [["3", "1"]]);
+}
+
+#[test]
 fn a_second_run_writes_the_same_files() {
     let setup = Setup::new();
     let first = setup.write(TimeRange::default()).unwrap();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use threadline_entry::lens::AttachmentLine;
 use threadline_entry::{Entry, Kind, value};
-use threadline_session::{AgentIndex, EntryIndex, InputKind, Session, SessionFamily, ToolOutcome, Turn};
+use threadline_session::{AgentIndex, EntryIndex, InputKind, Session, SessionFamily, Turn};
 
 use crate::transcript::ItemBody;
 use crate::transcript_builder::TranscriptBuilder;
@@ -40,7 +40,7 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
         return 0;
     }
     let is_error = |content: &BlockContent<'_>| match content {
-        BlockContent::Call { call, .. } => session.tool_calls()[*call].outcome(session) == ToolOutcome::Error,
+        BlockContent::Call { call, .. } => session.tool_calls()[*call].outcome(session).is_error(),
         BlockContent::Body(body) => matches!(body, ItemBody::Error { .. }),
         BlockContent::Compaction => false,
     };

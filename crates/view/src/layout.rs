@@ -284,7 +284,7 @@ impl<'a> LayoutBuilder<'a> {
             LineMark::Unknown => LayoutTotals::default(),
             LineMark::Compaction => LayoutTotals { compactions: 1, ..LayoutTotals::default() },
             LineMark::Call(call) => {
-                let failed = call.outcome == ToolOutcome::Error;
+                let failed = call.outcome.is_error();
                 let changed = call.changed_lines.filter(|_| call.outcome == ToolOutcome::Ok);
                 let mut sum = LayoutTotals {
                     calls: 1,
@@ -351,7 +351,7 @@ impl<'a> LayoutBuilder<'a> {
             let marks = |idx: EntryIndex| notes[idx].marks.iter();
             let is_error = |mark: &LineMark| match mark {
                 LineMark::Error => true,
-                LineMark::Call(call) => call.outcome == ToolOutcome::Error,
+                LineMark::Call(call) => call.outcome.is_error(),
                 LineMark::Compaction | LineMark::Unknown => false,
             };
             let turns = session.turns();

@@ -308,7 +308,7 @@ impl CallView {
     /// Returns whether the call counts as an error: it failed. A call that was denied or interrupted, or has
     /// no result, does not count.
     pub fn is_error(&self) -> bool {
-        self.outcome == ToolOutcome::Error
+        self.outcome.is_error()
     }
 
     /// Returns the state in a few words: `error`, `no result`, `running 12 s`.

@@ -58,7 +58,7 @@ impl OverviewFacts {
         let agent_tools: Vec<bool> = self.names.iter().map(|name| starts_agents(name)).collect();
         for call in self.calls.iter().filter(|call| range.contains(dated(call.at))) {
             figures.calls += 1;
-            figures.failed += u64::from(call.outcome == ToolOutcome::Error);
+            figures.failed += u64::from(call.outcome.is_error());
             figures.agents += u64::from(agent_tools[call.tool as usize]);
         }
         for period in &self.periods {
@@ -175,7 +175,7 @@ impl Computation<'_> {
         let mut files: FxHashMap<u32, (u64, FxHashSet<u32>)> = FxHashMap::default();
         let bash = facts.names.iter().position(|name| name == "Bash").map(|bash| bash as u32);
         for call in facts.calls.iter().filter(|call| self.contains(call.at)) {
-            let is_failed = u64::from(call.outcome == ToolOutcome::Error);
+            let is_failed = u64::from(call.outcome.is_error());
             let tool = tools.entry(call.tool).or_default();
             tool.calls += 1;
             tool.failed += is_failed;

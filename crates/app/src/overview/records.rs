@@ -186,7 +186,7 @@ impl OverviewFacts {
             is(&tool, Some(call.tool))
                 && (command.is_none() || (is_bash && is(&command, call.detail)))
                 && (file.is_none() || (!is_bash && call.outcome == ToolOutcome::Ok && is(&file, call.detail)))
-                && (!filter.failed || call.outcome == ToolOutcome::Error)
+                && (!filter.failed || call.outcome.is_error())
                 && (!filter.agents || agents[call.tool as usize])
                 && self.keeps(filter, call.at, call.log, &mut local)
         })

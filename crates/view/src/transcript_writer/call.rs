@@ -18,7 +18,7 @@ impl<'f> TranscriptWriter<'f> {
         let text = if text.is_empty() { resources(content) } else { text };
         let text = saved_output_path(&text).and_then(self.builder.read_output).unwrap_or(text);
         let outcome = call.outcome(session);
-        let text = if outcome == ToolOutcome::Error { untagged_error(&text).into_owned() } else { text };
+        let text = if outcome.is_error() { untagged_error(&text).into_owned() } else { text };
         let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
         let failed = outcome != ToolOutcome::Ok;
         let input = block.input();
