@@ -25,6 +25,7 @@ mod inspect;
 mod kill;
 mod layers;
 mod list;
+mod masking;
 mod mcp;
 mod overview;
 #[cfg(unix)]

@@ -28,6 +28,7 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
     };
     PickerRow {
         path: format!("/logs/{id}.jsonl").into(),
+        logs: Vec::new(),
         heading: heading.to_owned(),
         when: "2026-01-01 10:00".to_owned(),
         project: Some("/home/ada/loom".to_owned()),
