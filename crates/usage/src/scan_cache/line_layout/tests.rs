@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{LineLayoutCache, bytes_equal};
+use threadline_entry::walk::short_texts_equal;
+
+use super::LineLayoutCache;
 
 const PATHS: [&[&str]; 6] = [
     &["type"],
@@ -126,14 +128,14 @@ fn lines_with_equal_stable_values_have_equal_ids() {
 }
 
 #[test]
-fn bytes_equal_detects_any_difference() {
+fn short_texts_equal_detects_any_difference() {
     let text: Vec<u8> = (0..70).collect();
     for length in 0..text.len() {
         let mut other = text[..length].to_vec();
-        assert!(bytes_equal(&text[..length], &other));
+        assert!(short_texts_equal(&text[..length], &other));
         for i in 0..length {
             other[i] ^= 0x80;
-            assert!(!bytes_equal(&text[..length], &other), "{length} {i}");
+            assert!(!short_texts_equal(&text[..length], &other), "{length} {i}");
             other[i] ^= 0x80;
         }
     }
