@@ -84,7 +84,7 @@ impl App {
 impl EditSession {
     fn open(file: SessionFile) -> Result<Self, AppError> {
         let error = |error| AppError::read(&file.path)(error);
-        let snapshot = FileSnapshot::take(&file.path).map_err(error)?;
+        let snapshot = FileSnapshot::take_whole_lines(&file.path).map_err(error)?;
         let mut session = Session::with_id(&file.id);
         let mut chunks = ChunkReader::new(snapshot.reader().map_err(error)?);
         while let Some(chunk) = chunks.next().map_err(error)? {

@@ -477,7 +477,7 @@ impl<'s> EditPlan<'s> {
     }
 
     /// Returns whether a newline follows a line of the result.
-    pub(crate) fn ends_line(&self, at: usize) -> bool {
+    pub fn ends_line(&self, at: usize) -> bool {
         match self.lines[at].from() {
             // Objects on one line stay together if nothing is removed or inserted between them, and a log
             // without a final newline stays without one.

@@ -224,6 +224,23 @@ pub(crate) fn is_incomplete_at(file: &mut (impl Read + Seek), end: u64) -> io::R
     Ok(last.first().is_some_and(|last| *last != b'\n'))
 }
 
+/// Returns where the line that contains the byte before `end` begins; `end` if that byte is a newline.
+pub(crate) fn line_start(file: &mut (impl Read + Seek), end: u64) -> io::Result<u64> {
+    const BLOCK: u64 = 1 << 13;
+    let (mut block, mut from) = (Vec::new(), end);
+    while from > 0 {
+        let length = from.min(BLOCK);
+        from -= length;
+        block.clear();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(length).read_to_end(&mut block)?;
+        if let Some(newline) = memchr::memrchr(b'\n', &block) {
+            return Ok(from + newline as u64 + 1);
+        }
+    }
+    Ok(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +281,17 @@ mod tests {
         let mut n_pauses = 0;
         wait_for_newline(&mut file, |_| n_pauses += 1).unwrap();
         assert_eq!(n_pauses, NEWLINE_POLLS);
+    }
+
+    #[test]
+    fn the_start_of_a_line_is_found_in_any_block() {
+        let long = "x".repeat(20_000);
+        let text = format!("a\n\nbc\n{long}");
+        let mut file = io::Cursor::new(text.as_bytes());
+        for (end, start) in [(0, 0), (1, 0), (2, 2), (3, 3), (4, 3), (6, 6), (7, 6), (20_006, 6)] {
+            assert_eq!(line_start(&mut file, end).unwrap(), start, "{end}");
+        }
+        assert_eq!(line_start(&mut io::Cursor::new(long.as_bytes()), 20_000).unwrap(), 0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::append::wait_for_newline;
 use crate::fingerprint::{Fingerprint, PrefixEnds};
 use crate::identity::FileId;
 use crate::op::FileDigest;
@@ -37,6 +38,14 @@ impl FileSnapshot {
             fingerprint: ends.fingerprint(),
             path,
         })
+    }
+
+    /// Takes a snapshot of a log as [`FileSnapshot::take`] does, after a short wait for the end of an
+    /// incomplete last line, which another program may be writing.
+    pub fn take_whole_lines(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut file = regular_file::open(path.as_ref())?.into_file();
+        wait_for_newline(&mut file, std::thread::sleep)?;
+        Self::take(path)
     }
 
     /// Returns the path of the file, links resolved.

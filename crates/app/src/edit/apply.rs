@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use threadline_edit::{ContentDigest, EditPlan, PlanTarget, SideFileOp};
-use threadline_entry::{Ending, Kind};
+use threadline_entry::{Ending, Entry, Kind};
 use threadline_store::{
     FileDigest, FileKind, Receipt, Step, StepAction, Visibility, open_regular, read_regular,
 };
@@ -76,9 +76,7 @@ impl PlannedEdit<'_> {
                 steps.push(log(self.source.snapshot.path(), action));
             }
             _ => {
-                let read = self.source.read_digest()?;
-                let action = StepAction::Replace { read, content: Box::new(plan.reader()) };
-                steps.push(log(self.source.snapshot.path(), action));
+                steps.push(log(self.source.snapshot.path(), self.source.replace_lines(plan)?));
             }
         }
         Ok(steps)
@@ -97,16 +95,38 @@ impl EditSession {
     /// If the log ends in a part of a line, another program may be writing it: the lines are added before it,
     /// and the part stays at the end, where that program completes it.
     fn add_lines<'a>(&self, lines: Vec<String>) -> Result<StepAction<'a>, EditError> {
-        let read = self.read_digest()?;
-        let partial = self.partial_line_length();
-        if partial == 0 {
-            return Ok(StepAction::Append { read, lines });
+        if self.partial_line_length() == 0 {
+            return Ok(StepAction::Append { read: self.read_digest()?, lines });
         }
-        let whole = read.length - partial;
-        let read = FileDigest::read_from(self.snapshot.reader()?.take(whole))?;
+        let read = self.whole_lines_digest()?;
         let added: String = lines.into_iter().map(|line| line + "\n").collect();
-        let content = self.snapshot.reader()?.take(whole).chain(io::Cursor::new(added));
+        let content = self.snapshot.reader()?.take(read.length).chain(io::Cursor::new(added));
         Ok(StepAction::Replace { read, content: Box::new(content) })
+    }
+
+    /// The action that replaces the log with the result of a plan. A part of a line at the end that the plan
+    /// does not change stays in the log, where another program may complete it.
+    fn replace_lines<'p>(&self, plan: &'p EditPlan<'_>) -> Result<StepAction<'p>, EditError> {
+        let partial = self.partial_line_length();
+        let last = plan.len().checked_sub(1);
+        let last =
+            last.filter(|&at| partial > 0 && plan.source_of(at) == self.session.entries().last_index());
+        let is_kept = last.is_some_and(|at| {
+            Some(plan.draft_line(at).as_bytes()) == self.session.entries().last().map(Entry::as_bytes)
+        });
+        let Some(last) = last.filter(|_| is_kept) else {
+            return Ok(StepAction::Replace { read: self.read_digest()?, content: Box::new(plan.reader()) });
+        };
+        let length = plan.digest().length - partial - u64::from(plan.ends_line(last));
+        let content = plan.reader().take(length);
+        Ok(StepAction::Replace { read: self.whole_lines_digest()?, content: Box::new(content) })
+    }
+
+    /// Returns the digest of the log as it was read, without an incomplete last line.
+    fn whole_lines_digest(&self) -> Result<FileDigest, EditError> {
+        let read = self.read_digest()?;
+        let whole = read.length - self.partial_line_length();
+        Ok(FileDigest::read_from(self.snapshot.reader()?.take(whole))?)
     }
 
     /// The length of an incomplete last line: one that has no newline and is not JSON.

@@ -1,5 +1,7 @@
 //! Planning and applying edits, and undoing them.
 
+use std::io::Write;
+
 use threadline_app::edit::{
     ApplyOptions, CloneOptions, CompressTarget, EditError, EditTarget, MoveOptions, NothingToDo, SecretReport,
 };
@@ -67,6 +69,63 @@ fn a_line_that_another_program_is_writing_is_not_cut_in_two() {
     std::fs::write(&path, whole.trim_end()).unwrap();
     let receipt = world.open("loom").set_title("Again").apply(&world.app, &options()).unwrap();
     assert_eq!(receipt.files[0].action, FileAction::Append);
+}
+
+#[test]
+fn a_line_that_is_completed_during_an_edit_stays_whole() {
+    type Apply = fn(&World, &dyn Fn());
+    let operations: [(&str, Apply); 3] = [
+        ("strip", |world, complete| {
+            let session = world.open("loom");
+            let edit = session.strip(&without_tools(), EditTarget::InPlace).unwrap();
+            complete();
+            edit.apply(&world.app, &options()).unwrap();
+        }),
+        ("redact", |world, complete| {
+            let session = world.open("loom");
+            let redaction = session.redact(&Rules::new(), EditTarget::InPlace, true).unwrap();
+            complete();
+            redaction.edit.apply(&world.app, &options()).unwrap();
+        }),
+        ("repair", |world, complete| {
+            let repairs = world.open("loom").find_repairs(EditTarget::InPlace).unwrap();
+            let edit = repairs.plan().unwrap();
+            complete();
+            edit.apply(&world.app, &options()).unwrap();
+        }),
+    ];
+    let key = threadline_testkit::secrets(1).into_iter().next().unwrap().text;
+    let log = format!("{LOOM}u2 <- a2  user {}", serde_json::Value::from(&*key));
+    for (name, apply) in operations {
+        // A secret in the part of the line makes `redact` change it.
+        for text in ["half", &key] {
+            let first = format!(r#"{{"type":"summary","summary":"{text} "#);
+            for is_completed_before in [true, false] {
+                let world = World::new();
+                let path = world.home.session("loom", &log);
+                let whole = std::fs::read_to_string(&path).unwrap();
+                let second = "and half\",\"leafUuid\":\"x\"}\n";
+                std::fs::write(&path, format!("{whole}{first}")).unwrap();
+                let mut other = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+                apply(&world, &|| {
+                    if is_completed_before {
+                        (&other).write_all(second.as_bytes()).unwrap();
+                    }
+                });
+                let now = std::fs::read_to_string(&path).unwrap();
+                if is_completed_before {
+                    assert!(now.ends_with(&format!("\n{first}{second}")), "{name}: {now}");
+                } else if name == "strip" || name == "redact" && text != key {
+                    assert!(now.ends_with(&format!("\n{first}")), "{name}: {now}");
+                }
+                world.app.undo_operation("last", false).unwrap();
+                let now = std::fs::read_to_string(&path).unwrap();
+                let completed = if is_completed_before { second } else { "" };
+                assert_eq!(now, format!("{whole}{first}{completed}"), "{name}");
+                other.flush().unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::ReceiptFile;
 use super::displaced::Slot;
 use super::executor::Executor;
 use super::version::{Version, VersionFile};
-use crate::append::{is_incomplete_at, lock, write_lines};
+use crate::append::{line_start, lock, write_lines};
 use crate::disk::write_all;
 
 /// How much of the appended bytes is copied.
@@ -25,7 +25,10 @@ pub(super) enum Extent {
 }
 
 impl Executor<'_> {
-    /// Appends the bytes of `old` from `offset` on to `new`. Returns the offset up to which `old` was copied.
+    /// Appends the lines of `old` that end after `offset` to `new`. Returns the offset up to which `old` was
+    /// copied.
+    ///
+    /// If `offset` is inside a line, another program has completed that line: all of it is appended.
     pub(super) fn append_rest(
         &mut self,
         old: &mut File,
@@ -33,24 +36,29 @@ impl Executor<'_> {
         new: &mut File,
         extent: Extent,
     ) -> io::Result<u64> {
-        let added = read_from(old, offset)?;
-        let n = match extent {
-            Extent::All => added.len(),
-            Extent::WholeLines => memrchr(b'\n', &added).map_or(0, |newline| newline + 1),
-        };
-        if n == 0 {
+        let (start, mut lines) = read_lines_from(old, offset)?;
+        if extent == Extent::WholeLines {
+            lines.truncate(whole_length(&lines));
+        }
+        let end = start + lines.len() as u64;
+        if end <= offset {
             return Ok(offset);
         }
-        let mut bytes = added;
-        bytes.truncate(n);
-        if is_incomplete_at(old, offset)? {
-            // The rest of a line whose beginning is in the other file.
-            write_all(self.fs, new, &bytes)?;
-        } else {
-            write_lines(self.fs, new, &bytes).map_err(|failed| failed.error)?;
+        self.append_lines(new, &lines)?;
+        self.foreign_bytes += end - offset;
+        Ok(end)
+    }
+
+    /// Appends lines of another program to a locked file. If its last line is incomplete and the first of
+    /// them begins with it, that line is completed.
+    fn append_lines(&self, new: &mut File, lines: &[u8]) -> io::Result<()> {
+        let end = new.seek(SeekFrom::End(0))?;
+        let start = line_start(new, end)?;
+        let part = read_from(new, start)?;
+        match lines.strip_prefix(&*part).filter(|_| !part.is_empty()) {
+            Some(rest) => write_all(self.fs, new, rest),
+            None => write_lines(self.fs, new, lines).map(drop).map_err(|failed| failed.error),
         }
-        self.foreign_bytes += n as u64;
-        Ok(offset + n as u64)
     }
 
     /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the
@@ -62,21 +70,21 @@ impl Executor<'_> {
         successor: &Path,
         successor_base: u64,
     ) -> io::Result<u64> {
-        let mut old = self.fs.open(old)?;
-        let added = read_from(&mut old, base)?;
+        let (start, added) = read_lines_from(&mut self.fs.open(old)?, base)?;
         let mut new = self.fs.open_append(successor)?;
         lock(&new)?;
-        let present = read_from(&mut new, successor_base)?;
+        let (_, present) = read_lines_from(&mut new, successor_base)?;
         let missing = missing_lines(&added, &present);
         if !missing.is_empty() {
-            write_lines(self.fs, &mut new, &missing).map_err(|failed| failed.error)?;
+            self.append_lines(&mut new, &missing)?;
             self.fs.sync(&new)?;
             self.foreign_bytes += missing.len() as u64;
         }
-        Ok(base + added.len() as u64)
+        Ok(start + added.len() as u64)
     }
 
-    /// Appends the lines that a program wrote to the backup of the wanted version after it was displaced.
+    /// Appends the whole lines that a program wrote to the backup of the wanted version after it was
+    /// displaced. A part of a line stays in the backup: the current file may have the same part.
     pub(super) fn append_late_backup_lines(
         &mut self,
         i: usize,
@@ -89,14 +97,29 @@ impl Executor<'_> {
         if self.fs.metadata(&backup)?.is_none() {
             return Ok(());
         }
-        let late = read_from(&mut self.fs.open(&backup)?, wanted.length())?;
-        let missing = missing_lines(&late, &read_from(new, wanted.length())?);
+        let (_, mut late) = read_lines_from(&mut self.fs.open(&backup)?, wanted.length())?;
+        late.truncate(whole_length(&late));
+        let (_, present) = read_lines_from(new, wanted.length())?;
+        let missing = missing_lines(&late, &present);
         if !missing.is_empty() {
-            write_lines(self.fs, new, &missing).map_err(|failed| failed.error)?;
+            self.append_lines(new, &missing)?;
             self.foreign_bytes += missing.len() as u64;
         }
         Ok(())
     }
+}
+
+/// Reads the lines of a file that end after `offset`, and returns where they begin: before `offset` if that
+/// is inside a line that has grown since.
+fn read_lines_from(file: &mut File, offset: u64) -> io::Result<(u64, Vec<u8>)> {
+    let has_grown = file.metadata()?.len() > offset;
+    let start = if has_grown { line_start(file, offset)? } else { offset };
+    Ok((start, read_from(file, start)?))
+}
+
+/// The length of the lines of a text that have a newline.
+fn whole_length(lines: &[u8]) -> usize {
+    memrchr(b'\n', lines).map_or(0, |newline| newline + 1)
 }
 
 /// Reads a file from `offset` to its end.

@@ -13,7 +13,6 @@ use super::version::{
     ContentMatch, Version, VersionFile, is_metadata_of, is_same_file, match_open_file, version_file,
 };
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
-use crate::append::is_incomplete_at;
 use crate::disk::{CAN_EXCHANGE, Visibility};
 
 impl Executor<'_> {
@@ -92,13 +91,6 @@ impl Executor<'_> {
                 Some(Ok(ContentMatch::Version(..))) => {}
                 Some(Err(error)) => return Err(error.into()),
                 _ => return Err(changed(current.path, "its content is different")),
-            }
-            if is_incomplete_at(&mut opened, current.length())?
-                && !ends_torn(&mut new)?
-                && opened.metadata()?.len() > current.length()
-            {
-                // The wanted version lacks the beginning of the line that was completed.
-                return Err(changed(current.path, "a line was completed meanwhile"));
             }
             offset = self.append_rest(&mut opened, current.length(), &mut new, Extent::WholeLines)?;
             self.fs.set_permissions(&new, opened.metadata()?.permissions())?;
@@ -332,10 +324,4 @@ fn has_no_links(kind: io::ErrorKind) -> bool {
 /// Adds the path to an error of a write.
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
-}
-
-/// Whether the last line of a file has no newline.
-fn ends_torn(file: &mut File) -> io::Result<bool> {
-    let end = file.metadata()?.len();
-    is_incomplete_at(file, end)
 }
