@@ -13,8 +13,8 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile, read_last_active};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    Finding, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter, TranscriptBuilder,
-    TranscriptItem, TurnView, findings, layout, layout_turns,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter,
+    TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns,
 };
 
 use crate::error::AppError;
@@ -105,7 +105,7 @@ pub struct LiveSession {
     inherited: Option<InheritedCalls>,
     /// Whether `spending` includes all entries.
     is_counted: bool,
-    findings: Vec<Finding>,
+    findings: FindingSummary,
     /// Whether `findings` are those of all entries.
     is_checked: bool,
     version: u64,
@@ -164,7 +164,7 @@ impl LiveSession {
             spending: Arc::default(),
             inherited: None,
             is_counted: false,
-            findings: Vec::new(),
+            findings: FindingSummary::default(),
             is_checked: false,
             version: 1,
             page_layouts: HashMap::new(),
@@ -383,7 +383,7 @@ impl LiveSession {
     pub fn settle(&mut self) {
         self.count();
         if !std::mem::replace(&mut self.is_checked, true) {
-            let found = findings(&self.family.main);
+            let found = FindingSummary::of(&self.family.main);
             if std::mem::replace(&mut self.findings, found) != self.findings {
                 self.mark_changed();
             }
@@ -475,7 +475,7 @@ impl LiveSession {
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
         let builder = self.transcript_builder();
-        let findings = if agent.is_none() { self.findings.clone() } else { findings(session) };
+        let findings = if agent.is_none() { self.findings.clone() } else { FindingSummary::of(session) };
         let mut layout = layout(builder, &self.notes, agent, leaf, findings);
         // The texts in memory are truncated. Lists read the title from the file, and so does a page.
         if agent.is_none()

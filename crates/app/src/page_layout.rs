@@ -100,7 +100,7 @@ impl PageLayout {
                 &header.title,
                 &header.git_branch,
                 &header.version,
-                plan.layout.findings.len(),
+                plan.layout.findings.count,
                 plan.layout.unattached_agents.len(),
                 turns.len(),
                 log.torn > 0,

@@ -1,7 +1,7 @@
 //! The header of a session page: title, metadata, totals and findings.
 
 use jiff::tz::TimeZone;
-use threadline_view::{Finding, InheritedCalls, OutlineLine, TranscriptHeader, humanize};
+use threadline_view::{FindingSummary, InheritedCalls, OutlineLine, TranscriptHeader, humanize};
 
 use crate::markup::Markup;
 use crate::text_format;
@@ -10,7 +10,7 @@ use crate::text_format;
 pub(crate) fn render_header(
     out: &mut Markup,
     header: &TranscriptHeader,
-    findings: &[Finding],
+    findings: &FindingSummary,
     title: &str,
     lines: &[OutlineLine],
     error_anchors: &[String],
@@ -71,10 +71,10 @@ pub(crate) fn render_header(
             .text(first);
         out.lit("\">").text(&humanize::plural(errors as u64, "error")).lit("</a></p>");
     }
-    if !findings.is_empty() {
+    if findings.count > 0 {
         out.lit("<details class=\"findings\"><summary><span class=\"outcome\">");
-        out.text(&humanize::plural(findings.len() as u64, "finding")).lit(" in the log</span></summary><ul>");
-        for finding in findings.iter().take(200) {
+        out.text(&humanize::plural(findings.count as u64, "finding")).lit(" in the log</span></summary><ul>");
+        for finding in &findings.first {
             out.lit("<li>");
             if let Some(at) = finding.at {
                 out.lit("line ").num(at.line_no).lit(": ");

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use threadline_view::{
-    BranchView, Finding, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart,
+    BranchView, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart,
     TranscriptParts, TurnView,
 };
 
@@ -24,12 +24,12 @@ pub fn write_page(
     (header, mut end): (&TranscriptHeader, TranscriptEnd),
     parts: TranscriptParts<'_>,
     filter: &TranscriptFilter,
-    findings: impl FnOnce() -> Vec<Finding> + Send,
+    findings: impl FnOnce() -> FindingSummary + Send,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut parts = parts.without_findings();
     let renderer = PageRenderer::new(page, filter);
-    let mut found = Vec::new();
+    let mut found = FindingSummary::default();
     let first_branch = rayon::in_place_scope(|scope| {
         scope.spawn(|_| found = findings());
         split_turns(&mut parts, &mut end, |piece| {

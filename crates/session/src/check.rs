@@ -155,6 +155,14 @@ impl Session {
         problems
     }
 
+    /// Computes the findings of [`Session::faults`] that are not notes, for a caller that keeps them.
+    pub fn find_defects(&self) -> FindingList {
+        let mut defects = FindingList::default();
+        self.check(&mut defects);
+        defects.sort();
+        defects
+    }
+
     /// Computes the findings of [`Session::faults`] without their messages, in file order.
     pub fn find_line_faults(&self) -> Vec<LineFault> {
         let mut faults: Vec<LineFault> = Vec::new();

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::ansi::each_line;
 use crate::highlight::{can_highlight, highlight};
-use crate::markdown;
+use crate::markdown::{self, MOST_MARKDOWN};
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::text::TermText;
 use crate::{text, visible};
@@ -26,9 +26,7 @@ pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &
         ToolCard::Diff { hunks, .. } => diff_lines(hunks, page, indent, emit),
         _ => {}
     }
-    for line in short_lines(call, page, indent) {
-        emit(line);
-    }
+    body_lines(call, page, indent, emit);
     if matches!(call.card, ToolCard::Fields(_) | ToolCard::Message { .. }) && call.outcome == ToolOutcome::Ok
     {
         let result = call.formatted_result();
@@ -39,36 +37,33 @@ pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &
     }
 }
 
-/// Returns the lines of a card of a kind that is rarely long.
-fn short_lines(call: &CallView, page: TermPage, indent: usize) -> Vec<TermText> {
+/// Renders the cards that are text: neither commands, files nor diffs.
+fn body_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
     let dim = |text: &str| page.paint(TextLabel::Dim, text);
-    let dim_line = |line: &TermText| page.paint(TextLabel::Dim, line);
-    let prose = |text: &str| {
-        if page.color { markdown::render(text, page, indent) } else { page.wrap(&visible(text), indent) }
-    };
     match &call.card {
-        ToolCard::Diff { by_hand: true, .. } => vec![dim("(edited by the user before accepting)")],
-        ToolCard::Command(_) | ToolCard::File { .. } | ToolCard::Diff { .. } => Vec::new(),
+        ToolCard::Diff { by_hand: true, .. } => emit(dim("(edited by the user before accepting)")),
+        ToolCard::Command(_) | ToolCard::File { .. } | ToolCard::Diff { .. } => {}
         ToolCard::Matches { place, files, lines, .. } => {
-            let place = (!place.is_empty()).then(|| format!("in {}", visible(place)));
-            let place = place.iter().flat_map(|place| page.wrap(place, indent)).map(|line| dim_line(&line));
-            let text = if lines.is_empty() { files.join("\n") } else { lines.clone() };
-            place.chain(page.wrap(&visible(&text), indent)).collect()
+            if !place.is_empty() {
+                dim_lines(&format!("in {}", visible(place)), page, indent, emit);
+            }
+            if lines.is_empty() {
+                files.iter().for_each(|file| page.wrap_each(file, indent, &mut *emit));
+            } else {
+                page.wrap_each(lines, indent, emit);
+            }
         }
         ToolCard::Agent { prompt, answer, .. } => {
             // The prompt and answer of a sub-agent are shown in its turns, if these are known.
-            let mut lines = Vec::new();
             if call.agents.is_empty() {
-                lines.extend(page.wrap(prompt, indent).iter().map(dim_line));
+                dim_lines(prompt, page, indent, emit);
             }
             if !call.answer_is_shown() {
-                lines.extend(prose(answer));
+                prose_lines(answer, page, indent, emit);
             }
-            lines
         }
-        ToolCard::Todos(todos) => todos
-            .iter()
-            .flat_map(|todo| {
+        ToolCard::Todos(todos) => {
+            for todo in todos {
                 let mark = match &*todo.status {
                     "completed" => "☑",
                     "in_progress" => "▣",
@@ -77,70 +72,94 @@ fn short_lines(call: &CallView, page: TermPage, indent: usize) -> Vec<TermText> 
                 };
                 let change = todo.change().map(|change| format!("  {}", visible(&change)));
                 let change = change.unwrap_or_default();
-                let mut lines = marked_lines(mark, &todo.text, page, indent);
-                match lines.last_mut() {
-                    Some(last) if last.width() + change.width() <= page.line_width(indent) => {
-                        last.push(dim(&change));
+                let mut last: Option<TermText> = None;
+                marked_lines(mark, &todo.text, page, indent, &mut |line| {
+                    if let Some(line) = last.replace(line) {
+                        emit(line);
                     }
-                    _ => lines.push(dim(&change)),
+                });
+                let last = last.unwrap_or_default();
+                if last.width() + change.width() <= page.line_width(indent) {
+                    emit(last + dim(&change));
+                } else {
+                    emit(last);
+                    emit(dim(&change));
                 }
-                let detail = page.wrap(visible(&todo.detail).trim_end(), indent + 2);
-                lines.extend(detail.iter().map(|line| dim_line(&text!("  {line}"))));
-                lines
-            })
-            .collect(),
-        ToolCard::Page { prompt, text, .. } => {
-            let asked =
-                (!prompt.is_empty()).then(|| dim(&truncate(&visible(prompt), page.line_width(indent))));
-            asked.into_iter().chain(prose(text)).collect()
+                dim_lines_below(visible(&todo.detail).trim_end(), page, indent, emit);
+            }
         }
-        ToolCard::Links { links, text, .. } => links
-            .iter()
-            .flat_map(|(title, url)| {
-                let url = page.paint(TextLabel::Link, format!("  {}", visible(url)));
-                page.wrap(&visible(title), indent).into_iter().chain([url])
-            })
-            .chain(prose(text))
-            .collect(),
-        ToolCard::Plan(plan) => prose(plan),
-        ToolCard::Questions(questions) => questions
-            .iter()
-            .flat_map(|question| {
-                let mut lines = page.wrap(&visible(&question.text), indent);
+        ToolCard::Page { prompt, text, .. } => {
+            if !prompt.is_empty() {
+                emit(dim(&truncate(&visible(prompt), page.line_width(indent))));
+            }
+            prose_lines(text, page, indent, emit);
+        }
+        ToolCard::Links { links, text, .. } => {
+            for (title, url) in links {
+                page.wrap_each(title, indent, &mut *emit);
+                emit(page.paint(TextLabel::Link, format!("  {}", visible(url))));
+            }
+            prose_lines(text, page, indent, emit);
+        }
+        ToolCard::Questions(questions) => {
+            for question in questions {
+                page.wrap_each(&question.text, indent, &mut *emit);
                 for option in &question.options {
                     let mark = if question.has_chosen(&option.label) { "◉" } else { "○" };
-                    lines.extend(marked_lines(mark, &option.label, page, indent));
-                    let meant = page.wrap(&visible(&option.description), indent + 2);
-                    lines.extend(meant.iter().map(|line| dim_line(&text!("  {line}"))));
+                    marked_lines(mark, &option.label, page, indent, emit);
+                    dim_lines_below(&option.description, page, indent, emit);
                 }
-                let own = question.free_text_answer().into_iter();
-                lines.extend(own.flat_map(|answer| marked_lines("◉", &answer, page, indent)));
-                lines.extend(question.notes.iter().flat_map(|notes| marked_lines(">", notes, page, indent)));
-                lines
-            })
-            .collect(),
-        ToolCard::Message { text, .. } => prose(text),
-        ToolCard::Fields(fields) => fields
-            .iter()
-            .flat_map(|(key, value)| {
+                if let Some(answer) = question.free_text_answer() {
+                    marked_lines("◉", &answer, page, indent, emit);
+                }
+                if let Some(notes) = &question.notes {
+                    marked_lines(">", notes, page, indent, emit);
+                }
+            }
+        }
+        ToolCard::Plan(text) | ToolCard::Message { text, .. } => prose_lines(text, page, indent, emit),
+        ToolCard::Fields(fields) => {
+            for (key, value) in fields {
                 let key = format!("{}:", visible(key));
-                let mut lines = page.wrap(&format!("{key} {}", visible(value)), indent + 2).into_iter();
-                let first = lines.next().unwrap_or_default();
-                let first = match first.plain().strip_prefix(&key) {
-                    Some(rest) => dim(&key) + rest,
-                    None => first,
-                };
-                std::iter::once(first).chain(lines.map(|line| text!("  {line}"))).collect::<Vec<_>>()
-            })
-            .collect(),
+                let mut is_first = true;
+                page.wrap_each(&format!("{key} {}", visible(value)), indent + 2, |line| {
+                    emit(match (is_first, line.plain().strip_prefix(&key)) {
+                        (true, Some(rest)) => dim(&key) + rest,
+                        (true, None) => line,
+                        (false, _) => text!("  {line}"),
+                    });
+                    is_first = false;
+                });
+            }
+        }
+    }
+}
+
+fn dim_lines(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    page.wrap_each(text, indent, |line| emit(page.paint(TextLabel::Dim, line)));
+}
+
+/// Renders a text in dim lines, indented below a line with a mark.
+fn dim_lines_below(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    page.wrap_each(text, indent + 2, |line| emit(page.paint(TextLabel::Dim, text!("  {line}"))));
+}
+
+/// Renders Markdown on a terminal, and prints its source elsewhere.
+fn prose_lines(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    if page.color && text.len() <= MOST_MARKDOWN {
+        markdown::render(text, page, indent).into_iter().for_each(emit);
+    } else {
+        page.wrap_each(text, indent, emit);
     }
 }
 
 /// Wraps a text after a mark. The following lines are aligned with the first one.
-fn marked_lines(mark: &str, text: &str, page: TermPage, indent: usize) -> Vec<TermText> {
-    let lines = page.wrap(&visible(text), indent + 2);
-    let line = |(i, line): (usize, TermText)| if i == 0 { text!("{mark} {line}") } else { text!("  {line}") };
-    lines.into_iter().enumerate().map(line).collect()
+fn marked_lines(mark: &str, text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    let mut is_first = true;
+    page.wrap_each(text, indent + 2, |line| {
+        emit(if is_first { text!("{mark} {line}") } else { text!("  {line}") });
+        is_first = false;
+    });
 }
 
 /// Returns the type and size of an attached file, in brackets.

@@ -44,6 +44,6 @@ pub use table::{ColumnAlign, TableColumn, table};
 pub use text::TermText;
 pub use threadline_view::visible;
 pub use transcript::{
-    RenderedTranscript, TranscriptRenderer, TranscriptStyle, render_call, render_hunks, render_items,
-    render_running, render_transcript, render_transcript_at, render_turn_summary,
+    RenderedTranscript, TextSink, TranscriptRenderer, TranscriptStyle, render_call, render_hunks,
+    render_items, render_running, render_transcript, render_transcript_at, render_turn_summary,
 };

@@ -97,8 +97,9 @@ impl TermPage {
 
     /// Wraps text to lines that fit after an indent of `indent` columns. Breaks at spaces if possible.
     pub fn wrap(self, text: &str, indent: usize) -> Vec<TermText> {
-        let width = self.prose_width(indent);
-        visible(text).lines().flat_map(|line| wrap_line(line, width)).map(TermText::from).collect()
+        let mut lines = Vec::new();
+        self.wrap_each(text, indent, |line| lines.push(line));
+        lines
     }
 }
 

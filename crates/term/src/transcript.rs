@@ -3,12 +3,13 @@
 mod item;
 
 use std::fmt::Write;
+use std::io;
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, plural, short_count};
 use threadline_view::{
-    AgentView, BranchView, CallView, DetailLevel, Finding, Hunk, InheritedCalls, ItemBody, Transcript,
+    AgentView, BranchView, CallView, DetailLevel, FindingSummary, Hunk, InheritedCalls, ItemBody, Transcript,
     TranscriptHeader, TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
@@ -66,59 +67,56 @@ pub fn render_transcript_at(
     RenderedTranscript { header_lines: line_at(header), item_lines, text: writer.out }
 }
 
-/// Renders a transcript incrementally, turn by turn.
+/// Receives the rendered text, piece by piece.
+pub type TextSink<'a> = &'a mut dyn FnMut(TermText) -> io::Result<()>;
+
+/// Renders a transcript incrementally, turn by turn. A long turn or item is passed on in several pieces.
 pub struct TranscriptRenderer<'a> {
     writer: TermWriter<'a>,
 }
 
+/// All methods return an error of the sink, which then receives no further text.
+#[expect(clippy::missing_errors_doc, reason = "documented above")]
 impl<'a> TranscriptRenderer<'a> {
     /// Returns a renderer at the start of a transcript.
-    pub fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
-        Self { writer: TermWriter::new(page, style) }
+    pub fn new(page: TermPage, style: &'a TranscriptStyle, sink: TextSink<'a>) -> Self {
+        Self { writer: TermWriter { sink: Some(sink), ..TermWriter::new(page, style) } }
     }
 
     /// Renders the part above the conversation: title, metadata and total cost.
-    pub fn header(&mut self, header: &TranscriptHeader) -> TermText {
+    pub fn header(&mut self, header: &TranscriptHeader) -> io::Result<()> {
         self.writer.header(header);
-        self.take_output()
+        self.writer.finish_part()
     }
 
     /// Renders the next turn.
-    pub fn turn(&mut self, turn: &TurnView) -> TermText {
+    pub fn turn(&mut self, turn: &TurnView) -> io::Result<()> {
         self.writer.turn(turn, 0);
-        self.take_output()
+        self.writer.finish_part()
     }
 
     /// Renders further items of the last turn.
-    pub fn more_items(&mut self, items: &[TranscriptItem]) -> TermText {
+    pub fn more_items(&mut self, items: &[TranscriptItem]) -> io::Result<()> {
         self.writer.items(items, 0);
-        self.take_output()
+        self.writer.finish_part()
     }
 
     /// Renders the next sub-agent that no call started.
-    pub fn agent(&mut self, agent: &AgentView) -> TermText {
+    pub fn agent(&mut self, agent: &AgentView) -> io::Result<()> {
         self.writer.unattached_agent(agent);
-        self.take_output()
+        self.writer.finish_part()
     }
 
     /// Renders the next abandoned branch, given the span of the conversation.
-    pub fn branch(&mut self, branch: &BranchView, conversation: Option<(i64, i64)>) -> TermText {
+    pub fn branch(&mut self, branch: &BranchView, conversation: Option<(i64, i64)>) -> io::Result<()> {
         self.writer.branch(branch, branch.is_earlier_conversation(conversation));
-        self.take_output()
+        self.writer.finish_part()
     }
 
     /// Renders the number of findings.
-    pub fn findings(&mut self, findings: &[Finding]) -> TermText {
+    pub fn findings(&mut self, findings: &FindingSummary) -> io::Result<()> {
         self.writer.findings(findings);
-        self.take_output()
-    }
-
-    /// Returns the text rendered since the last call.
-    fn take_output(&mut self) -> TermText {
-        if !self.writer.out.is_empty() {
-            self.writer.wants_gap = !self.writer.out.ends_with("\n\n");
-        }
-        std::mem::take(&mut self.writer.out)
+        self.writer.finish_part()
     }
 }
 
@@ -196,10 +194,17 @@ fn cost(spent: &UsageTotals) -> Option<String> {
     (spent.calls > 0).then(|| spent.short_cost())
 }
 
+/// The number of bytes that are rendered before they are passed to the sink.
+const BUFFER_SIZE: usize = 1 << 18;
+
 struct TermWriter<'a> {
     page: TermPage,
     style: &'a TranscriptStyle,
+    /// The text, as far as it was not passed to the sink.
     out: TermText,
+    sink: Option<TextSink<'a>>,
+    /// The error of the sink.
+    error: Option<io::Error>,
     /// Whether the text written before `out` does not end with an empty line.
     wants_gap: bool,
     /// The date of the last turn. It is not repeated for the next one.
@@ -218,6 +223,8 @@ impl<'a> TermWriter<'a> {
             page,
             style,
             out: TermText::new(),
+            sink: None,
+            error: None,
             wants_gap: false,
             day: None,
             has_unattached_agents: false,
@@ -243,9 +250,9 @@ impl<'a> TermWriter<'a> {
         self.agent(agent, 2);
     }
 
-    fn findings(&mut self, findings: &[Finding]) {
-        if !findings.is_empty() {
-            let text = format!("{} (threadline check)", plural(findings.len() as u64, "finding"));
+    fn findings(&mut self, findings: &FindingSummary) {
+        if findings.count > 0 {
+            let text = format!("{} (threadline check)", plural(findings.count as u64, "finding"));
             self.gap();
             self.line(0, Some(TextLabel::Warning), &text);
         }
@@ -281,6 +288,24 @@ impl<'a> TermWriter<'a> {
         let line = text!("{:indent$}{}", "", text.without_tabs());
         self.out.push(line.trim_end());
         self.out.push("\n");
+        if self.out.len() >= BUFFER_SIZE {
+            self.flush();
+        }
+    }
+
+    /// Passes the text to the sink, if there is one.
+    fn flush(&mut self) {
+        let Some(sink) = self.sink.as_mut().filter(|_| !self.out.is_empty()) else { return };
+        self.wants_gap = !self.out.ends_with("\n\n");
+        let text = std::mem::take(&mut self.out);
+        if self.error.is_none() {
+            self.error = sink(text).err();
+        }
+    }
+
+    fn finish_part(&mut self) -> io::Result<()> {
+        self.flush();
+        self.error.take().map_or(Ok(()), Err)
     }
 
     fn gap(&mut self) {

@@ -87,6 +87,7 @@ mod tests {
     use threadline_testkit::{log, shared_logs};
 
     use super::*;
+    use crate::finding_summary::FindingSummary;
     use crate::line_note::LineNotes;
     use crate::{layout, transcript};
 
@@ -95,7 +96,7 @@ mod tests {
         let family = SessionFamily::new(Session::from_bytes(bytes), Vec::new());
         let count = count_errors(&family);
         let builder = TranscriptBuilder::new(&family);
-        let laid_out = layout(builder, &LineNotes::of(&family), None, None, Vec::new());
+        let laid_out = layout(builder, &LineNotes::of(&family), None, None, FindingSummary::default());
         assert_eq!(laid_out.header.errors, count);
         let shown = transcript(&family, &|_| None);
         assert_eq!(shown.header.errors, count);

@@ -9,13 +9,14 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
-use threadline_entry::{Finding, Kind, Millis};
+use threadline_entry::{Kind, Millis};
 use threadline_session::{
     AgentIndex, EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
     TurnIndex,
 };
 use threadline_usage::UsageTotals;
 
+use crate::finding_summary::FindingSummary;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
 use crate::transcript::{
@@ -30,7 +31,7 @@ pub struct Layout {
     /// The facts about the session.
     pub header: TranscriptHeader,
     /// The problems of the log.
-    pub findings: Vec<Finding>,
+    pub findings: FindingSummary,
     /// Sub-agents that were not started by a call of the conversation, without their turns.
     pub unattached_agents: Vec<AgentView>,
     /// The turns, in order.
@@ -86,14 +87,14 @@ pub struct BranchLayout {
 /// Computes the layout of a session's conversation, or of a sub-agent's.
 ///
 /// With `leaf`, lays out the conversation as if it had ended at that entry. `notes` must be up to date with
-/// the family. `findings` are those of the log: see [`crate::findings`]. They take longer to compute than the
+/// the family. `findings` are those of the log: see [`FindingSummary::of`]. They take longer to compute than the
 /// rest, so a caller may cache them.
 pub fn layout(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
     agent: Option<AgentIndex>,
     leaf: Option<EntryIndex>,
-    findings: Vec<Finding>,
+    findings: FindingSummary,
 ) -> Layout {
     let session = builder.family.session(agent);
     let visited = RefCell::default();

@@ -38,6 +38,7 @@ mod context;
 mod diff;
 mod error_count;
 mod filter;
+mod finding_summary;
 pub mod humanize;
 mod inline_markdown;
 mod inventory;
@@ -69,6 +70,7 @@ pub use context::{AgentContext, CacheMiss, ContextCall, ContextLedger, MissReaso
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};
 pub use error_count::count_errors;
 pub use filter::{DetailLevel, TranscriptFilter};
+pub use finding_summary::FindingSummary;
 pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts};
 pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
@@ -94,7 +96,7 @@ pub use transcript::{
     AgentView, AnchorParts, AttachedFile, BranchView, CallView, ItemBody, Transcript, TranscriptEnd,
     TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens, TurnView, agent_anchor, anchor, anchor_line,
 };
-pub use transcript_builder::{OutputReader, TranscriptBuilder, findings, transcript};
+pub use transcript_builder::{OutputReader, TranscriptBuilder, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::ops::AddAssign;
 
 use threadline_entry::lens::Usage;
-use threadline_entry::{AgentKind, Finding, Millis};
+use threadline_entry::{AgentKind, Millis};
 use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
 
 use crate::card::{ToolCard, is_refusal};
+use crate::finding_summary::FindingSummary;
 use crate::humanize;
 use crate::json_indent::indent_json;
 use crate::name::outcome_name;
@@ -66,7 +67,7 @@ pub struct TranscriptEnd {
     /// Sub-agents that were not started by a call of the conversation.
     pub agents: Vec<AgentView>,
     /// The problems of the log.
-    pub findings: Vec<Finding>,
+    pub findings: FindingSummary,
     /// The errors of sub-agents that could not be read; set by the caller, who reads the files.
     pub unread: Vec<String>,
 }

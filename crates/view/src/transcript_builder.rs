@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use threadline_entry::{Finding, Millis, first_timestamp, key, parse_timestamp};
+use threadline_entry::{Millis, first_timestamp, key, parse_timestamp};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
 use crate::error_count::count_errors;
@@ -111,10 +111,4 @@ fn active_span(session: &Session) -> Option<(Millis, Millis)> {
     let end = entries.iter().rev().find_map(|entry| entry.timestamp());
     let start = start.or(end)?;
     Some((start, end.unwrap_or(start)))
-}
-
-/// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the
-/// log, and the search would take longer than everything else.
-pub fn findings(session: &Session) -> Vec<Finding> {
-    session.faults().iter().filter(|finding| finding.severity.is_problem()).cloned().collect()
 }

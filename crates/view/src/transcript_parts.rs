@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::vec;
 
 use rustc_hash::FxHashSet;
-use threadline_entry::Finding;
 use threadline_session::{AgentIndex, Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
+use crate::finding_summary::FindingSummary;
 use crate::transcript::{
     AgentView, BranchView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
 };
-use crate::transcript_builder::{TranscriptBuilder, findings};
+use crate::transcript_builder::TranscriptBuilder;
 use crate::transcript_writer::TranscriptWriter;
 
 /// A part of a transcript. Each part is complete. [`TranscriptParts`] yields them in the order of the
@@ -28,7 +28,7 @@ pub enum TranscriptPart {
     /// The next abandoned branch.
     Branch(BranchView),
     /// The problems of the log.
-    Findings(Vec<Finding>),
+    Findings(FindingSummary),
 }
 
 impl Transcript {
@@ -170,7 +170,7 @@ impl Iterator for TranscriptParts<'_> {
             return Some(TranscriptPart::Branch(branch));
         }
         let wants_findings = std::mem::take(&mut self.wants_findings);
-        wants_findings.then(|| TranscriptPart::Findings(findings(&self.turns.builder.family.main)))
+        wants_findings.then(|| TranscriptPart::Findings(FindingSummary::of(&self.turns.builder.family.main)))
     }
 }
 

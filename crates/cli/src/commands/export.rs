@@ -10,7 +10,7 @@ use threadline_html::{
     ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
 };
 use threadline_store::SessionFile;
-use threadline_view::{DetailLevel, TranscriptEnd, TranscriptFilter, TranscriptHeader, findings};
+use threadline_view::{DetailLevel, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader};
 
 use super::show::LevelChoice;
 use crate::context::Context;
@@ -185,7 +185,7 @@ fn write_html(
     let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
     let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
-    write_page(page, (&header, end), parts, &filter, || findings(&family.main), out)?;
+    write_page(page, (&header, end), parts, &filter, || FindingSummary::of(&family.main), out)?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);

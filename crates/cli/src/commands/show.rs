@@ -22,7 +22,7 @@ use threadline_view::{
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, CommandOutcome};
-use crate::ui::{OutputStream, PagerStart};
+use crate::ui::PagerStart;
 
 /// Show a session as a conversation
 ///
@@ -212,15 +212,15 @@ fn show_by_turn(
 ) -> Result<CommandOutcome, CommandError> {
     let level = args.level();
     let (filter, style) = (filter(args, level), style(level));
-    let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style);
     let mut answer = cx.ui.paged_output();
     let mut written = 0;
-    let mut write = |text: TermText, answer: &mut OutputStream| -> io::Result<()> {
+    let mut write = |text: TermText| -> io::Result<()> {
         answer.text(&text)?;
         // The first screens are flushed at once; the rest is written in larger pieces.
         written += text.len();
         if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
     };
+    let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style, &mut write);
     let mut conversation = None;
     // The last turn, if none of its items was wanted so far.
     let mut unwritten = None;
@@ -229,12 +229,12 @@ fn show_by_turn(
         match part {
             TranscriptPart::Header(header) => {
                 args.check_turns(header.n_turns)?;
-                write(renderer.header(&header), &mut answer)?;
+                renderer.header(&header)?;
                 conversation = header.span;
             }
             TranscriptPart::Turn(mut turn) => {
                 if filter.keep_turn(&mut turn) {
-                    write(renderer.turn(&turn), &mut answer)?;
+                    renderer.turn(&turn)?;
                     unwritten = None;
                 } else {
                     unwritten = Some(turn);
@@ -244,20 +244,20 @@ fn show_by_turn(
                 filter.keep_items(&mut items);
                 match unwritten.take() {
                     Some(turn) if items.is_empty() => unwritten = Some(turn),
-                    Some(turn) => write(renderer.turn(&TurnView { items, ..*turn }), &mut answer)?,
-                    None => write(renderer.more_items(&items), &mut answer)?,
+                    Some(turn) => renderer.turn(&TurnView { items, ..*turn })?,
+                    None => renderer.more_items(&items)?,
                 }
             }
             TranscriptPart::Agent(mut agent) => {
                 if filter.keep_turns(&mut agent.turns) {
-                    write(renderer.agent(&agent), &mut answer)?;
+                    renderer.agent(&agent)?;
                 }
             }
             TranscriptPart::Branch(mut branch) => {
                 filter.keep_turns(&mut branch.turns);
-                write(renderer.branch(&branch, conversation), &mut answer)?;
+                renderer.branch(&branch, conversation)?;
             }
-            TranscriptPart::Findings(findings) => write(renderer.findings(&findings), &mut answer)?,
+            TranscriptPart::Findings(findings) => renderer.findings(&findings)?,
         }
     }
     answer.finish()?;

@@ -120,19 +120,23 @@ impl TermWriter<'_> {
             }
             ItemBody::Error { label, text } => {
                 let mark = format!("✗ {}  ", visible(label));
-                let lines = self.page.wrap(visible(text).trim(), indent + mark.width());
-                let mark = self.page.paint(TextLabel::Error, &mark);
-                let first = lines.first().cloned().unwrap_or_default();
-                self.line(indent, None, mark + first);
-                for line in lines.iter().skip(1) {
-                    self.line(indent + 2, None, line);
+                let (page, width) = (self.page, mark.width());
+                let mut mark = Some(page.paint(TextLabel::Error, &mark));
+                page.wrap_each(visible(text).trim(), indent + width, |line| match mark.take() {
+                    Some(mark) => self.line(indent, None, mark + line),
+                    None => self.line(indent + 2, None, line),
+                });
+                if let Some(mark) = mark {
+                    self.line(indent, None, mark);
                 }
             }
             ItemBody::Event { label, text } => {
                 let text = format!("· {}  {}", visible(label), visible(text).trim());
-                let mut lines = self.page.wrap(text.trim_end(), indent + 2).into_iter();
-                self.line(indent, Some(TextLabel::Dim), lines.next().unwrap_or_default());
-                lines.for_each(|line| self.line(indent + 2, Some(TextLabel::Dim), &line));
+                let (page, mut line_indent) = (self.page, indent);
+                page.wrap_each(text.trim_end(), indent + 2, |line| {
+                    self.line(line_indent, Some(TextLabel::Dim), line);
+                    line_indent = indent + 2;
+                });
             }
             ItemBody::Unknown { kind, raw } => {
                 let text = match kind {
@@ -196,19 +200,27 @@ impl TermWriter<'_> {
         if let Some(name) = name {
             self.line(indent, Some(TextLabel::Dim), format!("· {name}"));
         }
-        let lines = self.page.wrap(visible(text).trim_end(), indent + 2);
         let limit = match (self.style.level >= DetailLevel::Full, indent) {
             (true, _) => usize::MAX,
             // The prompts and reports of sub-agents are long, and were not typed.
             (_, 0) if input.is_typed() || input == InputKind::TeammateMessage => MAX_PROMPT_LINES,
             _ => MAX_ERROR_LINES,
         };
+        // Wrapped twice, since the lines of a long prompt need many times its size.
+        let (page, text) = (self.page, visible(text));
+        let text = text.trim_end();
+        let mut n_lines = 0_usize;
+        page.wrap_each(text, indent + 2, |_| n_lines += 1);
         // One or two more lines take no more space than the notice about them.
-        let limit = if lines.len() <= limit.saturating_add(2) { usize::MAX } else { limit };
-        for line in lines.iter().take(limit) {
-            self.line(indent, Some(TextLabel::Prompt), format!("> {line}"));
-        }
-        self.omitted_lines(lines.len().saturating_sub(limit), indent + 2);
+        let limit = if n_lines <= limit.saturating_add(2) { n_lines } else { limit };
+        let mut n_shown = 0;
+        page.wrap_each(text, indent + 2, |line| {
+            if n_shown < limit {
+                self.line(indent, Some(TextLabel::Prompt), format!("> {line}"));
+                n_shown += 1;
+            }
+        });
+        self.omitted_lines(n_lines - limit, indent + 2);
     }
 
     pub(super) fn call(&mut self, call: &CallView, indent: usize) {
@@ -253,11 +265,10 @@ impl TermWriter<'_> {
             let end = matches!(call.card, ToolCard::Command(_));
             self.excerpt(complaint, indent + 4, limit, end);
         }
-        for line in
-            call.denial_reason().map(|said| self.page.wrap(&visible(said), indent + 6)).into_iter().flatten()
-        {
+        let page = self.page;
+        page.wrap_each(call.denial_reason().unwrap_or_default(), indent + 6, |line| {
             self.line(indent + 4, Some(TextLabel::Prompt), format!("> {line}"));
-        }
+        });
         for agent in &call.agents {
             self.agent(agent, indent + 2);
         }
@@ -293,12 +304,12 @@ impl TermWriter<'_> {
     /// lines.
     fn excerpt(&mut self, text: &str, indent: usize, limit: usize, end: bool) {
         let text = without_colours(text);
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let more = lines.len().saturating_sub(limit);
+        let lines = text.trim_end().lines();
+        let more = lines.clone().count().saturating_sub(limit);
         if end {
             self.omitted_lines(more, indent);
         }
-        for line in lines.iter().skip(if end { more } else { 0 }).take(limit) {
+        for line in lines.skip(if end { more } else { 0 }).take(limit) {
             if limit == usize::MAX {
                 self.paragraph(indent, Some(TextLabel::Dim), line);
             } else {

@@ -385,7 +385,13 @@ raw {"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","message"
 "#;
     for notation in [ALL, truncated] {
         let family = SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new());
-        let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None, Vec::new());
+        let layout = layout(
+            TranscriptBuilder::new(&family),
+            &LineNotes::of(&family),
+            None,
+            None,
+            threadline_view::FindingSummary::default(),
+        );
         let lines: Vec<_> = layout.turns.into_iter().map(|turn| turn.line).collect();
         assert_eq!(lines, outline(&transcript(&family, &|_| None).turns));
     }
@@ -423,8 +429,10 @@ fn turns_with_very_many_items_are_split_into_the_same_items() {
     let reply = |id: usize, count: usize| {
         let blocks = (0..count).map(block).collect::<Vec<_>>().join(",");
         format!(
-            r#"{{"type":"assistant","uuid":"a{id}","parentUuid":"a{}","message":{{"id":"m{id}","role":"assistant","stop_reason":"max_tokens","content":[{blocks}]}}}}"#,
-            id - 1
+            r#"{{"type":"assistant","uuid":"a{id}","parentUuid":"a{}","cwd":"{}","message":{{"id":"m{id}","role":"assistant","stop_reason":"max_tokens","content":[{blocks}]}}}}"#,
+            id - 1,
+            // As long as Claude Code writes them.
+            "/loom".repeat(40),
         )
     };
     let prompt = r#"{"type":"user","uuid":"a0","parentUuid":null,"message":{"role":"user","content":"go"}}"#;
@@ -524,7 +532,7 @@ fn call_states(notation: &str, live_at: Option<i64>) -> (Vec<(String, bool)>, us
     let builder = TranscriptBuilder { live_at, ..TranscriptBuilder::new(&family) };
     let mut notes = LineNotes::default();
     notes.update(&family);
-    let laid_out = layout(builder, &notes, None, None, Vec::new());
+    let laid_out = layout(builder, &notes, None, None, threadline_view::FindingSummary::default());
     let lines: Vec<u64> = family.main.entries().iter().map(|entry| entry.at().line_no).collect();
     let states = |items: &mut dyn Iterator<Item = &threadline_view::TranscriptItem>| -> Vec<_> {
         let calls = items.filter_map(|item| match &item.body {

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use threadline_html::{PageBuilder, RawLines, RenderOptions, write_page};
-use threadline_view::{DetailLevel, TranscriptEnd, TranscriptFilter, findings};
+use threadline_view::{DetailLevel, FindingSummary, TranscriptEnd, TranscriptFilter};
 
 use crate::request::PageRequest;
 use crate::response::{PageError, PageResponse};
@@ -34,6 +34,6 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     // The default level of `export html`.
     let filter = TranscriptFilter::up_to_level(DetailLevel::Full);
     let mut out = Vec::new();
-    write_page(page, (&header, end), parts, &filter, || findings(&loaded.family.main), &mut out)?;
+    write_page(page, (&header, end), parts, &filter, || FindingSummary::of(&loaded.family.main), &mut out)?;
     Ok(PageResponse::Download(format!("{}.html", file.id), out))
 }
