@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use threadline_entry::Millis;
-use threadline_session::{EntryIndex, Session};
+use threadline_session::{Branch, EntryIndex, Session};
 use threadline_store::SessionFile;
 use threadline_usage::UsageTotals;
 use threadline_view::wire::{
@@ -11,8 +11,8 @@ use threadline_view::wire::{
     ProducedFileObject, TokensObject, exact, moment,
 };
 use threadline_view::{
-    BranchView, FileChange, Hunk, ItemBody, Transcript, TranscriptItem, TurnTiming, TurnView, changes_of,
-    outline, unified,
+    BranchView, FileChange, Hunk, ItemBody, OutlineBuilder, TranscriptHeader, TranscriptItem, TranscriptPart,
+    TurnTiming, TurnView, changes_of, unified,
 };
 
 use crate::config::App;
@@ -224,9 +224,10 @@ impl App {
         let mut read = |name: &ConversationName| -> Result<_, CompareError> {
             let mut loaded = self.load(&name.file)?;
             unread.append(&mut loaded.unread);
-            let conversation = Conversation::of(&loaded, name.anchor.as_deref())?;
-            let changes = conversation.changes(&loaded);
-            Ok((conversation.figures(&loaded), changes))
+            let chosen = ChosenConversation::of(&loaded, name.anchor.as_deref())?;
+            let figures = chosen.figures(&loaded).ok_or_else(|| chosen.not_found(&loaded))?;
+            let changes = chosen.changes(&loaded, figures.cwd.as_deref());
+            Ok((figures, changes))
         };
         let ((a, files_a), (b, files_b)) = (read(names[0])?, read(names[1])?);
         let mut sides = [a, b];
@@ -266,114 +267,193 @@ fn pair_files(a: Vec<(String, FileChange)>, b: Vec<(String, FileChange)>) -> Vec
     files.into_iter().map(|(label, changes)| ComparedFile { label, changes }).collect()
 }
 
-/// One conversation of a loaded session.
-struct Conversation {
-    transcript: Transcript,
-    turns: Vec<TurnView>,
-    branch: Option<String>,
+/// The lines of one conversation of a loaded session.
+struct ChosenConversation<'a> {
+    anchor: Option<&'a str>,
+    /// The abandoned branch; `None` for the active conversation.
+    branch: Option<Branch>,
     /// The lines of the session's own log.
     lines: HashSet<EntryIndex>,
 }
 
-impl Conversation {
-    fn of(loaded: &LoadedSession, anchor: Option<&str>) -> Result<Self, CompareError> {
-        let mut transcript = loaded.transcript();
+impl<'a> ChosenConversation<'a> {
+    fn of(loaded: &LoadedSession, anchor: Option<&'a str>) -> Result<Self, CompareError> {
         let session = &loaded.family.main;
-        let thread = session.thread();
-        let active: HashSet<EntryIndex> = thread.entries.iter().copied().collect();
-        let line = anchor.and_then(|anchor| loaded.main_line_no(anchor));
-        let line = line.and_then(|line_no| line_at(session, line_no));
-        if anchor.is_none() || line.is_some_and(|line| active.contains(&line)) {
-            let turns = std::mem::take(&mut transcript.turns);
-            return Ok(Self { transcript, turns, branch: None, lines: active });
+        let mut lines: HashSet<EntryIndex> = session.thread().entries.into_iter().collect();
+        let line_no = anchor.and_then(|anchor| loaded.main_line_no(anchor));
+        let line = line_no.and_then(|line_no| line_at(session, line_no));
+        let mut chosen = Self { anchor, branch: None, lines: HashSet::new() };
+        if anchor.is_some() && !line.is_some_and(|line| lines.contains(&line)) {
+            let line = line.ok_or_else(|| chosen.not_found(loaded))?;
+            let branch = session.branches().into_iter().find(|branch| branch.entries.contains(&line));
+            let branch = branch.ok_or_else(|| chosen.not_found(loaded))?;
+            lines.retain(|&idx| branch.fork.is_some_and(|fork| idx <= fork));
+            lines.extend(branch.entries.iter().copied());
+            chosen.branch = Some(branch);
         }
-        let no_branch = || CompareError::NoBranch {
+        chosen.lines = lines;
+        Ok(chosen)
+    }
+
+    fn not_found(&self, loaded: &LoadedSession) -> CompareError {
+        CompareError::NoBranch {
             session: loaded.file.id.to_string(),
-            anchor: anchor.unwrap_or_default().to_owned(),
-        };
-        let line = line.ok_or_else(no_branch)?;
-        let branches = session.branches();
-        let branch = branches.iter().find(|branch| branch.entries.contains(&line)).ok_or_else(no_branch)?;
-        let branch_lines: HashSet<u64> =
-            branch.entries.iter().map(|&idx| session.entries()[idx].at().line_no).collect();
-        let contains = |view: &BranchView| {
-            let items = view.turns.iter().flat_map(|turn| &turn.items);
-            items.map(|item| item.line_no).any(|line_no| branch_lines.contains(&line_no))
-        };
-        let at = transcript.end.branches.iter().position(contains).ok_or_else(no_branch)?;
-        let view = transcript.end.branches.swap_remove(at);
-        // The branch continues the turns of the conversation that ended before it forked off.
-        let fork = branch.fork.map(|idx| session.entries()[idx].at().line_no);
-        let is_before = |turn: &TurnView| {
-            let last = turn.items.iter().map(|item| item.line_no).max();
-            fork.zip(last).is_some_and(|(fork, last)| last <= fork)
-        };
-        let mut turns = std::mem::take(&mut transcript.turns);
-        turns.retain(is_before);
-        let name = view.turns.first().map(|turn| turn.anchor.clone());
-        turns.extend(view.turns);
-        for (at, turn) in turns.iter_mut().enumerate() {
-            turn.number = at + 1;
+            anchor: self.anchor.unwrap_or_default().to_owned(),
         }
-        let mut lines: HashSet<EntryIndex> = branch.entries.iter().copied().collect();
-        lines.extend(active.into_iter().filter(|&idx| branch.fork.is_some_and(|fork| idx <= fork)));
-        Ok(Self { transcript, turns, branch: name, lines })
     }
 
     /// Returns the net change of each file, with its name below the working directory.
-    fn changes(&self, loaded: &LoadedSession) -> Vec<(String, FileChange)> {
+    fn changes(&self, loaded: &LoadedSession, root: Option<&str>) -> Vec<(String, FileChange)> {
         let family = &loaded.family;
         let is_inside = |edit: &threadline_session::FileEdit| {
             main_line(family, edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
         };
         let changes = changes_of(family.file_edits().filter(is_inside));
-        let root = self.transcript.header.cwd.as_deref();
         changes.into_iter().map(|change| (relative_label(&change.path, root), change)).collect()
     }
 
-    fn figures(self, loaded: &LoadedSession) -> ComparedConversation {
-        let Self { transcript, turns, branch, .. } = self;
-        let mut tally = ConversationTally::default();
-        let (mut spent, mut timing) = (UsageTotals::default(), TurnTiming::default());
-        let (mut models, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut prompts = Vec::new();
-        for (turn, line) in turns.iter().zip(outline(&turns)) {
-            spent += &turn.spent;
-            timing.model += turn.timing.model;
-            timing.tools += turn.timing.tools;
-            timing.user_response += turn.timing.user_response;
-            timing.idle += turn.timing.idle;
-            models.extend(turn.models.iter().filter(|model| seen.insert((*model).clone())).cloned());
-            tally.compactions += line.compactions;
-            tally.add_turn(turn);
-            prompts.push(ComparedPrompt {
-                turn: turn.number,
-                anchor: turn.anchor.clone(),
-                title: line.title,
-                is_shared: false,
-                spent: turn.spent.clone(),
-                duration: turn.span.map(|(start, end)| end - start),
-                started: turn.span.map(|(start, _)| start),
-            });
+    /// Returns the figures of the conversation; `None` if no part of the transcript shows the branch.
+    fn figures(&self, loaded: &LoadedSession) -> Option<ComparedConversation> {
+        let session = &loaded.family.main;
+        let mut figures = ConversationFigures::default();
+        let mut header = TranscriptHeader::default();
+        let line_of = |idx: EntryIndex| session.entries()[idx].at().line_no;
+        let fork = self.branch.as_ref().map(|branch| branch.fork.map(line_of));
+        // The branch continues the turns of the conversation that ended before it forked off.
+        let is_kept = |last_line: Option<u64>| match fork {
+            Some(fork) => fork.zip(last_line).is_some_and(|(fork, last)| last <= fork),
+            None => true,
+        };
+        let branch_lines: HashSet<u64> =
+            self.branch.iter().flat_map(|branch| &branch.entries).map(|&idx| line_of(idx)).collect();
+        let contains = |view: &BranchView| {
+            let items = view.turns.iter().flat_map(|turn| &turn.items);
+            items.map(|item| item.line_no).any(|line_no| branch_lines.contains(&line_no))
+        };
+        let kept = |path: &str| loaded.kept_output(path);
+        let mut branch = None;
+        let mut open: Option<TurnFigures> = None;
+        // One part at a time, since all turns together need many times the size of the log.
+        for part in loaded.transcript_builder(&kept).parts().without_findings().with_split_turns() {
+            match part {
+                TranscriptPart::Header(found) => header = *found,
+                TranscriptPart::Turn(turn) => {
+                    let previous = open.replace(TurnFigures::of(*turn));
+                    figures.add(previous.filter(|turn| is_kept(turn.last_line)));
+                }
+                TranscriptPart::MoreItems(items) => {
+                    if let Some(turn) = &mut open {
+                        turn.add(&items);
+                    }
+                }
+                TranscriptPart::Branch(view) if contains(&view) => {
+                    branch = Some(view);
+                    break;
+                }
+                // The conversation is complete.
+                _ if self.branch.is_none() => break,
+                TranscriptPart::Branch(_) | TranscriptPart::Agent(_) | TranscriptPart::Findings(_) => {}
+            }
         }
-        let start = turns.iter().filter_map(|turn| turn.span).map(|(start, _)| start).min();
-        let end = turns.iter().filter_map(|turn| turn.span).map(|(_, end)| end).max();
-        ComparedConversation {
+        figures.add(open.filter(|turn| is_kept(turn.last_line)));
+        let branch_name = match (&self.branch, branch) {
+            (None, _) => None,
+            (Some(_), None) => return None,
+            (Some(_), Some(view)) => {
+                let name = view.turns.first().map(|turn| turn.anchor.clone());
+                view.turns.into_iter().for_each(|turn| figures.add(Some(TurnFigures::of(turn))));
+                for (at, prompt) in figures.prompts.iter_mut().enumerate() {
+                    prompt.turn = at + 1;
+                }
+                name
+            }
+        };
+        let ConversationFigures { models, prompts, spent, timing, span, items, .. } = figures;
+        Some(ComparedConversation {
             session: loaded.file.clone(),
-            title: transcript.header.title,
-            branch,
-            cwd: transcript.header.cwd,
-            git_branch: transcript.header.git_branch,
+            title: header.title,
+            branch: branch_name,
+            cwd: header.cwd,
+            git_branch: header.git_branch,
             models,
             prompts,
             spent,
-            errors: tally.errors,
-            n_agents: tally.n_agents,
-            n_other_branches: transcript.end.branches.len(),
-            compactions: tally.compactions,
-            tools: tally.tools,
-            span: start.zip(end),
+            errors: items.errors,
+            n_agents: items.n_agents,
+            n_other_branches: session.branches().len() - usize::from(self.branch.is_some()),
+            compactions: items.compactions,
+            tools: items.tools,
+            span,
             timing,
+        })
+    }
+}
+
+/// The figures of some turns.
+#[derive(Default)]
+struct ConversationFigures {
+    models: Vec<String>,
+    seen_models: BTreeSet<String>,
+    prompts: Vec<ComparedPrompt>,
+    spent: UsageTotals,
+    timing: TurnTiming,
+    span: Option<(Millis, Millis)>,
+    items: ItemTally,
+}
+
+impl ConversationFigures {
+    fn add(&mut self, turn: Option<TurnFigures>) {
+        let Some(TurnFigures { turn, outline, items, .. }) = turn else { return };
+        let line = outline.finish(&turn);
+        self.spent += &turn.spent;
+        self.timing.model += turn.timing.model;
+        self.timing.tools += turn.timing.tools;
+        self.timing.user_response += turn.timing.user_response;
+        self.timing.idle += turn.timing.idle;
+        let seen = &mut self.seen_models;
+        self.models.extend(turn.models.into_iter().filter(|model| seen.insert(model.clone())));
+        self.items.merge(items);
+        self.items.compactions += line.compactions;
+        self.span = match (self.span, turn.span) {
+            (Some((start, end)), Some((from, to))) => Some((start.min(from), end.max(to))),
+            (before, span) => before.or(span),
+        };
+        self.prompts.push(ComparedPrompt {
+            turn: turn.number,
+            anchor: turn.anchor,
+            title: line.title,
+            is_shared: false,
+            spent: turn.spent,
+            duration: turn.span.map(|(start, end)| end - start),
+            started: turn.span.map(|(start, _)| start),
+        });
+    }
+}
+
+/// The figures of one turn, which is read in several parts.
+struct TurnFigures {
+    /// The turn, without its items.
+    turn: TurnView,
+    outline: OutlineBuilder,
+    items: ItemTally,
+    /// The number of the last line with an item.
+    last_line: Option<u64>,
+}
+
+impl TurnFigures {
+    fn of(mut turn: TurnView) -> Self {
+        let items = std::mem::take(&mut turn.items);
+        let mut figures =
+            Self { turn, outline: OutlineBuilder::default(), items: ItemTally::default(), last_line: None };
+        figures.add(&items);
+        figures
+    }
+
+    fn add(&mut self, items: &[TranscriptItem]) {
+        for item in items {
+            self.outline.add(item);
+            self.items.add(item);
+            self.last_line = self.last_line.max(Some(item.line_no));
         }
     }
 }
@@ -384,19 +464,15 @@ fn line_at(session: &Session, line_no: u64) -> Option<EntryIndex> {
 
 /// Counts of the items of a conversation and its sub-agents.
 #[derive(Default)]
-struct ConversationTally {
+struct ItemTally {
     tools: BTreeMap<String, ToolTally>,
     errors: usize,
     n_agents: usize,
     compactions: usize,
 }
 
-impl ConversationTally {
-    fn add_turn(&mut self, turn: &TurnView) {
-        turn.items.iter().for_each(|item| self.add_item(item));
-    }
-
-    fn add_item(&mut self, item: &TranscriptItem) {
+impl ItemTally {
+    fn add(&mut self, item: &TranscriptItem) {
         match &item.body {
             ItemBody::Call(call) => {
                 let tally = self.tools.entry(call.name.to_string()).or_default();
@@ -406,12 +482,24 @@ impl ConversationTally {
                 self.errors += usize::from(call.is_error());
                 for agent in &call.agents {
                     self.n_agents += 1;
-                    agent.turns.iter().for_each(|turn| self.add_turn(turn));
+                    agent.turns.iter().flat_map(|turn| &turn.items).for_each(|item| self.add(item));
                 }
             }
             ItemBody::Error { .. } => self.errors += 1,
             _ => {}
         }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (name, tally) in other.tools {
+            let sum = self.tools.entry(name).or_default();
+            sum.calls += tally.calls;
+            sum.errors += tally.errors;
+            sum.duration += tally.duration;
+        }
+        self.errors += other.errors;
+        self.n_agents += other.n_agents;
+        self.compactions += other.compactions;
     }
 }
 
