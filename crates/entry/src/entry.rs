@@ -132,8 +132,8 @@ pub(crate) struct LineBatch {
     n_blank: usize,
     /// The number of other lines without content since the last line with content.
     n_empty: usize,
-    /// The number of short messages, less those that longer lines make up for.
-    n_short_messages: usize,
+    /// The number of bytes that the messages lack, less those that longer lines make up for.
+    missing_bytes: usize,
 }
 
 /// The number of consecutive lines without content that have entries of their own. Logs of Claude Code have
@@ -153,10 +153,10 @@ const MIN_BLOCK_FIELDS: usize = 5;
 /// The minimum mean length of further ones. A call or a result that Claude Code writes has at least 90 bytes.
 const MIN_FIELD_LENGTH: usize = 18;
 
-/// The number of short messages, see [`LineBatch::is_short_message`], that have entries of their own,
-/// besides as many as the longer lines would make if they were that short. A message needs much more memory
-/// than its text, so a log of nothing else would need many times its size.
-const MAX_SHORT_MESSAGES: usize = 2000;
+/// The number of bytes that the messages with entries of their own may lack, see [`LineBatch::spare_bytes`],
+/// besides those that longer lines make up for. A message needs much more memory than its text, so a log of
+/// nothing else would need many times its size.
+const MAX_MISSING_BYTES: usize = 200_000;
 
 impl LineBatch {
     /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
@@ -221,31 +221,27 @@ impl LineBatch {
         self.n_empty > MAX_EMPTY_LINES || (is_valid && self.is_beyond_short_messages(record))
     }
 
-    /// Counts short messages, and returns whether this is one of too many.
+    /// Counts the bytes that messages lack, and returns whether this message lacks too many.
     fn is_beyond_short_messages(&mut self, record: &LineRecord) -> bool {
-        let length = (record.end - record.start) as usize;
-        let is_short = self.is_short_message(record);
-        if is_short && self.n_short_messages >= MAX_SHORT_MESSAGES {
-            return true;
+        match self.spare_bytes(record) {
+            Ok(spare) => self.missing_bytes = self.missing_bytes.saturating_sub(spare),
+            Err(missing) if self.missing_bytes + missing > MAX_MISSING_BYTES => return true,
+            Err(missing) => self.missing_bytes += missing,
         }
-        self.n_short_messages = if is_short {
-            self.n_short_messages + 1
-        } else {
-            self.n_short_messages.saturating_sub(length / MIN_MESSAGE_LENGTH)
-        };
         false
     }
 
-    /// Returns whether a line is a message that is too short for Claude Code, or that has too many blocks for
-    /// its length.
-    fn is_short_message(&self, record: &LineRecord) -> bool {
+    /// Returns the number of bytes that a line has besides those of the shortest message of Claude Code with
+    /// as many blocks, or that it lacks (`Err`).
+    fn spare_bytes(&self, record: &LineRecord) -> Result<usize, usize> {
+        let length = (record.end - record.start) as usize;
         if !matches!(record.kind, Kind::User | Kind::Assistant | Kind::System) {
-            return false;
+            return Ok(length);
         }
         let index = record.index.and_then(|at| LineIndex::at(&self.fields, at.get() as usize - 1, false));
         let n_further = index.map_or(0, LineIndex::n_block_fields).saturating_sub(MIN_BLOCK_FIELDS);
-        let length = (record.end - record.start) as usize;
-        length < MIN_MESSAGE_LENGTH + n_further * MIN_FIELD_LENGTH
+        let shortest = MIN_MESSAGE_LENGTH + n_further * MIN_FIELD_LENGTH;
+        length.checked_sub(shortest).ok_or_else(|| shortest - length)
     }
 
     /// Parses the entries of one line, which begins at offset `start` of `text`.
