@@ -20,77 +20,85 @@ pub(crate) enum Case {
 /// A folded text that maps its offsets back to the original.
 pub(crate) struct Folded<'t> {
     pub(crate) text: Cow<'t, str>,
-    /// Runs in order; empty if all offsets are the same as in the original.
-    runs: Vec<FoldedRun>,
-    original_len: usize,
+    original: &'t str,
+    case: Case,
+    /// Offsets of some letters in the folded and in the original text, from the beginning on; empty if all
+    /// offsets are the same in both. Few of them, since a table of all letters would need many times the
+    /// size of the text. Lines of 4 GiB are not entries, so that offsets have 32 bits.
+    marks: Vec<(u32, u32)>,
 }
 
-/// A run of folded text, up to the next one.
-struct FoldedRun {
-    folded: usize,
-    original: usize,
-    /// Whether bytes correspond one to one; otherwise the run is a single letter.
-    same: bool,
-}
+/// The number of bytes after which the next letter is marked.
+const MARK_INTERVAL: usize = 64;
 
 impl<'t> Folded<'t> {
     pub(crate) fn new(text: &'t str, case: Case) -> Self {
+        let original = text;
         if text.is_ascii() {
             let text = match case {
                 Case::Sensitive => Cow::Borrowed(text),
                 Case::Insensitive => Cow::Owned(text.to_ascii_lowercase()),
             };
-            return Self { original_len: text.len(), text, runs: Vec::new() };
+            return Self { text, original, case, marks: Vec::new() };
         }
         let mut out = String::with_capacity(text.len());
-        let mut parts: Vec<FoldedRun> = Vec::new();
+        let mut marks = vec![(0, 0)];
+        let (mut marked_folded, mut marked_original) = (0, 0);
+        let mut mark = |folded: usize, original: usize| {
+            if folded - marked_folded >= MARK_INTERVAL || original - marked_original >= MARK_INTERVAL {
+                marks.push((folded as u32, original as u32));
+                (marked_folded, marked_original) = (folded, original);
+            }
+        };
         let mut at = 0;
         while at < text.len() {
+            let folded = out.len();
             // A mark can only belong to the last ASCII letter before it, so that one is not part of the plain
             // run.
             let plain = text.as_bytes()[at..].iter().position(|byte| !byte.is_ascii());
             let plain = plain.map_or(text.len(), |length| at + length.saturating_sub(1));
             if plain > at {
-                let folded = out.len();
                 out.push_str(&text[at..plain]);
                 if case == Case::Insensitive {
                     out[folded..].make_ascii_lowercase();
                 }
-                if !parts.last().is_some_and(|part| part.same) {
-                    parts.push(FoldedRun { folded, original: at, same: true });
-                }
+                (0..plain - at).step_by(MARK_INTERVAL).for_each(|length| mark(folded + length, at + length));
                 at = plain;
                 continue;
             }
+            mark(folded, at);
             let length = letter_len(&text[at..]);
-            let letter = &text[at..at + length];
-            let folded = out.len();
-            fold_letter(letter, case, &mut out);
-            let same = letter.is_ascii();
-            if !(same && parts.last().is_some_and(|part| part.same)) {
-                parts.push(FoldedRun { folded, original: at, same });
-            }
+            fold_letter(&text[at..at + length], case, &mut out);
             at += length;
         }
-        Self { text: Cow::Owned(out), runs: parts, original_len: text.len() }
+        Self { text: Cow::Owned(out), original, case, marks }
     }
 
     /// Maps a non-empty range of the folded text to the original, extended to whole letters.
     pub(crate) fn original_range(&self, range: Range<usize>) -> Range<usize> {
-        if self.runs.is_empty() {
+        if self.marks.is_empty() {
             return range;
         }
-        let part_of = |at: usize| self.runs.partition_point(|part| part.folded <= at) - 1;
-        let first = &self.runs[part_of(range.start)];
-        let start = if first.same { first.original + range.start - first.folded } else { first.original };
-        let idx = part_of(range.end - 1);
-        let last = &self.runs[idx];
-        let end = match self.runs.get(idx + 1) {
-            _ if last.same => last.original + range.end - last.folded,
-            Some(next) => next.original,
-            None => self.original_len,
-        };
-        start..end
+        self.letter_at(range.start).start..self.letter_at(range.end - 1).end
+    }
+
+    /// Returns where the original has the letter that includes an offset of the folded text.
+    fn letter_at(&self, at: usize) -> Range<usize> {
+        let next = self.marks.partition_point(|(folded, _)| *folded as usize <= at);
+        let (folded, original) = self.marks[next - 1];
+        let (mut folded, mut start) = (folded as usize, original as usize);
+        let mut letter = String::new();
+        while start < self.original.len() {
+            let end = start + letter_len(&self.original[start..]);
+            letter.clear();
+            fold_letter(&self.original[start..end], self.case, &mut letter);
+            folded += letter.len();
+            if at < folded {
+                return start..end;
+            }
+            start = end;
+        }
+        start..start
     }
 }
 
@@ -187,5 +195,24 @@ mod tests {
         assert_eq!(find("e错"), "é\u{301}错");
         assert_eq!(find("end"), "end");
         assert_eq!(find("x c"), "x C");
+    }
+
+    #[test]
+    fn every_letter_maps_back_with_few_marks() {
+        for text in ["é", "aé", "ab é", "\u{a0}", "e\u{301}\u{302}", "错x", "Ĳ", "plain text, mostly ", "İ"]
+        {
+            let text = text.repeat(500) + "é";
+            let folded = Folded::new(&text, Case::Insensitive);
+            assert!(folded.marks.len() <= text.len().max(folded.text.len()) / MARK_INTERVAL + 1, "{text}");
+            let mut at = 0;
+            let mut start = 0;
+            while start < text.len() {
+                let length = letter_len(&text[start..]);
+                let end = at + fold(&text[start..start + length], Case::Insensitive).len();
+                assert_eq!(folded.original_range(at..end), start..start + length, "{text} {at}");
+                (at, start) = (end, start + length);
+            }
+            assert_eq!(at, folded.text.len());
+        }
     }
 }
