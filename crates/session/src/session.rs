@@ -279,7 +279,7 @@ impl Session {
             is_result = true;
             let Some(id) = block.tool_use_id() else { continue };
             let result = ResultPosition { entry_idx: idx, block_idx: block_idx as u32 };
-            match self.call_with_id(&id) {
+            match self.call_index(&id) {
                 Some(call) => {
                     self.calls[call].results.push(result);
                     self.answers.push((result, call));
@@ -331,7 +331,7 @@ impl Session {
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
-                let known = self.call_with_id(&id);
+                let known = self.call_index(&id);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
                     let known = &mut self.calls[call];
                     if known.entry_idx != idx && known.copies.last() != Some(&idx) {
@@ -399,10 +399,11 @@ impl Session {
 
     /// Returns the last call with this id.
     pub fn tool_call(&self, id: &str) -> Option<&ToolCall> {
-        self.call_with_id(id).map(|call| &self.calls[call])
+        self.call_index(id).map(|call| &self.calls[call])
     }
 
-    fn call_with_id(&self, id: &str) -> Option<CallIndex> {
+    /// Returns the index of the last call with this id in [`Session::tool_calls`].
+    pub fn call_index(&self, id: &str) -> Option<CallIndex> {
         self.call_by_id.get(id, |call| &self.calls[call].id)
     }
 

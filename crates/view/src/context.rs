@@ -21,7 +21,7 @@ use threadline_session::{EntryIndex, Session};
 pub use agents::AgentContext;
 use cache::CacheState;
 pub use cache::{CacheMiss, MissReason};
-use items::{RawCall, RawCalls};
+use items::{RawCall, RawCalls, RawItem};
 use unused::unused_results;
 
 use crate::transcript::{TurnTokens, anchor};
@@ -50,8 +50,8 @@ pub struct ContextCall {
     pub model: Option<String>,
     /// The recorded token counts.
     pub tokens: TurnTokens,
-    /// The estimated tokens of each part of the window. Their sum is the recorded size.
-    pub parts: BTreeMap<WindowPart, u64>,
+    /// The estimated tokens of each part of the window, in the order of the parts. Their sum is the recorded size.
+    pub parts: Vec<(WindowPart, u64)>,
     /// The difference to the window of the previous call.
     pub growth: i64,
     /// The largest items that were added since the previous call.
@@ -143,7 +143,7 @@ impl ContextLedger {
     /// the sub-agents of a session are [`AgentContext`]s.
     pub fn of(session: &Session) -> Self {
         let raw = RawCalls::of(session);
-        let unused_calls = unused_results(session);
+        let unused_results = unused_results(session);
         let mut turns: FxHashMap<EntryIndex, usize> = FxHashMap::default();
         for turn in session.turns() {
             turns.extend(turn.entries.iter().map(|&idx| (idx, turn.number)));
@@ -153,21 +153,28 @@ impl ContextLedger {
         let ratio = tokens_per_byte(&raw.calls, &usages);
         let mut ledger = Self { n_unrecorded: raw.n_unrecorded, ..Self::default() };
         // A compaction may preserve a result, which is then added twice.
-        let mut listed: FxHashSet<String> = FxHashSet::default();
+        let mut listed: FxHashSet<(EntryIndex, Option<u32>)> = FxHashSet::default();
         let mut window = Window::default();
         let mut cache = CacheState::default();
         for (call, usage) in raw.calls.into_iter().zip(usages) {
             let tokens = usage.map(TurnTokens::of).unwrap_or_default();
             let reply = &session.replies()[call.reply];
-            let added = window.advance(&call, tokens.context(), ratio);
-            let unused = added.iter().zip(&call.added).filter(|(_, raw)| {
-                let id = raw.call_id.as_ref().filter(|id| unused_calls.contains(&***id));
-                id.is_some_and(|id| listed.insert(id.clone()))
+            let scale = window.advance(session, &call, tokens.context(), ratio);
+            let tokens_of = |item: &RawItem| (item.bytes as f64 * scale) as u64;
+            let item = |item: &RawItem| WindowItem {
+                part: item.part(session),
+                label: item.label(session),
+                anchor: item.anchor(session),
+                tokens: tokens_of(item),
+            };
+            let unused = call.added.iter().filter(|item| {
+                let position = (item.entry_idx, item.block_idx);
+                unused_results.contains(&position) && listed.insert(position)
             });
-            ledger.unused.extend(unused.map(|(item, _)| item.clone()));
+            ledger.unused.extend(unused.map(item));
             let miss = cache.advance(&call, reply.model.as_deref(), usage, tokens);
-            let mut largest = added;
-            largest.sort_by_key(|item| std::cmp::Reverse(item.tokens));
+            let mut largest: Vec<&RawItem> = call.added.iter().collect();
+            largest.sort_by_key(|item| std::cmp::Reverse(tokens_of(item)));
             largest.truncate(MAX_ADDED);
             ledger.calls.push(ContextCall {
                 turn: turns.get(&call.entry_idx).copied(),
@@ -177,7 +184,7 @@ impl ContextLedger {
                 tokens,
                 parts: window.parts(),
                 growth: window.growth,
-                added: largest,
+                added: largest.into_iter().map(item).collect(),
                 is_compacted: call.is_compacted,
                 miss,
             });
@@ -234,8 +241,8 @@ struct Window {
 }
 
 impl Window {
-    /// Adds the items of a call, whose window has this size. Returns them with their tokens.
-    fn advance(&mut self, call: &RawCall, size: u64, ratio: f64) -> Vec<WindowItem> {
+    /// Adds the items of a call, whose window has this size. Returns the number of tokens per byte of them.
+    fn advance(&mut self, session: &Session, call: &RawCall, size: u64, ratio: f64) -> f64 {
         let bytes: usize = call.added.iter().map(|item| item.bytes).sum();
         let is_first = self.size == 0 || call.is_compacted;
         if is_first {
@@ -247,29 +254,25 @@ impl Window {
         let is_plausible = !is_first && (ratio / 2.0..=ratio * 2.0).contains(&measured);
         let scale = if is_plausible { measured } else { ratio };
         self.size = size;
-        let mut items = Vec::new();
         for item in &call.added {
-            let tokens = item.bytes as f64 * scale;
-            *self.parts.entry(item.part.clone()).or_default() += tokens;
-            let (part, label, anchor) = (item.part.clone(), item.label.clone(), item.anchor.clone());
-            items.push(WindowItem { part, label, anchor, tokens: tokens as u64 });
+            *self.parts.entry(item.part(session)).or_default() += item.bytes as f64 * scale;
         }
         let explained: f64 = self.parts.values().sum();
         if explained > size as f64 {
             let scale = size as f64 / explained;
             self.parts.values_mut().for_each(|tokens| *tokens *= scale);
         }
-        items
+        scale
     }
 
     /// Returns the tokens of all parts. Their sum is the size of the window.
-    fn parts(&self) -> BTreeMap<WindowPart, u64> {
-        let mut parts: BTreeMap<WindowPart, u64> =
-            self.parts.iter().map(|(part, tokens)| (part.clone(), *tokens as u64)).collect();
-        parts.retain(|_, tokens| *tokens > 0);
-        let explained: u64 = parts.values().sum();
-        parts.insert(WindowPart::System, self.size.saturating_sub(explained));
-        parts
+    fn parts(&self) -> Vec<(WindowPart, u64)> {
+        let known = self.parts.iter().map(|(part, tokens)| (part, *tokens as u64));
+        let known = known.filter(|(_, tokens)| *tokens > 0);
+        let explained: u64 = known.clone().map(|(_, tokens)| tokens).sum();
+        // No item is a part of the system prompt, which comes first.
+        let system = (WindowPart::System, self.size.saturating_sub(explained));
+        std::iter::once(system).chain(known.map(|(part, tokens)| (part.clone(), tokens))).collect()
     }
 }
 

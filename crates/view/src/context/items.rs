@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
-use threadline_session::{EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
 
 use super::WindowPart;
 use crate::outline::{notification_title, text_title};
@@ -13,14 +13,92 @@ use crate::transcript_writer::notices;
 /// The approximate number of tokens per image or document, as a number of bytes.
 const IMAGE_BYTES: usize = 5400;
 
-/// An item without known tokens.
+/// An item without known tokens. A log may have very many of them, so its texts are made when needed.
+#[derive(Clone, Copy)]
 pub(super) struct RawItem {
-    pub(super) part: WindowPart,
-    pub(super) label: String,
-    pub(super) anchor: String,
+    pub(super) entry_idx: EntryIndex,
+    /// The number of its block; `None` if it is the whole content of the line.
+    pub(super) block_idx: Option<u32>,
+    pub(super) part: RawPart,
     pub(super) bytes: usize,
-    /// The call of a result.
-    pub(super) call_id: Option<String>,
+}
+
+/// A part of the window, without the name of the tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RawPart {
+    Summary,
+    Prompts,
+    Attachments,
+    Replies,
+    Thinking,
+    Calls(Option<CallIndex>),
+    Results(Option<CallIndex>),
+}
+
+impl RawItem {
+    /// Returns the part of the window that the item belongs to.
+    pub(super) fn part(&self, session: &Session) -> WindowPart {
+        match self.part {
+            RawPart::Summary => WindowPart::Summary,
+            RawPart::Prompts => WindowPart::Prompts,
+            RawPart::Attachments => WindowPart::Attachments,
+            RawPart::Replies => WindowPart::Replies,
+            RawPart::Thinking => WindowPart::Thinking,
+            RawPart::Calls(_) => WindowPart::Calls,
+            RawPart::Results(call) => {
+                let tool = call.map(|call| session.tool_calls()[call].name.to_string());
+                WindowPart::Results(tool.unwrap_or_else(|| "?".to_owned()))
+            }
+        }
+    }
+
+    /// Returns the anchor of the item. A result is shown with its call.
+    pub(super) fn anchor(&self, session: &Session) -> String {
+        let (entry_idx, block_idx) = match self.part {
+            RawPart::Results(Some(call)) => {
+                let call = &session.tool_calls()[call];
+                (call.entry_idx, call.block_idx)
+            }
+            _ => (self.entry_idx, self.block_idx.unwrap_or(0)),
+        };
+        anchor(session.entries()[entry_idx].at().line_no, block_idx as usize)
+    }
+
+    /// Returns the item in a few words.
+    pub(super) fn label(&self, session: &Session) -> String {
+        let call = |call: CallIndex| &session.tool_calls()[call];
+        let entry = &session.entries()[self.entry_idx];
+        match (self.part, self.block_idx) {
+            (RawPart::Results(result), _) => {
+                result.map(|result| call_subject(session, call(result))).unwrap_or_default()
+            }
+            (RawPart::Calls(Some(made)), _) => {
+                format!("{} {}", call(made).name, call_subject(session, call(made)))
+            }
+            (RawPart::Calls(None), _) => String::new(),
+            (RawPart::Thinking, _) => "thinking".to_owned(),
+            (_, None) if entry.kind() == Kind::Attachment => {
+                let kind = entry.get(key::ATTACHMENT).and_then(|json| json.get(key::TYPE)?.as_str());
+                kind.unwrap_or_default().replace('_', " ")
+            }
+            (_, None) => {
+                let content = entry.message().and_then(|message| message.content());
+                let text = content.and_then(|content| content.as_str()).unwrap_or_default();
+                text_label(session, self.entry_idx, &text)
+            }
+            (part, Some(block_idx)) => {
+                let Some(block) = session.block(self.entry_idx, block_idx as usize) else {
+                    return String::new();
+                };
+                let text = block.text().unwrap_or_default();
+                match part {
+                    _ if block.is(value::IMAGE) || block.is(value::DOCUMENT) => "image".to_owned(),
+                    RawPart::Replies => one_line(&text, 60),
+                    _ => text_label(session, self.entry_idx, &text),
+                }
+            }
+        }
+    }
 }
 
 /// A model call with the items that were added since the previous one.
@@ -79,89 +157,65 @@ impl RawCalls {
 /// Appends the items of a line.
 fn add_items(session: &Session, idx: EntryIndex, items: &mut Vec<RawItem>) {
     let entry = &session.entries()[idx];
-    let line_no = entry.at().line_no;
+    let whole = |part, bytes| RawItem { entry_idx: idx, block_idx: None, part, bytes };
     match entry.kind() {
         Kind::User | Kind::Assistant => {
             let Some(content) = entry.message().and_then(|message| message.content()) else { return };
             if let Some(text) = content.as_str() {
-                let (part, label) = text_part(session, idx, &text);
-                let bytes = text.len();
-                return items.push(RawItem { part, label, anchor: anchor(line_no, 0), bytes, call_id: None });
+                return items.push(whole(text_part(session, idx), text.len()));
             }
-            for (at, block) in content.blocks().enumerate() {
-                let Some((part, label, bytes, call_id)) = block_item(session, idx, block) else { continue };
-                // A result is shown with its call.
-                let call = call_id.as_ref().and_then(|id| session.tool_call(id));
-                let anchor = call.map_or_else(
-                    || anchor(line_no, at),
-                    |call| anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx as usize),
-                );
-                items.push(RawItem { part, label, anchor, bytes, call_id });
+            for (block_idx, block) in content.blocks().enumerate() {
+                if let Some((part, bytes)) = block_item(session, idx, block) {
+                    items.push(RawItem { block_idx: Some(block_idx as u32), ..whole(part, bytes) });
+                }
             }
         }
         Kind::Attachment => {
             let bytes = entry.get(key::ATTACHMENT).map_or(0, |json| json.raw().len());
-            let label =
-                entry.get(key::ATTACHMENT).and_then(|json| Some(json.get(key::TYPE)?.as_str()?.into_owned()));
-            let label = label.unwrap_or_default().replace('_', " ");
-            let part = WindowPart::Attachments;
-            items.push(RawItem { part, label, anchor: anchor(line_no, 0), bytes, call_id: None });
+            items.push(whole(RawPart::Attachments, bytes));
         }
         _ => {}
     }
 }
 
-/// Returns the part of the window that a text belongs to, and a label.
-fn text_part(session: &Session, idx: EntryIndex, text: &str) -> (WindowPart, String) {
-    let part = match session.input(idx) {
-        Some(InputKind::CompactSummary) => WindowPart::Summary,
-        Some(InputKind::Meta | InputKind::CommandOutput | InputKind::BashOutput) => WindowPart::Attachments,
-        _ => WindowPart::Prompts,
-    };
+/// Returns the part of the window that a text belongs to.
+fn text_part(session: &Session, idx: EntryIndex) -> RawPart {
+    match session.input(idx) {
+        Some(InputKind::CompactSummary) => RawPart::Summary,
+        Some(InputKind::Meta | InputKind::CommandOutput | InputKind::BashOutput) => RawPart::Attachments,
+        _ => RawPart::Prompts,
+    }
+}
+
+fn text_label(session: &Session, idx: EntryIndex, text: &str) -> String {
     if session.input(idx).is_some_and(InputKind::is_task_notification) {
         let notice = notices(text);
         let title = notification_title(text_title(notice.as_deref().unwrap_or(text)));
-        return (part, one_line(&title, 60));
+        return one_line(&title, 60);
     }
-    (part, one_line(text, 60))
+    one_line(text, 60)
 }
 
-type BlockItem = (WindowPart, String, usize, Option<String>);
-
-fn block_item(session: &Session, idx: EntryIndex, block: Block<'_>) -> Option<BlockItem> {
+fn block_item(session: &Session, idx: EntryIndex, block: Block<'_>) -> Option<(RawPart, usize)> {
     let object = block.object();
     let length = |key: &str| object.get(key).map_or(0, |json| json.raw().len());
     let is_reply = session.entries()[idx].kind() == Kind::Assistant;
     Some(match block.kind()?.as_ref() {
         value::TOOL_RESULT => {
-            let id = block.tool_use_id()?.into_owned();
-            let call = session.tool_call(&id);
-            let tool = call.map_or_else(|| "?".to_owned(), |call| call.name.to_string());
-            let label = call.map(|call| call_subject(session, call)).unwrap_or_default();
-            let bytes = object.get(key::CONTENT).map_or(0, content_bytes);
-            (WindowPart::Results(tool), label, bytes, Some(id))
+            let call = session.call_index(&block.tool_use_id()?);
+            (RawPart::Results(call), object.get(key::CONTENT).map_or(0, content_bytes))
         }
         value::TOOL_USE => {
-            let id = object.get(key::ID).and_then(|id| Some(id.as_str()?.into_owned()));
-            let call = id.as_ref().and_then(|id| session.tool_call(id));
-            let label = call.map(|call| format!("{} {}", call.name, call_subject(session, call)));
-            (WindowPart::Calls, label.unwrap_or_default(), length(key::NAME) + length(key::INPUT), None)
+            let call = block.id().and_then(|id| session.call_index(&id));
+            (RawPart::Calls(call), length(key::NAME) + length(key::INPUT))
         }
-        value::IMAGE | value::DOCUMENT => (WindowPart::Attachments, "image".to_owned(), IMAGE_BYTES, None),
+        value::IMAGE | value::DOCUMENT => (RawPart::Attachments, IMAGE_BYTES),
         value::THINKING | value::REDACTED_THINKING => {
             // Without its text, only the signature shows how long the thinking was.
-            let bytes = length(key::THINKING).max(length("signature")).max(length(key::DATA));
-            (WindowPart::Thinking, "thinking".to_owned(), bytes, None)
+            (RawPart::Thinking, length(key::THINKING).max(length("signature")).max(length(key::DATA)))
         }
-        _ if is_reply => {
-            let text = block.text().unwrap_or_default();
-            (WindowPart::Replies, one_line(&text, 60), length(key::TEXT), None)
-        }
-        _ => {
-            let text = block.text().unwrap_or_default();
-            let (part, label) = text_part(session, idx, &text);
-            (part, label, length(key::TEXT), None)
-        }
+        _ if is_reply => (RawPart::Replies, length(key::TEXT)),
+        _ => (text_part(session, idx), length(key::TEXT)),
     })
 }
 

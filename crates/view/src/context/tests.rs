@@ -13,7 +13,7 @@ fn render(ledger: &ContextLedger) -> String {
     let call = |call: &ContextCall| {
         let parts: Vec<String> =
             call.parts.iter().map(|(part, tokens)| format!("{} {tokens}", part.label())).collect();
-        assert_eq!(call.parts.values().sum::<u64>(), call.window());
+        assert_eq!(call.parts.iter().map(|(_, tokens)| tokens).sum::<u64>(), call.window());
         let miss = call
             .miss
             .map_or_else(String::new, |miss| format!(" missed {} ({})", miss.tokens, miss.reason.name()));

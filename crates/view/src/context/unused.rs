@@ -5,13 +5,13 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashSet, FxHasher};
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, key, value};
-use threadline_session::Session;
+use threadline_session::{EntryIndex, Session};
 
 /// Shorter lines recur by coincidence.
 const MIN_LINE_CHARS: usize = 8;
 
-/// Returns the ids of the calls of which no line of the result recurs in a later prompt, reply or call.
-pub(super) fn unused_results(session: &Session) -> FxHashSet<String> {
+/// Returns the line and block of each result of which no line recurs in a later prompt, reply or call.
+pub(super) fn unused_results(session: &Session) -> FxHashSet<(EntryIndex, Option<u32>)> {
     let mut later: FxHashSet<u64> = FxHashSet::default();
     let mut unused = FxHashSet::default();
     for &idx in session.thread().entries.iter().rev() {
@@ -22,13 +22,11 @@ pub(super) fn unused_results(session: &Session) -> FxHashSet<String> {
             continue;
         }
         let mut said: Vec<Json<'_>> = Vec::new();
-        for block in content.blocks() {
+        for (block_idx, block) in content.blocks().enumerate() {
             match block.kind().as_deref() {
                 Some(value::TOOL_RESULT) => {
-                    if let Some(id) = block.tool_use_id()
-                        && is_unused(block, &later)
-                    {
-                        unused.insert(id.into_owned());
+                    if block.tool_use_id().is_some() && is_unused(block, &later) {
+                        unused.insert((idx, Some(block_idx as u32)));
                     }
                 }
                 Some(value::TOOL_USE) => said.extend(block.input()),

@@ -81,7 +81,7 @@ impl<'a> From<&'a WindowItem> for WindowItemObject<'a> {
 
 impl<'a> From<&'a ContextCall> for ContextObject<'a> {
     fn from(call: &'a ContextCall) -> Self {
-        let part = |(part, tokens): (&'a WindowPart, &u64)| PartObject {
+        let part = |(part, tokens): &'a (WindowPart, u64)| PartObject {
             part: part.name(),
             tool: tool(part),
             tokens: *tokens,
