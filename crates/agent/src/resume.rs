@@ -1,6 +1,7 @@
 //! Reads a session so that it can be continued.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, hash_map};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -351,9 +352,14 @@ fn tracked_files(session: &Session) -> Vec<TrackedFile> {
     tracked
 }
 
-/// Returns the files whose whole content the model has seen, the oldest first.
+/// Returns the files whose whole content the model has seen, each as it was seen last, the oldest first.
 fn seen_files(session: Session) -> Vec<SeenFile> {
-    let mut seen = Vec::new();
+    // A log may contain a file very many times.
+    let mut seen: HashMap<PathBuf, (Millis, String)> = HashMap::new();
+    let mut add = |path: PathBuf, time: Millis, content: String| match seen.entry(path) {
+        hash_map::Entry::Occupied(known) if known.get().0 > time => {}
+        known => drop(known.insert_entry((time, content))),
+    };
     for entry in session.entries() {
         let file = entry.tool_use_result().and_then(|record| record.of::<ReadResult<'_>>()?.file());
         if let Some(file) = file
@@ -361,16 +367,17 @@ fn seen_files(session: Session) -> Vec<SeenFile> {
             && file.num_lines() == file.total_lines()
             && let (Some(path), Some(content)) = (file.file_path(), file.content())
         {
-            let time = entry.timestamp().unwrap_or_default();
-            seen.push(SeenFile { path: path.into_owned().into(), content: content.into_owned(), time });
+            add(path.into_owned().into(), entry.timestamp().unwrap_or_default(), content.into_owned());
         }
     }
     for edit in SessionFamily::new(session, Vec::new()).file_edits() {
         if let FileText::Text(content) = edit.after {
-            seen.push(SeenFile { path: edit.path.into(), content, time: edit.at.unwrap_or_default() });
+            add(edit.path.into(), edit.at.unwrap_or_default(), content);
         }
     }
-    seen.sort_by_key(|file| file.time);
+    let file = |(path, (time, content))| SeenFile { path, content, time };
+    let mut seen: Vec<SeenFile> = seen.into_iter().map(file).collect();
+    seen.sort_by(|a, b| (a.time, &a.path).cmp(&(b.time, &b.path)));
     seen
 }
 
@@ -390,4 +397,27 @@ pub fn fork_lines(log: &Path, session_id: &str) -> Result<Vec<String>, ResumeErr
     })
     .map_err(|error| ResumeError::Read { path: log.to_owned(), error })?;
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_kept_as_it_was_seen_last() {
+        let log = threadline_testkit::log(
+            r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Write {"file_path":"/a","content":"one"}
+r1 <- a1  result t1 "ok" toolUseResult={"type":"create","filePath":"/a","content":"one"}
+a2 <- r1  reply  m2 tool t2 Write {"file_path":"/b","content":"other"}
+r2 <- a2  result t2 "ok" toolUseResult={"type":"create","filePath":"/b","content":"other"}
+a3 <- r2  reply  m3 tool t3 Write {"file_path":"/a","content":"two"}
+r3 <- a3  result t3 "ok" toolUseResult={"type":"create","filePath":"/a","content":"two"}
+"#,
+        );
+        let seen = seen_files(Session::from_bytes(&log));
+        let seen: Vec<_> = seen.iter().map(|file| (file.path.to_str().unwrap(), &*file.content)).collect();
+        assert_eq!(seen, [("/b", "other"), ("/a", "two")]);
+    }
 }

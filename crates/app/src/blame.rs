@@ -19,7 +19,7 @@ use threadline_session::{LineHistory, LineOrigin, UnknownReason};
 use threadline_store::{SessionLogs, read_regular};
 
 pub use edits::LoggedEdit;
-use edits::{FoundEdits, load_edits, sessions_with_edits};
+use edits::{EditTexts, FoundEdits, load_edits, sessions_with_edits};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -161,7 +161,7 @@ impl App {
         );
         let names = FileNames::new(&path, git.as_ref());
         let mut unread: Vec<AppError> = sessions.errors.into_iter().map(AppError::from).collect();
-        let found = self.edits_of(&sessions.found, &names, &mut unread);
+        let found = self.edits_of(&sessions.found, &names, EditTexts::Keep, &mut unread);
         if options.only_edited && found.edits.is_empty() {
             return Err(BlameError::NotEdited { path });
         }
@@ -180,7 +180,7 @@ impl App {
         Ok(FileBlame { path, lines, edits: found.edits, commits, is_in_git, unread })
     }
 
-    /// Returns the edits of a file by all sessions. The file need not exist any more.
+    /// Returns the edits of a file by all sessions, without its texts. The file need not exist any more.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl App {
         let (git, sessions) = rayon::join(|| GitBlame::of(&path), || self.store().session_logs());
         let names = FileNames::new(&path, git.as_ref());
         let mut unread: Vec<AppError> = sessions.errors.into_iter().map(AppError::from).collect();
-        let found = self.edits_of(&sessions.found, &names, &mut unread);
+        let found = self.edits_of(&sessions.found, &names, EditTexts::Drop, &mut unread);
         Ok(FileEdits { path, edits: found.edits, unread })
     }
 
@@ -198,10 +198,11 @@ impl App {
         &self,
         sessions: &[SessionLogs],
         names: &FileNames,
+        texts: EditTexts,
         unread: &mut Vec<AppError>,
     ) -> FoundEdits {
         let with_edits = sessions_with_edits(sessions, &names.suffixes(), unread);
-        let mut found = load_edits(&with_edits, &|path| names.stream(path).is_some());
+        let mut found = load_edits(&with_edits, &|path| names.stream(path).is_some(), texts);
         found.edits.retain(|edit| names.is_valid_at(&edit.edit.path, edit.edit.at));
         unread.append(&mut found.unread);
         found

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rayon::prelude::*;
@@ -20,7 +21,7 @@ use crate::load::{logs_below, read_session};
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// The findings with the file that each is about, ordered by file.
-    pub findings: Vec<(PathBuf, Finding)>,
+    pub findings: Vec<(Arc<Path>, Finding)>,
     /// Number of logs that were checked.
     pub n_logs: usize,
     /// The errors of files that could not be read.
@@ -102,7 +103,7 @@ impl CheckReport {
 
     /// Removes and returns the findings about one file.
     pub fn take(&mut self, path: &Path) -> Vec<Finding> {
-        self.findings.extract_if(.., |(about, _)| about == path).map(|(_, finding)| finding).collect()
+        self.findings.extract_if(.., |(about, _)| **about == *path).map(|(_, finding)| finding).collect()
     }
 }
 
@@ -114,7 +115,7 @@ pub struct CheckTargets {
     /// Sessions of a home; their location in it and their backups are checked, too.
     placed: Vec<SessionFile>,
     /// Findings about the homes themselves.
-    findings: Vec<(PathBuf, Finding)>,
+    findings: Vec<(Arc<Path>, Finding)>,
     unread: Vec<AppError>,
 }
 
@@ -146,7 +147,7 @@ impl App {
             targets.placed = sessions.found;
             let around = self.store().audit(now);
             targets.unread.extend(around.errors.into_iter().map(AppError::from));
-            targets.findings = around.found;
+            targets.findings = around.found.into_iter().map(|(path, one)| (path.into(), one)).collect();
         }
         Ok(targets)
     }
@@ -174,19 +175,22 @@ impl CheckTargets {
         let Self { logs, placed, mut findings, mut unread } = self;
         for file in &placed {
             match file.audit() {
-                Ok(found) => findings.extend(found.into_iter().map(|one| (file.path.clone(), one))),
+                Ok(found) => {
+                    let path: Arc<Path> = file.path.as_path().into();
+                    findings.extend(found.into_iter().map(|one| (Arc::clone(&path), one)));
+                }
                 Err(error) => unread.push(error.into()),
             }
         }
         let check = |path: &PathBuf| {
             let found = check_log(path);
             progress();
-            found.map(|found| found.into_iter().map(|one| (path.clone(), one)).collect::<Vec<_>>())
+            found.map(|found| (Arc::<Path>::from(path.as_path()), found))
         };
         let checked: Vec<_> = logs.par_iter().map(check).collect();
         for result in checked {
             match result {
-                Ok(found) => findings.extend(found),
+                Ok((path, found)) => findings.extend(found.into_iter().map(|one| (Arc::clone(&path), one))),
                 Err(error) => unread.push(error),
             }
         }

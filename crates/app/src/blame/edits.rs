@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use memchr::memmem::Finder;
 use rayon::prelude::*;
 use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
-use threadline_session::{EntryIndex, FileEdit, InputKind, SessionFamily};
+use threadline_session::{EntryIndex, FileEdit, FileText, InputKind, SessionFamily};
 use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
 use threadline_view::{agent_anchor, anchor};
 
@@ -38,6 +38,8 @@ pub struct LoggedEdit {
     pub tool: String,
     /// The edit.
     pub edit: FileEdit,
+    /// Cache of [`LoggedEdit::changed_lines`].
+    pub(super) changed_lines: OnceLock<Option<(usize, usize)>>,
     /// The id of the call, which is the same in all copies of it.
     call_id: String,
     /// Whether the line was copied from another session.
@@ -48,6 +50,14 @@ impl LoggedEdit {
     /// Returns the session and the anchor of the call, such as `3f2a…#m42`.
     pub fn link(&self) -> String {
         format!("{}#{}", self.session.id, self.anchor)
+    }
+
+    /// Removes the texts of the file, of which a log has very many.
+    fn drop_texts(&mut self) {
+        self.changed_lines();
+        let FileEdit { before, after, hunks, replacements, .. } = &mut self.edit;
+        (*before, *after) = (FileText::Unknown, FileText::Unknown);
+        (*hunks, *replacements) = (Vec::new(), Vec::new());
     }
 
     /// Returns whether both edits are in the same turn of the same session.
@@ -185,10 +195,21 @@ fn is_in_log(finders: &[EditFinder], path: &Path, buffer: &mut Vec<u8>) -> std::
     found
 }
 
+/// Whether the texts of the file are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EditTexts {
+    Keep,
+    Drop,
+}
+
 /// Loads sessions and returns their edits of the files that `is_wanted` selects by path.
-pub(crate) fn load_edits(sessions: &[&SessionLogs], is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> FoundEdits {
-    let parts: Vec<Result<FoundEdits, AppError>> =
-        sessions.par_iter().with_max_len(1).map(|session| edits_of(&session.file, is_wanted)).collect();
+pub(crate) fn load_edits(
+    sessions: &[&SessionLogs],
+    is_wanted: &(dyn Fn(&str) -> bool + Sync),
+    texts: EditTexts,
+) -> FoundEdits {
+    let load = |session: &&SessionLogs| edits_of(&session.file, is_wanted, texts);
+    let parts: Vec<Result<FoundEdits, AppError>> = sessions.par_iter().with_max_len(1).map(load).collect();
     let mut found = FoundEdits::default();
     for part in parts {
         match part {
@@ -217,16 +238,20 @@ fn remove_copies(edits: &mut Vec<LoggedEdit>) {
     });
 }
 
-fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Result<FoundEdits, AppError> {
+fn edits_of(
+    file: &SessionFile,
+    is_wanted: &(dyn Fn(&str) -> bool + Sync),
+    texts: EditTexts,
+) -> Result<FoundEdits, AppError> {
     let loaded = load_unpriced(file)?;
     let family = &loaded.family;
-    let edits: Vec<FileEdit> = family.file_edits().filter(|edit| is_wanted(&edit.path)).collect();
-    if edits.is_empty() {
+    let mut edits = family.file_edits().filter(|edit| is_wanted(&edit.path)).peekable();
+    if edits.peek().is_none() {
         return Ok(FoundEdits { edits: Vec::new(), unread: loaded.unread });
     }
     let turns = SessionTurns::of(family);
     let title = family.main.title();
-    let edits = edits.into_iter().map(|edit| {
+    let edits = edits.map(|edit| {
         let session = family.session(edit.agent);
         let call = &session.tool_calls()[edit.call_idx];
         let agent = edit.agent.map(|agent| family.agents[agent].id.clone());
@@ -234,7 +259,7 @@ fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Re
         let anchor = agent.as_ref().map_or_else(|| own_anchor.clone(), |id| agent_anchor(id, &own_anchor));
         let TurnInfo { number, prompt, prompt_anchor } = turns.of_edit(family, &edit);
         let envelope = session.entries()[edit.entry_idx].envelope();
-        LoggedEdit {
+        let mut edit = LoggedEdit {
             session: file.clone(),
             title: title.clone(),
             agent,
@@ -245,10 +270,16 @@ fn edits_of(file: &SessionFile, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Re
             tool: call.name.to_string(),
             call_id: call.id.clone(),
             is_copy: envelope.is_some_and(|envelope| envelope.forked_from().is_some()),
+            changed_lines: OnceLock::new(),
             edit,
+        };
+        if texts == EditTexts::Drop {
+            edit.drop_texts();
         }
+        edit
     });
-    Ok(FoundEdits { edits: edits.collect(), unread: loaded.unread })
+    let edits = edits.collect();
+    Ok(FoundEdits { edits, unread: loaded.unread })
 }
 
 /// The turns of a session by line.

@@ -10,14 +10,20 @@ use crate::config::App;
 impl LoggedEdit {
     /// Returns the number of lines that the edit added and removed; `None` if the log does not contain them.
     pub fn changed_lines(&self) -> Option<(usize, usize)> {
+        *self.changed_lines.get_or_init(|| self.count_changed_lines())
+    }
+
+    fn count_changed_lines(&self) -> Option<(usize, usize)> {
+        fn text(known: &FileText) -> Option<&str> {
+            match known {
+                FileText::Absent => Some(""),
+                FileText::Text(text) => Some(text),
+                FileText::Unknown => None,
+            }
+        }
         let edit = &self.edit;
-        let text = |text: &'static str, known: &FileText| match known {
-            FileText::Absent => Some(text.to_owned()),
-            FileText::Text(text) => Some(text.clone()),
-            FileText::Unknown => None,
-        };
-        if let (Some(before), Some(after)) = (text("", &edit.before), text("", &edit.after)) {
-            return Some(line_counts(&before, &after));
+        if let (Some(before), Some(after)) = (text(&edit.before), text(&edit.after)) {
+            return Some(line_counts(before, after));
         }
         let count = |sign: char| {
             let lines = |hunk: &LineHunk| hunk.lines.iter().filter(|line| line.starts_with(sign)).count();

@@ -24,8 +24,8 @@ fn a_session_and_a_home_have_the_same_findings() {
     assert_eq!((all.n_logs, n_steps.into_inner()), (2, 2));
     assert!(all.unread.is_empty());
     let mut one = CheckTargets::of_session(app.find("last").unwrap()).check(&|| ());
-    let about = |findings: &[(std::path::PathBuf, threadline_entry::Finding)]| {
-        findings.iter().filter(|(path, _)| *path == log).map(|(_, found)| found.code).collect::<Vec<_>>()
+    let about = |findings: &[(std::sync::Arc<std::path::Path>, threadline_entry::Finding)]| {
+        findings.iter().filter(|(path, _)| **path == *log).map(|(_, found)| found.code).collect::<Vec<_>>()
     };
     assert!(!about(&all.findings).is_empty());
     assert_eq!(about(&all.findings), about(&one.findings));

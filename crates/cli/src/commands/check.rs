@@ -1,4 +1,5 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use threadline_app::{CheckReport, LogOwner};
@@ -33,7 +34,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// A finding and the file it is about.
-type LogFinding = (PathBuf, Finding);
+type LogFinding = (Arc<Path>, Finding);
 
 /// At most this many findings of several sessions are listed without `--code`.
 const MAX_LISTED: usize = 20;
