@@ -1,23 +1,29 @@
 //! Connections: their number, and the timeouts of clients.
 //!
 //! Any process that can reach the port can connect before it is authenticated. A client is disconnected if it
-//! sends half a request, keeps a connection idle, or does not read its response.
+//! sends half a request, keeps a connection idle, or does not read its response. If there are too many
+//! connections, the oldest one without an authorised request is closed for the newest.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep};
+
+use threadline_app::sync::lock;
 
 use crate::server::shutdown_started;
 
@@ -29,7 +35,8 @@ pub struct ConnectionLimits {
     pub header_timeout: Duration,
     /// Maximum time for which a client may leave a response unread.
     pub write_timeout: Duration,
-    /// Maximum number of open connections; further ones are queued.
+    /// Maximum number of open connections. A further one replaces the oldest one without an authorised
+    /// request, and is queued if all have sent one.
     pub max_connections: usize,
 }
 
@@ -51,10 +58,14 @@ pub(crate) async fn serve(
     ending: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(limits.max_connections));
+    let untrusted = UntrustedConnections::default();
     loop {
         let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await;
-            (slot, listener.accept().await)
+            let accepted = listener.accept().await;
+            if slots.available_permits() == 0 {
+                untrusted.close_oldest();
+            }
+            (Arc::clone(&slots).acquire_owned().await, accepted)
         };
         let (slot, accepted) = tokio::select! {
             () = shutdown_started(ending.clone()) => break,
@@ -65,9 +76,9 @@ pub(crate) async fn serve(
             sleep(Duration::from_millis(20)).await;
             continue;
         };
-        let (router, ending) = (router.clone(), ending.clone());
+        let (router, ending, untrusted) = (router.clone(), ending.clone(), Arc::new(untrusted.add()));
         tokio::spawn(async move {
-            serve_connection(stream, router, limits, ending).await;
+            serve_connection(stream, router, limits, untrusted, ending).await;
             drop(slot);
         });
     }
@@ -76,22 +87,83 @@ pub(crate) async fn serve(
     let _ = slots.acquire_many(all).await;
 }
 
+/// The connections that have not sent an authorised request yet.
+#[derive(Clone, Default)]
+struct UntrustedConnections(Arc<Mutex<BTreeMap<u64, Arc<Notify>>>>);
+
+impl UntrustedConnections {
+    /// Adds a connection.
+    fn add(&self) -> UntrustedConnection {
+        let mut connections = lock(&self.0);
+        let number = connections.last_key_value().map_or(0, |(last, _)| last + 1);
+        let close = Arc::new(Notify::new());
+        connections.insert(number, Arc::clone(&close));
+        UntrustedConnection { connections: self.clone(), number, close }
+    }
+
+    /// Closes the connection that was added first.
+    fn close_oldest(&self) {
+        if let Some((_, close)) = lock(&self.0).pop_first() {
+            close.notify_one();
+        }
+    }
+}
+
+/// An entry of [`UntrustedConnections`], which is removed when it is dropped.
+pub(crate) struct UntrustedConnection {
+    connections: UntrustedConnections,
+    number: u64,
+    close: Arc<Notify>,
+}
+
+impl UntrustedConnection {
+    /// Trusts the connection of an authorised request: it is not closed for another one.
+    pub(crate) fn trust(request: &Request) {
+        if let Some(connection) = request.extensions().get::<Arc<Self>>() {
+            connection.remove();
+        }
+    }
+
+    fn remove(&self) {
+        let mut connections = lock(&self.connections.0);
+        // After the entry was removed, another one can have its number.
+        if connections.get(&self.number).is_some_and(|close| Arc::ptr_eq(close, &self.close)) {
+            connections.remove(&self.number);
+        }
+    }
+}
+
+impl Drop for UntrustedConnection {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
 /// Serves the requests of one connection. Errors are caused by the client and ignored.
 async fn serve_connection(
     stream: TcpStream,
     router: Router,
     limits: ConnectionLimits,
+    untrusted: Arc<UntrustedConnection>,
     ending: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits.write_timeout));
+    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
-        .serve_connection(stream, TowerToHyperService::new(router));
+        .serve_connection(
+            stream,
+            service_fn(|mut request| {
+                request.extensions_mut().insert(Arc::clone(&untrusted));
+                service.call(request)
+            }),
+        );
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => {}
+        () = untrusted.close.notified() => {}
         () = shutdown_started(ending) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;

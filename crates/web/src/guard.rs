@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::connection::UntrustedConnection;
 use crate::request::ResponseFormat;
 use crate::response::PageError;
 
@@ -214,6 +215,9 @@ pub(crate) async fn check_access(State(guard): State<AccessGuard>, request: Requ
         let problem = PageError::new(StatusCode::UNAUTHORIZED, "Not authorised");
         problem.with_hint("Open the URL printed by `threadline serve`; it ends in ?token=…").to_response(form)
     } else {
+        if guard.has_cookie(request.headers()) {
+            UntrustedConnection::trust(&request);
+        }
         next.run(request).await
     };
     let headers = response.headers_mut();
@@ -245,6 +249,7 @@ pub(crate) async fn check_token(State(guard): State<AccessGuard>, request: Reque
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         response
     } else {
+        UntrustedConnection::trust(&request);
         next.run(request).await
     };
     let headers = response.headers_mut();

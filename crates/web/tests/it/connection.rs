@@ -66,15 +66,31 @@ fn an_idle_connection_is_closed() {
 }
 
 #[test]
-fn further_clients_wait_for_a_free_connection() {
+fn a_further_client_replaces_the_oldest_connection_without_an_authorised_request() {
+    const NEVER: Duration = Duration::from_secs(3600);
     let home = TestHome::new();
-    let served = TestServer::with_limits(home.root(), 0, ConnectionLimits { max_connections: 2, ..limits() });
-    let begun = Instant::now();
-    let silent: Vec<_> = (0..2).map(|_| served.connect()).collect();
-    // The third connection is queued, and is answered once the first two were closed.
-    assert_eq!(served.get("/").status, 200);
-    assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
-    drop(silent);
+    let limits = ConnectionLimits { max_connections: 3, header_timeout: NEVER, write_timeout: NEVER };
+    let served = TestServer::with_limits(home.root(), 0, limits);
+    let head = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", served.port);
+    let authorised = format!("{head}Cookie: {}\r\n\r\n", served.cookie());
+    let mut trusted = served.connect();
+    let mut start = [0; 12];
+    let mut is_answered = || {
+        trusted.write_all(authorised.as_bytes()).unwrap();
+        trusted.read_exact(&mut start).is_ok()
+    };
+    assert!(is_answered());
+    // Half a request, a request without a key, and a large answer that is not read.
+    let asset = format!("GET /assets/x/page.js HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
+    for request in [&head, &format!("{head}\r\n"), &asset.repeat(400)] {
+        let silent: Vec<_> = (0..10).map(|_| served.connect()).collect();
+        for mut stream in &silent {
+            // Fails if the connection was closed for a newer one.
+            let _ = stream.write_all(request.as_bytes());
+        }
+        assert_eq!(served.get("/").status, 200, "{}", &request[..request.len().min(200)]);
+    }
+    assert!(is_answered(), "the connection was closed");
 }
 
 #[test]
