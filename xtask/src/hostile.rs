@@ -79,6 +79,40 @@ static SHAPES: &[HostileShape] = &[
     shape("messages without fields", 40_000, |n| (0..n).map(|idx| bare_message(idx, 302)).collect()),
     shape("calls without results and fields", 30_000, |n| (0..n).map(|idx| bare_calls(idx, 392)).collect()),
     shape("results without calls and fields", 30_000, |n| (0..n).map(|idx| bare_results(idx, 356)).collect()),
+    shape("messages of short calls", 10_000, |n| {
+        (0..n).map(|idx| message_of_blocks(idx, 7, |number| json!({"type": "tool_use", "id": format!("t{idx}.{number}"), "name": "Bash", "input": {}}))).collect()
+    }),
+    shape("messages of short results", 10_000, |n| {
+        (0..n).map(|idx| message_of_blocks(idx, 7, |number| json!({"type": "tool_result", "tool_use_id": format!("t{idx}.{number}"), "content": ""}))).collect()
+    }),
+    shape("messages of blocks without content", 10_000, |n| {
+        (0..n).map(|idx| message_of_blocks(idx, 25, |_| json!({"type": "text"}))).collect()
+    }),
+    shape("a reply of blocks without content", 200_000, |n| {
+        vec![user(0, None, json!("x")), reply(1, Some(0), 1, json!(vec![json!({"type": "text"}); n]))]
+    }),
+    shape("very many models", 10_000, models),
+    shape("nested objects of the format", 60_000, |n| {
+        let mut line = user(1, Some(0), json!("x"));
+        line["toolUseResult"] =
+            json!(format!("{DEEP}{n}~{{\"type\":\"tool_result\",\"content\":[{{\"x\":1}},~]}}:end"));
+        vec![user(0, None, json!("x")), line]
+    }),
+    shape("progress in progress", 20_000, |n| {
+        let mut line = line(1, Some(0), "progress", Value::Null);
+        let open = "{\"type\":\"progress\",\"x\":0,\"data\":{\"x\":0,\"message\":";
+        line["data"] = json!({"type": "agent_progress", "message": format!("{DEEP}{n}~{open}~}}}}:end")});
+        vec![user(0, None, json!("x")), line]
+    }),
+    shape("a prompt of very short lines", 1_000_000, |n| vec![user(0, None, json!("a\n".repeat(n)))]),
+    shape("a reply of very short lines", 1_000_000, |n| {
+        vec![user(0, None, json!("x")), reply(1, Some(0), 1, words(&"a\n".repeat(n)))]
+    }),
+    shape("non-breaking spaces", 500_000, |n| exchange(&"a warp\u{a0}".repeat(n))),
+    shape("accents", 1_000_000, |n| exchange(&format!("{}a warp", "é".repeat(n)))),
+    shape("objects on one line", 200_000, |n| {
+        vec![user(0, None, json!("x")), json!(r#"{"type":"mode","mode":"plan"}"#.repeat(n))]
+    }),
     shape("emphasis", 500_000, |n| exchange(&"*a ".repeat(n))),
     shape("backticks", 800_000, |n| exchange(&"`a".repeat(n))),
     shape("backticks of growing length", 4_000_000, |n| {
@@ -124,9 +158,14 @@ static COMMANDS: &[(&str, &[&str])] = &[
     ("edit compress", &["edit", "compress", "@"]),
     ("edit redact", &["edit", "redact", "@"]),
     ("edit repair", &["edit", "repair", "@"]),
-    ("list", &["list", "--home", "%"]),
+    ("compare", &["compare", "@", "@"]),
+    ("context", &["context", "@"]),
+    ("blame --edits", &["blame", "/loom/a", "--edits", "--no-git", "--home", "%"]),
+    ("list", &["list", "--home", "%", "--no-cache"]),
+    ("overview", &["overview", "--home", "%", "--since", "all", "--no-cache"]),
     ("usage", &["usage", "--home", "%", "--by", "session"]),
-    ("search", &["search", "--home", "%", "-c", "warp"]),
+    ("search -c", &["search", "--home", "%", "-c", "warp"]),
+    ("search", &["search", "--home", "%", "\"a warp\""]),
 ];
 
 /// Measures all of it. `only` keeps the shapes whose names contain it.
@@ -155,7 +194,9 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, report: 
             if time > CLEAR_TIME_RATIO {
                 time = precise_ratio(binary, args, [&logs[1], &logs[2]]);
             }
-            let longer = (logs[2].bytes - logs[0].bytes) as f64;
+            // A comparison reads two logs.
+            let n_logs = args.iter().filter(|arg| **arg == "@").count().max(1);
+            let longer = (logs[2].bytes - logs[0].bytes) as f64 * n_logs as f64;
             rows.push((time, (twice.peak - small.peak).max(0.0) / longer, name));
         }
         let worst = |by: fn(&(f64, f64, &str)) -> f64| {
@@ -386,6 +427,23 @@ fn bare_results(idx: usize, length: usize) -> Value {
 fn padded(length: usize, line: impl Fn(&str) -> Value) -> Value {
     let padding = length.saturating_sub(line("").to_string().len() + 1);
     line(&"x".repeat(padding))
+}
+
+/// Returns a message of so many blocks, which lacks all fields besides.
+fn message_of_blocks(idx: usize, n_blocks: usize, block: impl Fn(usize) -> Value) -> Value {
+    let content: Vec<Value> = (0..n_blocks).map(block).collect();
+    let role = if content[0]["type"] == "tool_result" { "user" } else { "assistant" };
+    json!({"type": role, "message": {"role": role, "id": format!("m{idx}"), "content": content}})
+}
+
+/// Replies, each of another model.
+fn models(n: usize) -> Vec<Value> {
+    let lines = (1..n).map(|idx| {
+        let mut line = reply(idx, Some(idx - 1), idx, words("t"));
+        line["message"]["model"] = json!(format!("claude-opus-{idx}"));
+        line
+    });
+    std::iter::once(user(0, None, json!("x"))).chain(lines).collect()
 }
 
 fn reversed(n: usize) -> Vec<Value> {
