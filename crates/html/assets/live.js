@@ -45,7 +45,7 @@ const railNear = new IntersectionObserver(found => {
 async function drawRail(chunk) {
   railNear.unobserve(chunk);
   try {
-    const answer = await fetch(url('rail', { number: chunk.dataset.r }));
+    const answer = await fetch(url('outline', { number: chunk.dataset.r }));
     if (answer.ok) chunk.innerHTML = await answer.text();
     chunk.style.minHeight = '';
     main.dispatchEvent(new CustomEvent('changed', { detail: {} }));
@@ -146,10 +146,10 @@ async function apply(change) {
   if (change.stamp && change.stamp !== index.stamp) {
     index.stamp = change.stamp;
     try {
-      const around = await (await fetch(url('around', {}))).json();
+      const frame = await (await fetch(url('frame', {}))).json();
       const alive = !$('live').hidden;
-      $('opening').innerHTML = around.opening;
-      $('ending').innerHTML = around.ending;
+      $('opening').innerHTML = frame.opening;
+      $('ending').innerHTML = frame.ending;
       $('live').hidden = !alive;
     } catch { /* retried with the next change */ }
   }

@@ -362,7 +362,7 @@ pub(crate) fn render_subagent(cx: &mut RenderContext<'_>, out: &mut Markup, agen
 /// Adds a link to the page of a sub-agent, and a collapsible section that fetches its turns when expanded.
 fn link_subagent(out: &mut Markup, agent: &AgentView, at: &str) {
     let id = text_format::encode_url(&agent.id);
-    out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/inside?agent=").text(&id);
+    out.lit("<details class=\"inside\" data-src=\"").text(at).lit("/agent?agent=").text(&id);
     out.lit("\"><summary><span class=\"tool\">Sub-agent</span><span class=\"subject\">");
     out.text(agent.name());
     out.lit("</span>");

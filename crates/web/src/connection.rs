@@ -180,8 +180,8 @@ struct WriteTimeoutStream {
 }
 
 impl WriteTimeoutStream {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, timeout: patience, deadline: None }
+    fn new(stream: TcpStream, timeout: Duration) -> Self {
+        Self { stream, timeout, deadline: None }
     }
 
     /// Clears the deadline if the write is done, and returns a timeout error once it has passed.

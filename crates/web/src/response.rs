@@ -20,7 +20,6 @@ pub(crate) enum PageResponse {
     /// JSON lines, one object per line.
     JsonLines(Vec<u8>),
     /// Markdown.
-    #[allow(dead_code, reason = "used by short pages")]
     Markdown(String),
     /// Plain text.
     Text(String),
@@ -41,7 +40,7 @@ pub(crate) struct BodyChunks(pub(crate) Box<dyn FnMut() -> Option<Vec<u8>> + Sen
 
 impl std::fmt::Debug for BodyChunks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Pieces")
+        f.write_str("BodyChunks")
     }
 }
 

@@ -125,7 +125,7 @@ fn status(out: &mut Markup, page: &HomePage<'_>) {
         let read = page.total - page.choices.unread;
         out.lit(" <span>·</span> <span class=\"indexing\">")
             .text(&humanize::count(read as u64))
-            .lit(" indexed</span>");
+            .lit(" counted</span>");
     }
     out.lit("</p>");
     chips(out, page);
@@ -257,7 +257,7 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
             out.lit(">").text(&shown).lit("<span class=\"unit\"> ").lit(name).lit("</span>");
         }
         None => {
-            out.lit("><span class=\"pending\" title=\"Not indexed yet\">…</span>");
+            out.lit("><span class=\"pending\" title=\"Not counted yet\">…</span>");
         }
     }
     out.lit("</td>");
@@ -356,7 +356,7 @@ fn empty_list(out: &mut Markup, page: &HomePage<'_>) {
         out.lit("<p>No sessions match these filters</p>");
         if page.choices.unread > 0 && page.selection.needs_figures() {
             out.lit("<p class=\"quiet\">").text(&humanize::plural(page.choices.unread as u64, "session"));
-            out.lit(" not indexed yet; matches will appear here</p>");
+            out.lit(" not counted yet; matches will appear here</p>");
         }
     } else {
         out.lit("<p>No sessions found</p><p class=\"quiet\">Searched ");

@@ -185,16 +185,16 @@ struct SessionReader<'a> {
 
 impl SessionReader<'_> {
     fn outline(&self, live: &mut LiveSession) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let plan = live.page_layout(&self.selector)?;
+        let layout = live.page_layout(&self.selector)?;
         let mut page = AnswerPage::new(self.max_tokens);
-        let turns = plan.layout.turns.as_slice();
+        let turns = layout.layout.turns.as_slice();
         for (index, turn) in turns.iter().enumerate().skip(self.first_item()) {
             let (item, text) = self.outline_item(&turn.turn, &turn.line);
             if !page.push(index as u64, item, &text) {
                 break;
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Outline, page))
+        Ok(self.finish(live, &layout, SessionPart::Outline, page))
     }
 
     fn outline_item(&self, turn: &TurnView, line: &OutlineLine) -> (ReadItem, String) {
@@ -235,10 +235,10 @@ impl SessionReader<'_> {
         range: TurnRange,
         level: DetailLevel,
     ) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let plan = live.page_layout(&self.selector)?;
-        let count = plan.layout.turns.len();
-        let is_wanted = |turn: TurnIndex| range.contains(plan.layout.turns[turn].turn.number, count);
-        let wanted: Vec<TurnIndex> = plan.layout.turns.indices().filter(|turn| is_wanted(*turn)).collect();
+        let layout = live.page_layout(&self.selector)?;
+        let count = layout.layout.turns.len();
+        let is_wanted = |turn: TurnIndex| range.contains(layout.layout.turns[turn].turn.number, count);
+        let wanted: Vec<TurnIndex> = layout.layout.turns.indices().filter(|turn| is_wanted(*turn)).collect();
         if wanted.is_empty() {
             return Err(HistoryError::new(format!(
                 "no such turn: the conversation has {}",
@@ -249,8 +249,8 @@ impl SessionReader<'_> {
         // The first number of a place is that of the turn among the wanted ones, and that of the item in it.
         let (first_turn, first_item) = split_place(self.request.start.item);
         'turns: for (n, turn) in wanted.iter().enumerate().skip(first_turn) {
-            let items = self.items(live, &plan.layout, *turn, level)?;
-            let number = plan.layout.turns[*turn].turn.number;
+            let items = self.items(live, &layout.layout, *turn, level)?;
+            let number = layout.layout.turns[*turn].turn.number;
             let skipped = if n == first_turn { first_item } else { 0 };
             for (i, item) in items.iter().enumerate().skip(skipped) {
                 let text = ItemText::of(item, level);
@@ -261,7 +261,7 @@ impl SessionReader<'_> {
                 }
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Turns, page))
+        Ok(self.finish(live, &layout, SessionPart::Turns, page))
     }
 
     /// Reads the items of a turn, without the work of its sub-agents.
@@ -312,13 +312,13 @@ impl SessionReader<'_> {
     fn item(mut self, live: &mut LiveSession, anchor: &str) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
         let line =
             anchor_line(anchor).ok_or_else(|| HistoryError::new(format!("`{anchor}` is not an anchor")))?;
-        let mut plan = live.page_layout(&self.selector)?;
-        let mut found = self.find_item(live, &plan, anchor, line)?;
+        let mut layout = live.page_layout(&self.selector)?;
+        let mut found = self.find_item(live, &layout, anchor, line)?;
         if found.is_none() {
             // It may be on an abandoned branch.
             self.selector.leaf = Some(line);
-            plan = live.page_layout(&self.selector)?;
-            found = self.find_item(live, &plan, anchor, line)?;
+            layout = live.page_layout(&self.selector)?;
+            found = self.find_item(live, &layout, anchor, line)?;
         }
         let Some((turn, item)) = found else {
             return Err(HistoryError::new(format!("the session has no item {anchor}")));
@@ -332,29 +332,29 @@ impl SessionReader<'_> {
             let form = text.form(&self.anchor(&item.anchor), &self.history.shown_time(item.at), shown);
             (read, form)
         });
-        Ok(self.finish(live, &plan, SessionPart::Item, page))
+        Ok(self.finish(live, &layout, SessionPart::Item, page))
     }
 
     /// Finds an item of a conversation, and the number of its turn.
     fn find_item(
         &self,
         live: &LiveSession,
-        plan: &PageLayout,
+        layout: &PageLayout,
         anchor: &str,
         line: u64,
     ) -> Result<Option<(usize, TranscriptItem)>, HistoryError> {
         let (_, session) = live.log(&self.selector)?;
-        for turn in plan.layout.turns.indices() {
-            let layout = &plan.layout.turns[turn];
-            if !layout.entries.iter().any(|idx| session.entries()[*idx].at().line_no == line) {
+        for turn in layout.layout.turns.indices() {
+            let turn_layout = &layout.layout.turns[turn];
+            if !turn_layout.entries.iter().any(|idx| session.entries()[*idx].at().line_no == line) {
                 continue;
             }
-            let items = self.items(live, &plan.layout, turn, DetailLevel::Full)?;
+            let items = self.items(live, &layout.layout, turn, DetailLevel::Full)?;
             // A result is part of the item of its call, and a search finds it on a line of its own.
             let exact = items.iter().position(|item| item.anchor == anchor);
             let at = exact.or_else(|| items.iter().rposition(|item| item.line_no <= line));
             if let Some(at) = at {
-                let number = layout.turn.number;
+                let number = turn_layout.turn.number;
                 return Ok(items.into_iter().nth(at).map(|item| (number, item)));
             }
         }
@@ -362,7 +362,7 @@ impl SessionReader<'_> {
     }
 
     fn agents(&self, live: &mut LiveSession) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let plan = live.page_layout(&self.selector)?;
+        let layout = live.page_layout(&self.selector)?;
         let mut page = AnswerPage::new(self.max_tokens);
         for (index, agent) in live.family().agents.iter().enumerate().skip(self.first_item()) {
             let name = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or("sub-agent");
@@ -390,7 +390,7 @@ impl SessionReader<'_> {
                 break;
             }
         }
-        Ok(self.finish(live, &plan, SessionPart::Agents, page))
+        Ok(self.finish(live, &layout, SessionPart::Agents, page))
     }
 
     fn first_item(&self) -> usize {
@@ -412,12 +412,12 @@ impl SessionReader<'_> {
     fn finish(
         &self,
         live: &LiveSession,
-        plan: &PageLayout,
+        layout: &PageLayout,
         part: SessionPart,
         page: AnswerPage<ReadItem>,
     ) -> ToolAnswer<ReadAnswer> {
         let notes = live.unread().iter().map(ToString::to_string).collect();
-        let header = &plan.layout.header;
+        let header = &layout.layout.header;
         let (items, mut text, next) = page.finish();
         let end = AnswerEnd::new(self.request, next, notes, &mut text);
         let project = live.cwd().map(|cwd| threadline_entry::project_directory(&cwd).to_owned());
@@ -428,7 +428,7 @@ impl SessionReader<'_> {
             branch: header.git_branch.clone(),
             agent: self.selector.agent.clone(),
             part,
-            turns: plan.layout.turns.len() as u64,
+            turns: layout.layout.turns.len() as u64,
             agents: live.family().agents.len() as u64,
             errors: header.errors as u64,
             cost_usd: header.spent.cost.to_f64(),

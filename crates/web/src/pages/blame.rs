@@ -12,8 +12,8 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
-fn path_of(ask: &PageRequest) -> Result<&Path, PageError> {
-    let path = ask.query_param("path").map(Path::new).filter(|path| path.is_absolute());
+fn path_of(request: &PageRequest) -> Result<&Path, PageError> {
+    let path = request.query_param("path").map(Path::new).filter(|path| path.is_absolute());
     path.ok_or_else(|| {
         PageError::bad_request("No file").with_hint("Use /file?path=/absolute/path, or a link of a session.")
     })
@@ -37,10 +37,10 @@ fn no_markdown() -> PageError {
 }
 
 /// Shows the edits of a file in order.
-pub(crate) fn file(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let found = state.app.file_edits(path_of(ask)?).map_err(page_error)?;
+pub(crate) fn file(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let found = state.app.file_edits(path_of(request)?).map_err(page_error)?;
     let edits: Vec<_> = found.edits.iter().map(|edit| edit.object(&state.app)).collect();
-    match ask.format {
+    match request.format {
         ResponseFormat::Json => PageResponse::json_lines(edits),
         ResponseFormat::Markdown => Err(no_markdown()),
         ResponseFormat::Html => {
@@ -60,12 +60,12 @@ pub(crate) fn file(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 }
 
 /// Shows the lines of a file with their origins.
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
     let options = BlameOptions { only_edited: true, ..BlameOptions::default() };
-    let blame = state.app.blame(path_of(ask)?, options).map_err(page_error)?;
+    let blame = state.app.blame(path_of(request)?, options).map_err(page_error)?;
     let all = 0..blame.lines.len();
     let lines: Vec<_> = blame.objects(&state.app, all.clone()).collect();
-    match ask.format {
+    match request.format {
         ResponseFormat::Json => PageResponse::json_lines(lines),
         ResponseFormat::Markdown => Err(no_markdown()),
         ResponseFormat::Html => {

@@ -15,15 +15,15 @@ use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
 /// Larger logs, in bytes, are not checked on a page.
-const MOST: u64 = 256 << 20;
+const MAX_LOG_BYTES: u64 = 256 << 20;
 /// A repair is planned for sessions up to this size, in bytes, with their sub-agents.
-const PLANNED: u64 = 64 << 20;
+const MAX_PLANNED_BYTES: u64 = 64 << 20;
 
 pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
     let id = request.path_param(0);
     let file = state.app.session(id)?;
     let found = file.logs().found;
-    if found.iter().any(|log| log.size > MOST) {
+    if found.iter().any(|log| log.size > MAX_LOG_BYTES) {
         return Err(PageError::failed("Session too large to check here")
             .with_hint(format!("Run `threadline check {id}` in a terminal.")));
     }
@@ -50,7 +50,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         .collect();
     // The session's own log comes first.
     logs.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-    let is_small = found.iter().map(|log| log.size).sum::<u64>() <= PLANNED;
+    let is_small = found.iter().map(|log| log.size).sum::<u64>() <= MAX_PLANNED_BYTES;
     // A session is repaired with all of its sub-agents.
     let plan = if is_small && read_errors.is_empty() {
         match repair_steps(state, file.clone()) {
@@ -112,11 +112,11 @@ fn repair_steps(state: &ServerState, file: SessionFile) -> Result<Vec<String>, E
 }
 
 /// Maximum number of line numbers listed per step.
-const NAMED: usize = 12;
+const MAX_LINE_NUMBERS: usize = 12;
 
 fn step(what: &str, lines: &[u64], count: usize) -> String {
-    let named: Vec<String> = lines.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = if lines.len() > NAMED { ", …" } else { "" };
+    let named: Vec<String> = lines.iter().take(MAX_LINE_NUMBERS).map(ToString::to_string).collect();
+    let more = if lines.len() > MAX_LINE_NUMBERS { ", …" } else { "" };
     match named.is_empty() {
         true => format!("{what} ({count})"),
         false if lines.len() == 1 => format!("{what} (line {})", named[0]),

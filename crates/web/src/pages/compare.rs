@@ -9,8 +9,8 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let names = [ask.query_param("a").unwrap_or_default(), ask.query_param("b").unwrap_or_default()];
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let names = [request.query_param("a").unwrap_or_default(), request.query_param("b").unwrap_or_default()];
     let is_asked = names.iter().all(|name| !name.is_empty());
     let compared = if is_asked { Some(compare(state, names)) } else { None };
     let (compared, problem) = match compared {
@@ -18,7 +18,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         Some(Err(problem)) => (None, Some(problem)),
         None => (None, None),
     };
-    match (ask.format, &compared) {
+    match (request.format, &compared) {
         (ResponseFormat::Json, Some(compared)) => {
             let read_errors: Vec<String> = compared.unread.iter().map(ToString::to_string).collect();
             PageResponse::json_lines_and_errors([compared.object()], &read_errors)

@@ -11,17 +11,17 @@ use crate::state::ServerState;
 /// Larger sessions, in bytes, are not loaded for a page.
 const MAX_SIZE: u64 = 512 << 20;
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let id = ask.path_param(0);
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = request.path_param(0);
     let file = state.app.session(id)?;
     if file.logs().found.iter().map(|log| log.size).sum::<u64>() > MAX_SIZE {
         return Err(PageError::failed("Session too large to analyse here")
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }
     let loaded = state.app.load(&file)?;
-    let SessionContext { agent, ledger, agents } = loaded.context(ask.query_param("agent"))?;
+    let SessionContext { agent, ledger, agents } = loaded.context(request.query_param("agent"))?;
     let read_errors: Vec<String> = loaded.unread.iter().map(ToString::to_string).collect();
-    match ask.format {
+    match request.format {
         ResponseFormat::Json => {
             let objects = context_objects(&ledger).chain(agents.iter().map(ContextObject::from));
             PageResponse::json_lines_and_errors(objects, &read_errors)

@@ -18,15 +18,15 @@ const BATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// The first event is sent immediately, so that a page can detect changes that it missed while it was
 /// loading.
 pub(crate) async fn events(state: ServerState) -> Response {
-    let mut news = state.changes.subscribe(state.app.store());
-    news.mark_changed();
-    let messages = stream::unfold((news, false), |(mut news, greeted)| async move {
-        news.changed().await.ok()?;
+    let mut changes = state.changes.subscribe(state.app.store());
+    changes.mark_changed();
+    let messages = stream::unfold((changes, false), |(mut changes, greeted)| async move {
+        changes.changed().await.ok()?;
         if greeted {
             tokio::time::sleep(BATCH_INTERVAL).await;
         }
-        let count = news.borrow_and_update().to_string();
-        Some((Ok::<_, Infallible>(Event::default().event("changed").data(count)), (news, true)))
+        let count = changes.borrow_and_update().to_string();
+        Some((Ok::<_, Infallible>(Event::default().event("changed").data(count)), (changes, true)))
     });
     Sse::new(messages).keep_alive(KeepAlive::new().interval(Duration::from_secs(20))).into_response()
 }

@@ -11,8 +11,8 @@ use crate::state::ServerState;
 
 /// Returns the file. `?redact=share` masks everything that should not be shared, `?redact=secrets` secrets
 /// only, `?redact=none` nothing, unless the server always masks secrets. The default is what the pages do.
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let app = match ask.query_param("redact") {
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let app = match request.query_param("redact") {
         None => &state.app,
         Some("none") => &state.plain_app,
         Some("secrets") => &state.masked_app,
@@ -21,7 +21,7 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
             return Err(PageError::bad_request("Invalid parameter: redact must be share, secrets or none"));
         }
     };
-    let file = app.session(ask.path_param(0))?;
+    let file = app.session(request.path_param(0))?;
     let loaded = app.load(&file)?;
     let options = RenderOptions { theme: state.settings.theme, ..RenderOptions::new(state.zone.clone()) };
     let kept = |path: &str| loaded.kept_output(path);

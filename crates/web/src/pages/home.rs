@@ -18,18 +18,18 @@ const FILTER_TIMEOUT: Duration = Duration::from_millis(200);
 /// JSON and Markdown wait for complete figures.
 pub(super) const COMPLETE_TIMEOUT: Duration = Duration::from_secs(120);
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
     let now = state.now();
-    let news = state.changes.count(state.app.store());
-    let selection = Selection::of(ask.query_pairs(), |text, end| moment(text, end, &state.now_here()));
-    let patience = match ask.format {
+    let event_no = state.changes.count(state.app.store());
+    let selection = Selection::of(request.query_pairs(), |text, end| moment(text, end, &state.now_here()));
+    let timeout = match request.format {
         ResponseFormat::Html if selection.needs_figures() => FILTER_TIMEOUT,
         ResponseFormat::Html => BROWSE_TIMEOUT,
         _ => COMPLETE_TIMEOUT,
     };
-    let shown = state.cards(patience);
+    let shown = state.cards(timeout);
     let chosen = selection.select(&shown.cards);
-    if ask.format == ResponseFormat::Json {
+    if request.format == ResponseFormat::Json {
         return PageResponse::json_lines(chosen.cards.iter().map(|card| CardObject::from(*card)));
     }
     let choices = FilterChoices::of(&shown.cards, &selection);
@@ -42,11 +42,11 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         total: shown.cards.len(),
         read_errors: &shown.unread,
         homes: &homes,
-        event_no: news,
+        event_no,
         now: millis(now),
         zone: &state.zone,
     };
-    if ask.format == ResponseFormat::Markdown {
+    if request.format == ResponseFormat::Markdown {
         return Ok(PageResponse::Markdown(threadline_html::home_markdown(&page)));
     }
     let title = match &selection.project {

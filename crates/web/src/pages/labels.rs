@@ -10,9 +10,9 @@ use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
 /// Applies `pin=1`, `pin=0`, `add=TAG` and `remove=TAG`, and returns the new pin and tags.
-pub(crate) fn change(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let id = state.app.session(ask.path_param(0))?.id.to_string();
-    let [pin, add, remove] = ["pin", "add", "remove"].map(|name| ask.query_param(name));
+pub(crate) fn change(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = state.app.session(request.path_param(0))?.id.to_string();
+    let [pin, add, remove] = ["pin", "add", "remove"].map(|name| request.query_param(name));
     if let Some(tag) = add {
         check_tag(tag).map_err(PageError::bad_request)?;
     }
@@ -27,7 +27,7 @@ pub(crate) fn change(state: &ServerState, ask: &PageRequest) -> Result<PageRespo
         label.tags.retain(|tag| Some(&**tag) != remove);
     })?;
     state.changes.notify();
-    match ask.format {
+    match request.format {
         ResponseFormat::Json => {
             let tags = label.tags.iter().map(|tag| &**tag).collect();
             PageResponse::json_lines([LabelObject { id: &id, pinned: label.is_pinned, tags }])

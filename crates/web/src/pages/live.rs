@@ -26,13 +26,13 @@ pub(crate) async fn live(
 ) -> Response {
     let state = states.of(&headers).clone();
     let query = query.map(|Query(query)| query).unwrap_or_default();
-    let ask = PageRequest {
+    let request = PageRequest {
         format: ResponseFormat::Json,
         path_params: vec![id.clone()],
         query,
         cancelled: Arc::default(),
     };
-    let selector = match parse_selector(&ask) {
+    let selector = match parse_selector(&request) {
         Ok(selector) => selector,
         Err(problem) => return problem.to_response(ResponseFormat::Json),
     };
@@ -42,7 +42,7 @@ pub(crate) async fn live(
         selector,
         // A page rendered by an earlier run of the server gets everything.
         client: ClientPageState {
-            parts: ask
+            parts: request
                 .query_param("have")
                 .map(|have| have.split(',').map(parse_stamp).collect())
                 .unwrap_or_default(),
@@ -98,13 +98,13 @@ impl LiveUpdates {
             let first = !std::mem::replace(&mut self.has_sent, true);
             version.mark_unchanged();
             let (state, id, selector) = (self.state.clone(), self.id.clone(), self.selector.clone());
-            let plan = tokio::task::spawn_blocking(move || {
+            let layout = tokio::task::spawn_blocking(move || {
                 state.with_session(&id, |live| Ok(live.page_layout(&selector)?))
             });
-            match plan.await {
-                Ok(Ok(plan)) => {
+            match layout.await {
+                Ok(Ok(layout)) => {
                     if let Some(change) =
-                        self.client.update_to(&plan).or_else(|| first.then(|| json!({"same": true})))
+                        self.client.update_to(&layout).or_else(|| first.then(|| json!({"same": true})))
                     {
                         return Event::default().event("change").data(change.to_string()).into();
                     }
@@ -121,15 +121,15 @@ fn gone_event(problem: &PageError) -> Event {
 }
 
 impl ClientPageState {
-    /// Returns the update that brings a page to this plan, or `None` if it is up to date.
-    fn update_to(&mut self, plan: &PageLayout) -> Option<Value> {
+    /// Returns the update that brings a page to this layout, or `None` if it is up to date.
+    fn update_to(&mut self, layout: &PageLayout) -> Option<Value> {
         let parts: Vec<_> =
-            plan.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
-        let rail: Vec<_> = plan.outline_parts.iter().map(|rail| rail.stamp.clone()).collect();
-        let turns: Vec<_> = plan.layout.turns.iter().map(|turn| turn.turn.anchor.clone()).collect();
+            layout.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
+        let rail: Vec<_> = layout.outline_parts.iter().map(|rail| rail.stamp.clone()).collect();
+        let turns: Vec<_> = layout.layout.turns.iter().map(|turn| turn.turn.anchor.clone()).collect();
         let mut change = json!({});
         if let Some(from) = first_difference(&self.parts, &parts) {
-            let rest = plan.parts[from..]
+            let rest = layout.parts[from..]
                 .iter()
                 .map(|(part, _)| json!([part.name, part.stamp, part.lines.0, part.lines.1, part.rows]));
             change["parts"] = json!({"from": from, "rest": rest.collect::<Vec<_>>()});
@@ -140,24 +140,24 @@ impl ClientPageState {
         if let Some(from) = first_difference(&self.turns, &turns) {
             change["turns"] = json!({"from": from, "rest": turns[from..]});
         }
-        if let Some(from) = first_difference(&self.bad, &plan.layout.error_anchors) {
-            change["bad"] = json!({"from": from, "rest": plan.layout.error_anchors[from..]});
+        if let Some(from) = first_difference(&self.bad, &layout.layout.error_anchors) {
+            change["bad"] = json!({"from": from, "rest": layout.layout.error_anchors[from..]});
         }
-        if self.tools != plan.layout.tools {
-            change["tools"] = json!(plan.layout.tools);
+        if self.tools != layout.layout.tools {
+            change["tools"] = json!(layout.layout.tools);
         }
-        if self.stamp != plan.stamp {
-            change["stamp"] = json!(plan.stamp);
+        if self.stamp != layout.stamp {
+            change["stamp"] = json!(layout.stamp);
         }
         let known = change.as_object().is_some_and(|change| change.is_empty());
-        change["last"] = json!(plan.lines);
+        change["last"] = json!(layout.lines);
         *self = Self {
             parts,
             rail,
             turns,
-            bad: plan.layout.error_anchors.clone(),
-            tools: plan.layout.tools.clone(),
-            stamp: plan.stamp.clone(),
+            bad: layout.layout.error_anchors.clone(),
+            tools: layout.layout.tools.clone(),
+            stamp: layout.stamp.clone(),
         };
         (!known).then_some(change)
     }

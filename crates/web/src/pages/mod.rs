@@ -2,7 +2,7 @@
 //!
 //! A page is a [`PageHandler`], a function with plain blocking code. [`add_page`] adds it to the router in
 //! all formats: `/usage`, `/usage.json` and `/usage.md` are the same page. Path parameters (`/s/{id}`) are
-//! available as [`PageRequest::part`]. To add a page, write its file and add a line to [`router`].
+//! available as [`PageRequest::path_param`]. To add a page, write its file and add a line to [`router`].
 
 mod asset;
 mod blame;
@@ -52,9 +52,9 @@ pub(crate) fn router(state: ServerStates) -> Router {
     router = add_page(router, &state, "/index", home::page);
     router = add_page(router, &state, "/s/{id}", session::page);
     router = add_page(router, &state, "/s/{id}/part", session::part);
-    router = add_page(router, &state, "/s/{id}/rail", session::outline_section);
-    router = add_page(router, &state, "/s/{id}/around", session::page_frame);
-    router = add_page(router, &state, "/s/{id}/inside", session::inline_agent);
+    router = add_page(router, &state, "/s/{id}/outline", session::outline_section);
+    router = add_page(router, &state, "/s/{id}/frame", session::page_frame);
+    router = add_page(router, &state, "/s/{id}/agent", session::inline_agent);
     router = add_page(router, &state, "/s/{id}/raw", session::raw_line);
     router = add_page(router, &state, "/s/{id}/find", session::find);
     router = add_page(router, &state, "/s/{id}/changes", session::changes);
@@ -106,7 +106,7 @@ fn add_route(
             if let Some(last) = parts.last_mut() {
                 *last = ResponseFormat::split_suffix(last).1.to_owned();
             }
-            let ask = PageRequest {
+            let request = PageRequest {
                 format: form,
                 path_params: parts,
                 query: query.map(|Query(query)| query).unwrap_or_default(),
@@ -114,9 +114,9 @@ fn add_route(
             };
             let state = states.of(&headers).clone();
             async move {
-                let answer = run_page(state.clone(), page, ask.clone()).await;
+                let answer = run_page(state.clone(), page, request.clone()).await;
                 let is_unknown = path.starts_with("/s/{id}") && answer.status() == StatusCode::NOT_FOUND;
-                let redirect = if is_unknown { redirect_to_session(state, ask, uri).await } else { None };
+                let redirect = if is_unknown { redirect_to_session(state, request, uri).await } else { None };
                 redirect.unwrap_or(answer)
             }
         },
@@ -131,10 +131,10 @@ fn add_route(
 /// Redirects `/s/NAME` to the full address of the session, if `NAME` is no id but the beginning of one, or
 /// a title: the rule of the command line, [`App::find_named`](threadline_app::App::find_named). Returns an
 /// error page if several sessions match, and `None` if none does.
-async fn redirect_to_session(state: ServerState, ask: PageRequest, uri: Uri) -> Option<Response> {
-    let format = ask.format;
+async fn redirect_to_session(state: ServerState, request: PageRequest, uri: Uri) -> Option<Response> {
+    let format = request.format;
     let found = tokio::task::spawn_blocking(move || {
-        let name = ask.path_param(0);
+        let name = request.path_param(0);
         match state.app.session(name) {
             Ok(_) => None,
             Err(_) => Some(state.app.find_named(name)),
@@ -165,15 +165,15 @@ fn list_page(frame: &PageFrame<'_>, content: &Markup) -> PageResponse {
 }
 
 /// Runs a page on a blocking thread. If it panics, only this request fails.
-async fn run_page(state: ServerState, page: PageHandler, ask: PageRequest) -> Response {
-    let form = ask.format;
-    let _leaving = CancelOnDrop(Arc::clone(&ask.cancelled));
+async fn run_page(state: ServerState, page: PageHandler, request: PageRequest) -> Response {
+    let form = request.format;
+    let _leaving = CancelOnDrop(Arc::clone(&request.cancelled));
     let done = tokio::task::spawn_blocking(move || {
         // The client may have disconnected while the request was queued.
-        if ask.cancelled.load(Ordering::Relaxed) {
+        if request.cancelled.load(Ordering::Relaxed) {
             return Err(PageError::failed("Client disconnected"));
         }
-        let response = page(&state, &ask)?;
+        let response = page(&state, &request)?;
         Ok(match &state.app.config().redaction {
             Some(redaction) => response.into_masked_response(redaction),
             None => response.into_response(),

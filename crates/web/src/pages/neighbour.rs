@@ -8,13 +8,13 @@ use crate::response::{PageError, PageResponse, session_not_found};
 use crate::state::ServerState;
 
 /// Redirects to the session above this one in the list.
-pub(crate) fn previous(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    redirect(state, ask.path_param(0), |at| at.checked_sub(1))
+pub(crate) fn previous(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    redirect(state, request.path_param(0), |at| at.checked_sub(1))
 }
 
 /// Redirects to the session below this one in the list.
-pub(crate) fn next(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    redirect(state, ask.path_param(0), |at| at.checked_add(1))
+pub(crate) fn next(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    redirect(state, request.path_param(0), |at| at.checked_add(1))
 }
 
 /// Redirects to a neighbour, or to the list if there is none.

@@ -15,57 +15,61 @@ use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
 /// How long an HTML page waits for logs that are not read yet.
-const MOMENT: Duration = Duration::from_millis(1500);
+const HTML_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The number of records per page.
-const RECORDS: usize = 200;
+const RECORDS_PER_PAGE: usize = 200;
 
 /// The period that is shown first.
 const DEFAULT_RANGE: &str = "30d";
 
 /// The front page. Links of earlier versions, which select sessions, are redirected to the list.
-pub(crate) fn front_page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let selection = Selection::of(ask.query_pairs(), |_, _| Some(0));
-    if ask.query_param("range").is_none() && selection != Selection::default() {
-        let pairs = ask.query_pairs();
+pub(crate) fn front_page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let selection = Selection::of(request.query_pairs(), |_, _| Some(0));
+    if request.query_param("range").is_none() && selection != Selection::default() {
+        let pairs = request.query_pairs();
         return Ok(PageResponse::Redirect(threadline_html::href("/sessions", pairs)));
     }
-    page(state, ask)
+    page(state, request)
 }
 
-fn read(state: &ServerState, ask: &PageRequest) -> ReadOverview {
-    let timeout = if ask.format == ResponseFormat::Html { MOMENT } else { COMPLETE_TIMEOUT };
+fn read(state: &ServerState, request: &PageRequest) -> ReadOverview {
+    let timeout = if request.format == ResponseFormat::Html { HTML_TIMEOUT } else { COMPLETE_TIMEOUT };
     state.overview.read(state.now(), timeout)
 }
 
 /// Returns the requested period.
-fn range(state: &ServerState, ask: &PageRequest, default_range: &str) -> Result<OverviewRange, PageError> {
+fn range(
+    state: &ServerState,
+    request: &PageRequest,
+    default_range: &str,
+) -> Result<OverviewRange, PageError> {
     let now = state.now_here();
-    if let Some(named) = ask.query_param("range").and_then(|name| OverviewRange::named(name, &now)) {
+    if let Some(named) = request.query_param("range").and_then(|name| OverviewRange::named(name, &now)) {
         return Ok(named);
     }
-    Ok(OverviewRange::parse(ask.query_param("since"), ask.query_param("until"), default_range, &now)?)
+    Ok(OverviewRange::parse(request.query_param("since"), request.query_param("until"), default_range, &now)?)
 }
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    show(state, ask, None, DEFAULT_RANGE)
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    show(state, request, None, DEFAULT_RANGE)
 }
 
 /// The page of a project: the overview limited to it, with its sessions, branches and worktrees.
-pub(crate) fn project(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let name = ask.query_param("name").ok_or_else(|| PageError::not_found("No project named"))?;
-    show(state, ask, Some(name), "all")
+pub(crate) fn project(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let name = request.query_param("name").ok_or_else(|| PageError::not_found("No project named"))?;
+    show(state, request, Some(name), "all")
 }
 
 fn show(
     state: &ServerState,
-    ask: &PageRequest,
+    request: &PageRequest,
     project: Option<&str>,
     default_range: &str,
 ) -> Result<PageResponse, PageError> {
-    let range = range(state, ask, default_range)?;
-    let news = state.changes.count(state.app.store());
-    let ReadOverview { facts, is_reading } = read(state, ask);
+    let range = range(state, request, default_range)?;
+    let event_no = state.changes.count(state.app.store());
+    let ReadOverview { facts, is_reading } = read(state, request);
     let facts = match (facts, project) {
         (Some(facts), Some(project)) => {
             let of_project = facts.of_project(project, &state.app);
@@ -78,14 +82,14 @@ fn show(
         let details = facts.as_ref().map(|facts| facts.project_details(project, &range, &state.app));
         (project, details.unwrap_or_default())
     });
-    if ask.format == ResponseFormat::Json {
+    if request.format == ResponseFormat::Json {
         let overview = overview.ok_or_else(not_read)?;
         return PageResponse::json_lines([OverviewObject::from(&overview)]);
     }
     let page = OverviewPage {
         overview: overview.as_ref(),
         is_reading,
-        event_no: news,
+        event_no,
         now: millis(state.now()),
         zone: &state.zone,
         home: home(state),
@@ -132,11 +136,11 @@ const PARAMETERS: &[&str] = &[
     "sort",
 ];
 
-fn filter(state: &ServerState, ask: &PageRequest) -> Result<RecordFilter, PageError> {
-    let text = |name: &str| ask.query_param(name).map(str::to_owned);
-    let number = |name: &str| ask.query_param(name).and_then(|number| number.parse().ok());
-    let kind = ask.query_param("kind").unwrap_or_default();
-    let bounds = [ask.query_param("since"), ask.query_param("until")];
+fn filter(state: &ServerState, request: &PageRequest) -> Result<RecordFilter, PageError> {
+    let text = |name: &str| request.query_param(name).map(str::to_owned);
+    let number = |name: &str| request.query_param(name).and_then(|number| number.parse().ok());
+    let kind = request.query_param("kind").unwrap_or_default();
+    let bounds = [request.query_param("since"), request.query_param("until")];
     let kinds = RecordKind::ALL;
     Ok(RecordFilter {
         kind: kinds.into_iter().find(|known| known.name() == kind).unwrap_or_default(),
@@ -146,35 +150,35 @@ fn filter(state: &ServerState, ask: &PageRequest) -> Result<RecordFilter, PageEr
         tool: text("tool"),
         command: text("command"),
         file: text("file"),
-        failed: ask.query_param("failed").is_some(),
-        agents: ask.query_param("agents").is_some(),
+        failed: request.query_param("failed").is_some(),
+        agents: request.query_param("agents").is_some(),
         weekday: number("weekday"),
         hour: number("hour"),
-        state: ask.query_param("state").and_then(ActivityState::named),
+        state: request.query_param("state").and_then(ActivityState::named),
         directory: text("directory"),
-        longest_first: ask.query_param("sort") == Some("longest"),
+        longest_first: request.query_param("sort") == Some("longest"),
     })
 }
 
 /// The records behind a figure of the overview.
-pub(crate) fn records(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let filter = filter(state, ask)?;
-    let news = state.changes.count(state.app.store());
-    let ReadOverview { facts, is_reading } = read(state, ask);
+pub(crate) fn records(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let filter = filter(state, request)?;
+    let event_no = state.changes.count(state.app.store());
+    let ReadOverview { facts, is_reading } = read(state, request);
     let facts = facts.ok_or_else(not_read)?;
-    if ask.format == ResponseFormat::Json {
+    if request.format == ResponseFormat::Json {
         let found = facts.records(&filter, &state.zone, &state.app, 0, usize::MAX);
         return PageResponse::json_lines(found.rows.iter().map(object));
     }
-    let asked = ask.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
-    let skip = asked.saturating_sub(1).saturating_mul(RECORDS);
-    let found = facts.records(&filter, &state.zone, &state.app, skip, RECORDS);
+    let asked = request.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
+    let skip = asked.saturating_sub(1).saturating_mul(RECORDS_PER_PAGE);
+    let found = facts.records(&filter, &state.zone, &state.app, skip, RECORDS_PER_PAGE);
     let parameters: Vec<(String, String)> = PARAMETERS
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), ask.query_param(name)?.to_owned())))
+        .filter_map(|name| Some(((*name).to_owned(), request.query_param(name)?.to_owned())))
         .collect();
     let lines: Vec<RecordLine> = found.rows.into_iter().map(line).collect();
-    let pages = found.total.div_ceil(RECORDS).max(1);
+    let pages = found.total.div_ceil(RECORDS_PER_PAGE).max(1);
     let page = RecordsPage {
         parameters: &parameters,
         noun: filter.kind.noun(),
@@ -182,7 +186,7 @@ pub(crate) fn records(state: &ServerState, ask: &PageRequest) -> Result<PageResp
         total: found.total,
         page: (asked.saturating_sub(1).min(pages - 1), pages),
         is_reading,
-        event_no: news,
+        event_no,
         zone: &state.zone,
         home: home(state),
     };

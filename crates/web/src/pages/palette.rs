@@ -17,8 +17,8 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(20);
 const PAGES: &[(&str, &str)] =
     &[("Overview", "/"), ("Sessions", "/sessions"), ("Search", "/search"), ("Usage", "/usage")];
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let query = ask.query_param("q").unwrap_or_default();
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let query = request.query_param("q").unwrap_or_default();
     let facts = state.overview.latest(state.now(), FIRST_TIMEOUT).facts;
     let matches = facts.map(|facts| facts.palette(query, &state.app)).unwrap_or_default();
     let words = query.trim().to_lowercase();

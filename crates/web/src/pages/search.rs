@@ -17,16 +17,16 @@ use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
 /// Maximum number of sessions on a page, and of matches shown per session; further matches are only counted.
-const SESSIONS: usize = 50;
-const BLOCKS: usize = 5;
+const MAX_SESSIONS: usize = 50;
+const MAX_MATCHES_PER_SESSION: usize = 5;
 /// The search stops after this many matches.
-const FINDS: usize = 2000;
+const MAX_MATCHES: usize = 2000;
 /// Maximum number of matches in JSON; `threadline search --json` has no limit.
-const OBJECTS: usize = 10_000;
+const MAX_JSON_MATCHES: usize = 10_000;
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let typed = ask.query_param("q").unwrap_or_default();
-    let filters = SearchFilters::of(|name| ask.query_param(name));
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let typed = request.query_param("q").unwrap_or_default();
+    let filters = SearchFilters::of(|name| request.query_param(name));
     let text = &*filters.query(typed);
     let now = state.now_here();
     let query = (!text.trim().is_empty()).then(|| Query::parse(text, &now)).transpose();
@@ -34,15 +34,15 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
         Ok(query) => (query, None),
         Err(error) => (None, Some(error)),
     };
-    if let (ResponseFormat::Json, Some(error)) = (ask.format, &wrong) {
+    if let (ResponseFormat::Json, Some(error)) = (request.format, &wrong) {
         return Err(PageError::bad_request(error.to_string()));
     }
-    let mut finds = Finds::default();
+    let mut results = SearchResults::default();
     if let Some(query) = &query {
-        finds.run(state, ask, query);
+        results.run(state, request, query);
     }
-    match ask.format {
-        ResponseFormat::Json => Ok(PageResponse::JsonLines(finds.json)),
+    match request.format {
+        ResponseFormat::Json => Ok(PageResponse::JsonLines(results.json)),
         ResponseFormat::Markdown => Err(PageError::not_found("Page not found")
             .with_hint("Search results are available as HTML and JSON.")),
         ResponseFormat::Html => {
@@ -54,12 +54,12 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
                 query: text,
                 filters: &filters,
                 choices: &choices,
-                newest_first: is_newest_first(ask),
+                newest_first: is_newest_first(request),
                 problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
-                sessions: &finds.sessions,
-                counts: (finds.found, finds.sessions.len()),
-                stopped: finds.stopped,
-                read_errors: &finds.troubles,
+                sessions: &results.sessions,
+                counts: (results.found, results.sessions.len()),
+                stopped: results.stopped,
+                read_errors: &results.troubles,
                 now: now.timestamp().as_millisecond(),
                 zone: &state.zone,
             };
@@ -78,16 +78,16 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 }
 
 /// Returns whether sessions are sorted by last activity. JSON is, unless relevance is requested.
-fn is_newest_first(ask: &PageRequest) -> bool {
-    match ask.query_param("sort") {
+fn is_newest_first(request: &PageRequest) -> bool {
+    match request.query_param("sort") {
         Some(sort) => sort == "newest",
-        None => ask.format == ResponseFormat::Json,
+        None => request.format == ResponseFormat::Json,
     }
 }
 
 /// The matches found so far.
 #[derive(Default)]
-struct Finds {
+struct SearchResults {
     sessions: Vec<SessionHits>,
     found: usize,
     stopped: bool,
@@ -99,14 +99,14 @@ struct Finds {
     blocks: Vec<BlockHit>,
 }
 
-impl Finds {
-    fn run(&mut self, state: &ServerState, ask: &PageRequest, query: &Query) {
+impl SearchResults {
+    fn run(&mut self, state: &ServerState, request: &PageRequest, query: &Query) {
         let scope = state.app.search_scope(Some(query), None);
         self.troubles.extend(scope.unread.iter().map(ToString::to_string));
         let sessions = &scope.sessions;
         let mut on_event = |event| {
             let flow = match event {
-                ScanEvent::Hit(at, hit) if ask.format == ResponseFormat::Json => {
+                ScanEvent::Hit(at, hit) if request.format == ResponseFormat::Json => {
                     self.write(&sessions[at], &hit)
                 }
                 ScanEvent::Hit(at, hit) => self.hit(&state.app, &sessions[at], hit),
@@ -120,16 +120,16 @@ impl Finds {
             };
             Ok::<_, std::convert::Infallible>(flow)
         };
-        let limits = SearchLimits { max_shown: BLOCKS, ..SearchLimits::default() };
-        let Ok(()) = match is_newest_first(ask) {
-            true => scope.search(query, limits, &ask.cancelled, &mut on_event),
-            false => scope.search_by_relevance(query, limits, &ask.cancelled, &mut on_event),
+        let limits = SearchLimits { max_shown: MAX_MATCHES_PER_SESSION, ..SearchLimits::default() };
+        let Ok(()) = match is_newest_first(request) {
+            true => scope.search(query, limits, &request.cancelled, &mut on_event),
+            false => scope.search_by_relevance(query, limits, &request.cancelled, &mut on_event),
         };
     }
 
     fn hit(&mut self, app: &App, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {
         let agent = session.agent_of(&session.logs[hit.log]);
-        if let Some(found) = hit.hit.filter(|_| self.blocks.len() < BLOCKS) {
+        if let Some(found) = hit.hit.filter(|_| self.blocks.len() < MAX_MATCHES_PER_SESSION) {
             self.blocks.push(BlockHit {
                 anchor: found.anchor,
                 agent,
@@ -146,10 +146,10 @@ impl Finds {
 
     /// Counts matches, and ends the search when there are enough.
     fn add_count(&mut self, app: &App, session: &SearchedSession, count: usize) -> ControlFlow<()> {
-        let count = count.min(FINDS - self.found);
+        let count = count.min(MAX_MATCHES - self.found);
         self.found += count;
         self.count += count;
-        if self.found < FINDS {
+        if self.found < MAX_MATCHES {
             return ControlFlow::Continue(());
         }
         self.stopped = true;
@@ -174,7 +174,7 @@ impl Finds {
             count,
             blocks,
         });
-        self.stopped = self.sessions.len() == SESSIONS;
+        self.stopped = self.sessions.len() == MAX_SESSIONS;
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -184,7 +184,7 @@ impl Finds {
         self.found += 1;
         let written = serde_json::to_writer(&mut self.json, &object);
         self.json.push(b'\n');
-        match written.is_ok() && self.found < OBJECTS {
+        match written.is_ok() && self.found < MAX_JSON_MATCHES {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }

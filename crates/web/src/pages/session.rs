@@ -23,20 +23,22 @@ const MAX_OUTPUT: usize = 200 << 10;
 const INITIAL_BYTES: u64 = 160 << 10;
 const MAX_WHOLE_BYTES: u64 = 600 << 10;
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let selector = parse_selector(ask)?;
-    match ask.format {
-        ResponseFormat::Html => html_page(state, ask, &selector),
-        ResponseFormat::Json | ResponseFormat::Markdown => super::session_text::page(state, ask, &selector),
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let selector = parse_selector(request)?;
+    match request.format {
+        ResponseFormat::Html => html_page(state, request, &selector),
+        ResponseFormat::Json | ResponseFormat::Markdown => {
+            super::session_text::page(state, request, &selector)
+        }
     }
 }
 
 /// Parses the sub-agent and the branch in the query string.
-pub(crate) fn parse_selector(ask: &PageRequest) -> Result<SessionSelector, PageError> {
-    let leaf = ask
+pub(crate) fn parse_selector(request: &PageRequest) -> Result<SessionSelector, PageError> {
+    let leaf = request
         .query_param("branch")
         .map(|name| anchor_line(name).ok_or_else(|| PageError::bad_request("Invalid branch name")));
-    Ok(SessionSelector { agent: ask.query_param("agent").map(str::to_owned), leaf: leaf.transpose()? })
+    Ok(SessionSelector { agent: request.query_param("agent").map(str::to_owned), leaf: leaf.transpose()? })
 }
 
 /// Returns the query string of a page and of its requests.
@@ -61,28 +63,28 @@ pub(crate) fn render_options(state: &ServerState, id: &str) -> RenderOptions {
 
 fn html_page(
     state: &ServerState,
-    ask: &PageRequest,
+    request: &PageRequest,
     selector: &SessionSelector,
 ) -> Result<PageResponse, PageError> {
-    let id = ask.path_param(0);
-    let at = ask.query_param("at").and_then(anchor_line);
-    let (plan, lines_read, drawn, facts) = state.with_session(id, |live| {
+    let id = request.path_param(0);
+    let at = request.query_param("at").and_then(anchor_line);
+    let (layout, lines_read, drawn, info) = state.with_session(id, |live| {
         live.count();
-        let plan = live.page_layout(selector)?;
-        let from = at.map_or(0, |line| plan.part_at(line));
-        let drawn = initial_parts(live, selector, &plan, from)?;
+        let layout = live.page_layout(selector)?;
+        let from = at.map_or(0, |line| layout.part_at(line));
+        let drawn = initial_parts(live, selector, &layout, from)?;
         let spans: Vec<TurnSpan> =
-            plan.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
-        let lines_read = live.read(selector, &plan.layout, &spans)?;
-        Ok((plan, lines_read, drawn, SessionPageInfo::of(state, live, selector)?))
+            layout.parts[drawn.clone()].iter().flat_map(|(_, spans)| spans.clone()).collect();
+        let lines_read = live.read(selector, &layout.layout, &spans)?;
+        Ok((layout, lines_read, drawn, SessionPageInfo::of(state, live, selector)?))
     })?;
     let options = render_options(state, id);
-    let mut markup = render_parts(&lines_read, &plan, &plan.parts[drawn.clone()], &options).into_iter();
-    let parts = plan.parts.iter().enumerate();
+    let mut markup = render_parts(&lines_read, &layout, &layout.parts[drawn.clone()], &options).into_iter();
+    let parts = layout.parts.iter().enumerate();
     let parts =
         parts.map(|(i, (part, _))| (part, if drawn.contains(&i) { markup.next() } else { None })).collect();
     let query = query_string(selector);
-    let served = facts.session_page(&plan, &options, &query, parts, state.settings);
+    let served = info.session_page(&layout, &options, &query, parts, state.settings);
     Ok(PageResponse::Html(render_session_page(&served)))
 }
 
@@ -123,21 +125,21 @@ impl SessionPageInfo {
 
     pub(crate) fn session_page<'a>(
         &self,
-        plan: &'a PageLayout,
+        layout: &'a PageLayout,
         options: &'a RenderOptions,
         query: &'a str,
         parts: Vec<(&'a PagePart, Option<Markup>)>,
         settings: ViewerSettings,
     ) -> SessionPage<'a> {
         let mut notes = self.read_errors.clone();
-        if plan.skipped > 0 {
+        if layout.skipped > 0 {
             notes.push(format!(
                 "Log too large: showing lines {} to the end. Show all: `threadline show {}`",
-                plan.skipped + 1,
+                layout.skipped + 1,
                 self.file.id
             ));
         }
-        if plan.torn {
+        if layout.torn {
             notes.push(
                 "The last line of the log is incomplete (still being written, or truncated)".to_owned(),
             );
@@ -148,20 +150,20 @@ impl SessionPageInfo {
             (None, false) => None,
         };
         SessionPage {
-            layout: &plan.layout,
+            layout: &layout.layout,
             options,
             query,
             parts,
-            outline: &plan.outline_parts,
+            outline: &layout.outline_parts,
             resume: instead.is_none().then(|| self.resume.clone()),
             size: self.size,
             is_live: self.is_live,
             labels: instead.is_none().then(|| self.label_controls()),
             notes,
             description: instead,
-            last_line: plan.lines,
+            last_line: layout.lines,
             settings,
-            stamp: &plan.stamp,
+            stamp: &layout.stamp,
         }
     }
 }
@@ -178,18 +180,18 @@ impl SessionPageInfo {
 fn initial_parts(
     live: &LiveSession,
     selector: &SessionSelector,
-    plan: &PageLayout,
+    layout: &PageLayout,
     from: usize,
 ) -> Result<std::ops::Range<usize>, PageError> {
     let log = live.log(selector)?.0;
     let size = |part: &PagePart| (part.lines.0..=part.lines.1).map(|line| log.size(line)).sum::<u64>();
     if from == 0 && log.bytes() <= MAX_WHOLE_BYTES {
-        return Ok(0..plan.parts.len());
+        return Ok(0..layout.parts.len());
     }
     let mut to = from;
     let mut bytes = 0;
-    while to < plan.parts.len() && (to == from || bytes < INITIAL_BYTES) {
-        bytes += size(&plan.parts[to].0);
+    while to < layout.parts.len() && (to == from || bytes < INITIAL_BYTES) {
+        bytes += size(&layout.parts[to].0);
         to += 1;
     }
     Ok(from..to)
@@ -198,7 +200,7 @@ fn initial_parts(
 /// Renders parts from their lines.
 fn render_parts(
     lines_read: &ReadSpans,
-    plan: &PageLayout,
+    layout: &PageLayout,
     parts: &[(PagePart, Vec<TurnSpan>)],
     options: &RenderOptions,
 ) -> Vec<Markup> {
@@ -209,56 +211,56 @@ fn render_parts(
             .iter()
             .map(|span| {
                 at += 1;
-                let turn = &plan.layout.turns[span.turn].turn;
-                let turn = TurnView { items: lines_read.items(&plan.layout, at - 1), ..turn.clone() };
+                let turn = &layout.layout.turns[span.turn].turn;
+                let turn = TurnView { items: lines_read.items(&layout.layout, at - 1), ..turn.clone() };
                 PageTurn { turn, is_continuation: span.entries.start > 0 }
             })
             .collect();
-        drawn.push(threadline_html::render_part(&turns, &plan.layout, options));
+        drawn.push(threadline_html::render_part(&turns, &layout.layout, options));
     }
     drawn
 }
 
 /// Returns one part, which the page loads when it comes into view.
-pub(crate) fn part(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let name = ask.query_param("name").unwrap_or_default();
-    let (plan, lines_read, at) = state.with_session(id, |live| {
-        let plan = live.page_layout(&selector)?;
-        let at = plan.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
-        let lines_read = live.read(&selector, &plan.layout, &plan.parts[at].1)?;
-        Ok((plan, lines_read, at))
+pub(crate) fn part(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
+    let name = request.query_param("name").unwrap_or_default();
+    let (layout, lines_read, at) = state.with_session(id, |live| {
+        let layout = live.page_layout(&selector)?;
+        let at = layout.find_part(name).ok_or_else(|| PageError::not_found("Part not found"))?;
+        let lines_read = live.read(&selector, &layout.layout, &layout.parts[at].1)?;
+        Ok((layout, lines_read, at))
     })?;
-    let mut drawn = render_parts(&lines_read, &plan, &plan.parts[at..=at], &render_options(state, id));
-    let stamp = plan.parts[at].0.stamp.clone();
+    let mut drawn = render_parts(&lines_read, &layout, &layout.parts[at..=at], &render_options(state, id));
+    let stamp = layout.parts[at].0.stamp.clone();
     Ok(PageResponse::Fragment(drawn.pop().unwrap_or_default(), stamp))
 }
 
 /// Returns a section of the outline.
-pub(crate) fn outline_section(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let plan = state.with_session(id, |live| Ok(live.page_layout(&selector)?))?;
-    let number = ask.query_param("number").and_then(|number| number.parse::<usize>().ok());
+pub(crate) fn outline_section(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
+    let layout = state.with_session(id, |live| Ok(live.page_layout(&selector)?))?;
+    let number = request.query_param("number").and_then(|number| number.parse::<usize>().ok());
     let rail = number
-        .and_then(|number| plan.outline_parts.get(number))
+        .and_then(|number| layout.outline_parts.get(number))
         .ok_or_else(|| PageError::not_found("Part not found"))?;
     Ok(PageResponse::Fragment(
-        threadline_html::render_outline_part(&plan.layout, rail.number),
+        threadline_html::render_outline_part(&layout.layout, rail.number),
         rail.stamp.clone(),
     ))
 }
 
 /// Renders everything around the conversation again.
-pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let (plan, facts) = state.with_session(id, |live| {
+pub(crate) fn page_frame(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
+    let (layout, info) = state.with_session(id, |live| {
         Ok((live.page_layout(&selector)?, SessionPageInfo::of(state, live, &selector)?))
     })?;
     let (options, query) = (render_options(state, id), query_string(&selector));
-    let served = facts.session_page(&plan, &options, &query, Vec::new(), state.settings);
+    let served = info.session_page(&layout, &options, &query, Vec::new(), state.settings);
     let (opening, ending) = threadline_html::header_and_footer(&served);
     let object =
-        serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": plan.stamp});
+        serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": layout.stamp});
     Ok(PageResponse::JsonObject(object))
 }
 
@@ -266,25 +268,25 @@ pub(crate) fn page_frame(state: &ServerState, ask: &PageRequest) -> Result<PageR
 const MAX_INLINE_BYTES: u64 = 1 << 20;
 
 /// Renders the conversation of a sub-agent, to be shown inline in the call that started it.
-pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
+pub(crate) fn inline_agent(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
     let agent = selector.agent.clone().ok_or_else(|| PageError::bad_request("Missing parameter: agent"))?;
     let read = state.with_session(id, |live| {
-        let plan = live.page_layout(&selector)?;
-        let spans: Vec<TurnSpan> = plan.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
-        if live.log(&selector)?.0.bytes() > MAX_INLINE_BYTES && plan.parts.len() > 8 {
+        let layout = live.page_layout(&selector)?;
+        let spans: Vec<TurnSpan> = layout.parts.iter().flat_map(|(_, spans)| spans.clone()).collect();
+        if live.log(&selector)?.0.bytes() > MAX_INLINE_BYTES && layout.parts.len() > 8 {
             return Ok(None);
         }
-        let lines_read = live.read(&selector, &plan.layout, &spans)?;
-        Ok(Some((plan, lines_read, spans)))
+        let lines_read = live.read(&selector, &layout.layout, &spans)?;
+        Ok(Some((layout, lines_read, spans)))
     })?;
-    let Some((plan, lines_read, spans)) = read else {
+    let Some((layout, lines_read, spans)) = read else {
         let mut note = Markup::new();
         note.lit("<p class=\"note\">Too large to show inline</p>");
         return Ok(PageResponse::Html(note));
     };
-    let turns = join_turns(&plan, &lines_read, &spans);
-    let cwd = plan.layout.header.cwd.as_deref();
+    let turns = join_turns(&layout, &lines_read, &spans);
+    let cwd = layout.layout.header.cwd.as_deref();
     Ok(PageResponse::Html(threadline_html::render_subagent_turns(
         &turns,
         &agent,
@@ -294,13 +296,13 @@ pub(crate) fn inline_agent(state: &ServerState, ask: &PageRequest) -> Result<Pag
 }
 
 /// Joins spans to whole turns.
-pub(crate) fn join_turns(plan: &PageLayout, lines_read: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
+pub(crate) fn join_turns(layout: &PageLayout, lines_read: &ReadSpans, spans: &[TurnSpan]) -> Vec<TurnView> {
     let mut turns: Vec<TurnView> = Vec::new();
     for (i, span) in spans.iter().enumerate() {
-        let items = lines_read.items(&plan.layout, i);
+        let items = lines_read.items(&layout.layout, i);
         match turns.last_mut() {
             Some(turn) if span.entries.start > 0 => turn.items.extend(items),
-            _ => turns.push(TurnView { items, ..plan.layout.turns[span.turn].turn.clone() }),
+            _ => turns.push(TurnView { items, ..layout.layout.turns[span.turn].turn.clone() }),
         }
     }
     turns
@@ -310,13 +312,13 @@ pub(crate) fn join_turns(plan: &PageLayout, lines_read: &ReadSpans, spans: &[Tur
 const MAX_RAW_BYTES: u64 = 1 << 20;
 
 /// Returns a raw line of the log.
-pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let line = ask
+pub(crate) fn raw_line(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
+    let line = request
         .query_param("line")
         .and_then(|line| line.parse().ok())
         .ok_or_else(|| PageError::bad_request("Missing or invalid parameter: line"))?;
-    let most = if ask.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
+    let most = if request.query_param("whole").is_some() { u64::MAX / 2 } else { MAX_RAW_BYTES };
     let found = state.with_session(id, |live| Ok(live.log(&selector)?.0.raw(line, most)?))?;
     let (bytes, length) = found.ok_or_else(|| PageError::not_found("Line not found"))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
@@ -327,11 +329,11 @@ pub(crate) fn raw_line(state: &ServerState, ask: &PageRequest) -> Result<PageRes
 }
 
 /// Returns the changes made to files.
-pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let id = ask.path_param(0);
+pub(crate) fn changes(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let id = request.path_param(0);
     let (edits, title, first_prompt, cwd, read_errors) = state.with_session(id, |live| {
-        let plan = live.page_layout(&SessionSelector::default())?;
-        let header = &plan.layout.header;
+        let layout = live.page_layout(&SessionSelector::default())?;
+        let header = &layout.layout.header;
         let read_errors: Vec<String> = live.unread().iter().map(ToString::to_string).collect();
         Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd(), read_errors))
     })?;
@@ -340,7 +342,7 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
             .with_hint(format!("Run `threadline show {id} --patch` to print them."))
     })?;
     let changes = threadline_view::changes(&edits);
-    match ask.format {
+    match request.format {
         ResponseFormat::Html => {
             let title = title.or(first_prompt).unwrap_or_else(|| id.to_owned());
             Ok(PageResponse::Html(threadline_html::render_changes_page(&ChangesPage {
@@ -360,17 +362,17 @@ pub(crate) fn changes(state: &ServerState, ask: &PageRequest) -> Result<PageResp
 }
 
 /// Returns the anchors of the blocks in this conversation that match a query.
-pub(crate) fn find(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let (id, selector) = (ask.path_param(0), parse_selector(ask)?);
-    let (path, plan) = state
+pub(crate) fn find(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let (id, selector) = (request.path_param(0), parse_selector(request)?);
+    let (path, layout) = state
         .with_session(id, |live| Ok((live.log(&selector)?.0.path.clone(), live.page_layout(&selector)?)))?;
-    let query = ask.query_param("q").unwrap_or_default();
+    let query = request.query_param("q").unwrap_or_default();
     let query =
         Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;
     let mut anchors = matching_anchors(&path, &query, MAX_HITS)
         .map_err(|error| PageError::failed("The log could not be searched").with_hint(error.to_string()))?;
     // Abandoned branches are only in the results of the search over all sessions.
-    anchors.retain(|anchor| anchor_line(anchor).is_some_and(|line| plan.contains_line(line)));
+    anchors.retain(|anchor| anchor_line(anchor).is_some_and(|line| layout.contains_line(line)));
     Ok(PageResponse::JsonObject(serde_json::json!({"hits": anchors})))
 }
 
@@ -382,7 +384,7 @@ impl From<LiveError> for PageError {
             LiveError::NoAgent => Self::not_found("The session has no such sub-agent"),
             LiveError::NoLine => Self::not_found("The session has no such line"),
             LiveError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                session_not_found().with_hint("Its log was cut short while this page was made. Ask again.")
+                session_not_found().with_hint("The log was truncated while the page was rendered. Reload.")
             }
             LiveError::Io(error) => error.into(),
         }

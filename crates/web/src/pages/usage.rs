@@ -16,10 +16,10 @@ use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
 /// Maximum time to wait for figures before a page is shown with those that are available.
-const MOMENT: Duration = Duration::from_millis(250);
+const HTML_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The requested calls.
-struct Wanted {
+struct UsageFilter {
     range: TimeRange,
     project: Option<String>,
     model: Option<String>,
@@ -29,13 +29,17 @@ struct Wanted {
     asked: Vec<(String, String)>,
 }
 
-impl Wanted {
-    fn of(state: &ServerState, ask: &PageRequest) -> Result<Self, PageError> {
-        let text = |name: &str| ask.query_param(name).map(str::to_owned);
+impl UsageFilter {
+    fn of(state: &ServerState, request: &PageRequest) -> Result<Self, PageError> {
+        let text = |name: &str| request.query_param(name).map(str::to_owned);
         let names = ["since", "until", "project", "model", "session", "branch"];
         let asked = names.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect();
         Ok(Self {
-            range: TimeRange::parse(ask.query_param("since"), ask.query_param("until"), &state.now_here())?,
+            range: TimeRange::parse(
+                request.query_param("since"),
+                request.query_param("until"),
+                &state.now_here(),
+            )?,
             project: text("project"),
             model: text("model"),
             session: text("session"),
@@ -60,21 +64,21 @@ impl Wanted {
     }
 }
 
-fn shown(state: &ServerState, ask: &PageRequest) -> ListedCards {
-    let patience = if ask.format == ResponseFormat::Html { MOMENT } else { COMPLETE_TIMEOUT };
-    state.cards(patience)
+fn shown(state: &ServerState, request: &PageRequest) -> ListedCards {
+    let timeout = if request.format == ResponseFormat::Html { HTML_TIMEOUT } else { COMPLETE_TIMEOUT };
+    state.cards(timeout)
 }
 
-pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let wanted = Wanted::of(state, ask)?;
-    let news = state.changes.count(state.app.store());
-    let shown = shown(state, ask);
+pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let filter = UsageFilter::of(state, request)?;
+    let event_no = state.changes.count(state.app.store());
+    let shown = shown(state, request);
     let calls = &shown.figures.calls;
     let now = millis(state.now());
-    if ask.format == ResponseFormat::Json {
-        return objects(state, ask, calls, &wanted, now);
+    if request.format == ResponseFormat::Json {
+        return objects(state, request, calls, &filter, now);
     }
-    let keep = |call: &ModelCall<'_>| wanted.keeps(call);
+    let keep = |call: &ModelCall<'_>| filter.keeps(call);
     let resets = window_resets(calls, &state.zone);
     let mut board = UsageBoard::of(calls, &state.prices, &state.zone, &resets, keep);
     let masked = |name: &str| state.app.redacted(name).into_owned();
@@ -92,15 +96,15 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
     let (projects, models) = (names(GroupBy::Project), names(GroupBy::Model));
     let page = UsagePage {
         board: &board,
-        parameters: &wanted.asked,
+        parameters: &filter.asked,
         choices: (&projects, &models),
-        notes: &notes(state, &shown.figures, &board.total, &wanted),
+        notes: &notes(state, &shown.figures, &board.total, &filter),
         unread: shown.figures.n_missing(&shown.logs),
-        event_no: news,
+        event_no,
         now,
         zone: &state.zone,
     };
-    if ask.format == ResponseFormat::Markdown {
+    if request.format == ResponseFormat::Markdown {
         return Ok(PageResponse::Markdown(threadline_html::usage_markdown(&page)));
     }
     let frame = PageFrame {
@@ -116,15 +120,15 @@ pub(crate) fn page(state: &ServerState, ask: &PageRequest) -> Result<PageRespons
 /// Returns the same objects as `threadline usage --json`.
 fn objects(
     state: &ServerState,
-    ask: &PageRequest,
+    request: &PageRequest,
     calls: &ModelCalls,
-    wanted: &Wanted,
+    filter: &UsageFilter,
     now: Millis,
 ) -> Result<PageResponse, PageError> {
-    let name = ask.query_param("by").unwrap_or(GroupBy::Day.name());
+    let name = request.query_param("by").unwrap_or(GroupBy::Day.name());
     if name == "window" {
         let resets = window_resets(calls, &state.zone);
-        let windows = windows(calls, &state.prices, &resets, |call| wanted.keeps(call));
+        let windows = windows(calls, &state.prices, &resets, |call| filter.keeps(call));
         return PageResponse::json_lines(windows.iter().map(|window| WindowObject::new(window, now)));
     }
     let by = GroupBy::from_name(name).ok_or_else(|| {
@@ -132,15 +136,20 @@ fn objects(
         PageError::bad_request(format!("Unknown grouping “{name}”"))
             .with_hint(format!("Use {names} or window."))
     })?;
-    let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |call| wanted.keeps(call));
+    let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |call| filter.keeps(call));
     let inherited = calls.inherited();
     PageResponse::json_lines(groups.groups.iter().map(|group| GroupObject::new(group, by, &inherited)))
 }
 
 /// Returns notes on the figures, as sentences.
-fn notes(state: &ServerState, figures: &SessionFigures, total: &UsageTotals, wanted: &Wanted) -> Vec<String> {
+fn notes(
+    state: &ServerState,
+    figures: &SessionFigures,
+    total: &UsageTotals,
+    filter: &UsageFilter,
+) -> Vec<String> {
     let calls = &figures.calls;
-    let n_undated = calls.iter().filter(|call| call.at.is_none() && wanted.keeps(call)).count();
+    let n_undated = calls.iter().filter(|call| call.at.is_none() && filter.keeps(call)).count();
     // The list of the server has no logs that were deleted.
     let notes = UsageNotes { calls, total, n_undated, gone: &[], prices: &state.prices }.texts();
     figures.unread.iter().chain(&notes).map(|note| sentence(note)).collect()
@@ -156,29 +165,29 @@ fn sentence(note: &str) -> String {
 /// Shows every record of the requested calls, counted or not.
 ///
 /// Reads only the logs that contain such a call, or all logs if there is no filter.
-pub(crate) fn explain(state: &ServerState, ask: &PageRequest) -> Result<PageResponse, PageError> {
-    let wanted = Wanted::of(state, ask)?;
+pub(crate) fn explain(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
+    let filter = UsageFilter::of(state, request)?;
     let shown = state.cards(COMPLETE_TIMEOUT);
-    let keep = |call: &ModelCall<'_>| wanted.keeps(call);
-    let logs = UsageLogs::of_cards(&shown, (!wanted.asked.is_empty()).then_some(&keep));
+    let keep = |call: &ModelCall<'_>| filter.keeps(call);
+    let logs = UsageLogs::of_cards(&shown, (!filter.asked.is_empty()).then_some(&keep));
     let wants = ScanOptions { records: true, ..ScanOptions::default() };
     let calls = logs.read(wants, &|| ()).calls;
-    let marked = wanted.selects_calls().then(|| calls.mark(keep));
-    let of_session = |session: &str| wanted.session.as_ref().is_none_or(|wanted| wanted == session);
+    let marked = filter.selects_calls().then(|| calls.mark(keep));
+    let of_session = |session: &str| filter.session.as_ref().is_none_or(|wanted| wanted == session);
     let records = calls.explain_marked(&state.prices, marked.as_deref(), |at, session| {
-        wanted.range.contains(at) && of_session(session)
+        filter.range.contains(at) && of_session(session)
     });
-    if ask.format == ResponseFormat::Json {
+    if request.format == ResponseFormat::Json {
         return PageResponse::json_lines(records.iter().map(RecordObject::from));
     }
-    if ask.format == ResponseFormat::Markdown {
+    if request.format == ResponseFormat::Markdown {
         return Err(
             PageError::not_found("Page not found").with_hint("Usage records are available as HTML and JSON.")
         );
     }
-    let number = ask.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
+    let number = request.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
     let page = ExplainPage {
-        parameters: &wanted.asked,
+        parameters: &filter.asked,
         records: &records,
         page: number.saturating_sub(1),
         zone: &state.zone,

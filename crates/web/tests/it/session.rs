@@ -49,7 +49,7 @@ fn a_session_is_readable_without_scripts() {
         &format!("cd /home/ada/loom &amp;&amp; claude --resume {id}"),
         &format!("href=\"/s/{id}/changes\""),
         &format!("href=\"/s/{id}?branch=m13\""),
-        &format!("data-src=\"/s/{id}/inside?agent=x1\""),
+        &format!("data-src=\"/s/{id}/agent?agent=x1\""),
         "and the weft?",
         "id=\"m7\"",
     ] {
@@ -64,7 +64,7 @@ fn a_session_is_readable_without_scripts() {
     );
     let agent = served.get(&format!("/s/{id}?agent=x1")).body;
     assert!(agent.contains("I looked.") && agent.contains("Sub-agent: look again."));
-    let inside = served.get(&format!("/s/{id}/inside?agent=x1")).body;
+    let inside = served.get(&format!("/s/{id}/agent?agent=x1")).body;
     assert!(inside.contains("id=\"a-x1-m2\"") && inside.contains("I looked."), "{inside}");
     let changes = served.get(&format!("/s/{id}/changes")).body;
     assert!(changes.contains("src/main.rs") && changes.contains("sleep(1);"), "{changes}");
@@ -175,8 +175,8 @@ fn no_parameter_escapes_the_store() {
             format!("/s/{id}/part?name=m1&agent={bad}"),
             format!("/s/{id}/raw?line={bad}"),
             format!("/s/{id}/raw?line=1&agent={bad}"),
-            format!("/s/{id}/rail?number={bad}"),
-            format!("/s/{id}/inside?agent={bad}"),
+            format!("/s/{id}/outline?number={bad}"),
+            format!("/s/{id}/agent?agent={bad}"),
         ] {
             // A live stream responds before it looks up the session.
             let reply = if path.ends_with("/live") {
