@@ -390,7 +390,7 @@ fn errors_are_results_that_say_what_to_do() {
             ("search_sessions", json!({ "query": "\"open" }), "no closing quote"),
             ("search_sessions", json!({}), "missing field"),
             ("list_sessions", json!({ "since": "soon" }), "not a date"),
-            ("usage", json!({ "by": "colour" }), "unknown variant"),
+            ("usage", json!({ "by": "colour" }), "unknown grouping"),
         ] {
             let result = call(&peer, tool, arguments).await;
             assert!(

@@ -208,7 +208,7 @@ fn render(
     }
     columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
     keep_sort_column(&mut columns, sort);
-    let shown = |at: i64| minute(at, &zone);
+    let shown = |at: i64| minute(at, zone);
     let home = cx.app.config().home_dir.as_deref().and_then(Path::to_str);
     let rows: Vec<Vec<String>> = sessions
         .iter()

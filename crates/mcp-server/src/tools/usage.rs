@@ -52,7 +52,10 @@ impl<'de> Deserialize<'de> for UsageGrouping {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let by = GroupBy::from_name(&name);
-        by.map(Self).ok_or_else(|| D::Error::custom(format!("unknown grouping `{name}`")))
+        by.map(Self).ok_or_else(|| {
+            let names = GroupBy::ALL.map(GroupBy::name).join(", ");
+            D::Error::custom(format!("unknown grouping `{name}`, expected one of {names}"))
+        })
     }
 }
 

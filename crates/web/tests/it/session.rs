@@ -87,7 +87,8 @@ fn json_and_markdown_have_the_same_content() {
         json.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["type"], "session");
     assert_eq!(lines[0]["turns"], 3);
-    let turns = lines.iter().filter(|line| line["type"] == "turn" && line["agent"].is_null()).count();
+    let conversation = lines.iter().take_while(|line| line["type"] != "branch");
+    let turns = conversation.filter(|line| line["type"] == "turn" && line["agent"].is_null()).count();
     assert_eq!(turns, 3);
     assert!(json.body.contains("I looked."), "sub-agents are included at their call");
     let text = served.get(&format!("/s/{id}.md"));
