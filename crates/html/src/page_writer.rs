@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use threadline_view::{
-    BranchView, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart,
-    TranscriptParts, TurnView,
+    BranchView, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem,
+    TranscriptPart, TranscriptParts, TurnView,
 };
 
 use crate::page::PageBuilder;
