@@ -1,21 +1,18 @@
 //! Masks excerpts of a session with the secrets of the whole session, without examining all of it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::Redactor;
 use threadline_entry::{Chunk, ChunkReader};
-use threadline_secret::{KnownSecrets, ProbeMatch, SecretProbe};
+use threadline_secret::{KnownSecrets, ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
 use threadline_store::{open_regular, read_chunks};
 
 use crate::config::App;
 use crate::redaction::DisplayRedaction;
 
-/// The number of lines that are examined for a word in the same context, and for all words of an excerpt, and
-/// the size of these lines in bytes.
-const MAX_PER_CONTEXT: usize = 3;
+/// The number of lines that are examined for all words of the excerpts, and their size in bytes.
 const MAX_LINES: usize = 1 << 12;
 const MAX_BYTES: usize = 16 << 20;
 
@@ -73,13 +70,14 @@ impl App {
 struct SelectedLines {
     bytes: Vec<u8>,
     n_lines: usize,
-    contexts: HashMap<u64, usize>,
+    counts: ProbeCounts,
 }
 
-/// A line of a chunk that may identify a secret, and the contexts of the words in it.
+/// A line of a chunk that may identify a secret, and the words that it shares with the excerpts.
 struct SelectedLine {
+    start: usize,
     bytes: Vec<u8>,
-    contexts: Vec<u64>,
+    words: Vec<ProbeWord>,
 }
 
 impl SelectedLines {
@@ -95,12 +93,12 @@ impl SelectedLines {
     }
 
     fn add(&mut self, line: SelectedLine) {
-        let is_full = self.n_lines >= MAX_LINES || self.bytes.len() >= MAX_BYTES;
-        let mut is_new = line.contexts.is_empty();
-        for context in line.contexts {
-            let seen = self.contexts.entry(context).or_default();
-            *seen += 1;
-            is_new |= *seen <= MAX_PER_CONTEXT && !is_full;
+        if self.n_lines >= MAX_LINES || self.bytes.len() >= MAX_BYTES {
+            return;
+        }
+        let mut is_new = line.words.is_empty();
+        for word in line.words {
+            is_new |= self.counts.admit(word);
         }
         if is_new {
             self.n_lines += 1;
@@ -113,24 +111,16 @@ impl SelectedLines {
 /// Returns the lines of a chunk that may identify a secret.
 fn select(probe: &SecretProbe, chunk: &Chunk) -> Vec<SelectedLine> {
     let bytes = chunk.bytes();
-    let mut seen: HashMap<u64, usize> = HashMap::new();
-    let mut lines: Vec<(usize, SelectedLine)> = Vec::new();
-    let mut starts: HashSet<usize> = HashSet::new();
-    probe.select(bytes, |ProbeMatch { line, context }| {
-        if let Some(context) = context {
-            let seen = seen.entry(context).or_default();
-            *seen += 1;
-            if *seen > MAX_PER_CONTEXT {
-                return;
+    let mut lines: Vec<SelectedLine> = Vec::new();
+    probe.select(bytes, &mut ProbeCounts::default(), |ProbeMatch { line, word }| {
+        // The words of a line are visited one after the other.
+        match lines.last_mut().filter(|last| last.start == line.start) {
+            Some(last) => last.words.extend(word),
+            None => {
+                let (start, words) = (line.start, word.into_iter().collect());
+                lines.push(SelectedLine { start, bytes: bytes[line].to_vec(), words });
             }
         }
-        if starts.insert(line.start) {
-            let start = line.start;
-            lines.push((start, SelectedLine { bytes: bytes[line].to_vec(), contexts: Vec::new() }));
-        }
-        if let Some((_, line)) = lines.last_mut() {
-            line.contexts.extend(context);
-        }
     });
-    lines.into_iter().map(|(_, line)| line).collect()
+    lines
 }

@@ -47,6 +47,6 @@ mod table;
 pub use custom_rule::RuleError;
 pub use known_secrets::KnownSecrets;
 pub use mask::mask;
-pub use probe::{ProbeMatch, SecretProbe};
+pub use probe::{ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
 pub use replacer::{ReplacedText, Replacer};
 pub use rules::{Rules, SecretMatch};

@@ -46,9 +46,41 @@ struct NeedlePlace {
 pub struct ProbeMatch {
     /// The range of the line, without its line break.
     pub line: Range<usize>,
-    /// A hash of the word and the text before it; `None` if all lines are selected. The same word in the same
-    /// context is identified as a secret in all lines or in none.
-    pub context: Option<u64>,
+    /// The word that the line shares with a text; `None` if all lines are selected.
+    pub word: Option<ProbeWord>,
+}
+
+/// A word in its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeWord {
+    /// A hash of the word.
+    word: u64,
+    /// A hash of the word and the text before it. The same word in the same context is identified as a secret
+    /// in all lines or in none.
+    context: u64,
+}
+
+/// Counts words, so that a frequent one is not examined in every line.
+#[derive(Debug, Default)]
+pub struct ProbeCounts {
+    words: FxHashMap<u64, usize>,
+    contexts: FxHashMap<u64, usize>,
+}
+
+/// The number of lines that are examined for a word, and for a word in the same context.
+const MAX_PER_WORD: usize = 32;
+const MAX_PER_CONTEXT: usize = 3;
+
+impl ProbeCounts {
+    /// Counts a word, and returns whether its line is to be examined.
+    pub fn admit(&mut self, word: ProbeWord) -> bool {
+        let n_lines = self.words.entry(word.word).or_default();
+        let n_same = self.contexts.entry(word.context).or_default();
+        *n_same += 1;
+        let is_admitted = *n_same <= MAX_PER_CONTEXT && *n_lines < MAX_PER_WORD;
+        *n_lines += usize::from(is_admitted);
+        is_admitted
+    }
 }
 
 /// The number of bytes before and after a mark that are searched: a secret of [`SHORTEST`] bytes that contains
@@ -107,8 +139,9 @@ impl Rules {
 }
 
 impl SecretProbe {
-    /// Calls `visit` for each word of the lines of a log that one of the texts contains, too.
-    pub fn select(&self, lines: &[u8], mut visit: impl FnMut(ProbeMatch)) {
+    /// Calls `visit` for each word of the lines of a log that one of the texts contains, too, if `counts`
+    /// admits it.
+    pub fn select(&self, lines: &[u8], counts: &mut ProbeCounts, mut visit: impl FnMut(ProbeMatch)) {
         let line_at = |word: &Range<usize>| {
             let start = memrchr(b'\n', &lines[..word.start]).map_or(0, |at| at + 1);
             start..memchr(b'\n', &lines[word.end..]).map_or(lines.len(), |at| word.end + at)
@@ -118,7 +151,7 @@ impl SecretProbe {
             while at < lines.len() {
                 let line = line_at(&(at..at));
                 at = line.end + 1;
-                visit(ProbeMatch { line, context: None });
+                visit(ProbeMatch { line, word: None });
             }
             return;
         };
@@ -132,14 +165,23 @@ impl SecretProbe {
             });
             let Some(word) = words.max_by_key(|word| word.len()) else { continue };
             if may_be_secret(&lines[word.clone()]) {
-                let line = line_at(&word);
-                let mut hasher = FxHasher::default();
-                hasher.write(&lines[word.start.saturating_sub(CONTEXT).max(line.start)..word.end]);
-                visit(ProbeMatch { line, context: Some(hasher.finish()) });
+                let before = &lines[word.start.saturating_sub(CONTEXT)..word.start];
+                let before = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+                let context = word.start - before.len()..word.end;
+                let found = ProbeWord { word: hash(&lines[word.clone()]), context: hash(&lines[context]) };
+                if counts.admit(found) {
+                    visit(ProbeMatch { line: line_at(&word), word: Some(found) });
+                }
                 at = word.end.max(at);
             }
         }
     }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// Visits the parts of a text that are searched for, and whether their mark is their last byte.
@@ -151,7 +193,9 @@ fn each_needle(text: &[u8], mut visit: impl FnMut(Range<usize>, bool)) {
         }
         for digits in runs(run, |byte| byte.is_ascii_digit()) {
             let near = digits.start.saturating_sub(LETTER_REACH)..run.len().min(digits.end + LETTER_REACH);
-            if !run[near].iter().any(u8::is_ascii_alphabetic) {
+            // The number of a line after the name of a file.
+            let is_line_no = digits.end == run.len() && run[..digits.start].ends_with(b":");
+            if is_line_no || !run[near].iter().any(u8::is_ascii_alphabetic) {
                 continue;
             }
             let mark = range.start + digits.start;
@@ -272,13 +316,14 @@ fn common_word(text: &[u8], mark: usize, line: &[u8], at: usize) -> Range<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::{ProbeMatch, Rules};
+    use super::{ProbeCounts, ProbeMatch, Rules};
 
     /// Returns the lines that a probe for the text selects.
     fn selected<'l>(text: &str, lines: &'l str) -> Vec<&'l str> {
         let mut all = Vec::new();
         if let Some(probe) = Rules::new().probe(&[text]) {
-            probe.select(lines.as_bytes(), |ProbeMatch { line, .. }| all.push(&lines[line]));
+            let mut counts = ProbeCounts::default();
+            probe.select(lines.as_bytes(), &mut counts, |ProbeMatch { line, .. }| all.push(&lines[line]));
         }
         all.dedup();
         all
@@ -306,6 +351,7 @@ mod tests {
         for text in [
             "an ordinary sentence about passwords, sessions and src/main.rs",
             "at 2026-03-01T12:30:05.123Z, 1234567890 times, on line 42",
+            "see crates/app/src/search.rs:227",
             "let search_scope = app.search_scope_in(query, &scope)?;",
         ] {
             let line = format!("{{\"text\":\"{text}\"}}\n");
@@ -316,13 +362,16 @@ mod tests {
     }
 
     #[test]
-    fn a_word_in_the_same_context_is_recognised() {
-        let lines = "\"user\":\"ada\",\"cwd\":\"/home/ada/loom2\"\n".repeat(3) + "cat /home/ada/loom2\n";
+    fn a_word_in_the_same_context_is_examined_a_few_times() {
+        let lines = "\"user\":\"ada\",\"cwd\":\"/home/ada/loom2\"\n".repeat(9) + "cat /home/ada/loom2\n";
+        let other: String = (0..99).map(|n| format!("{n} /home/ada/loom2\n")).collect();
         let probe = Rules::new().probe(&["in /home/ada/loom2"]).unwrap();
-        let mut contexts = Vec::new();
-        probe.select(lines.as_bytes(), |found| contexts.extend(found.context));
-        assert_eq!(contexts.len(), 4);
-        contexts.dedup();
-        assert_eq!(contexts.len(), 2);
+        let n_selected = |lines: &str| {
+            let mut n_lines = 0;
+            probe.select(lines.as_bytes(), &mut ProbeCounts::default(), |_| n_lines += 1);
+            n_lines
+        };
+        assert_eq!(n_selected(&lines), 4);
+        assert_eq!(n_selected(&other), 32);
     }
 }
