@@ -98,30 +98,53 @@ impl IndexMut<EntryIndex> for LineEdits {
     }
 }
 
-/// The reasons of the changes to lines, as indices into a [`ReasonTable`].
+/// The reasons of the changes to lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LineReasons(Vec<(EntryIndex, u16)>);
+pub(crate) struct LineReasons(Vec<LineReason>);
+
+/// The reason of one change to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineReason {
+    entry_idx: EntryIndex,
+    /// The index in the [`ReasonTable`].
+    why: u16,
+    /// Whether the line, or a block of it, is removed for this reason.
+    is_removal: bool,
+}
 
 impl LineReasons {
+    /// Adds the reason of a change.
     pub(crate) fn add(&mut self, entry_idx: EntryIndex, why: u16) {
-        if self.0.last() != Some(&(entry_idx, why)) {
-            self.0.push((entry_idx, why));
+        self.push(LineReason { entry_idx, why, is_removal: false });
+    }
+
+    /// Adds the reason of the removal of a line, or of a block of it.
+    fn add_removal(&mut self, entry_idx: EntryIndex, why: u16) {
+        self.push(LineReason { entry_idx, why, is_removal: true });
+    }
+
+    fn push(&mut self, reason: LineReason) {
+        if self.0.last() != Some(&reason) {
+            self.0.push(reason);
         }
     }
 
     /// Sorts the reasons by line, each once, for [`LineReasons::of`].
     pub(crate) fn sort(&mut self) {
-        self.0.sort_by_key(|(entry_idx, _)| *entry_idx);
+        self.0.sort_by_key(|reason| reason.entry_idx);
         // The start of the current line, and the number of reasons that remain.
         let (mut start, mut end) = (0, 0);
         for at in 0..self.0.len() {
             let reason = self.0[at];
-            if start < end && self.0[start].0 != reason.0 {
+            if start < end && self.0[start].entry_idx != reason.entry_idx {
                 start = end;
             }
-            if !self.0[start..end].contains(&reason) {
-                self.0[end] = reason;
-                end += 1;
+            match self.0[start..end].iter_mut().find(|known| known.why == reason.why) {
+                Some(known) => known.is_removal |= reason.is_removal,
+                None => {
+                    self.0[end] = reason;
+                    end += 1;
+                }
             }
         }
         self.0.truncate(end);
@@ -129,8 +152,12 @@ impl LineReasons {
 
     /// Returns the reasons of a line, in the order in which they were added. They must be sorted.
     pub(crate) fn of(&self, entry_idx: EntryIndex) -> impl Iterator<Item = u16> {
-        let start = self.0.partition_point(|(of, _)| *of < entry_idx);
-        self.0[start..].iter().take_while(move |(of, _)| *of == entry_idx).map(|(_, why)| *why)
+        self.line(entry_idx).map(|reason| reason.why)
+    }
+
+    fn line(&self, entry_idx: EntryIndex) -> impl Iterator<Item = &LineReason> {
+        let start = self.0.partition_point(|reason| reason.entry_idx < entry_idx);
+        self.0[start..].iter().take_while(move |reason| reason.entry_idx == entry_idx)
     }
 }
 
@@ -270,7 +297,7 @@ impl<'s> EditDraft<'s> {
 
     /// Removes a line. The reason is shown in the plan: a few words, lower case.
     pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
-        self.note(entry_idx, why);
+        self.note_removal(entry_idx, why);
         self.line_edits.remove(entry_idx);
     }
 
@@ -283,7 +310,7 @@ impl<'s> EditDraft<'s> {
         block_idx: usize,
         why: impl Into<Cow<'static, str>>,
     ) {
-        self.note(entry_idx, why);
+        self.note_removal(entry_idx, why);
         if self.is_removed(entry_idx) {
             return;
         }
@@ -345,6 +372,17 @@ impl<'s> EditDraft<'s> {
     pub(crate) fn note(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let why = self.reasons.intern(why);
         self.line_reasons.add(entry_idx, why);
+    }
+
+    fn note_removal(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
+        let why = self.reasons.intern(why);
+        self.line_reasons.add_removal(entry_idx, why);
+    }
+
+    /// Returns the reasons why a removed line is removed, without those of other changes to it. They must be
+    /// sorted.
+    pub(crate) fn removal_reasons_of(&self, entry_idx: EntryIndex) -> impl Iterator<Item = u16> {
+        self.line_reasons.line(entry_idx).filter(|reason| reason.is_removal).map(|reason| reason.why)
     }
 
     /// Returns the reasons of a line, in the order in which they were added. They must be sorted.
@@ -481,7 +519,8 @@ mod tests {
     #[test]
     fn earlier_reasons_come_first_and_are_not_repeated() {
         let (session, first) = (Session::from_bytes(b"{}"), EntryIndex::FIRST);
-        let earlier = LineReasons(vec![(first, 0)]);
+        let mut earlier = LineReasons::default();
+        earlier.add(first, 0);
         let mut draft = EditDraft::new(&session);
         draft.reasons.intern("earlier");
         draft.earlier_reasons = Some(&earlier);
@@ -493,6 +532,22 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_line_has_only_the_reasons_of_its_removal() {
+        let (session, first) = (Session::from_bytes(b"{}"), EntryIndex::FIRST);
+        let mut draft = EditDraft::new(&session);
+        for why in ["changed", "both"] {
+            draft.rewrite(first, "{}", why);
+        }
+        draft.remove(first, "gone");
+        draft.remove(first, "both");
+        draft.line_reasons.sort();
+        let texts =
+            |reasons: Vec<u16>| reasons.iter().map(|&why| draft.reasons.text(why)).collect::<Vec<_>>();
+        assert_eq!(texts(draft.reasons_of(first).collect()), ["changed", "both", "gone"]);
+        assert_eq!(texts(draft.removal_reasons_of(first).collect()), ["both", "gone"]);
+    }
+
+    #[test]
     fn a_line_has_each_reason_once_in_the_order_of_the_changes() {
         let (first, second) = (EntryIndex::FIRST, EntryIndex::FIRST.next());
         let mut reasons = LineReasons::default();
@@ -500,6 +555,7 @@ mod tests {
             reasons.add(entry_idx, why);
         }
         reasons.sort();
+        assert!(size_of::<LineReason>() <= 8, "{}", size_of::<LineReason>());
         let of = |entry_idx| reasons.of(entry_idx).collect::<Vec<u16>>();
         assert_eq!((of(first), of(second), of(second.next())), (vec![2, 0], vec![3, 1], vec![]));
     }

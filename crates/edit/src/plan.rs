@@ -18,7 +18,6 @@ use crate::rename::IdRenamer;
 use crate::seed::{PlanSeed, moment};
 use crate::splice::{self, Splice, quote};
 use crate::totals::{PlanTotals, TurnChange};
-use crate::usage_reset;
 
 /// The destination of a plan's result, and the inputs that vary from run to run.
 #[derive(Clone, Debug)]
@@ -266,7 +265,7 @@ impl<'s> EditPlan<'s> {
             self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED).map(|idx| LineChange {
                 line_no: Some(self.line_no(idx)),
                 kind: ChangeKind::Removed,
-                reasons: self.removal_reasons(idx),
+                reasons: self.reason_texts(self.draft.removal_reasons_of(idx)),
             });
         let before = self.draft.already_removed.iter().map(|&(line_no, why)| LineChange {
             line_no: Some(line_no),
@@ -352,15 +351,6 @@ impl<'s> EditPlan<'s> {
             reasons.push("reference to a removed line updated");
         }
         reasons
-    }
-
-    /// Returns the reasons why a line is removed. A reset of its token counts is not one of them.
-    fn removal_reasons(&self, idx: EntryIndex) -> Vec<Cow<'_, str>> {
-        let mut why = self.reason_texts(self.draft.reasons_of(idx));
-        if why.len() > 1 {
-            why.retain(|why| why != usage_reset::RESET_REASON);
-        }
-        why
     }
 
     fn reason_texts(&self, reasons: impl Iterator<Item = u16>) -> Vec<Cow<'_, str>> {
