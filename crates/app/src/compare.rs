@@ -1,5 +1,6 @@
 //! Comparison of two conversations: two sessions, or two branches of one.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use threadline_entry::Millis;
@@ -556,6 +557,17 @@ impl ComparedConversation {
 }
 
 impl Comparison {
+    /// Formats the cost of the second conversation minus that of the first: `+$0.42`, `−$0.42`, or nothing
+    /// if both cost the same.
+    pub fn cost_difference(&self) -> String {
+        let [a, b] = self.sides.each_ref().map(|side| side.spent.cost);
+        match a.steps().cmp(&b.steps()) {
+            Ordering::Less => format!("+{}", (b - a).short()),
+            Ordering::Equal => String::new(),
+            Ordering::Greater => format!("−{}", (a - b).short()),
+        }
+    }
+
     /// Returns the comparison as public JSON.
     pub fn object(&self) -> CompareObject {
         let produced = |change: &FileChange| {

@@ -2,7 +2,7 @@
 
 use threadline_app::App;
 use threadline_app::compare::{CompareError, Comparison, FileRelation};
-use threadline_testkit::TestHome;
+use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
 
@@ -81,4 +81,22 @@ fn sessions_in_different_folders_have_the_same_files() {
         [("a.rs", FileRelation::Same), ("first.rs", FileRelation::OnlyA), ("second.rs", FileRelation::OnlyB)]
     );
     assert_eq!(compared.files[1].patch(), "--- before/first.rs\n+++ a/first.rs\n@@ -0,0 +1 @@\n+x\n");
+}
+
+#[test]
+fn costs_are_subtracted() {
+    let home = TestHome::new();
+    let session = |id: &str, tokens: u64| {
+        let usage = format!(r#"{{"input_tokens":{tokens},"output_tokens":1000}}"#);
+        home.session(id, &format!("u1 user \"start\"\na1 <- u1 reply m{id} text \"Done.\" usage={usage}\n"));
+    };
+    session("cheap", 1_000);
+    session("dear", 1_001_000);
+    let app = app(&home);
+    let difference =
+        |a: &str, b: &str| compare(&app, &session_uuid(a), &session_uuid(b)).unwrap().cost_difference();
+    let dearer = difference("cheap", "dear");
+    assert!(dearer.starts_with("+$") && dearer.len() > 4, "{dearer}");
+    assert_eq!(difference("dear", "cheap"), dearer.replace('+', "−"));
+    assert_eq!(difference("cheap", "cheap"), "");
 }

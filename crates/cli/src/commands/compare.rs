@@ -1,4 +1,3 @@
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use threadline_app::compare::{
@@ -7,7 +6,7 @@ use threadline_app::compare::{
 use threadline_entry::Millis;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration, minute, plural, short_id};
-use threadline_view::{FileChange, Hunk, Money, short_model};
+use threadline_view::{FileChange, Hunk, short_model};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -82,7 +81,7 @@ fn render(cx: &Context, comparison: &Comparison) -> TermText {
         let title = page.wrap(&title, 20).into_iter().next().unwrap_or_default();
         out += text!("{}  {id}{branch}  {title}\n", page.paint(TextLabel::Strong, letter));
     }
-    out += text!("\n{}", figures(cx, a, b));
+    out += text!("\n{}", figures(cx, comparison));
     out += tools(cx, a, b);
     out += files(cx, &comparison.files);
     out += prompts(cx, comparison);
@@ -98,7 +97,8 @@ fn columns(first: &'static str) -> [TableColumn; 4] {
     ]
 }
 
-fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> TermText {
+fn figures(cx: &Context, comparison: &Comparison) -> TermText {
+    let [a, b] = &comparison.sides;
     let number = |name: &str, value: &dyn Fn(&ComparedConversation) -> u64| {
         let (a, b) = (value(a), value(b));
         vec![name.to_owned(), count(a), count(b), difference(a as i64, b as i64, &|n| count(n as u64))]
@@ -129,7 +129,7 @@ fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> 
         number("output tokens", &|side| side.spent.tokens.output),
         number("cache read", &|side| side.spent.tokens.cache_read),
         number("cache write", &|side| side.spent.tokens.cache_write()),
-        vec!["cost".to_owned(), a.spent.short_cost(), b.spent.short_cost(), cost_difference(a, b)],
+        vec!["cost".to_owned(), a.spent.short_cost(), b.spent.short_cost(), comparison.cost_difference()],
         time("elapsed", &|side| side.span.map_or(0, |(start, end)| end - start)),
         time("model", &|side| side.timing.model),
         time("tools", &|side| side.timing.tools),
@@ -137,16 +137,6 @@ fn figures(cx: &Context, a: &ComparedConversation, b: &ComparedConversation) -> 
         time("idle", &|side| side.timing.idle),
     ];
     cx.ui.table(&columns(""), &rows)
-}
-
-fn cost_difference(a: &ComparedConversation, b: &ComparedConversation) -> String {
-    let difference = |more: Money, sign: &str| format!("{sign}{}", more.short());
-    let (a, b) = (a.spent.cost, b.spent.cost);
-    match a.steps().cmp(&b.steps()) {
-        Ordering::Less => difference(b - a, "+"),
-        Ordering::Equal => String::new(),
-        Ordering::Greater => difference(a - b, "−"),
-    }
 }
 
 fn difference(a: i64, b: i64, format: &dyn Fn(i64) -> String) -> String {

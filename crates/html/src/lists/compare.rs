@@ -23,8 +23,8 @@ pub struct ComparePage<'a> {
     pub problem: Option<&'a str>,
     /// The comparison.
     pub compared: Option<&'a CompareObject>,
-    /// The costs of the two conversations, as text.
-    pub costs: [String; 2],
+    /// The costs of the two conversations, and the second minus the first, as text.
+    pub costs: [String; 3],
     /// By file: the difference, if the texts are known.
     pub diffs: &'a [Vec<Hunk>],
     /// Errors of logs that could not be read.
@@ -68,7 +68,7 @@ fn conversation_link(side: &ConversationObject) -> String {
     href
 }
 
-fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 2]) {
+fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 3]) {
     let (a, b) = (&compared.a, &compared.b);
     out.lit("<section class=\"figure\"><table class=\"numbers sides\"><caption class=\"sr\">Figures</caption><thead><tr><td></td>");
     for (letter, side) in [("A", a), ("B", b)] {
@@ -110,7 +110,8 @@ fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 2]) {
     count(out, "Output tokens", [a.tokens.output, b.tokens.output]);
     count(out, "Cache read", [a.tokens.cache_read, b.tokens.cache_read]);
     count(out, "Cache write", [a.tokens.cache_write, b.tokens.cache_write]);
-    plain(out, "Cost", costs.clone());
+    let [cost_a, cost_b, change] = costs.clone();
+    row(out, "Cost", [cost_a, cost_b], change);
     time(out, "Model time", [a.timing.model_ms, b.timing.model_ms]);
     time(out, "Tool time", [a.timing.tools_ms, b.timing.tools_ms]);
     time(out, "Waiting for an answer", [a.timing.user_response_ms, b.timing.user_response_ms]);

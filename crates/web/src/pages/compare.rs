@@ -33,9 +33,10 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         }
         (ResponseFormat::Html, _) => {
             let object = compared.as_ref().map(Comparison::object);
-            let costs = compared
-                .as_ref()
-                .map(|compared| compared.sides.each_ref().map(|side| side.spent.short_cost()));
+            let costs = compared.as_ref().map(|compared| {
+                let [a, b] = compared.sides.each_ref().map(|side| side.spent.short_cost());
+                [a, b, compared.cost_difference()]
+            });
             let diffs: Vec<Vec<Hunk>> = compared.as_ref().map_or_else(Vec::new, |compared| {
                 let texts = compared.files.iter().map(|file| file.texts());
                 texts.map(|texts| texts.map_or_else(Vec::new, |(old, new)| hunks(old, new))).collect()
