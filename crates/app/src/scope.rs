@@ -137,11 +137,7 @@ impl App {
         };
         let mut found = self.list_in(scope);
         found.retain(is_match);
-        let candidate = |session: &SessionSummary| SessionCandidate {
-            id: session.file.id.clone(),
-            title: session.title(),
-            last_active: session.preview.last_active,
-        };
+        let candidate = |session: &SessionSummary| SessionCandidate::new(&session.file, &session.preview);
         let needle = needle.to_owned();
         match &found[..] {
             [] => Err(FindError::NoMatch { needle, similar: Vec::new(), errors: Vec::new() }.into()),

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use threadline_entry::project_directory;
+
 use crate::home::Store;
 use crate::id::SessionId;
 use crate::last_active::read_last_active;
@@ -63,13 +65,22 @@ pub struct SessionCandidate {
     pub id: SessionId,
     /// The title.
     pub title: Option<String>,
+    /// The project: its working directory, or the project folder if the log contains none.
+    pub project: Option<String>,
     /// When it was last active.
     pub last_active: SystemTime,
 }
 
 impl SessionCandidate {
-    fn new(file: &SessionFile, preview: &SessionPreview) -> Self {
-        Self { id: file.id.clone(), title: preview.title(), last_active: preview.last_active }
+    /// Returns a session with what its log says about it.
+    pub fn new(file: &SessionFile, preview: &SessionPreview) -> Self {
+        let directory = preview.cwd.as_deref().or(file.folder.as_deref());
+        Self {
+            id: file.id.clone(),
+            title: preview.title(),
+            project: directory.map(|directory| project_directory(directory).to_owned()),
+            last_active: preview.last_active,
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use threadline_app::{AppError, DisplayRedaction, FindError, SessionCandidate};
 use threadline_html::{Markup, PageFrame, ViewerSettings, ViewerTab};
 use threadline_view::wire::ErrorObject;
@@ -171,8 +173,17 @@ pub(crate) struct PageError {
     pub(crate) message: String,
     /// A suggestion for the user.
     pub(crate) hint: Option<String>,
-    /// Other pages that may have been meant: address and label.
-    pub(crate) links: Vec<(String, String)>,
+    /// Other pages that may have been meant.
+    pub(crate) links: Vec<PageLink>,
+}
+
+/// A link to another page.
+#[derive(Clone, Debug)]
+pub(crate) struct PageLink {
+    pub(crate) href: String,
+    pub(crate) label: String,
+    /// More about the page, to tell it from others with the same label.
+    pub(crate) detail: String,
 }
 
 impl PageError {
@@ -221,8 +232,9 @@ impl PageError {
         if let Some(hint) = &self.hint {
             body.lit("<p class=\"facts\">").text(hint).lit("</p>");
         }
-        for (url, label) in &self.links {
-            body.lit("<p class=\"facts\"><a href=\"").text(url).lit("\">").text(label).lit("</a></p>");
+        for link in &self.links {
+            body.lit("<p class=\"facts\"><a href=\"").text(&link.href).lit("\">").text(&link.label);
+            body.lit("</a> <span>").text(&link.detail).lit("</span></p>");
         }
         body.lit("<p class=\"facts\"><a href=\"/\">All sessions</a></p></header>");
         threadline_html::site(
@@ -238,10 +250,18 @@ impl PageError {
     }
 }
 
-/// Returns the address of a session and its title, or its id if it has none.
-fn candidate_link(candidate: &SessionCandidate) -> (String, String) {
-    let label = candidate.title.clone().unwrap_or_else(|| candidate.id.to_string());
-    (format!("/s/{}", threadline_html::encode_url(&candidate.id)), label)
+/// Returns a link to a session, with its project, its day and the start of its id.
+fn candidate_link(candidate: &SessionCandidate) -> PageLink {
+    let day = Timestamp::try_from(candidate.last_active).ok();
+    let day = day.map(|time| time.to_zoned(TimeZone::UTC).date().to_string());
+    let project =
+        candidate.project.as_deref().map(|project| threadline_html::project_name(project).to_owned());
+    let id: String = candidate.id.chars().take(8).collect();
+    PageLink {
+        href: format!("/s/{}", threadline_html::encode_url(&candidate.id)),
+        label: candidate.title.clone().unwrap_or_else(|| candidate.id.to_string()),
+        detail: project.into_iter().chain(day).chain([id]).collect::<Vec<_>>().join(" · "),
+    }
 }
 
 /// Returns the error for a session that does not exist, or no longer.
