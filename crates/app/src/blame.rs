@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use threadline_entry::{Millis, worktree_of};
+use threadline_entry::{Millis, is_absolute_path, worktree_of};
 use threadline_session::{LineHistory, LineOrigin, UnknownReason};
 use threadline_store::{SessionLogs, read_regular};
 
@@ -30,6 +30,12 @@ use crate::git::{CommittedLines, GitFile};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlameError {
+    /// The path is absolute on another system, as in a log from another machine.
+    #[error("{} is not on this machine", .path.display())]
+    OtherMachine {
+        /// The path as the log names it.
+        path: PathBuf,
+    },
     /// The path is not a file.
     #[error("not a file: {}", .path.display())]
     NotAFile {
@@ -136,7 +142,7 @@ impl FileBlame {
 /// The edits of one file by sessions.
 #[derive(Debug)]
 pub struct FileEdits {
-    /// The absolute path.
+    /// The absolute path, or the path as it is if it is absolute on another system only.
     pub path: PathBuf,
     /// The edits in the order of their times.
     pub edits: Vec<LoggedEdit>,
@@ -144,14 +150,24 @@ pub struct FileEdits {
     pub unread: Vec<AppError>,
 }
 
+impl FileEdits {
+    /// Returns whether the path is absolute on another system only, so the file is not on this machine.
+    pub fn is_on_other_machine(&self) -> bool {
+        !self.path.is_absolute()
+    }
+}
+
 impl App {
     /// Returns the session, turn and prompt that wrote each line of a file.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is not text. [`FileBlame::unread`] contains the errors of logs.
+    /// If the file cannot be read, is not text, or is on another machine. [`FileBlame::unread`] contains the errors of logs.
     pub fn blame(&self, file: &Path, options: BlameOptions) -> Result<FileBlame, BlameError> {
         let path = self.absolute(file)?;
+        if !path.is_absolute() {
+            return Err(BlameError::OtherMachine { path });
+        }
         if !options.only_edited {
             check_file(&path)?;
         }
@@ -180,7 +196,8 @@ impl App {
         Ok(FileBlame { path, lines, edits: found.edits, commits, is_in_git, unread })
     }
 
-    /// Returns the edits of a file by all sessions, without its texts. The file need not exist any more.
+    /// Returns the edits of a file by all sessions, without its texts. The file need not exist any more, and its
+    /// path may be that of another machine, in the notation of any system.
     ///
     /// # Errors
     ///
@@ -208,9 +225,14 @@ impl App {
         found
     }
 
-    /// Returns the absolute path of a file, with links in its folder resolved.
+    /// Returns the absolute path of a file, with links in its folder resolved. A path that is absolute on
+    /// another system only is returned as it is, unless a file here has this name.
     fn absolute(&self, file: &Path) -> Result<PathBuf, AppError> {
         let base = self.config().current_dir.as_deref().unwrap_or(Path::new("/"));
+        let is_foreign = !file.is_absolute() && file.to_str().is_some_and(is_absolute_path);
+        if is_foreign && !base.join(file).exists() {
+            return Ok(file.to_owned());
+        }
         let path = std::path::absolute(base.join(file))?;
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(path) };
         Ok(std::fs::canonicalize(dir).map(|dir| dir.join(name)).unwrap_or(path))
@@ -247,7 +269,7 @@ struct GitBlame {
 
 impl GitBlame {
     fn of(path: &Path) -> Option<Self> {
-        let file = GitFile::find(path)?;
+        let file = Some(path).filter(|path| path.is_absolute()).and_then(GitFile::find)?;
         let lines = file.committed_lines().unwrap_or_default();
         let is_old = |commit: &GitCommitInfo| {
             commit.file != file.name || commit.previous_file.as_ref().is_some_and(|name| *name != file.name)
@@ -299,7 +321,10 @@ impl FileNames {
             let names: BTreeSet<&String> = self.names.iter().map(|(name, _)| name).collect();
             return names.into_iter().cloned().collect();
         }
-        let name = self.path.file_name().and_then(|name| name.to_str());
+        let name = match self.path.is_absolute() {
+            true => self.path.file_name().and_then(|name| name.to_str()),
+            false => self.path.to_str().and_then(|path| path.rsplit(['/', '\\']).next()),
+        };
         name.map(str::to_owned).into_iter().collect()
     }
 

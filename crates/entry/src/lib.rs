@@ -54,7 +54,7 @@ pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
 pub use metadata::metadata_line;
 pub use outline::{BlockOutline, LineOutline, NestedOutline, OutlineReader};
-pub use project::{project_directory, worktree_of};
+pub use project::{is_absolute_path, project_directory, worktree_of};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, first_timestamp, parse_timestamp};
 pub use title::{FirstPromptSearch, TitleSources};

@@ -1,4 +1,4 @@
-//! The project of a session.
+//! Paths as a log names them, and the project of a session.
 
 /// Names of folders that contain worktrees, next to the files of their repository.
 const WORKTREE_FOLDERS: &[&str] = &[".worktrees", ".trees", ".claude-worktrees"];
@@ -57,6 +57,14 @@ fn split_worktree<'p>(path: &'p str, parts: &[(usize, &str)]) -> Option<(Option<
     None
 }
 
+/// Returns whether a path is absolute, in Unix or Windows notation: `/src`, `C:\src`, `C:/src`, `\\host\src`.
+///
+/// A log may come from another machine, so the notation of this one does not decide.
+pub fn is_absolute_path(path: &str) -> bool {
+    let has_drive = matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic());
+    has_drive || path.starts_with(['/', '\\'])
+}
+
 /// Returns the components of a path with their offsets.
 fn components(path: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
@@ -82,7 +90,7 @@ fn is_home(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{project_directory, worktree_of};
+    use super::{is_absolute_path, project_directory, worktree_of};
 
     #[test]
     fn a_path_in_a_worktree_is_split() {
@@ -93,6 +101,16 @@ mod tests {
             ("/home/ada/.worktrees/3/a.rs", None),
         ] {
             assert_eq!(worktree_of(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn absolute_paths_of_every_platform_are_recognised() {
+        for path in ["/src/a.rs", r"C:\src\a.rs", "c:/src/a.rs", r"\\host\share\a.rs"] {
+            assert!(is_absolute_path(path), "{path}");
+        }
+        for path in ["", "src/a.rs", r"src\a.rs", "C:", "C:a.rs", "1:/a.rs", "https://a.rs"] {
+            assert!(!is_absolute_path(path), "{path}");
         }
     }
 

@@ -22,7 +22,7 @@ mod search;
 mod usage;
 mod usage_table;
 
-pub use blame::{BlamePage, FilePage, blame, file};
+pub use blame::{BlamePage, FileLocation, FilePage, blame, file};
 pub use check::{CheckPage, check};
 pub use compare::{ComparePage, compare};
 pub use context::{ContextPage, context};

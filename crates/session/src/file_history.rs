@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens, Object};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, is_absolute_path};
 
 use crate::agent::SessionFamily;
 use crate::file_edit::{FileEdit, FileText, RecordedEdits};
@@ -360,7 +360,7 @@ fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
     }
     let backups = snapshots.iter().flat_map(|snapshot| &snapshot.backups);
     let sample = backups
-        .filter(|(path, _)| !is_absolute(path))
+        .filter(|(path, _)| !is_absolute_path(path))
         .find_map(|(path, tracked)| Some((path, tracked.name.as_deref()?.split('@').next()?)));
     let fits = |dir: &&String| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
     dirs.iter().find(fits).or(dirs.first()).cloned()
@@ -372,7 +372,7 @@ fn backup_name(path: &str) -> String {
 }
 
 fn absolute(root: Option<&str>, path: &str, real_parent_dir: Option<&str>) -> String {
-    if is_absolute(path) {
+    if is_absolute_path(path) {
         return path.to_owned();
     }
     match (root, real_parent_dir) {
@@ -380,13 +380,6 @@ fn absolute(root: Option<&str>, path: &str, real_parent_dir: Option<&str>) -> St
         (None, Some(dir)) => join(dir, path.rsplit(['/', '\\']).next().unwrap_or(path)),
         (None, None) => path.to_owned(),
     }
-}
-
-/// Returns whether a path is absolute, in Unix or Windows notation.
-fn is_absolute(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    let drive = bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':');
-    drive || path.starts_with(['/', '\\'])
 }
 
 fn join(dir: &str, path: &str) -> String {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use insta::assert_snapshot;
-use threadline_app::blame::{BlameOptions, FileBlame};
+use threadline_app::blame::{BlameError, BlameOptions, FileBlame};
 use threadline_app::{App, AppConfig};
 use threadline_session::LineOrigin;
 use threadline_testkit::TestHome;
@@ -462,4 +462,40 @@ fn programs_named_by_a_repository_are_not_run() {
     fs::write(&hook, format!("#!/bin/sh\n{program}\n")).unwrap();
     assert!(!project.render("a.rs").is_empty());
     assert!(!trap.exists());
+}
+
+#[test]
+fn paths_of_other_machines_have_edits_but_no_lines() {
+    let mut project = TestProject::new();
+    // The path of another system: a log from Windows on Unix, and a log from Unix on Windows.
+    let [path, in_worktree, other] = match cfg!(windows) {
+        false => [r"D:\loom\src\a.go", r"D:\loom\.claude\worktrees\fix\src\a.go", r"D:\weft\src\a.go"],
+        true => ["/loom/src/a.go", "/loom/.claude/worktrees/fix/src/a.go", "/weft/src/a.go"],
+    };
+    let share = r"\\host\loom\b.go";
+    for (session, path) in [("one", path), ("two", in_worktree), ("three", other), ("four", share)] {
+        let path = quoted(path);
+        let result = format!(r#"{{"type":"create","filePath":{path},"content":"x\n","originalFile":null}}"#);
+        project.call(session, "Write", &format!(r#"{{"file_path":{path},"content":"x\n"}}"#), &result);
+    }
+    let app = project.app();
+    let prompts = |path: &str| -> Vec<String> {
+        let found = app.file_edits(Path::new(path)).unwrap();
+        assert_eq!(found.path, Path::new(path));
+        assert_eq!(found.is_on_other_machine(), !Path::new(path).is_absolute());
+        found.edits.into_iter().filter_map(|edit| edit.prompt).collect()
+    };
+    assert_eq!(prompts(path), ["one", "two"]);
+    assert_eq!(prompts(other), ["three"]);
+    assert_eq!(prompts(share), ["four"]);
+    for options in [BlameOptions::default(), BlameOptions { only_edited: true, ..BlameOptions::default() }] {
+        let error = app.blame(Path::new(path), options).unwrap_err();
+        assert!(matches!(error, BlameError::OtherMachine { .. }), "{error}");
+    }
+    // A file here that has this name is preferred.
+    if !cfg!(windows) {
+        project.by_hand(path, "x\n");
+        let found = app.file_edits(Path::new(path)).unwrap();
+        assert_eq!((found.path, found.edits.len()), (project.path(path), 0));
+    }
 }

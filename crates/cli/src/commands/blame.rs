@@ -77,6 +77,9 @@ impl From<BlameError> for CommandError {
     fn from(error: BlameError) -> Self {
         match error {
             BlameError::App(error) => error.into(),
+            error @ BlameError::OtherMachine { .. } => {
+                Self::new(error.to_string()).hint("`threadline blame --edits FILE` lists its edits")
+            }
             error => Self::new(error.to_string()),
         }
     }

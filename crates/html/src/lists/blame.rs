@@ -28,6 +28,17 @@ pub struct BlamePage<'a> {
     pub read_errors: &'a [String],
 }
 
+/// Where a file is that sessions edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileLocation {
+    /// On this machine.
+    Here,
+    /// Nowhere: it was deleted or moved.
+    Gone,
+    /// On another machine, whose sessions were copied here.
+    OtherMachine,
+}
+
 /// The data of the page with the edits of a file.
 #[derive(Clone, Debug)]
 pub struct FilePage<'a> {
@@ -35,8 +46,8 @@ pub struct FilePage<'a> {
     pub path: &'a str,
     /// The edits in order.
     pub edits: &'a [BlameEditObject],
-    /// Whether the file exists.
-    pub exists: bool,
+    /// Where the file is.
+    pub location: FileLocation,
     /// Errors of logs that could not be read.
     pub read_errors: &'a [String],
 }
@@ -190,12 +201,14 @@ pub fn file(page: &FilePage<'_>) -> Markup {
     let sessions: std::collections::HashSet<&str> = page.edits.iter().map(|edit| &*edit.session).collect();
     out.lit("<p class=\"facts\">").text(&humanize::plural(page.edits.len() as u64, "edit")).lit(" in ");
     out.text(&humanize::plural(sessions.len() as u64, "session"));
-    if page.exists {
-        out.lit(" <span>·</span> <a href=\"").text(&link::href("/blame", [("path", page.path)]));
-        out.lit("\">blame</a>");
-    } else {
-        out.lit(" <span>·</span> deleted or moved");
-    }
+    out.lit(" <span>·</span> ");
+    match page.location {
+        FileLocation::Here => {
+            out.lit("<a href=\"").text(&link::href("/blame", [("path", page.path)])).lit("\">blame</a>")
+        }
+        FileLocation::Gone => out.lit("deleted or moved"),
+        FileLocation::OtherMachine => out.lit("not on this machine"),
+    };
     out.lit("</p></header>\n");
     read_errors(&mut out, page.read_errors);
     if page.edits.is_empty() {

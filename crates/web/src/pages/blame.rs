@@ -6,15 +6,16 @@ use std::path::Path;
 
 use threadline_app::AppError;
 use threadline_app::blame::{BlameError, BlameOptions};
-use threadline_html::{BlamePage, FilePage, PageFrame, ViewerTab};
+use threadline_entry::is_absolute_path;
+use threadline_html::{BlamePage, FileLocation, FilePage, PageFrame, ViewerTab};
 
 use crate::request::{PageRequest, ResponseFormat};
-use crate::response::{PageError, PageResponse};
+use crate::response::{PageError, PageLink, PageResponse};
 use crate::state::ServerState;
 
 fn path_of(request: &PageRequest) -> Result<&Path, PageError> {
-    let path = request.query_param("path").map(Path::new).filter(|path| path.is_absolute());
-    path.ok_or_else(|| {
+    let path = request.query_param("path").filter(|path| is_absolute_path(path));
+    path.map(Path::new).ok_or_else(|| {
         PageError::bad_request("No file").with_hint("Use /file?path=/absolute/path, or a link of a session.")
     })
 }
@@ -24,6 +25,15 @@ fn page_error(error: BlameError) -> PageError {
         BlameError::App(error) => error.into(),
         BlameError::NotEdited { .. } => PageError::not_found("No session edited this file")
             .with_hint("Only files that a session edited are shown. `threadline blame FILE` shows any file."),
+        BlameError::OtherMachine { path } => {
+            let edits = threadline_html::href("/file", [("path", &*path.to_string_lossy())]);
+            let label = "All edits of this file".to_owned();
+            PageError {
+                links: vec![PageLink { href: edits, label, detail: String::new() }],
+                ..PageError::not_found("The file is not on this machine")
+            }
+            .with_hint("Its sessions were copied from another machine.")
+        }
         error => PageError::failed(error.to_string()),
     }
 }
@@ -45,12 +55,15 @@ pub(crate) fn file(state: &ServerState, request: &PageRequest) -> Result<PageRes
         ResponseFormat::Markdown => Err(no_markdown()),
         ResponseFormat::Html => {
             let path = found.path.to_string_lossy();
-            let page = FilePage {
-                path: &path,
-                edits: &edits,
-                exists: !edits.is_empty() && found.path.is_file(),
-                read_errors: &messages(&found.unread),
+            let location = if found.is_on_other_machine() {
+                FileLocation::OtherMachine
+            } else if !edits.is_empty() && found.path.is_file() {
+                FileLocation::Here
+            } else {
+                FileLocation::Gone
             };
+            let page =
+                FilePage { path: &path, edits: &edits, location, read_errors: &messages(&found.unread) };
             Ok(super::list_page(
                 &frame(state, &format!("{path} · threadline")),
                 &threadline_html::file(&page),
