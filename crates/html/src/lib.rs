@@ -51,7 +51,7 @@ pub use compressed_section::Spool;
 pub use index::{IndexedSession, index};
 pub use lists::{
     BlamePage, BlockHit, CheckPage, ComparePage, ContextPage, ExplainPage, FileLocation, FilePage, HomePage,
-    LabelControls, OverviewPage, RecordLine, RecordsPage, SearchFilters, SearchPage, SessionHits,
+    LabelControls, OverviewPage, RecordLine, RecordsPage, RepairPlan, SearchFilters, SearchPage, SessionHits,
     UsagePage, blame, check, compare, context, explain, file, home, home_markdown, href, overview,
     project_name, records, search, search_results, usage, usage_markdown,
 };

@@ -23,7 +23,7 @@ mod usage;
 mod usage_table;
 
 pub use blame::{BlamePage, FileLocation, FilePage, blame, file};
-pub use check::{CheckPage, check};
+pub use check::{CheckPage, RepairPlan, check};
 pub use compare::{ComparePage, compare};
 pub use context::{ContextPage, context};
 pub use explain::{ExplainPage, explain};

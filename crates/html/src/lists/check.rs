@@ -19,8 +19,17 @@ pub struct CheckPage<'a> {
     pub logs: &'a [(Option<String>, String, Vec<Finding>)],
     /// Errors of logs that could not be read.
     pub read_errors: &'a [String],
-    /// The steps that `edit repair` would take; `None` if there is no plan.
-    pub plan: Option<&'a [String]>,
+    /// The plan of `edit repair`; `None` if there is none.
+    pub plan: Option<&'a RepairPlan>,
+}
+
+/// The plan of a repair.
+#[derive(Clone, Debug, Default)]
+pub struct RepairPlan {
+    /// The changes, in one line each.
+    pub steps: Vec<String>,
+    /// Why the repair would not be written: the error and its causes. Empty if it would be.
+    pub refusal: Vec<String>,
 }
 
 /// Renders the main content and the footer of the check page.
@@ -102,17 +111,30 @@ fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl It
     out.lit("</ol>");
 }
 
-fn repair(out: &mut Markup, id: &str, plan: &[String]) {
+fn repair(out: &mut Markup, id: &str, plan: &RepairPlan) {
     out.lit("<section class=\"log\"><h2>Repair plan</h2>");
-    if plan.is_empty() {
+    if let [error, causes @ ..] = &plan.refusal[..] {
+        out.lit("<p>No repair is possible: ").text(error).lit("</p><ul class=\"plan\">");
+        for cause in causes {
+            out.lit("<li>").text(cause).lit("</li>");
+        }
+        out.lit("</ul><details class=\"figures\"><summary>Changes that were tried</summary>");
+        steps(out, &plan.steps);
+        out.lit("</details>");
+    } else if plan.steps.is_empty() {
         out.lit("<p>No automatic repairs</p>");
     } else {
-        out.lit("<ol class=\"plan\">");
-        for step in plan {
-            out.lit("<li>").text(step).lit("</li>");
-        }
-        out.lit("</ol><p class=\"quiet\">Nothing is changed here. <code>threadline edit repair ").text(id);
+        steps(out, &plan.steps);
+        out.lit("<p class=\"quiet\">Nothing is changed here. <code>threadline edit repair ").text(id);
         out.lit(" --apply</code> writes a repaired copy.</p>");
     }
     out.lit("</section>\n");
+}
+
+fn steps(out: &mut Markup, steps: &[String]) {
+    out.lit("<ol class=\"plan\">");
+    for step in steps {
+        out.lit("<li>").text(step).lit("</li>");
+    }
+    out.lit("</ol>");
 }

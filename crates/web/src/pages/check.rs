@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use threadline_app::edit::{ChangeGroup, ChangeKind, EditError, EditTarget};
 use threadline_app::{AppError, CheckTargets, LogOwner, SessionFile};
 use threadline_entry::Finding;
-use threadline_html::{CheckPage, PageFrame, ViewerTab};
+use threadline_html::{CheckPage, PageFrame, RepairPlan, ViewerTab};
 use threadline_view::humanize::plural;
 use threadline_view::wire::FindingObject;
 
@@ -53,13 +53,13 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
     let is_small = found.iter().map(|log| log.size).sum::<u64>() <= MAX_PLANNED_BYTES;
     // A session is repaired with all of its sub-agents.
     let plan = if is_small && read_errors.is_empty() {
-        match repair_steps(state, file.clone()) {
-            Err(EditError::NothingToDo(_)) => Some(Vec::new()),
+        match repair_plan(state, file.clone()) {
+            Err(EditError::NothingToDo(_)) => Some(RepairPlan::default()),
             Err(EditError::App(error)) => return Err(error.into()),
             Err(error) => {
                 return Err(PageError::failed("The repair could not be planned").with_hint(error.to_string()));
             }
-            Ok(steps) => Some(steps),
+            Ok(plan) => Some(plan),
         }
     } else {
         None
@@ -70,7 +70,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         title: title.as_deref().unwrap_or(id),
         logs: &logs,
         read_errors: &read_errors,
-        plan: plan.as_deref(),
+        plan: plan.as_ref(),
     };
     match request.format {
         ResponseFormat::Json => {
@@ -93,35 +93,44 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
     }
 }
 
-/// Plans `edit repair` and returns one line per kind of change. Writes nothing.
-fn repair_steps(state: &ServerState, file: SessionFile) -> Result<Vec<String>, EditError> {
+/// Plans `edit repair`, and checks that it would be written. Writes nothing.
+fn repair_plan(state: &ServerState, file: SessionFile) -> Result<RepairPlan, EditError> {
     let session = state.app.open_for_edit(file)?;
     // The default of `edit repair`, so that both name the same changes.
     let repairs = session.find_repairs(EditTarget::NewSession)?;
     let planned = repairs.plan()?;
-    let step = |group: &ChangeGroup| {
-        let verb = match group.kind {
-            ChangeKind::Removed => "leave out",
-            ChangeKind::Changed => "change",
-            ChangeKind::Added => "add",
-        };
-        step(&format!("{verb}: {}", group.why), &group.line_nos, group.count)
+    let refusal = match planned.check() {
+        Ok(()) => Vec::new(),
+        Err(error @ EditError::NothingToDo(_)) => return Err(error),
+        Err(EditError::Unsound { reasons }) => {
+            std::iter::once("the result would not be sound".to_owned()).chain(reasons).collect()
+        }
+        Err(error) => vec![error.to_string()],
     };
     let own = planned.plan().changes_by_reason();
-    Ok(own.iter().map(step).chain(planned.plan().side_notes().iter().cloned()).collect())
+    let steps = own.iter().map(step).chain(planned.plan().side_notes().iter().cloned()).collect();
+    Ok(RepairPlan { steps, refusal })
 }
 
 /// Maximum number of line numbers listed per step.
 const MAX_LINE_NUMBERS: usize = 12;
 
-fn step(what: &str, lines: &[u64], count: usize) -> String {
+/// Describes changes of one kind: `line 3 removed: duplicate of line 2`, `2 lines changed (4, 7): uuid added`.
+fn step(group: &ChangeGroup) -> String {
+    let done = match group.kind {
+        ChangeKind::Removed => "removed",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Added => "added",
+    };
+    let lines = &group.line_nos;
     let named: Vec<String> = lines.iter().take(MAX_LINE_NUMBERS).map(ToString::to_string).collect();
     let more = if lines.len() > MAX_LINE_NUMBERS { ", …" } else { "" };
-    match named.is_empty() {
-        true => format!("{what} ({count})"),
-        false if lines.len() == 1 => format!("{what} (line {})", named[0]),
-        false => format!("{what} ({count} lines: {}{more})", named.join(", ")),
-    }
+    let subject = match &named[..] {
+        [only] if group.count == 1 => format!("line {only} {done}"),
+        [] => format!("{} {done}", plural(group.count as u64, "line")),
+        named => format!("{} lines {done} ({}{more})", group.count, named.join(", ")),
+    };
+    format!("{subject}: {}", group.why)
 }
 
 fn markdown(totals: &str, logs: &[(Option<String>, String, Vec<Finding>)], read_errors: &[String]) -> String {
