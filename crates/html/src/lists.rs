@@ -16,6 +16,7 @@ mod footer;
 mod home;
 mod labels;
 mod link;
+mod model_colors;
 mod overview;
 mod records;
 mod search;

@@ -56,18 +56,8 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
         lines.push(next);
     }
     let height = ABOVE + HEIGHT + BELOW;
-    open_scroller(out, chart.name);
-    // The scale is a graphic of its own, so that it stays in view when the columns are scrolled.
-    out.lit("<div class=\"plot\"><svg class=\"axis chart\" aria-hidden=\"true\" viewBox=\"0 0 ");
-    point(out, LEFT).lit(" ");
-    point(out, height).lit("\">");
-    for line in &lines {
-        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
-        point(out, LEFT - 7.0).lit("\" y=\"");
-        point(out, y(*line) + 3.5).lit("\">").text(&(chart.scale)(*line)).lit("</text>");
-    }
-    out.lit("</svg>");
-    open_svg(out, "chart timeline", chart.name, WIDTH, height);
+    let ticks = lines.iter().map(|line| (y(*line) + 3.5, (chart.scale)(*line)));
+    open(out, "chart timeline", chart.name, height, ChartAxis { width: LEFT, gap: 7.0, ticks });
     for line in &lines {
         out.lit("<line class=\"grid\" x1=\"");
         point(out, LEFT).lit("\" x2=\"");
@@ -82,7 +72,8 @@ pub(crate) fn columns(out: &mut Markup, chart: &ColumnChart<'_>) {
         if let Some(label) = &column.label {
             let half = label.chars().count() as f64 * LABEL_CHAR / 2.0;
             out.lit("<text class=\"tick\" text-anchor=\"middle\" x=\"");
-            point(out, (left + room / 2.0).clamp(LEFT + 14.0, WIDTH - half.max(18.0))).lit("\" y=\"");
+            // Whole labels at both ends: the scale on the left covers what is below it.
+            point(out, (left + room / 2.0).min(WIDTH - half.max(18.0)).max(LEFT + half)).lit("\" y=\"");
             point(out, ABOVE + HEIGHT + 15.0).lit("\">").text(label).lit("</text>");
         }
         if column.parts.iter().all(|(_, value)| *value <= 0.0) {
@@ -124,38 +115,24 @@ pub(crate) struct ChartBar {
     pub(crate) shown: String,
 }
 
-/// Draws horizontal bars.
+/// Lists horizontal bars, each with its label and value. They fit any width, so that all values are in view.
 pub(crate) fn bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
-    draw_bars(out, name, bars, ("chart", WIDTH, 190.0));
-}
-
-/// Draws horizontal bars in half of the usual width.
-pub(crate) fn narrow_bars(out: &mut Markup, name: &str, bars: &[ChartBar]) {
-    draw_bars(out, name, bars, ("chart narrow", WIDTH / 2.0, 150.0));
-}
-
-fn draw_bars(out: &mut Markup, name: &str, bars: &[ChartBar], size: (&'static str, f64, f64)) {
-    const ROW: f64 = 24.0;
-    const SHOWN: f64 = 90.0;
-    let (class, width, label) = size;
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    open(out, class, name, width, ROW * bars.len() as f64 + 4.0);
-    for (n, bar) in bars.iter().enumerate() {
-        let top = ROW * n as f64 + 2.0;
-        let long = (bar.value / most * (width - label - SHOWN)).max(1.0);
-        // The accessible name is the visible text.
-        mark(out, bar.href.as_deref(), &bar.title, None, |out| {
-            rect(out, "hit-area", (0.0, top), (width, ROW));
-            out.lit("<text class=\"label\" text-anchor=\"end\" x=\"");
-            point(out, label - 12.0).lit("\" y=\"");
-            point(out, top + 16.0).lit("\">").text(&bar.label).lit("</text>");
-            rect(out, "c0", (label, top + 5.0), (long, ROW - 10.0));
-            out.lit("<text class=\"label num\" x=\"");
-            point(out, label + long + 8.0).lit("\" y=\"");
-            point(out, top + 16.0).lit("\">").text(&bar.shown).lit("</text>");
-        });
+    out.lit("<ul class=\"bars\" aria-label=\"").text(name).lit("\">");
+    for bar in bars {
+        out.lit("<li>");
+        match &bar.href {
+            Some(href) => out.lit("<a href=\"").text(href).lit("\" title=\"").text(&bar.title),
+            None => out.lit("<span title=\"").text(&bar.title),
+        };
+        out.lit("\"><span class=\"label\">").text(&bar.label);
+        out.lit("</span> <span class=\"bar-line\"><svg aria-hidden=\"true\" width=\"");
+        point(out, (bar.value / most * 100.0).max(0.2)).lit("%\" height=\"100%\">");
+        out.lit("<rect class=\"c0\" width=\"100%\" height=\"100%\"/></svg> <span class=\"num\">");
+        out.text(&bar.shown).lit("</span></span>").lit(if bar.href.is_some() { "</a>" } else { "</span>" });
+        out.lit("</li>");
     }
-    out.lit("</svg></div>");
+    out.lit("</ul>");
 }
 
 /// A day of a calendar.
@@ -178,12 +155,10 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
     let end = monday(last);
     let start = end.saturating_sub(52.weeks());
     let days_between = |from: Date, to: Date| from.until(to).map_or(0, |span| i64::from(span.get_days()));
-    open(out, "chart timeline", name, WIDTH, TOP + 7.0 * SIDE + 2.0);
-    for (row, label) in [(0, "Mon"), (2, "Wed"), (4, "Fri")] {
-        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
-        point(out, SIDE_LABEL - 8.0).lit("\" y=\"");
-        point(out, TOP + f64::from(row) * SIDE + 10.5).lit("\">").lit(label).lit("</text>");
-    }
+    let ticks = [(0.0, "Mon"), (2.0, "Wed"), (4.0, "Fri")];
+    let ticks = ticks.into_iter().map(|(row, label)| (TOP + row * SIDE + 10.5, label));
+    let axis = ChartAxis { width: SIDE_LABEL, gap: 8.0, ticks };
+    open(out, "chart timeline", name, TOP + 7.0 * SIDE + 2.0, axis);
     let mut day = start;
     let mut month = None;
     let mut known = cells.iter().peekable();
@@ -214,7 +189,7 @@ pub(crate) fn calendar(out: &mut Markup, name: &str, cells: &[CalendarDay], last
         let Ok(next) = day.tomorrow() else { break };
         day = next;
     }
-    out.lit("</svg></div>");
+    out.lit("</svg></div></div>");
 }
 
 /// A cell of a heat map.
@@ -239,17 +214,16 @@ pub(crate) fn heat_map(out: &mut Markup, name: &str, rows: &[&str], cells: &[Hea
     const HEIGHT: f64 = 20.0;
     const GAP: f64 = 2.8;
     let wide = (WIDTH - LABEL) / HOURS as f64;
-    open(out, "chart", name, WIDTH, TOP + rows.len() as f64 * HEIGHT + 2.0);
+    let ticks = rows.iter().enumerate().map(|(row, label)| (TOP + row as f64 * HEIGHT + 13.0, *label));
+    let axis = ChartAxis { width: LABEL, gap: 8.0, ticks };
+    open(out, "chart", name, TOP + rows.len() as f64 * HEIGHT + 2.0, axis);
     for hour in (0..HOURS).step_by(3) {
         out.lit("<text class=\"tick\" x=\"");
         point(out, LABEL + hour as f64 * wide).lit("\" y=\"11\">").num(hour as u64).lit("h</text>");
     }
     let mut known = cells.iter().peekable();
-    for (row, label) in rows.iter().enumerate() {
+    for row in 0..rows.len() {
         let top = TOP + row as f64 * HEIGHT;
-        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
-        point(out, LABEL - 8.0).lit("\" y=\"");
-        point(out, top + 13.0).lit("\">").text(label).lit("</text>");
         for column in 0..HOURS {
             let (at, size) = ((LABEL + column as f64 * wide, top), (wide - GAP, HEIGHT - GAP));
             match known.next_if(|cell| (cell.row, cell.column) == (row, column)) {
@@ -263,28 +237,41 @@ pub(crate) fn heat_map(out: &mut Markup, name: &str, rows: &[&str], cells: &[Hea
             }
         }
     }
-    out.lit("</svg></div>");
+    out.lit("</svg></div></div>");
 }
 
-fn open(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f64) {
-    open_scroller(out, name);
-    open_svg(out, class, name, width, height);
+/// The labels on the left of a chart: each with the position of its baseline.
+struct ChartAxis<T> {
+    /// The width of the axis, at the left of the chart.
+    width: f64,
+    /// The distance of the labels from the rest of the chart.
+    gap: f64,
+    ticks: T,
 }
 
-/// Begins the box in which a wide chart is scrolled. It can be focused, so that keys scroll it.
-fn open_scroller(out: &mut Markup, name: &str) {
-    out.lit("<div class=\"chart-scroller\" role=\"region\" tabindex=\"0\" aria-label=\"")
-        .text(name)
-        .lit(", scrollable\">");
-}
-
-fn open_svg(out: &mut Markup, class: &'static str, name: &str, width: f64, height: f64) {
-    out.lit("<svg class=\"")
-        .lit(class)
-        .lit("\" role=\"group\" aria-label=\"")
-        .text(name)
-        .lit("\" viewBox=\"0 0 ");
-    point(out, width).lit(" ");
+/// Begins a chart: the box in which it is scrolled if it is too wide, its axis, and the graphic. The box can
+/// be focused, so that keys scroll it.
+fn open<L: AsRef<str>>(
+    out: &mut Markup,
+    class: &'static str,
+    name: &str,
+    height: f64,
+    axis: ChartAxis<impl Iterator<Item = (f64, L)>>,
+) {
+    out.lit("<div class=\"chart-scroller\" role=\"region\" tabindex=\"0\" aria-label=\"").text(name);
+    // The axis is a graphic of its own, so that it stays in view when the rest is scrolled.
+    out.lit(", scrollable\"><div class=\"plot\"><svg class=\"axis chart\" aria-hidden=\"true\" width=\"");
+    point(out, axis.width / WIDTH * 100.0).lit("%\" viewBox=\"0 0 ");
+    point(out, axis.width).lit(" ");
+    point(out, height).lit("\">");
+    for (y, label) in axis.ticks {
+        out.lit("<text class=\"tick\" text-anchor=\"end\" x=\"");
+        point(out, axis.width - axis.gap).lit("\" y=\"");
+        point(out, y).lit("\">").text(label.as_ref()).lit("</text>");
+    }
+    out.lit("</svg><svg class=\"").lit(class).lit("\" role=\"group\" aria-label=\"").text(name);
+    out.lit("\" viewBox=\"0 0 ");
+    point(out, WIDTH).lit(" ");
     point(out, height).lit("\">");
 }
 
@@ -383,6 +370,52 @@ mod tests {
         // The box that scrolls can be focused and has a name.
         assert!(svg.contains(r#"role="region" tabindex="0" aria-label="Cost, scrollable""#), "{svg}");
         assert_eq!(svg.matches("<a ").count(), 1, "an empty column has no link");
+    }
+
+    #[test]
+    fn the_scale_does_not_cover_the_first_label() {
+        let column = |at: usize| ChartColumn {
+            label: [(0, "29 Oct"), (59, "27 Dec")]
+                .iter()
+                .find(|(n, _)| *n == at)
+                .map(|(_, label)| (*label).into()),
+            href: None,
+            title: String::new(),
+            parts: vec![(0, 1.0)],
+        };
+        let all: Vec<ChartColumn> = (0..60).map(column).collect();
+        let mut out = Markup::new();
+        columns(&mut out, &ColumnChart { name: "Cost", columns: &all, scale: &|_| String::new(), top: None });
+        let svg = out.into_string();
+        let x = |label: &str| -> f64 {
+            let before = &svg[..svg.find(&format!(">{label}<")).unwrap()];
+            before.rsplit("x=\"").next().unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        let (first, last, half) = (x("29 Oct"), x("27 Dec"), 6.0 * LABEL_CHAR / 2.0 - 0.1);
+        assert!(first - half >= LEFT && last + half <= WIDTH, "{first} {last}");
+    }
+
+    #[test]
+    fn bars_are_shares_of_the_longest_one() {
+        let bar = |value: f64, href: Option<&str>| ChartBar {
+            label: "a <b>".to_owned(),
+            href: href.map(str::to_owned),
+            title: "\"all\"".to_owned(),
+            value,
+            shown: format!("{value} MB"),
+        };
+        let mut out = Markup::new();
+        bars(&mut out, "Sizes", &[bar(8.0, Some("/x")), bar(2.0, None), bar(0.0, None)]);
+        let list = out.into_string();
+        let widths: Vec<&str> = list.split("<svg aria-hidden=\"true\" width=\"").skip(1).collect();
+        let widths: Vec<&str> = widths.iter().filter_map(|text| text.split('"').next()).collect();
+        assert_eq!(widths, ["100%", "25%", "0.2%"]);
+        assert!(
+            list.contains("a &lt;b&gt;")
+                && list.contains("title=\"&quot;all&quot;\"")
+                && list.contains(">8 MB<")
+        );
+        assert_eq!(list.matches("<a ").count(), 1, "{list}");
     }
 
     #[test]

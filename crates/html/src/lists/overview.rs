@@ -25,6 +25,8 @@ use crate::text_format;
 pub struct OverviewPage<'a> {
     /// The figures; `None` until the logs were read once.
     pub overview: Option<&'a Overview>,
+    /// All models of all times and projects, highest cost first. They determine the colours.
+    pub models: &'a [String],
     /// Whether logs are being read that the figures do not include.
     pub is_reading: bool,
     /// The sequence number of the last server event, so that the page can detect events it missed.

@@ -25,7 +25,8 @@ pub struct UsagePage<'a> {
     pub board: &'a UsageBoard,
     /// The query parameters of the page, such as `since`, `until`, `project` and `model`.
     pub parameters: &'a [(String, String)],
-    /// The projects and models to choose from.
+    /// The projects and models to choose from: all of them, highest cost first. The models determine the
+    /// colours.
     pub choices: (&'a [String], &'a [String]),
     /// Notes about the figures.
     pub notes: &'a [String],

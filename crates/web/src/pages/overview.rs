@@ -70,6 +70,7 @@ fn show(
     let range = range(state, request, default_range)?;
     let event_no = state.changes.count(state.app.store());
     let ReadOverview { facts, is_reading } = read(state, request);
+    let models = facts.as_ref().map(|facts| facts.models()).unwrap_or_default();
     let facts = match (facts, project) {
         (Some(facts), Some(project)) => {
             let of_project = facts.of_project(project, &state.app);
@@ -88,6 +89,7 @@ fn show(
     }
     let page = OverviewPage {
         overview: overview.as_ref(),
+        models: &models,
         is_reading,
         event_no,
         now: millis(state.now()),

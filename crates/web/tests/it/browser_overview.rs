@@ -105,8 +105,8 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
     // Cells of the charts: their titles begin with what they count.
     open_overview(&browser, &served);
     let marks = browser.run(
-        "return [...document.querySelectorAll('.overview svg a')].filter(link => link.getAttribute('href').startsWith('/records'))
-         .map(link => [link.querySelector('title').textContent, link.getAttribute('href')])",
+        "return [...document.querySelectorAll('.overview :is(svg, .bars) a')].filter(link => link.getAttribute('href').startsWith('/records'))
+         .map(link => [link.querySelector('title')?.textContent ?? link.title, link.getAttribute('href')])",
     );
     let marks: Vec<[String; 2]> = serde_json::from_value(marks).unwrap();
     assert!(marks.len() > 8, "{marks:?}");

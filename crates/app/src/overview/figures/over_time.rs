@@ -6,20 +6,40 @@ use threadline_entry::Millis;
 use threadline_usage::UsageTotals;
 use threadline_view::{BinSize, DayActivity, Overview, UsageBin};
 
-use super::super::facts::{QUARTER, UNDATED};
+use super::super::facts::{OverviewFacts, QUARTER, UNDATED, UsageFact};
 use super::super::local_time::{LocalTime, date_of, day_number, since_text, start_of_day, until_text, zoned};
 use super::Computation;
 
 /// The most bins. Times of logs may be far in the past or the future.
 const MAX_BINS: usize = 600;
 
+impl OverviewFacts {
+    /// Returns all models, highest cost first: the order of [`threadline_usage::CallGroups`].
+    pub fn models(&self) -> Vec<String> {
+        self.model_totals(|_| true).into_iter().map(|(model, _)| self.name(model).to_owned()).collect()
+    }
+
+    /// Returns the sums of some facts by model, highest cost first.
+    fn model_totals(&self, is_kept: impl Fn(&UsageFact) -> bool) -> Vec<(u32, UsageTotals)> {
+        let mut models: FxHashMap<u32, UsageTotals> = FxHashMap::default();
+        for fact in self.usage.iter().filter(|fact| is_kept(fact)) {
+            *models.entry(fact.model).or_default() += &fact.totals;
+        }
+        let mut models: Vec<(u32, UsageTotals)> = models.into_iter().collect();
+        models.sort_by(|(a, x), (b, y)| {
+            let tokens = |totals: &UsageTotals| totals.tokens.total();
+            let by_name = self.name(*a).cmp(self.name(*b));
+            y.cost.cmp(&x.cost).then_with(|| tokens(y).cmp(&tokens(x))).then(by_name)
+        });
+        models
+    }
+}
+
 impl Computation<'_> {
     /// Adds cost and tokens by model and over time.
     pub(super) fn add_usage(&self, overview: &mut Overview) {
         let facts = self.facts;
-        let mut models: FxHashMap<u32, UsageTotals> = FxHashMap::default();
         for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
-            *models.entry(fact.model).or_default() += &fact.totals;
             if fact.is_agent {
                 overview.agent_usage += &fact.totals;
             }
@@ -27,12 +47,7 @@ impl Computation<'_> {
                 overview.undated += &fact.totals;
             }
         }
-        let mut models: Vec<(u32, UsageTotals)> = models.into_iter().collect();
-        models.sort_by(|(a, x), (b, y)| {
-            let tokens = |totals: &UsageTotals| totals.tokens.total();
-            let by_name = facts.name(*a).cmp(facts.name(*b));
-            y.cost.cmp(&x.cost).then_with(|| tokens(y).cmp(&tokens(x))).then(by_name)
-        });
+        let models = facts.model_totals(|fact| self.contains(fact.at));
         let places: FxHashMap<u32, usize> =
             models.iter().enumerate().map(|(place, (model, _))| (*model, place)).collect();
         let mut bins = self.bins();

@@ -112,7 +112,7 @@ pub(super) fn tools(out: &mut Markup, figures: Figures<'_>) {
             shown: humanize::count(tool.calls),
         })
         .collect();
-    chart::narrow_bars(out, "Calls by tool", &bars);
+    chart::bars(out, "Calls by tool", &bars);
     let duration = |time: Option<i64>, tool: &str| match time {
         None => FigureCell::plain("–"),
         Some(time) => {
@@ -161,7 +161,7 @@ pub(super) fn commands(out: &mut Markup, figures: Figures<'_>) {
             shown: humanize::count(command.failed),
         })
         .collect();
-    chart::narrow_bars(out, "Failures by command", &bars);
+    chart::bars(out, "Failures by command", &bars);
     let rows = overview.commands.iter().map(|command| {
         let name = [("command", &*command.command)];
         let failed = [("command", &*command.command), ("failed", "1")];
@@ -221,7 +221,7 @@ pub(super) fn times(out: &mut Markup, figures: Figures<'_>) {
             shown: time(*millis),
         })
         .collect();
-    chart::narrow_bars(out, "Active, waiting and idle time", &bars);
+    chart::bars(out, "Active, waiting and idle time", &bars);
     let rows = states.iter().map(|(name, meaning, millis)| {
         vec![
             FigureCell::link(*name, periods(name)),

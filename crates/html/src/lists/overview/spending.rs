@@ -8,6 +8,7 @@ use super::{Figures, section, time};
 use crate::lists::chart::{self, ChartBar, ChartColumn, ColumnChart, SERIES};
 use crate::lists::figure_table::{FigureCell, figure_table};
 use crate::lists::link;
+use crate::lists::model_colors::ModelColors;
 use crate::lists::usage_table::{UsageTableRow, dollars, figures as totals_text, table};
 use crate::markup::Markup;
 use crate::text_format;
@@ -66,19 +67,25 @@ fn bin_link(figures: Figures<'_>, bin: &UsageBin, path: &str) -> String {
 }
 
 fn legend(out: &mut Markup, figures: Figures<'_>) {
-    let models = &figures.overview.models;
-    // If there are more models than colours, the last colour is shared by the rest.
-    let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
+    let colors = ModelColors(figures.page.models);
+    let models = figures.overview.models.iter();
+    let (mut others, mut own): (Vec<_>, Vec<_>) = models.partition(|(model, _)| colors.is_shared(model));
+    // The name of a single one is as short as a count.
+    if others.len() == 1 {
+        own.append(&mut others);
+    }
     out.lit("<ul class=\"legend\">");
-    for (colour, (model, totals)) in SERIES.iter().zip(&models[..own]) {
-        key(out, colour);
+    for (model, totals) in own {
+        key(out, SERIES[colors.series(model)]);
         out.lit("<a href=\"").text(&figures.link("/usage", &[("model", model)])).lit("\">");
         out.text(short_model(model)).lit("</a> <span class=\"num\">").text(&text_format::cost(totals));
         out.lit("</span></li>");
     }
-    if let Some(rest) = models.get(own..).filter(|rest| !rest.is_empty()) {
-        key(out, SERIES[own]);
-        out.text(&humanize::plural(rest.len() as u64, "other")).lit("</li>");
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|(model, _)| short_model(model)).collect();
+        key(out, SERIES[SERIES.len() - 1]);
+        out.lit("<span title=\"").text(&names.join(", ")).lit("\">");
+        out.text(&humanize::plural(names.len() as u64, "other")).lit("</span></li>");
     }
     out.lit("</ul>\n");
 }
@@ -98,6 +105,7 @@ fn columns(
 ) {
     let overview = figures.overview;
     let bins = &overview.bins;
+    let colors = ModelColors(figures.page.models);
     // About ten labels.
     let every = bins.len().div_ceil(10).max(1);
     let columns: Vec<ChartColumn> = bins
@@ -107,8 +115,8 @@ fn columns(
             let mut title = format!("{}: {}", bin.label, totals_text(&bin.totals));
             let mut parts = Vec::new();
             for (model, totals) in &bin.models {
-                parts.push(((*model).min(SERIES.len() - 1), value(totals)));
                 let name = overview.models.get(*model).map_or("", |(name, _)| name);
+                parts.push((colors.series(name), value(totals)));
                 let _ = write!(title, "\n{}: {}", short_model(name), totals_text(totals));
             }
             let is_labelled = place % every == 0;
@@ -148,7 +156,7 @@ pub(super) fn projects(out: &mut Markup, figures: Figures<'_>) {
             shown: text_format::cost(&project.usage),
         })
         .collect();
-    chart::narrow_bars(out, "Cost by project", &bars);
+    chart::bars(out, "Cost by project", &bars);
     let rows = overview.projects.iter().map(|project| {
         let name = [("project", &*project.project)];
         let prompts = [("kind", "prompts"), ("project", &*project.project)];

@@ -8,6 +8,7 @@ use threadline_view::{DayUsage, Money, UsageBoard, UsageTotals, humanize, short_
 
 use super::{UsagePage, section};
 use crate::lists::chart::{self, CalendarDay, ChartColumn, ColumnChart, SERIES};
+use crate::lists::model_colors::ModelColors;
 use crate::lists::usage_table::{UsageTableRow, cache_share, dollars, figures, percent, table};
 use crate::markup::Markup;
 use crate::text_format;
@@ -49,6 +50,7 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
         |totals: &UsageTotals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
     section(out, "By day and model", if by_cost { "dollars per day" } else { "tokens per day" });
     let days = recent_days(board, MAX_CHART_DAYS);
+    let colors = ModelColors(page.choices.1);
     legend(out, page, &days, &value);
     let columns: Vec<ChartColumn> = days
         .iter()
@@ -59,8 +61,8 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
             if let Some(used) = used {
                 let _ = write!(title, ": {}", figures(&used.totals));
                 for (model, totals) in &used.models {
-                    parts.push(((*model).min(SERIES.len() - 1), value(totals)));
                     let name = board.models.get(*model).map_or("", |(name, _)| name);
+                    parts.push((colors.series(name), value(totals)));
                     let _ = write!(title, "\n{}: {}", short_model(name), text_format::cost(totals));
                 }
             }
@@ -131,15 +133,17 @@ fn legend(
     let sums = sums_by_model(page.board, days);
     let day = |day: Option<&(Date, Option<&DayUsage>)>| day.map(|(day, _)| day.to_string());
     let (since, until) = (day(days.first()).unwrap_or_default(), day(days.last()).unwrap_or_default());
-    // If there are more models than colours, the last colour is shared by the rest.
-    let own = if models.len() > SERIES.len() { SERIES.len() - 1 } else { models.len() };
+    let colors = ModelColors(page.choices.1);
+    let drawn = models.iter().zip(&sums).filter(|(_, totals)| value(totals) > 0.0);
+    let (mut others, mut own): (Vec<_>, Vec<_>) = drawn.partition(|((model, _), _)| colors.is_shared(model));
+    // The name of a single one is as short as a count.
+    if others.len() == 1 {
+        own.append(&mut others);
+    }
     out.lit("<ul class=\"legend\">");
-    for ((colour, (model, _)), totals) in SERIES.iter().zip(&models[..own]).zip(&sums) {
-        if value(totals) == 0.0 {
-            continue;
-        }
+    for ((model, _), totals) in own {
         let parameters = [("model", &**model), ("since", &*since), ("until", &*until)];
-        key(out, colour);
+        key(out, SERIES[colors.series(model)]);
         out.lit("<a href=\"").text(&page.sessions_link(&parameters)).lit("\">");
         out.text(short_model(model))
             .lit("</a> <a class=\"num\" href=\"")
@@ -147,18 +151,14 @@ fn legend(
             .lit("\">");
         out.text(&text_format::cost(totals)).lit("</a></li>");
     }
-    let mut rest = UsageTotals::default();
-    sums[own..].iter().for_each(|totals| rest += totals);
-    if value(&rest) > 0.0 {
-        key(out, SERIES[own]);
-        let drawn = models[own..].iter().zip(&sums[own..]).filter(|(_, totals)| totals.calls > 0);
-        let names: Vec<&str> = drawn.map(|((model, _), _)| short_model(model)).collect();
-        out.lit("<span title=\"")
-            .text(&names.join(", "))
-            .lit("\">")
-            .text(&humanize::plural(names.len() as u64, "other"))
-            .lit("</span> ");
-        out.lit("<span class=\"num\">").text(&text_format::cost(&rest)).lit("</span></li>");
+    if !others.is_empty() {
+        let mut rest = UsageTotals::default();
+        others.iter().for_each(|(_, totals)| rest += totals);
+        let names: Vec<&str> = others.iter().map(|((model, _), _)| short_model(model)).collect();
+        key(out, SERIES[SERIES.len() - 1]);
+        out.lit("<span title=\"").text(&names.join(", ")).lit("\">");
+        out.text(&humanize::plural(names.len() as u64, "other"));
+        out.lit("</span> <span class=\"num\">").text(&text_format::cost(&rest)).lit("</span></li>");
     }
     out.lit("</ul>\n");
 }
