@@ -192,14 +192,11 @@ const keys = {
 document.addEventListener('keydown', event => {
   const typing = event.target.closest && event.target.closest('input:not([type="checkbox"]), select, textarea');
   if (event.key === 'Escape') {
-    if (typing && event.target.form?.id === 'search-form' && event.target.value) {
-      // The browser would empty the box without an event.
-      event.preventDefault();
-      event.target.value = '';
-      clearTimeout(pause);
-      search();
-    } else if (typing) event.target.blur();
-    else select(null);
+    if (typing) {
+      // The browser would empty a search box.
+      if (event.target.type === 'search') event.preventDefault();
+      event.target.blur();
+    } else select(null);
     return;
   }
   if (typing && event.target.id === 'q' && event.key === 'ArrowDown') { event.preventDefault(); moveSelection(1); return; }

@@ -382,7 +382,7 @@ async function search() {
   CSS.highlights?.delete('hit');
   CSS.highlights?.delete('current-hit');
   $('b-prev').hidden = $('b-next').hidden = true;
-  if (!needle) { hitsOut.textContent = ''; return; }
+  if (!needle) { showCount(''); return; }
   if (index.served) return searchServed(mine);
   const found = new Map();
   searchDrawn(needle, found);
@@ -390,13 +390,19 @@ async function search() {
     const text = await inflate($('z' + i).textContent);
     if (mine !== run) return;
     for (const part of text.split('\0')) searchPart(part, needle, found);
-    if (i % 16 === 15) hitsOut.textContent = found.size + ' …';
+    if (i % 16 === 15) showCount(found.size + ' …');
   }
   hits = [...found.keys()].map(id => [order(id), id]).sort((a, b) => a[0] - b[0]).map(([, id]) => id);
   showHits();
 }
+// Shows a short count, and explains it in the tooltip and to screen readers.
+function showCount(short, meaning = short) {
+  hitsOut.textContent = short;
+  hitsOut.title = meaning;
+  hitsOut.setAttribute('aria-label', meaning);
+}
 function showHits() {
-  hitsOut.textContent = hits.length ? `${hits.length}` : 'none';
+  showCount(hits.length ? `${hits.length}` : 'none', hits.length === 1 ? '1 block with matches' : `${hits.length || 'No'} blocks with matches`);
   $('b-prev').hidden = $('b-next').hidden = !hits.length;
 }
 async function searchServed(mine) {
@@ -448,13 +454,14 @@ async function openHit(number, start) {
   CSS.highlights?.set('hit', new Highlight(...matches));
   if (matches.length) return showMatch(start === 'last' ? matches.length - 1 : start === 'best' ? densest() : 0);
   match = -1;
-  hitsOut.textContent = `${hit + 1} of ${hits.length}`;
+  showCount(`${hit + 1} of ${hits.length}`, `Block ${hit + 1} of ${hits.length} with matches`);
   if (item) keepInView(item, () => item.scrollIntoView({ block: 'start' }));
 }
 async function showMatch(number) {
   match = number;
   const range = matches[match];
-  hitsOut.textContent = `${hit + 1} of ${hits.length}` + (matches.length > 1 ? ` (${match + 1}/${matches.length})` : '');
+  showCount(`${hit + 1} of ${hits.length}` + (matches.length > 1 ? ` (${match + 1}/${matches.length})` : ''),
+    `Block ${hit + 1} of ${hits.length} with matches; match ${match + 1} of ${matches.length} in this block`);
   CSS.highlights?.set('current-hit', new Highlight(range));
   const first = range.startContainer.parentElement;
   for (let above = first; above && above !== main; above = above.parentElement) if (above.tagName === 'DETAILS' && !above.open && !first.closest('summary')) await expand(above);
@@ -484,7 +491,11 @@ q.addEventListener('keydown', async event => {
     event.preventDefault();
     if (typing) { clearTimeout(typing); typing = 0; if (!hits.length) await search(); }
     goHit(event.shiftKey ? -1 : 1);
-  } else if (event.key === 'Escape') { q.value = ''; search(); q.blur(); }
+  } else if (event.key === 'Escape') {
+    // The browser would empty the field.
+    event.preventDefault();
+    q.blur();
+  }
 });
 $('b-prev').addEventListener('click', () => goHit(-1));
 $('b-next').addEventListener('click', () => goHit(1));

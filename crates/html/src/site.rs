@@ -152,7 +152,7 @@ pub fn site_head(frame: &PageFrame<'_>) -> Markup {
     out.lit("</nav>");
     if frame.tab != ViewerTab::Search {
         out.lit(
-            "<form role=\"search\" class=\"site-search\" action=\"/search\"><input type=\"search\" name=\"q\"",
+            "<form role=\"search\" class=\"site-search\" aria-label=\"All sessions\" action=\"/search\"><input type=\"search\" name=\"q\"",
         );
         // The page of a session has its own search field with this id.
         out.lit(if lists { " id=\"q\"" } else { "" });

@@ -43,6 +43,11 @@ pub(super) fn figure_table(
     }
     out.lit("<div class=\"table\"><table class=\"numbers\"><thead><tr>");
     for (name, is_number) in columns {
+        // A heading without text is none.
+        if name.is_empty() {
+            out.lit("<td></td>");
+            continue;
+        }
         out.lit(if *is_number { "<th scope=\"col\" class=\"n\">" } else { "<th scope=\"col\">" });
         out.lit(name).lit("</th>");
     }
@@ -70,4 +75,17 @@ pub(super) fn figure_table(
     }
     out.lit("</tbody></table></div>");
     out.lit(if summary.is_some() { "</details>\n" } else { "\n" });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_without_a_name_has_no_heading() {
+        let mut out = Markup::new();
+        figure_table(&mut out, &[("", false), ("count", true)], [vec![FigureCell::plain("all")]], None);
+        let table = out.into_string();
+        assert!(table.contains("<tr><td></td><th scope=\"col\" class=\"n\">count</th></tr>"), "{table}");
+    }
 }

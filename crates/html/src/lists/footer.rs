@@ -42,5 +42,6 @@ const KEYS: &[(&[&str], &str)] = &[
     (&["m"], "mask or show secrets"),
     (&["d"], "toggle theme"),
     (&["?"], "show keyboard shortcuts"),
-    (&["Esc"], "close the dialog or leave the field"),
+    (&["↓"], "in the search field: first match or session"),
+    (&["Esc"], "close the dialog, or leave the field and keep its text"),
 ];

@@ -179,6 +179,7 @@ fn sorter(out: &mut Markup, page: &HomePage<'_>) {
         (SortBy::Started, "started"),
         (SortBy::Cost, "cost"),
         (SortBy::Errors, "errors"),
+        (SortBy::Turns, "turns"),
         (SortBy::Size, "size"),
     ] {
         out.lit("<a href=\"").text(&changed_link(page, |selection| selection.sort = sort)).lit("\"");
@@ -223,9 +224,13 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     facts(out, page, names, card);
     out.lit("</td>");
     let figures = card.figures.as_ref();
-    number(out, "turns", figures.map(|figures| (humanize::count(figures.tally.turns), None)));
-    number(out, "tokens", figures.map(tokens));
-    number(out, "cost", figures.map(cost));
+    let turns = |figures: &SessionCardFigures| {
+        let (turns, unit) = (figures.tally.turns, if figures.tally.turns == 1 { "turn" } else { "turns" });
+        RowFigure { shown: humanize::count(turns), unit, exact: None }
+    };
+    number(out, " f-turns", figures.map(turns));
+    number(out, " f-tokens", figures.map(tokens));
+    number(out, " f-cost", figures.map(cost));
     let now = page.now;
     out.lit("<td class=\"n f-started\">");
     if let Some(started) = card.started {
@@ -247,14 +252,23 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     out.lit("</td></tr>\n");
 }
 
-fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<String>)>) {
-    out.lit("<td class=\"n f-").lit(name).lit("\"");
+/// A figure of a row.
+struct RowFigure {
+    shown: String,
+    /// The unit, shown where the columns have no headings.
+    unit: &'static str,
+    /// The tooltip.
+    exact: Option<String>,
+}
+
+fn number(out: &mut Markup, class: &'static str, figure: Option<RowFigure>) {
+    out.lit("<td class=\"n").lit(class).lit("\"");
     match figure {
-        Some((shown, exact)) => {
-            if let Some(exact) = exact {
+        Some(figure) => {
+            if let Some(exact) = figure.exact {
                 out.lit(" title=\"").text(&exact).lit("\"");
             }
-            out.lit(">").text(&shown).lit("<span class=\"unit\"> ").lit(name).lit("</span>");
+            out.lit(">").text(&figure.shown).lit("<span class=\"unit\"> ").lit(figure.unit).lit("</span>");
         }
         None => {
             out.lit("><span class=\"pending\" title=\"Not counted yet\">…</span>");
@@ -263,25 +277,25 @@ fn number(out: &mut Markup, name: &'static str, figure: Option<(String, Option<S
     out.lit("</td>");
 }
 
-fn tokens(figures: &SessionCardFigures) -> (String, Option<String>) {
+fn tokens(figures: &SessionCardFigures) -> RowFigure {
     let tokens = figures.totals.tokens;
-    let text = format!(
+    let exact = format!(
         "{} input, {} output, {} cache read, {} cache write",
         humanize::count(tokens.input),
         humanize::count(tokens.output),
         humanize::count(tokens.cache_read),
         humanize::count(tokens.cache_write())
     );
-    (humanize::short_count(tokens.total()), Some(text))
+    RowFigure { shown: humanize::short_count(tokens.total()), unit: "tokens", exact: Some(exact) }
 }
 
-fn cost(figures: &SessionCardFigures) -> (String, Option<String>) {
+fn cost(figures: &SessionCardFigures) -> RowFigure {
     let totals = &figures.totals;
-    let text = match totals.caveat() {
+    let exact = match totals.caveat() {
         Some(caveat) => format!("at least ${}: {caveat}", totals.cost),
         None => format!("${}", totals.cost),
     };
-    (text_format::cost(totals), Some(text))
+    RowFigure { shown: text_format::cost(totals), unit: "cost", exact: Some(exact) }
 }
 
 /// Adds the project, errors, branch, pin, tags, models and tools of a session.

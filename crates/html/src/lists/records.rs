@@ -1,5 +1,7 @@
 //! The records behind a figure of the overview: calls, prompts, compactions, periods or sessions.
 
+use std::collections::{BTreeSet, HashMap};
+
 use jiff::tz::TimeZone;
 use threadline_view::{UsageTotals, humanize, short_path};
 
@@ -94,7 +96,9 @@ pub fn records(page: &RecordsPage<'_>) -> Markup {
         out.lit("<div class=\"empty\"><p>No records match these filters</p></div>\n");
     } else {
         let columns = Columns::of(page.records);
-        let rows = page.records.iter().map(|record| row(page, record, columns));
+        let projects: BTreeSet<&str> = page.records.iter().map(|record| &*record.project).collect();
+        let names = link::project_names(projects.into_iter());
+        let rows = page.records.iter().map(|record| row(page, record, columns, &names));
         figure_table(&mut out, &columns.names(), rows, None);
     }
     pages(&mut out, page);
@@ -148,7 +152,12 @@ impl Columns {
     }
 }
 
-fn row(page: &RecordsPage<'_>, record: &RecordLine, columns: Columns) -> Vec<FigureCell> {
+fn row(
+    page: &RecordsPage<'_>,
+    record: &RecordLine,
+    columns: Columns,
+    names: &HashMap<&str, &str>,
+) -> Vec<FigureCell> {
     let at = record.at.and_then(|at| text_format::format_time(at, page.zone, "%Y-%m-%d %H:%M:%S"));
     let at = at.map_or_else(|| "undated".to_owned(), |(shown, _)| shown);
     let at = FigureCell::link(at, record.href());
@@ -176,7 +185,9 @@ fn row(page: &RecordsPage<'_>, record: &RecordLine, columns: Columns) -> Vec<Fig
         let usage = link::href("/usage", [("session", &*record.session.0)]);
         cells.push(FigureCell::link(cost, usage));
     }
-    cells.push(FigureCell::plain(short_path(&record.project, page.home)));
+    let project = link::href("/project", [("name", &*record.project)]);
+    let name = text_format::excerpt(names[&*record.project], 40);
+    cells.push(FigureCell::link(name, project).titled(short_path(&record.project, page.home)));
     cells
 }
 

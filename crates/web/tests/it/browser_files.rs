@@ -95,6 +95,40 @@ fn the_edits_of_a_file_name_the_title_of_their_session() {
 }
 
 #[test]
+fn paths_of_other_machines_have_edits_but_no_lines() {
+    let home = TestHome::new();
+    home.session(
+        "windows",
+        r#"
+u1        user   "write it"
+a1 <- u1  reply  m1 tool t1 Write {"file_path":"D:\\loom\\a.go","content":"x\n"}
+r1 <- a1  result t1 "ok" {"type":"create","filePath":"D:\\loom\\a.go","content":"x\n","originalFile":null}
+"#,
+    );
+    let served = TestServer::new(&home);
+    let file = served.get("/file?path=D%3A%5Cloom%5Ca.go");
+    assert_eq!(file.status, 200, "{}", file.body);
+    assert!(file.body.contains("1 edit in 1 session <span>·</span> not on this machine"), "{}", file.body);
+    let blame = served.get("/blame?path=D%3A%5Cloom%5Ca.go");
+    assert_eq!(blame.status, 404);
+    for text in ["The file is not on this machine", "<a href=\"/file?path=D%3A%5Cloom%5Ca.go\">"] {
+        assert!(blame.body.contains(text), "{text}\n{}", blame.body);
+    }
+}
+
+#[test]
+fn the_costs_of_two_sessions_are_subtracted() {
+    let fixture = FileFixture::new();
+    let served = TestServer::new(&fixture.home);
+    let (a, b) = (session_uuid("first"), session_uuid("second"));
+    let page = served.get(&format!("/compare?a={a}&b={b}")).body;
+    let row = page.split_once("<th scope=\"row\">Cost</th>").unwrap().1.split_once("</tr>").unwrap().0;
+    let cells: Vec<&str> =
+        row.split("<td class=\"n\">").skip(1).map(|cell| cell.trim_end_matches("</td>")).collect();
+    assert!(cells[2].starts_with(['+', '−']) && cells[2].contains('$'), "{row}");
+}
+
+#[test]
 fn files_that_no_session_edited_are_not_shown() {
     let fixture = FileFixture::new();
     let other = fixture.home.file("work/secret.txt", "not for the page");
@@ -111,6 +145,40 @@ fn files_that_no_session_edited_are_not_shown() {
     let log = fixture.home.root().join("projects");
     assert!(!served.get(&format!("/compare?a={}&b=x", log.display())).body.contains("Figures"));
     assert!(Path::new(&log).exists());
+}
+
+#[test]
+fn comparisons_and_windows_fit_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    for (id, tokens) in [("first", 68_677_754_u64), ("second", 3_966_177)] {
+        let usage = format!(r#"usage={{"input_tokens":3590,"cache_read_input_tokens":{tokens}}}"#);
+        home.session(
+            id,
+            &format!(
+                "u1 user \"Redesign the website\" @2026-11-09T12:48:00Z\n\
+                 a1 <- u1 reply m{id} tool t1 Bash {{}} {usage} @2026-11-09T14:11:00Z\n\
+                 r1 <- a1 result t1 \"ok\" @2026-11-09T15:13:34Z\n\
+                 a2 <- r1 reply n{id} text \"Done.\" {usage} @2026-11-09T15:13:35Z\n"
+            ),
+        );
+    }
+    let served = TestServer::new(&home);
+    let (a, b) = (session_uuid("first"), session_uuid("second"));
+    browser.resize(390, 800);
+    browser.open(&served.url(&format!("/compare?a={a}&b={b}")));
+    let outside = |selector: &str| {
+        browser.run(&format!(
+            "return [...document.querySelectorAll('{selector}')].filter(one => one.getBoundingClientRect().right > innerWidth - 4).map(one => one.textContent)"
+        ))
+    };
+    assert_eq!(outside(".sides td"), json!([]));
+    browser.open(&served.url(&format!("/s/{a}/context")));
+    assert_eq!(outside(".bars .num"), json!([]));
+    let widths = browser.run(
+        "return new Set([...document.querySelectorAll('.bars svg')].slice(0, 2).map(bar => bar.getBoundingClientRect().width)).size",
+    );
+    assert_eq!(widths, 2, "bars of different values have different lengths");
 }
 
 #[test]
@@ -166,7 +234,7 @@ fn every_figure_leads_to_its_source() {
     browser.run(
         "[...document.querySelectorAll('a')].find(link => link.textContent === 'context window').click()",
     );
-    browser.wait_for("return location.pathname.endsWith('/context') && document.querySelectorAll('svg.chart:not(.axis)').length === 2");
+    browser.wait_for("return location.pathname.endsWith('/context') && document.querySelectorAll('svg.chart:not(.axis), .bars').length === 2");
     assert_eq!(browser.run("return document.querySelectorAll('.timeline a').length"), 4);
     browser.run("document.querySelector('.numbers tbody th a[href$=\"#m8\"]').click()");
     browser.wait_for("return location.hash === '#m8' && document.getElementById('m8')");

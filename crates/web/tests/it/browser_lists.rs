@@ -122,20 +122,117 @@ fn the_error_counts_of_the_list_are_never_cut_off() {
 }
 
 #[test]
-fn the_scale_of_a_chart_stays_in_view() {
+fn the_scales_of_charts_stay_in_view() {
     let Some(browser) = Browser::start() else { return };
     let home = home();
     let served = TestServer::new(&home);
-    browser.open(&served.url("/usage"));
-    browser.resize(390, 800);
-    browser.wait_for("return document.querySelector('.plot .axis')");
-    let inside = browser.run(
-        "const box = document.querySelector('.chart-scroller:has(.plot)');
-        box.scrollLeft = box.scrollWidth;
-        const tick = box.querySelector('.axis text').getBoundingClientRect(), edge = box.getBoundingClientRect();
-        return [box.scrollLeft > 0, tick.left >= edge.left - 1 && tick.right <= edge.right]",
+    // Columns, calendars and a heat map.
+    for (page, n_charts) in [("/usage", 4), ("/?range=all", 4)] {
+        browser.open(&served.url(page));
+        browser.resize(390, 800);
+        browser
+            .wait_for(&format!("return document.querySelectorAll('.chart-scroller').length === {n_charts}"));
+        let outside = browser.run(
+            "return [...document.querySelectorAll('.chart-scroller')].filter(box => {
+                box.scrollLeft = box.scrollWidth;
+                const tick = box.querySelector('.axis text').getBoundingClientRect(), edge = box.getBoundingClientRect();
+                return box.scrollLeft === 0 || tick.left < edge.left - 1 || tick.right > edge.right;
+            }).map(box => box.getAttribute('aria-label'))",
+        );
+        assert_eq!(outside, json!([]), "{page}");
+    }
+}
+
+#[test]
+fn rows_use_the_width_of_the_page() {
+    let Some(browser) = Browser::start() else { return };
+    let home = TestHome::new();
+    let branch = "claude/a-branch-with-a-long-name-for-a-row";
+    let mut log = format!("u1 user \"weave\" branch={branch} @2026-01-01T10:00:00Z\n");
+    let mut last = "u1".to_owned();
+    let usage = r#"usage={"input_tokens":1000000,"output_tokens":1000}"#;
+    for (n, tool) in ["Bash", "Read", "WebFetch", "Grep", "Edit"].iter().enumerate() {
+        let time = format!("2026-01-01T1{n}:00:00Z");
+        log.push_str(&format!(
+            "a{n} <- {last} reply m{n} tool t{n} {tool} {{}} branch={branch} model=claude-sonnet-4-6 {usage} @{time}\n\
+             r{n} <- a{n} result t{n} \"failed\" error branch={branch} @2026-01-01T1{n}:58:59Z\n"
+        ));
+        last = format!("r{n}");
+    }
+    // A repeated record, which is not counted.
+    log.push_str(&format!("b0 <- {last} reply m0 text \"x\" model=claude-sonnet-4-6 {usage}\n"));
+    home.session_in("/home/ada/documents/projects/example-organisation/oh-my-posh", "one", &log);
+    let served = TestServer::new(&home);
+    browser.resize(1440, 900);
+    browser.open(&served.url("/sessions"));
+    browser.wait_for("return document.querySelector('.facts .model')");
+    let cut = browser.run(
+        "return [...document.querySelectorAll('.facts :is(.in, .model, .bad)')].filter(fact => fact.scrollWidth > fact.clientWidth).map(fact => fact.textContent)",
     );
-    assert_eq!(inside, json!([true, true]));
+    assert_eq!(cut, json!([]));
+    // Every cell besides the session and the command is one line.
+    browser.open(&served.url("/records?range=all&kind=calls&sort=longest"));
+    browser.wait_for("return document.querySelectorAll('.records tbody tr').length === 5");
+    let broken = browser.run(
+        "const line = cell => parseFloat(getComputedStyle(cell).lineHeight);
+        return [...document.querySelectorAll('.records :is(th, td)')].filter(cell => ![1, 3].includes(cell.cellIndex)).filter(cell => {
+            const range = new Range(); range.selectNodeContents(cell);
+            return range.getBoundingClientRect().height > line(cell) * 1.5 || cell.scrollWidth > cell.clientWidth + 1;
+        }).map(cell => cell.textContent)",
+    );
+    assert_eq!(broken, json!([]));
+    // On a phone, a column outside of the view does not make the rows high.
+    browser.resize(390, 800);
+    browser.open(&served.url("/usage/explain"));
+    browser.wait_for("return document.querySelector('.explain .rejected')");
+    let highest = browser.run(
+        "return Math.max(...[...document.querySelectorAll('.explain tbody tr')].map(row => row.getBoundingClientRect().height))",
+    );
+    assert!(highest.as_f64().unwrap() < 70.0, "{highest}");
+}
+
+#[test]
+fn escape_leaves_a_search_field_and_keeps_everything() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    browser.open(&served.url("/search?q=woven%2017"));
+    browser.wait_for("return document.querySelectorAll('.hits').length === 1");
+    let state = "return [document.getElementById('q').value, document.activeElement.id, document.querySelectorAll('.hits').length]";
+    browser.run("document.getElementById('q').focus()");
+    browser.press("\u{e00c}");
+    assert_eq!(browser.run(state), json!(["woven 17", "", 1]));
+    // The field to find text in a session.
+    browser.open(&served.url(&format!("/s/{}", session_uuid("s17"))));
+    browser.press("/");
+    for key in "woven".chars() {
+        browser.press(&key.to_string());
+    }
+    browser.wait_for("return document.getElementById('hits').textContent !== ''");
+    let hits = browser.run("return document.getElementById('hits').textContent");
+    browser.press("\u{e00c}");
+    let state = "return [document.getElementById('q').value, document.activeElement.id, document.getElementById('hits').textContent]";
+    assert_eq!(browser.run(state), json!(["woven", "", hits]));
+    // The count is explained.
+    browser.press("n");
+    let meaning = browser.wait_for("return document.getElementById('hits').title.startsWith('Block 1 of') && document.getElementById('hits').title");
+    assert!(meaning.as_str().unwrap().contains("with matches"), "{meaning}");
+    assert_no_browser_errors(&browser);
+}
+
+#[test]
+fn the_focus_ring_of_the_first_filter_is_visible() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home();
+    let served = TestServer::new(&home);
+    browser.resize(1440, 900);
+    browser.open(&served.url("/sessions"));
+    let room = browser.run(
+        "const box = document.getElementById('words').getBoundingClientRect(), clip = document.querySelector('.filters').getBoundingClientRect();
+        return Math.min(box.left - clip.left, box.top - clip.top)",
+    );
+    // The width of the ring and its distance.
+    assert!(room.as_f64().unwrap() >= 4.0, "{room}");
 }
 
 #[test]
@@ -224,7 +321,7 @@ fn charts_render_in_both_themes_and_on_a_phone() {
     let served = TestServer::new(&home);
     browser.open(&served.url("/usage"));
     browser.wait_for(
-        "return document.querySelectorAll('svg.chart:not(.axis)').length === 5 && !document.querySelector('.indexing')",
+        "return document.querySelectorAll('svg.chart:not(.axis), .bars').length === 5 && !document.querySelector('.indexing')",
     );
     let fill = "return getComputedStyle(document.querySelector('.chart .c0')).fill";
     browser.set_color_scheme("light");

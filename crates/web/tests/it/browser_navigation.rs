@@ -231,21 +231,6 @@ fn expand_turn_works_in_every_turn_of_a_large_session() {
 }
 
 #[test]
-fn escape_on_the_search_page_clears_the_results_with_the_box() {
-    let Some(browser) = Browser::start() else { return };
-    let (home, _) = home_with_errors();
-    let served = TestServer::new(&home);
-    browser.open(&served.url("/search?q=broken"));
-    browser.wait_for("return document.querySelector('#results .hits') && document.activeElement.id === 'q'");
-    browser.press("\u{e00c}");
-    browser.wait_for(
-        "return !document.querySelector('#results .hits') && document.getElementById('q').value === ''",
-    );
-    assert_eq!(browser.run("return location.search"), "");
-    assert_no_browser_errors(&browser);
-}
-
-#[test]
 fn a_wide_chart_starts_at_its_newest_end_on_a_phone() {
     let Some(browser) = Browser::start() else { return };
     let served = TestServer::with_root(&threadline_testkit::demo());

@@ -68,6 +68,9 @@ fn home_shows_the_figures_of_each_session() {
     {
         assert!(page.contains(text), "{text}\n{page}");
     }
+    assert!(page.contains(">1<span class=\"unit\"> turn</span>"), "{page}");
+    assert!(page.contains(">2<span class=\"unit\"> turns</span>"), "{page}");
+    assert!(page.contains("<a href=\"/sessions?sort=turns\">turns</a>"), "{page}");
     let markdown = served.get("/index.md");
     assert_eq!(markdown.header("content-type"), "text/markdown; charset=utf-8");
     assert!(markdown.body.contains("- [Slow loom](/s/"), "{}", markdown.body);
@@ -174,7 +177,8 @@ fn usage_adds_up_and_every_figure_links_to_its_records() {
     let opus = objects(&served, "/usage/explain.json?model=claude-opus-5");
     assert_eq!(opus.iter().filter(|record| record["counted"] == true).count(), 3);
     let page = served.get("/usage").body;
-    assert_eq!(page.matches("<svg class=\"chart").count(), 5, "days, calendar, projects, cache, windows");
+    assert_eq!(page.matches("<svg class=\"chart").count(), 4, "days, calendar, cache, windows");
+    assert_eq!(page.matches("<ul class=\"bars\"").count(), 1, "projects");
     assert!(page.contains("/usage/explain?since=2026-01-01&amp;until=2026-01-01"), "{page}");
     let why = served.get("/usage/explain?project=/home/ada/dye%20works").body;
     assert!(why.contains(&format!("/s/{}#m2", session_uuid("dye"))), "{why}");
@@ -212,6 +216,64 @@ fn an_overview_without_activity_names_the_last_active_day() {
     let message = "No activity in the last 30 days. Last active 3 February 2026. <a href=\"/?range=all\">";
     assert!(month.contains(message) && !month.contains("<dl class=\"totals\">"), "{month}");
     assert!(page("/?range=all").contains("<dl class=\"totals\">"));
+}
+
+#[test]
+fn a_model_has_one_colour_on_all_pages() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"
+u1        user   "weave" @2026-01-01T10:00:00Z
+a1 <- u1  reply  msg_1 text "x" model=claude-opus-5 usage={"input_tokens":7000000} @2026-01-01T10:00:01Z
+a2 <- a1  reply  msg_2 text "x" model=claude-haiku-4-5 usage={"input_tokens":2000} @2026-03-01T10:00:00Z
+a3 <- a2  reply  msg_3 text "x" model=claude-sonnet-5 usage={"input_tokens":2000} @2026-03-01T10:00:01Z
+"#,
+    );
+    let served = TestServer::new(&home);
+    let colours = |link: &str| -> Vec<(String, String)> {
+        // The logs are read by another thread.
+        let pages = (0..1000).map(|_| served.get(link).body);
+        let page = pages.into_iter().find(|page| !page.contains("indexing\">")).expect("the logs are read");
+        let legend = page.split_once("<ul class=\"legend\">").unwrap().1.split_once("</ul>").unwrap().0;
+        let colour = |key: &str| key.split_once("<rect class=\"").unwrap().1[..2].to_owned();
+        let model = |key: &str| {
+            key.split_once("</svg>").unwrap().1.split('>').nth(1).unwrap().trim_end_matches("</a").to_owned()
+        };
+        let mut all: Vec<_> = legend.split("<li>").skip(1).map(|key| (model(key), colour(key))).collect();
+        all.sort();
+        all
+    };
+    let all = colours("/usage");
+    assert_eq!(
+        all.iter().map(|(model, _)| &**model).collect::<Vec<_>>(),
+        ["haiku-4-5", "opus-5", "sonnet-5"]
+    );
+    assert_eq!(colours("/?range=all"), all);
+    // Also where the most expensive model is not shown.
+    let late: Vec<_> = all.iter().filter(|(model, _)| model != "opus-5").cloned().collect();
+    for link in [
+        "/usage?since=2026-03-01",
+        "/?range=custom&since=2026-03-01",
+        "/project?name=/home/ada/loom&range=custom&since=2026-03-01",
+    ] {
+        assert_eq!(colours(link), late, "{link}");
+    }
+}
+
+#[test]
+fn sessions_of_an_ambiguous_name_can_be_told_apart() {
+    let home = TestHome::new();
+    for (id, cwd, day) in [("one", "/home/ada/loom", "2026-01-01"), ("two", "/home/ada/dye", "2026-01-02")] {
+        home.session_in(cwd, id, &format!("u1 user \"weave\" @{day}T10:00:00Z\ntitle \"Weaving\""));
+    }
+    let page = TestServer::new(&home).get("/s/Weaving");
+    assert_eq!(page.status, 404);
+    for (id, detail) in [("one", "loom · 2026-01-01"), ("two", "dye · 2026-01-02")] {
+        let id = session_uuid(id);
+        let link = format!("<a href=\"/s/{id}\">Weaving</a> <span>{detail} · {}</span>", &id[..8]);
+        assert!(page.body.contains(&link), "{link}\n{}", page.body);
+    }
 }
 
 #[test]
@@ -383,7 +445,8 @@ fn check_shows_findings_and_a_repair_plan() {
     ] {
         assert!(page.body.contains(text), "{text}\n{}", page.body);
     }
-    assert!(page.body.contains("tool call without a result (line 2)"), "{}", page.body);
+    assert!(page.body.contains("line 2 removed: tool call without a result"), "{}", page.body);
+    assert!(page.body.contains("--apply</code> writes a repaired copy"), "{}", page.body);
     let found = objects(&served, &format!("/s/{id}/check.json"));
     assert!(found.iter().any(|finding| finding["name"] == "orphan-call" && finding["line"] == 2));
     assert!(served.get(&format!("/s/{id}/check.md")).body.contains("orphan-call"));
@@ -442,6 +505,20 @@ fn every_page_of_a_session_names_unreadable_sub_agents() {
     }
     let compared = served.get(&format!("/compare.json?a={id}&b={id}")).body;
     assert!(compared.contains("/subagents"), "{compared}");
+}
+
+#[test]
+fn repairs_that_would_be_refused_are_not_offered() {
+    let home = TestHome::new();
+    home.session("call", "a1 reply m1 tool t1 Bash {\"command\":\"ls\"}\nraw {\"type\":\"us");
+    let served = TestServer::new(&home);
+    let page = served.get(&format!("/s/{}/check", session_uuid("call"))).body;
+    for text in
+        ["No repair is possible: the result would not be sound", "<li>no conversation would remain</li>"]
+    {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert!(!page.contains("writes a repaired copy"), "{page}");
 }
 
 #[test]
