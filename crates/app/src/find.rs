@@ -37,8 +37,8 @@ impl App {
     }
 }
 
-/// Splits the name of an item, such as `SESSION#m42` or `SESSION#a-AGENT-m42`, into the name of the session and
-/// the anchor. A title may contain `#`, so that other texts are not split.
+/// Splits the name of an item, such as `SESSION#m42` or `SESSION#a-AGENT-m42`, into the name of the session
+/// and the anchor. A title may contain `#`, so that other texts are not split.
 pub fn split_anchor(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once('#') {
         Some((session, anchor)) if AnchorParts::parse(anchor).is_some() => (session, Some(anchor)),

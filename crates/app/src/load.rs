@@ -75,8 +75,8 @@ impl LoadedSession {
         }
     }
 
-    /// Returns the line number in the session's own log at which the item with this anchor was written. For an
-    /// item of a sub-agent, that is the line of the call that started it, at any depth.
+    /// Returns the line number in the session's own log at which the item with this anchor was written. For
+    /// an item of a sub-agent, that is the line of the call that started it, at any depth.
     pub fn main_line_no(&self, anchor: &str) -> Option<u64> {
         let AnchorParts { agent, line_no, .. } = AnchorParts::parse(anchor)?;
         let Some(id) = agent else { return Some(line_no) };

@@ -8,7 +8,8 @@ use threadline_view::{DetailLevel, MarkdownRenderer, TranscriptPart};
 use crate::load::LoadedSession;
 
 impl LoadedSession {
-    /// Writes all lines of the conversation as `export json` does: those of `show --json`, with nothing left out.
+    /// Writes all lines of the conversation as `export json` does: those of `show --json`, with nothing left
+    /// out.
     ///
     /// # Errors
     ///

@@ -309,8 +309,8 @@ pub struct UsageNotes<'a> {
 }
 
 impl UsageNotes<'_> {
-    /// Returns the notes: calls without a price or a time, under-reported calls, lines and logs that could not be
-    /// read, and the date and version of the prices. Every front end shows all of them.
+    /// Returns the notes: calls without a price or a time, under-reported calls, lines and logs that could
+    /// not be read, and the date and version of the prices. Every front end shows all of them.
     pub fn texts(&self) -> Vec<String> {
         let Self { calls, total, n_undated, gone, prices } = *self;
         let mut notes = Vec::new();

@@ -155,8 +155,8 @@ impl SessionFamily {
         })
     }
 
-    /// Returns the number of shell commands whose results do not list the files that they changed. Such changes
-    /// are in no patch, and cannot be restored.
+    /// Returns the number of shell commands whose results do not list the files that they changed. Such
+    /// changes are in no patch, and cannot be restored.
     pub fn n_unlogged_commands(&self) -> usize {
         let sessions = std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session));
         let unlogged = |session: &Session| {

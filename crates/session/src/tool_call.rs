@@ -57,7 +57,8 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// Returns whether the call counts as an error. Denied and interrupted calls do not: a person stopped them.
+    /// Returns whether the call counts as an error. Denied and interrupted calls do not: a person stopped
+    /// them.
     pub fn is_error(self) -> bool {
         self == Self::Error
     }

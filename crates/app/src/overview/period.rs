@@ -39,9 +39,9 @@ impl OverviewRange {
         Some(Self::last_days(name, *days, now))
     }
 
-    /// Parses a period: a name of [`OverviewRange::named`] as `since`, or the bounds that [`TimeRange::parse`]
-    /// accepts. Without bounds, returns the period named `default`. The start is rounded down, and the end up,
-    /// to a quarter of an hour.
+    /// Parses a period: a name of [`OverviewRange::named`] as `since`, or the bounds that
+    /// [`TimeRange::parse`] accepts. Without bounds, returns the period named `default`. The start is rounded
+    /// down, and the end up, to a quarter of an hour.
     ///
     /// # Errors
     ///

@@ -302,8 +302,8 @@ impl Past {
     }
 }
 
-/// Returns whether `name` names the file at `path`: it is the path or the end of it, or a folder that contains
-/// the file, as an absolute path or below `root`.
+/// Returns whether `name` names the file at `path`: it is the path or the end of it, or a folder that
+/// contains the file, as an absolute path or below `root`.
 pub fn is_named(path: &str, name: &str, root: Option<&str>) -> bool {
     let path = path.replace('\\', "/");
     let name = name.replace('\\', "/");

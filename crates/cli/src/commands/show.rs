@@ -31,8 +31,8 @@ use crate::ui::PagerStart;
 /// formatted on a terminal, and unchanged in a pipe.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for line 42, or `#a-ID-m42` for
-    /// line 42 of a sub-agent
+    /// Session id, unique prefix, title, `last`, or path to a log; append `#m42` for line 42, or `#a-ID-m42`
+    /// for line 42 of a sub-agent
     session: String,
 
     /// Turns to show, such as `3`, `3..7`, `3..` or `-1` for the last
@@ -601,8 +601,8 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
 /// Removes all turns except the one that contains the item with this anchor. A line without an item of its
 /// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
 ///
-/// The MCP server looks up a single item instead of a turn, and the viewer a part of a page, which may contain
-/// several turns or a piece of one.
+/// The MCP server looks up a single item instead of a turn, and the viewer a part of a page, which may
+/// contain several turns or a piece of one.
 fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
     let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
     let left =

@@ -23,8 +23,8 @@ pub(crate) struct SessionChanges;
 pub(crate) struct ChangesArguments {
     /// The id, a unique beginning of it, the title, or `last`.
     session: String,
-    /// Only this file, by its path or the end of it, or the files of this folder, by its path, absolute or below
-    /// the project.
+    /// Only this file, by its path or the end of it, or the files of this folder, by its path, absolute or
+    /// below the project.
     #[serde(default)]
     file: Option<String>,
     /// Returns files as they were at the beginning of this turn instead of the patch: 3, -1, m42, or `end`.

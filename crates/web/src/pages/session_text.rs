@@ -11,7 +11,8 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{BodyChunks, PageError, PageResponse, json_line};
 use crate::state::ServerState;
 
-/// Larger sessions, in bytes, are not loaded as a whole. They are read turn by turn, without abandoned branches.
+/// Larger sessions, in bytes, are not loaded as a whole. They are read turn by turn, without abandoned
+/// branches.
 const MAX_LOADED_BYTES: u64 = 512 << 20;
 
 /// The level of detail of Markdown: the default of `export markdown`.
