@@ -311,7 +311,10 @@ pub(crate) fn read_figures(
     wants: ScanOptions,
     scanner: &mut LogScanner,
 ) -> io::Result<LogFigures> {
-    let (scanned, counts, left_out) = scanner.scan_and_count(log, wants)?;
+    let mut scan = std::mem::take(&mut scanner.counts);
+    let (scanned, left_out) = scanner.scan_lines(log, wants, |line, outline| scan.line(line, outline))?;
+    let counts = scan.finish();
+    scanner.counts = scan;
     let counts = match counts {
         Some(counts) => counts,
         None => read_counts(log, scanner)?,

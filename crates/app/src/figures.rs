@@ -27,7 +27,7 @@ use crate::config::App;
 use crate::counter::{LogFigures, figures_by_session, read_figures};
 use crate::error::AppError;
 use crate::sync::{into_inner, lock};
-use crate::usage::{LogScanner, left_out_note, unreadable};
+use crate::usage::{LogScanner, ScannerPool, left_out_note, unreadable};
 
 /// A log must be unchanged for this long before its figures are cached.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -191,10 +191,11 @@ fn count(
             }
         }
     };
+    let scanners = ScannerPool::default();
     let counts: HashMap<PathBuf, LogCounts> = largest_first
         .par_iter()
         .with_max_len(1)
-        .map_init(LogScanner::default, |scanner, log| read(scanner, log))
+        .map(|log| scanners.with(|scanner| read(scanner, log)))
         .flatten()
         .collect();
     let calls = into_inner(ledger).finish();

@@ -38,7 +38,7 @@ use crate::config::App;
 use crate::error::AppError;
 use crate::figures::LogVersion;
 use crate::sync::{into_inner, lock};
-use crate::usage::{LogScanner, left_out_note, source_of, unreadable};
+use crate::usage::{LogScanner, ScannerPool, left_out_note, source_of, unreadable};
 
 /// The start of the key of both cache files. It must change when the format or the meaning of a fact does.
 const FORMAT: &str = "threadline overview 1";
@@ -170,10 +170,11 @@ impl LogsReader {
                 }
             }
         };
+        let scanners = ScannerPool::default();
         let logs: Vec<MergedLog> = order
             .into_par_iter()
             .with_max_len(1)
-            .map_init(LogScanner::default, |scanner, log| read(scanner, log))
+            .map(|log| scanners.with(|scanner| read(scanner, log)))
             .flatten()
             .collect();
         let (ledger, bytes, unread) = (into_inner(ledger), into_inner(bytes), into_inner(unread));
@@ -187,7 +188,7 @@ impl LogsReader {
         }
         let mut scan = ActivityScan::default();
         let (scanned, left_out) =
-            scanner.scan_with(log, ScanOptions::default(), |block| scan.block(block))?;
+            scanner.scan_lines(log, ScanOptions::default(), |line, outline| scan.line(line, outline))?;
         let activity = scan.finish();
         let is_settled = || LogVersion::of(log).is_some_and(|version| version.is_settled(self.now));
         // Lines that were skipped are reported every time.

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{LineBlock, LineReader, Millis, OutlineReader, SkippedLine};
+use threadline_entry::{LineBlock, LineOutline, LineReader, LogLine, Millis, OutlineReader, SkippedLine};
 use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
     UsageTotals, limit_end,
 };
-use threadline_view::{LogCountScan, LogCounts, humanize, visible};
+use threadline_view::{LogCountScan, humanize, visible};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -175,9 +175,24 @@ pub struct UsageRead {
 pub(crate) struct LogScanner {
     buffer: Vec<u8>,
     cache: Option<ScanCache>,
-    /// The scan of turns and errors, and the layouts of lines, between two logs.
-    counts: LogCountScan,
+    /// The scan of turns and errors, between two logs.
+    pub(crate) counts: LogCountScan,
     outlines: OutlineReader,
+}
+
+/// Scanners that are not in use, so that logs read in parallel share a few of them. A new scanner has to
+/// allocate its buffer and to learn the layouts of lines.
+#[derive(Default)]
+pub(crate) struct ScannerPool(Mutex<Vec<LogScanner>>);
+
+impl ScannerPool {
+    /// Calls `read` with a scanner.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&mut LogScanner) -> T) -> T {
+        let mut scanner = lock(&self.0).pop().unwrap_or_default();
+        let result = read(&mut scanner);
+        lock(&self.0).push(scanner);
+        result
+    }
 }
 
 impl LogScanner {
@@ -191,40 +206,25 @@ impl LogScanner {
         log: &LogFile,
         wants: ScanOptions,
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        self.scan_with(log, wants, |_| ())
+        self.scan_blocks(log, wants, UsageScan::block)
     }
 
-    /// Does the same, and passes every block of lines to `each`.
-    pub(crate) fn scan_with(
+    /// Does the same, and passes every line with its outline to `each`.
+    pub(crate) fn scan_lines(
         &mut self,
         log: &LogFile,
         wants: ScanOptions,
-        mut each: impl FnMut(&LineBlock<'_>),
+        mut each: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        self.scan_blocks(log, wants, |scan, block| {
-            scan.block(block);
-            each(block);
-        })
-    }
-
-    /// Reads the calls of a log and counts its turns and errors, in one pass. The counts are `None` if they
-    /// need the whole session.
-    pub(crate) fn scan_and_count(
-        &mut self,
-        log: &LogFile,
-        wants: ScanOptions,
-    ) -> io::Result<(ScannedLog, Option<LogCounts>, Vec<SkippedLine>)> {
         let mut outlines = std::mem::take(&mut self.outlines);
-        let mut counts = std::mem::take(&mut self.counts);
         let result = self.scan_blocks(log, wants, |scan, block| {
             outlines.read_block(block, |line, outline| {
                 scan.line(line, outline);
-                counts.line(line, outline);
+                each(line, outline);
             });
         });
-        let counted = counts.finish();
-        (self.outlines, self.counts) = (outlines, counts);
-        result.map(|(scanned, left_out)| (scanned, counted, left_out))
+        self.outlines = outlines;
+        result
     }
 
     /// Passes the blocks of a log to `each`, with the scan of its usage.

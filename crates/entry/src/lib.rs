@@ -19,7 +19,6 @@
 mod abridge;
 mod agent_kind;
 mod anchor;
-mod call_line;
 mod chunk;
 mod entry;
 mod finding;
@@ -42,7 +41,6 @@ pub mod write;
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
 pub use anchor::anchor;
-pub use call_line::{CallBlock, CallLine};
 pub use chunk::{BatchParser, Chunk, ChunkReader};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};

@@ -100,6 +100,9 @@ struct OutlineValues {
 enum Text {
     Uuid,
     Parent,
+    Timestamp,
+    RequestId,
+    Subtype,
     BodyType,
     HookEvent,
     MessageId,
@@ -109,7 +112,7 @@ enum Text {
 }
 
 /// The number of texts of an outline.
-const N_TEXTS: usize = 8;
+const N_TEXTS: usize = 11;
 
 /// A text of a block.
 #[derive(Clone, Copy, Debug)]
@@ -117,10 +120,11 @@ enum BlockText {
     Kind,
     Id,
     Name,
+    Input,
 }
 
 /// The number of texts of a block.
-const N_BLOCK_TEXTS: usize = 3;
+const N_BLOCK_TEXTS: usize = 4;
 
 /// The line that a progress line repeats.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,6 +149,16 @@ impl<'a> LineOutline<'a> {
     /// Returns the uuid of its parent.
     pub fn parent(&self) -> Option<&'a [u8]> {
         self.text(Text::Parent)
+    }
+
+    /// Returns when it was written.
+    pub fn timestamp(&self) -> Option<&'a [u8]> {
+        self.text(Text::Timestamp)
+    }
+
+    /// Returns the subtype of a system line.
+    pub fn subtype(&self) -> Option<&'a [u8]> {
+        self.text(Text::Subtype)
     }
 
     /// Returns whether it belongs to a sub-agent.
@@ -183,6 +197,11 @@ impl<'a> LineOutline<'a> {
         self.text(Text::MessageId)
     }
 
+    /// Returns the id of the request that the reply answers.
+    pub fn request_id(&self) -> Option<&'a [u8]> {
+        self.text(Text::RequestId)
+    }
+
     /// Returns the model.
     pub fn model(&self) -> Option<&'a [u8]> {
         self.text(Text::Model)
@@ -209,8 +228,13 @@ impl<'a> LineOutline<'a> {
         let Self { line, values } = *self;
         values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
             let text = |text: BlockText| values.text(line, block_text_index(block, text));
-            let (kind, id, name) = (text(BlockText::Kind), text(BlockText::Id), text(BlockText::Name));
-            BlockOutline { kind, id, name, is_error }
+            BlockOutline {
+                kind: text(BlockText::Kind),
+                id: text(BlockText::Id),
+                name: text(BlockText::Name),
+                input: text(BlockText::Input),
+                is_error,
+            }
         })
     }
 
@@ -251,6 +275,8 @@ pub struct BlockOutline<'a> {
     pub id: Option<&'a [u8]>,
     /// The name of the tool that a call uses.
     pub name: Option<&'a [u8]>,
+    /// The input of a call, as written.
+    pub input: Option<&'a [u8]>,
     /// Whether it is the result of a failed call.
     pub is_error: bool,
 }
@@ -259,6 +285,12 @@ impl BlockOutline<'_> {
     /// Returns whether the block is a call of a tool.
     pub fn is_call(&self) -> bool {
         self.kind.is_some_and(value::is_call)
+    }
+
+    /// Returns whether the block is the result of a call.
+    pub fn is_result(&self) -> bool {
+        let results = [value::TOOL_RESULT, value::MCP_TOOL_RESULT];
+        self.kind.is_some_and(|kind| results.iter().any(|result| kind == result.as_bytes()))
     }
 }
 
@@ -278,6 +310,9 @@ mod tests {
         ];
         out += &format!(" {:?} {:?}", flags.map(u8::from), outline.nested());
         for value in [
+            outline.timestamp(),
+            outline.request_id(),
+            outline.subtype(),
             outline.body_type(),
             outline.hook_event(),
             outline.message_id(),
@@ -287,8 +322,8 @@ mod tests {
             out += &format!(" {}", text(value));
         }
         for block in outline.blocks() {
-            let BlockOutline { kind, id, name, is_error } = block;
-            out += &format!("; {} {} {} {is_error}", text(kind), text(id), text(name));
+            let BlockOutline { kind, id, name, input, is_error } = block;
+            out += &format!("; {} {} {} {} {is_error}", text(kind), text(id), text(name), text(input));
         }
         out
     }
@@ -313,7 +348,8 @@ mod tests {
     fn a_result_has_the_id_of_its_call() {
         let line = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]},"toolUseResult":{"uuid":"v"},"uuid":"u"}"#;
         let content = &line[line.find('[').unwrap()..=line.rfind(']').unwrap()];
-        let expected = format!("Some(User) u <- p [0, 0, 0, 1] None - - - - {content}; tool_result t - true");
+        let expected =
+            format!("Some(User) u <- p [0, 0, 0, 1] None - - - - - - - {content}; tool_result t - - true");
         assert_eq!(read(line), Some(expected));
     }
 
@@ -321,11 +357,20 @@ mod tests {
     fn a_reply_is_read_to_its_end() {
         let content = r#"[{"type":"tool_use","id":"t","name":"Bash","input":{"id":"x"}},{"type":"text"},7]"#;
         let line = format!(
-            r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isApiErrorMessage":true}}"#
+            r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isApiErrorMessage":true,"requestId":"r","timestamp":"time"}}"#
         );
-        let blocks = "tool_use t Bash false; text - - false";
-        let expected = format!("Some(Assistant) u <- - [0, 1, 1, 0] None - - i m {content}; {blocks}");
+        let blocks = r#"tool_use t Bash {"id":"x"} false; text - - - false"#;
+        let expected =
+            format!("Some(Assistant) u <- - [0, 1, 1, 0] None time r - - - i m {content}; {blocks}");
         assert_eq!(read(&line), Some(expected));
+    }
+
+    #[test]
+    fn a_progress_line_has_the_message_that_it_repeats() {
+        let line = r#"{"type":"progress","data":{"type":"agent_progress","message":{"type":"assistant","timestamp":"y","message":{"id":"m","content":[]},"requestId":"r"}},"uuid":"u","timestamp":"x"}"#;
+        let nested = "Some(NestedOutline { kind: Some(Assistant), is_api_error: false })";
+        let expected = format!("Some(Progress) u <- - [0, 0, 0, 0] {nested} x r - agent_progress - m - []");
+        assert_eq!(read(line), Some(expected));
     }
 
     #[test]
@@ -386,6 +431,7 @@ mod tests {
             r#"{"type":"user","message":{},"message":{}}"#,
             r#"{"type":"user","message":{"content":[{"id":"a","tool_use_id":"b"}]}}"#,
             r#"{"type":"progress","message":{},"data":{"message":{"message":{}}}}"#,
+            r#"{"type":"progress","requestId":"r","data":{"message":{"message":{}}}}"#,
         ] {
             assert_eq!(read(line), None, "{line}");
         }

@@ -257,8 +257,22 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::{pick, skim, skim_around};
+    use super::{pick, short_texts_equal, skim, skim_around};
     use crate::Json;
+
+    #[test]
+    fn any_difference_of_short_texts_is_detected() {
+        let text: Vec<u8> = (0..70).collect();
+        for length in 0..text.len() {
+            let mut other = text[..length].to_vec();
+            assert!(short_texts_equal(&text[..length], &other));
+            for i in 0..length {
+                other[i] ^= 0x80;
+                assert!(!short_texts_equal(&text[..length], &other), "{length} {i}");
+                other[i] ^= 0x80;
+            }
+        }
+    }
 
     #[test]
     fn picks_requested_keys_and_rejects_non_objects() {

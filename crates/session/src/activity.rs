@@ -2,16 +2,16 @@
 //! and the time that the model worked or a person was waited for.
 //!
 //! An overview needs these of every log of a home, and building each [`Session`](crate::Session) would take
-//! far longer than reading the logs. [`ActivityScan`] reads the calls and times of a line with [`CallLine`],
-//! and parses only prompts, failed results, compactions and lines with unusual syntax.
+//! far longer than reading the logs. [`ActivityScan`] takes the calls and times of a line from its outline, and
+//! parses only prompts, failed results, compactions and lines with unusual syntax.
 
 use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, FromJson, Progress};
 use threadline_entry::{
-    CallBlock, CallLine, Entry, Json, Kind, LineBlock, LogLine, Millis, decode, key, parse_line,
-    parse_timestamp, value, walk,
+    BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key, parse_line, parse_timestamp,
+    value, walk,
 };
 
 use crate::command_group::command_group;
@@ -147,39 +147,58 @@ pub struct ActivityScan {
     next_offset: u64,
 }
 
+/// The members of a line that say when it was written and to which message its blocks belong.
+#[derive(Clone, Copy)]
+struct LineFacts<'a> {
+    kind: Option<Kind>,
+    uuid: Option<&'a [u8]>,
+    timestamp: Option<&'a [u8]>,
+    is_sidechain: bool,
+    message_id: Option<&'a [u8]>,
+    request_id: Option<&'a [u8]>,
+    subtype: Option<&'a [u8]>,
+    body_type: Option<&'a [u8]>,
+}
+
+impl<'a> LineFacts<'a> {
+    fn of(outline: &LineOutline<'a>) -> Self {
+        Self {
+            kind: outline.kind(),
+            uuid: outline.uuid(),
+            timestamp: outline.timestamp(),
+            is_sidechain: outline.is_sidechain(),
+            message_id: outline.message_id(),
+            request_id: outline.request_id(),
+            subtype: outline.subtype(),
+            body_type: outline.body_type(),
+        }
+    }
+}
+
 impl ActivityScan {
-    /// Scans the next block of lines.
-    pub fn block(&mut self, block: &LineBlock<'_>) {
-        if block.at.byte_offset > self.next_offset {
+    /// Scans the next line. `outline` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+        if line.at.byte_offset > self.next_offset {
             // The reader skipped a line that is too long.
             self.n_lines = self.n_lines.saturating_add(1);
         }
-        self.next_offset = block.at.byte_offset + block.bytes.len() as u64;
-        for line in block.lines() {
-            self.n_lines = self.n_lines.saturating_add(1);
-            self.line(&line);
+        self.next_offset = line.at.byte_offset + line.bytes.len() as u64 + 1;
+        self.n_lines = self.n_lines.saturating_add(1);
+        match outline {
+            Some(outline) => {
+                let blocks = outline.blocks().filter(|block| block.is_call() || block.is_result());
+                self.add(line, LineFacts::of(outline), &blocks.collect::<Vec<_>>());
+            }
+            // Each object of a line is read on its own.
+            None => parse_line(line, |entry, _| {
+                self.add_entry(&LogLine { bytes: entry.as_bytes(), ..*line }, &entry);
+            }),
         }
     }
 
     /// Returns the activity of the lines.
     pub fn finish(self) -> LogActivity {
         self.out
-    }
-
-    fn line(&mut self, line: &LogLine<'_>) {
-        let mut blocks: Vec<CallBlock<'_>> = Vec::new();
-        let read = CallLine::read(line.bytes, |block| {
-            if is_call(&block) || is_result(&block) {
-                blocks.push(block);
-            }
-        });
-        match read {
-            Some(read) => self.add(line, read, &blocks),
-            // Each object of a line is read on its own.
-            None => parse_line(line, |entry, _| {
-                self.add_entry(&LogLine { bytes: entry.as_bytes(), ..*line }, &entry);
-            }),
-        }
     }
 
     /// Adds a line that has unusual syntax, or one of the objects of a line.
@@ -199,7 +218,7 @@ impl ActivityScan {
         let texts = texts.map(|json| json.and_then(Json::as_str));
         let [uuid, timestamp, message_id, request_id, subtype] = texts.each_ref().map(as_bytes);
         let queued = InputKind::of_attachment(entry).map(|_| value::QUEUED_COMMAND.as_bytes());
-        let read = CallLine {
+        let read = LineFacts {
             kind: Some(entry.kind()),
             uuid,
             timestamp,
@@ -218,13 +237,14 @@ impl ActivityScan {
         let facts = blocks.iter().zip(&texts).map(|(block, texts)| {
             let [kind, id, name] = texts.each_ref().map(as_bytes);
             let input = block.input().map(|input| input.raw().as_bytes());
-            CallBlock { kind, id, name, input, is_error: block.is_error().unwrap_or(false) }
+            BlockOutline { kind, id, name, input, is_error: block.is_error().unwrap_or(false) }
         });
-        let facts: Vec<CallBlock<'_>> = facts.filter(|block| is_call(block) || is_result(block)).collect();
+        let facts: Vec<BlockOutline<'_>> =
+            facts.filter(|block| block.is_call() || block.is_result()).collect();
         self.add(line, read, &facts);
     }
 
-    fn add(&mut self, line: &LogLine<'_>, read: CallLine<'_>, blocks: &[CallBlock<'_>]) {
+    fn add(&mut self, line: &LogLine<'_>, read: LineFacts<'_>, blocks: &[BlockOutline<'_>]) {
         let matters = match read.kind {
             Some(Kind::User | Kind::Assistant) => true,
             Some(Kind::Progress) => !blocks.is_empty(),
@@ -243,10 +263,10 @@ impl ActivityScan {
             Some(Kind::Assistant | Kind::Progress) => {
                 let call = blocks
                     .iter()
-                    .filter(|block| is_call(block))
+                    .filter(|block| block.is_call())
                     .filter_map(|block| self.add_call(&read, block, at));
                 let call = call.last();
-                blocks.iter().filter(|block| is_result(block)).for_each(|block| {
+                blocks.iter().filter(|block| block.is_result()).for_each(|block| {
                     self.add_result(&mut failures, block, at);
                 });
                 if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
@@ -258,9 +278,9 @@ impl ActivityScan {
                     };
                 }
             }
-            Some(Kind::User) if blocks.iter().any(is_result) => {
+            Some(Kind::User) if blocks.iter().any(BlockOutline::is_result) => {
                 let mut state = ActivityState::Active;
-                for block in blocks.iter().filter(|block| is_result(block)) {
+                for block in blocks.iter().filter(|block| block.is_result()) {
                     if self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
@@ -299,7 +319,12 @@ impl ActivityScan {
     }
 
     /// Adds a call. Returns its tool.
-    fn add_call(&mut self, read: &CallLine<'_>, block: &CallBlock<'_>, at: Option<Millis>) -> Option<u32> {
+    fn add_call(
+        &mut self,
+        read: &LineFacts<'_>,
+        block: &BlockOutline<'_>,
+        at: Option<Millis>,
+    ) -> Option<u32> {
         let id = block.id.unwrap_or_default();
         let name = std::str::from_utf8(block.name?).ok()?;
         let key = call_key(read, id);
@@ -327,7 +352,7 @@ impl ActivityScan {
     fn add_result(
         &mut self,
         failures: &mut FailureOutcomes<'_>,
-        block: &CallBlock<'_>,
+        block: &BlockOutline<'_>,
         at: Option<Millis>,
     ) -> bool {
         let id = block.id.unwrap_or_default();
@@ -388,15 +413,6 @@ impl ActivityScan {
     }
 }
 
-fn is_call(block: &CallBlock<'_>) -> bool {
-    block.kind.is_some_and(value::is_call)
-}
-
-fn is_result(block: &CallBlock<'_>) -> bool {
-    let results = [value::TOOL_RESULT, value::MCP_TOOL_RESULT];
-    block.kind.is_some_and(|kind| results.iter().any(|result| kind == result.as_bytes()))
-}
-
 fn as_bytes<'t>(text: &'t Option<Cow<'_, str>>) -> Option<&'t [u8]> {
     text.as_deref().map(str::as_bytes)
 }
@@ -454,7 +470,7 @@ fn input_text<'i>(input: &'i [u8], key: &str) -> Option<Cow<'i, str>> {
 }
 
 /// Returns the hash that identifies a call. Only ids of the API are unique.
-fn call_key(read: &CallLine<'_>, id: &[u8]) -> u64 {
+fn call_key(read: &LineFacts<'_>, id: &[u8]) -> u64 {
     match (read.message_id, read.request_id) {
         (Some(message), _) if message.starts_with(b"msg_") => hash(&[b"call", message, id]),
         (Some(message), Some(request)) => hash(&[b"request", message, request, id]),
@@ -463,7 +479,7 @@ fn call_key(read: &CallLine<'_>, id: &[u8]) -> u64 {
 }
 
 /// Returns the hash that identifies a line.
-fn line_key(read: &CallLine<'_>, line: &LogLine<'_>) -> u64 {
+fn line_key(read: &LineFacts<'_>, line: &LogLine<'_>) -> u64 {
     match (read.uuid, read.timestamp) {
         (Some(uuid), _) => hash(&[b"uuid", uuid]),
         (None, Some(time)) => hash(&[b"line", time]),

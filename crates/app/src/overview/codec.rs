@@ -400,7 +400,7 @@ fn state(byte: u8) -> Option<ActivityState> {
 
 #[cfg(test)]
 mod tests {
-    use threadline_entry::LineReader;
+    use threadline_entry::{LineReader, OutlineReader};
     use threadline_session::ActivityScan;
     use threadline_testkit::{samples, shared_logs};
     use threadline_usage::{ScanOptions, UsageScan};
@@ -410,10 +410,13 @@ mod tests {
     fn scan(log: &[u8]) -> (ScannedLog, LogActivity) {
         let mut usage = UsageScan::new(LogSource::default(), ScanOptions::default());
         let mut activity = ActivityScan::default();
+        let mut outlines = OutlineReader::default();
         let mut lines = LineReader::new(log);
         while let Some(block) = lines.next_block().unwrap() {
-            usage.block(&block);
-            activity.block(&block);
+            outlines.read_block(&block, |line, outline| {
+                usage.line(line, outline);
+                activity.line(line, outline);
+            });
         }
         (usage.finish(), activity.finish())
     }

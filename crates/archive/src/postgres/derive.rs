@@ -1,6 +1,6 @@
 //! Derives messages, tool calls and the figures of model calls from lines.
 
-use threadline_entry::{CallLine, Entry, Kind, LineBlock, LogLine, Position, parse_line, value};
+use threadline_entry::{Entry, Kind, LineBlock, LogLine, Position, parse_line, value};
 use threadline_search::index_text;
 use threadline_usage::{LogSource, ScanOptions, ScannedLog, StoredCall, UsageScan};
 
@@ -93,34 +93,37 @@ impl RowBuffers {
     /// Adds the rows of a line. Returns their sum and the time of the line.
     pub(super) fn add_line(&mut self, file: i64, line_no: i64, line: &LogLine<'_>) -> (i64, Option<i64>) {
         let (mut sum, mut last_at) = (0_i64, None);
-        let mut has_blocks = false;
         parse_line(line, |entry, _| {
             if entry.kind() == Kind::Bad {
                 return;
             }
-            has_blocks |= matches!(entry.kind(), Kind::User | Kind::Assistant);
             let at = entry.timestamp();
             last_at = at.or(last_at);
             sum = sum.wrapping_add(self.add_message(file, line_no, at, &entry));
-        });
-        if !has_blocks {
-            return (sum, last_at);
-        }
-        CallLine::read(line.bytes, |block| {
-            let Some(id) = block.id.and_then(|id| std::str::from_utf8(id).ok()) else { return };
-            let is = |kind: &str| block.kind == Some(kind.as_bytes());
-            if let Some(name) = block.name.and_then(|name| std::str::from_utf8(name).ok())
-                && [value::TOOL_USE, value::SERVER_TOOL_USE, value::MCP_TOOL_USE].into_iter().any(is)
-            {
-                self.tool_calls.row(5).number(file).number(line_no).optional(last_at).text(id).text(name);
-                sum = sum.wrapping_add(self.tool_calls.sum());
-            } else if is(value::TOOL_RESULT) {
-                let rows = self.tool_results.row(5).number(file).number(line_no).optional(last_at);
-                rows.text(id).flag(block.is_error);
-                sum = sum.wrapping_add(rows.sum());
+            if matches!(entry.kind(), Kind::User | Kind::Assistant) {
+                sum = sum.wrapping_add(self.add_tool_rows(file, line_no, last_at, &entry));
             }
         });
         (sum, last_at)
+    }
+
+    /// Adds the calls and results of an entry. Returns the sum of their rows.
+    fn add_tool_rows(&mut self, file: i64, line_no: i64, at: Option<i64>, entry: &Entry) -> i64 {
+        let mut sum = 0_i64;
+        for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+            let Some(id) = block.id().or_else(|| block.tool_use_id()) else { continue };
+            let is_call = block.kind().is_some_and(|kind| value::is_call(kind.as_bytes()));
+            if let Some(name) = block.name().filter(|_| is_call) {
+                let rows = self.tool_calls.row(5).number(file).number(line_no).optional(at);
+                rows.text(&id).text(&name);
+                sum = sum.wrapping_add(rows.sum());
+            } else if block.is(value::TOOL_RESULT) {
+                let rows = self.tool_results.row(5).number(file).number(line_no).optional(at);
+                rows.text(&id).flag(block.is_error().unwrap_or(false));
+                sum = sum.wrapping_add(rows.sum());
+            }
+        }
+        sum
     }
 
     fn add_message(&mut self, file: i64, line_no: i64, at: Option<i64>, entry: &Entry) -> i64 {

@@ -38,9 +38,13 @@ struct SeenKeys(u32);
 impl SeenKeys {
     /// Adds a key. Returns `None` if the object has it twice: the last one would count, with all its contents.
     fn add(&mut self, key: u32) -> Option<()> {
-        let is_new = self.0 >> key & 1 == 0;
+        let is_new = !self.contains(key);
         self.0 |= 1 << key;
         is_new.then_some(())
+    }
+
+    fn contains(&self, key: u32) -> bool {
+        self.0 >> key & 1 == 1
     }
 }
 
@@ -69,15 +73,18 @@ impl OutlineWalker {
             }
             b"message" => seen.add(5).and_then(|()| self.message(line, start)),
             b"data" | b"attachment" => seen.add(6).and_then(|()| self.body(line, start)),
-            b"userType" | b"cwd" | b"sessionId" | b"version" | b"gitBranch" | b"timestamp" => {
-                Some(self.skip(line, start))
-            }
+            b"timestamp" => seen.add(7).and_then(|()| self.text(line, start, Text::Timestamp as usize)),
+            b"requestId" => seen.add(8).and_then(|()| self.text(line, start, Text::RequestId as usize)),
+            b"subtype" => seen.add(9).and_then(|()| self.text(line, start, Text::Subtype as usize)),
+            b"userType" | b"cwd" | b"sessionId" | b"version" | b"gitBranch" => Some(self.skip(line, start)),
             _ => {
                 self.values.has_other_keys = true;
                 Some(self.skip(line, start))
             }
         })?;
-        (skip_white(line, end) == line.len()).then_some(())
+        // A line that repeats another one has no request of its own.
+        let has_two_requests = self.values.nested.is_some() && seen.contains(8);
+        (skip_white(line, end) == line.len() && !has_two_requests).then_some(())
     }
 
     /// Reads the body of an attachment or of a progress report, and returns its end.
@@ -113,6 +120,7 @@ impl OutlineWalker {
                 Some(read_flag(line, start, &mut nested.is_api_error))
             }
             b"message" => seen.add(2).and_then(|()| self.message(line, start)),
+            b"requestId" => seen.add(3).and_then(|()| self.text(line, start, Text::RequestId as usize)),
             _ => Some(self.skip(line, start)),
         })?;
         self.values.nested = Some(nested);
@@ -177,6 +185,12 @@ impl OutlineWalker {
             b"id" | b"tool_use_id" => seen.add(1).and_then(|()| self.text(line, start, text(BlockText::Id))),
             b"name" => seen.add(2).and_then(|()| self.text(line, start, text(BlockText::Name))),
             b"is_error" => seen.add(3).map(|()| read_flag(line, start, &mut is_error)),
+            b"input" => {
+                seen.add(4)?;
+                let end = self.skip(line, start);
+                self.set(text(BlockText::Input), start, end);
+                Some(end)
+            }
             _ => Some(self.skip(line, start)),
         })?;
         self.values.block_errors.push(is_error);

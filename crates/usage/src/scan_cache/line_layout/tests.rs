@@ -1,8 +1,6 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use threadline_entry::walk::short_texts_equal;
-
 use super::LineLayoutCache;
 
 const PATHS: [&[&str]; 6] = [
@@ -125,20 +123,6 @@ fn lines_with_equal_stable_values_have_equal_ids() {
     assert!(often.is_some());
     assert_eq!(alike_in("a", "6", "other", &[kind, missing]), often);
     assert_eq!(alike_in("a", "6", "other", &[branch]), None);
-}
-
-#[test]
-fn short_texts_equal_detects_any_difference() {
-    let text: Vec<u8> = (0..70).collect();
-    for length in 0..text.len() {
-        let mut other = text[..length].to_vec();
-        assert!(short_texts_equal(&text[..length], &other));
-        for i in 0..length {
-            other[i] ^= 0x80;
-            assert!(!short_texts_equal(&text[..length], &other), "{length} {i}");
-            other[i] ^= 0x80;
-        }
-    }
 }
 
 fn any_object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = String> + Clone {
