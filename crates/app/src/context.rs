@@ -1,6 +1,6 @@
 //! What filled the context window of a session or of one of its sub-agents.
 
-use threadline_session::Agent;
+use threadline_session::AgentIndex;
 use threadline_view::{AgentContext, ContextLedger};
 
 use crate::error::AppError;
@@ -8,9 +8,9 @@ use crate::load::LoadedSession;
 
 /// The context window of a session or of a sub-agent.
 #[derive(Debug)]
-pub struct SessionContext<'a> {
+pub struct SessionContext {
     /// The sub-agent; `None` for the session itself.
-    pub agent: Option<&'a Agent>,
+    pub agent: Option<AgentIndex>,
     /// The window of each model call.
     pub ledger: ContextLedger,
     /// The windows of the session's sub-agents, in short; empty for a sub-agent.
@@ -18,32 +18,35 @@ pub struct SessionContext<'a> {
 }
 
 impl LoadedSession {
-    /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix.
+    /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix. Drops
+    /// the costs, which would need memory beside the windows.
     ///
     /// # Errors
     ///
     /// If no sub-agent matches, or several.
-    pub fn context(&self, agent: Option<&str>) -> Result<SessionContext<'_>, AppError> {
-        let Some(id) = agent else {
-            let ledger = ContextLedger::of(&self.family.main);
-            let agents = AgentContext::all(&self.family, self.spending.as_ref());
-            return Ok(SessionContext { agent: None, ledger, agents });
+    pub fn context(&mut self, agent: Option<&str>) -> Result<SessionContext, AppError> {
+        let agent = agent.map(|id| self.find_agent(id)).transpose()?;
+        let spending = self.spending.take();
+        let agents = match agent {
+            Some(_) => Vec::new(),
+            None => AgentContext::all(&self.family, spending.as_ref()),
         };
-        let agent = self.find_agent(id)?;
-        let ledger = ContextLedger::of(&agent.session);
-        Ok(SessionContext { agent: Some(agent), ledger, agents: Vec::new() })
+        drop(spending);
+        let ledger = ContextLedger::of(self.family.session(agent));
+        Ok(SessionContext { agent, ledger, agents })
     }
 
     /// Returns the sub-agent with this id or unique prefix.
-    fn find_agent(&self, id: &str) -> Result<&Agent, AppError> {
-        let found: Vec<&Agent> = self.family.agents.iter().filter(|agent| agent.id.starts_with(id)).collect();
-        let exact = found.iter().find(|agent| agent.id == id);
+    fn find_agent(&self, id: &str) -> Result<AgentIndex, AppError> {
+        let agents = self.family.agents.enumerated();
+        let found: Vec<_> = agents.filter(|(_, agent)| agent.id.starts_with(id)).collect();
+        let exact = found.iter().find(|(_, agent)| agent.id == id);
         match (exact, &found[..]) {
-            (Some(agent), _) | (None, [agent]) => Ok(agent),
+            (Some((agent, _)), _) | (None, [(agent, _)]) => Ok(*agent),
             (None, []) => Err(AppError::NoAgent { id: id.to_owned() }),
             (None, found) => Err(AppError::AmbiguousAgent {
                 id: id.to_owned(),
-                found: found.iter().map(|agent| agent.id.clone()).collect(),
+                found: found.iter().map(|(_, agent)| agent.id.clone()).collect(),
             }),
         }
     }

@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::card::diff_lines;
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::text::TermText;
-use crate::{markdown, text, visible};
+use crate::{markdown, visible};
 
 /// The settings for rendering a transcript.
 #[derive(Clone, Debug)]
@@ -285,8 +285,12 @@ impl<'a> TermWriter<'a> {
             Some(label) => self.page.paint(label, text),
             None => text.into(),
         };
-        let line = text!("{:indent$}{}", "", text.without_tabs());
-        self.out.push(line.trim_end());
+        // A line may have megabytes, so it is not copied for the indent.
+        let text = text.without_tabs().trim_end();
+        if !text.is_empty() {
+            self.out.push(" ".repeat(indent));
+            self.out.push(text);
+        }
         self.out.push("\n");
         if self.out.len() >= BUFFER_SIZE {
             self.flush();
@@ -317,7 +321,7 @@ impl<'a> TermWriter<'a> {
 
     fn paragraph(&mut self, indent: usize, label: Option<TextLabel>, text: &str) {
         let page = self.page;
-        page.wrap_each(visible(text).trim_end(), indent, |line| self.line(indent, label, &line));
+        page.wrap_each(visible(text).trim_end(), indent, |line| self.line(indent, label, line));
     }
 
     /// Renders Markdown on a terminal, and prints its source elsewhere.

@@ -63,8 +63,11 @@ fn the_context_of_a_sub_agent_is_found_by_a_unique_prefix() {
         home.agent("team", id, "u1 user \"look\"", None);
     }
     let app = app(&home);
-    let loaded = app.load(&app.find("last").unwrap()).unwrap();
-    let found = |id: &str| loaded.context(Some(id)).map(|context| context.agent.unwrap().id.clone());
+    let mut loaded = app.load(&app.find("last").unwrap()).unwrap();
+    let mut found = |id: &str| {
+        let agent = loaded.context(Some(id))?.agent.unwrap();
+        Ok::<_, AppError>(loaded.family.agents[agent].id.clone())
+    };
     assert_eq!(found("b").unwrap(), "b34");
     assert_eq!(found("a1").unwrap(), "a1", "an exact id wins");
     let many = found("a").unwrap_err();

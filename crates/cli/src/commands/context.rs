@@ -38,7 +38,7 @@ pub(crate) struct ContextArgs {
 
 pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
-    let loaded = cx.app.load(&file)?;
+    let mut loaded = cx.app.load(&file)?;
     let SessionContext { ledger, agents, .. } = loaded.context(args.agent.as_deref())?;
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {

@@ -18,7 +18,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         return Err(PageError::failed("Session too large to analyse here")
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }
-    let loaded = state.app.load(&file)?;
+    let mut loaded = state.app.load(&file)?;
     let SessionContext { agent, ledger, agents } = loaded.context(request.query_param("agent"))?;
     let read_errors: Vec<String> = loaded.unread.iter().map(ToString::to_string).collect();
     match request.format {
@@ -39,6 +39,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
                 scripts: &["lists.js"],
                 settings: state.settings,
             };
+            let agent = agent.map(|agent| &loaded.family.agents[agent]);
             let agent = agent.map(|agent| (&*agent.id, agent.description.as_deref().unwrap_or(&agent.id)));
             let page =
                 ContextPage { id, title, agent, ledger: &ledger, agents: &agents, read_errors: &read_errors };
