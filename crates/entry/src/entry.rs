@@ -474,6 +474,15 @@ impl Entry {
         }
     }
 
+    /// Parses the line again, with its findings. The new entry shares the text of this one if it is UTF-8.
+    pub fn parse_again(&self, ending: Ending) -> (Self, Vec<Finding>) {
+        if self.record.flags.has(LineFlags::INVALID) {
+            return Self::parse_at(self.as_bytes(), ending, self.at());
+        }
+        let range = self.record.start as usize..self.record.end as usize;
+        Self::parse_alone(self.source.text.clone(), range, ending, self.at())
+    }
+
     /// Returns the bytes of the line as written, without the newline.
     pub fn as_bytes(&self) -> &[u8] {
         if self.record.flags.has(LineFlags::INVALID) {

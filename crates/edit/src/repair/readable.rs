@@ -171,7 +171,7 @@ fn split_objects(entry: Entry) -> Vec<RepairLine> {
             }
             None => {
                 // Parsing again yields the findings of the line.
-                let (entry, findings) = Entry::parse_at(entry.as_bytes(), Ending::Newline, at);
+                let (entry, findings) = entry.parse_again(Ending::Newline);
                 vec![RepairLine { entry, findings, reasons: Vec::new() }]
             }
         };
