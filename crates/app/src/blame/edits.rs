@@ -115,11 +115,14 @@ impl EditFinder {
 
     /// Returns whether a block of whole lines contains such a line.
     fn is_in(&self, block: &[u8]) -> bool {
-        let mut at = 0;
+        let (mut at, mut start, mut end) = (0, 0, 0);
         while let Some(hit) = self.name.find(&block[at..]) {
             let hit = at + hit;
-            let start = memchr::memrchr(b'\n', &block[..hit]).map_or(0, |newline| newline + 1);
-            let end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |newline| hit + newline);
+            // A long line may have very many hits, so its ends are found once.
+            if hit >= end {
+                start = memchr::memrchr(b'\n', &block[end..hit]).map_or(end, |newline| end + newline + 1);
+                end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |newline| hit + newline);
+            }
             let line = &block[start..end];
             let quote = hit + self.name.needle().len() - 1;
             if !self.may_be_path(line, quote - start) {
