@@ -16,7 +16,7 @@ use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, key, parse_lin
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
-use crate::tool_call::{ToolOutcome, result_outcome};
+use crate::tool_call::result_outcome;
 use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
 use crate::uuid_table::UuidTable;
 
@@ -266,7 +266,7 @@ impl LogScan {
             let (entry, _) = Entry::parse(line.bytes);
             self.is_unusual |= entry.kind() != Kind::User;
             for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
-                if block.is(value::TOOL_RESULT) && result_outcome(&entry, block) == ToolOutcome::Error {
+                if block.is(value::TOOL_RESULT) && result_outcome(&entry, block).is_error() {
                     self.failed.extend(block.tool_use_id().map(|id| id.as_bytes().into()));
                 }
             }

@@ -1,9 +1,7 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
 use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
-use threadline_session::{
-    InputKind, LogScan, ScannedCounts, Session, SessionFamily, ToolOutcome, result_outcome,
-};
+use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
 use threadline_usage::UsageTotals;
 
 use crate::error_count::{count_line_errors, count_own_errors};
@@ -90,8 +88,7 @@ impl LogTally {
         let blocks = || entry.message().into_iter().flat_map(|message| message.blocks());
         let mut results = blocks().filter(|block| block.is(value::TOOL_RESULT)).peekable();
         if results.peek().is_some() {
-            self.errors +=
-                results.filter(|block| result_outcome(entry, *block) == ToolOutcome::Error).count() as u64;
+            self.errors += results.filter(|block| result_outcome(entry, *block).is_error()).count() as u64;
         } else if !entry.is_sidechain() && InputKind::of_user(entry).opens_turn() {
             self.turns += 1;
         }
