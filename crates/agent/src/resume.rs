@@ -409,11 +409,11 @@ mod tests {
             r#"
 u1        user   "go"
 a1 <- u1  reply  m1 tool t1 Write {"file_path":"/a","content":"one"}
-r1 <- a1  result t1 "ok" toolUseResult={"type":"create","filePath":"/a","content":"one"}
+r1 <- a1  result t1 "ok" {"type":"create","filePath":"/a","content":"one"}
 a2 <- r1  reply  m2 tool t2 Write {"file_path":"/b","content":"other"}
-r2 <- a2  result t2 "ok" toolUseResult={"type":"create","filePath":"/b","content":"other"}
+r2 <- a2  result t2 "ok" {"type":"create","filePath":"/b","content":"other"}
 a3 <- r2  reply  m3 tool t3 Write {"file_path":"/a","content":"two"}
-r3 <- a3  result t3 "ok" toolUseResult={"type":"create","filePath":"/a","content":"two"}
+r3 <- a3  result t3 "ok" {"type":"create","filePath":"/a","content":"two"}
 "#,
         );
         let seen = seen_files(Session::from_bytes(&log));

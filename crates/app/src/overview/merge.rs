@@ -139,10 +139,13 @@ impl Merger {
         self.facts.compactions.extend(compactions);
         for period in &log.activity.periods {
             match self.periods.entry((period.key, period.start)) {
-                // A copy may end earlier or later than the original.
+                // A copy may end earlier or later than the original. In another state, it is the pause before a
+                // fork was continued.
                 Entry::Occupied(known) => {
                     let known = &mut self.facts.periods[*known.get()];
-                    known.end = known.end.max(period.end);
+                    if known.state == period.state {
+                        known.end = known.end.max(period.end);
+                    }
                 }
                 Entry::Vacant(free) => {
                     free.insert(self.facts.periods.len());

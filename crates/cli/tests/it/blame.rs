@@ -49,7 +49,7 @@ fn lines_are_shown_with_their_turns() {
     cdecefad#m1      2  2026-01-01 10:00  write the loom
     cdecefad#m4      2  2026-01-01 10:00  add the ^[[31mshuttle^[[0m
     ----- stderr -----
-    4 of 5 lines written by sessions; `threadline --home [home] show SESSION#m42` shows a turn
+    4 of 5 lines written by sessions; `threadline --home [home] --redact show SESSION#m42` shows a turn
     "#);
     assert_snapshot!(blame(&home, &dir, ":2", &[]), @r"
     exit: 0

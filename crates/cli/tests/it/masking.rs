@@ -19,9 +19,9 @@ fn home() -> TestHome {
         &format!(
             r#"
             u1        user   "deploy with {token}"
-            a1 <- u1  reply  m1 tool t1 Edit {{"file_path":"/home/ada/loom/env","old_string":"a","new_string":"key {key}"}} branch="fix-{token}" usage={{"input_tokens":10}}
+            a1 <- u1  reply  m1 tool t1 Edit {{"file_path":"/home/ada/loom/env","old_string":"a","new_string":"key {key}"}} branch="fix/{token}" usage={{"input_tokens":10}}
             r1 <- a1  result t1 "done {key}" {{"filePath":"/home/ada/loom/env","oldString":"a","newString":"key {key}","originalFile":"a\n","structuredPatch":[]}}
-            a2 <- r1  reply  m2 text "deployed with {token} and {key}" branch="fix-{token}" usage={{"input_tokens":10}}
+            a2 <- r1  reply  m2 text "deployed with {token} and {key}" branch="fix/{token}" usage={{"input_tokens":10}}
             u2 <- a2  user   "again {token}"
             a3 <- u2  reply  m3 text "again" usage={{"input_tokens":10}}
             "#
