@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
 use threadline_search::{
-    HitCount, LogEnds, Searcher, SessionScan, directories, read_first_uuid, retain_matching,
+    HitCount, LogEnds, SearchHit, Searcher, SessionScan, directories, read_first_uuid, retain_matching,
 };
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
 use threadline_store::{SessionFile, SessionLogs, last_active_in, open_regular, read_last_active};
@@ -403,8 +403,9 @@ impl PendingHits<'_> {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         let mut hits = std::mem::take(&mut self.hits);
-        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref()).map(|hit| &*hit.text);
-        let texts: Vec<&str> = texts.collect();
+        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref()).map(without_matched_words);
+        let texts: Vec<String> = texts.collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let mask = ExcerptMask::new(self.redaction, &texts, &self.scope.sessions[session].logs);
         for hit in hits.iter_mut().filter_map(|hit| hit.hit.as_mut()) {
             if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
@@ -420,6 +421,20 @@ impl PendingHits<'_> {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Returns the text of a hit without the words that the query matches: who searches for a word knows it.
+fn without_matched_words(hit: &SearchHit) -> String {
+    let mut text = hit.text.clone().into_bytes();
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| hit.text.as_bytes().get(at)).is_some_and(|byte| byte.is_ascii_alphanumeric())
+    };
+    for range in &hit.ranges {
+        if !is_letter(range.start.checked_sub(1)) && !is_letter(Some(range.end)) {
+            text[range.clone()].fill(b' ');
+        }
+    }
+    String::from_utf8(text).unwrap_or_else(|_| hit.text.clone())
 }
 
 /// Reports the number of hits of a session that were not shown, and its end.

@@ -188,7 +188,8 @@ fn hash(bytes: &[u8]) -> u64 {
 fn each_needle(text: &[u8], mut visit: impl FnMut(Range<usize>, bool)) {
     for range in runs(text, |byte| byte > b' ' && byte != 0x7F) {
         let run = &text[range.clone()];
-        if run.len() < SHORTEST || is_date(run) || !run.iter().any(u8::is_ascii_alphabetic) {
+        let is_plain = is_date(run) || is_hex_number(run) || !run.iter().any(u8::is_ascii_alphabetic);
+        if run.len() < SHORTEST || is_plain {
             continue;
         }
         for digits in runs(run, |byte| byte.is_ascii_digit()) {
@@ -238,6 +239,15 @@ fn is_date(run: &[u8]) -> bool {
         && run[4] == b'-'
         && run[7] == b'-'
         && run[10..].iter().all(|byte| byte.is_ascii_digit() || b"TZ:.+-,".contains(byte))
+}
+
+/// Returns whether a run is a hexadecimal number of at most 64 bits, such as `0x5eed` or `(0xFF,`.
+fn is_hex_number(run: &[u8]) -> bool {
+    const MAX_DIGITS: usize = 16;
+    let start = run.iter().take_while(|byte| byte.is_ascii_punctuation()).count();
+    let Some(rest) = run[start..].strip_prefix(b"0x") else { return false };
+    let n_digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    (1..=MAX_DIGITS).contains(&n_digits) && rest[n_digits..].iter().all(u8::is_ascii_punctuation)
 }
 
 /// Returns whether a word of a line may be a secret.
@@ -352,6 +362,7 @@ mod tests {
             "an ordinary sentence about passwords, sessions and src/main.rs",
             "at 2026-03-01T12:30:05.123Z, 1234567890 times, on line 42",
             "see crates/app/src/search.rs:227",
+            "at 0x5eed, (0xDEADBEEF) and 0x7fff5fbff8a0;",
             "let search_scope = app.search_scope_in(query, &scope)?;",
         ] {
             let line = format!("{{\"text\":\"{text}\"}}\n");

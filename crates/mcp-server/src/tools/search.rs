@@ -303,10 +303,12 @@ impl<'a> MatchList<'a> {
         if self.heading.as_ref().is_none_or(|(last, ..)| *last != session) {
             let summary = summary(searched);
             let summary = summary.as_ref();
-            let masked = |text: &str| self.history.app.redacted_in(&searched.logs, text).into_owned();
+            let app = &self.history.app;
             let title = summary.and_then(SessionSummary::title);
-            let title = title.map(|title| shorten(&one_line(&masked(&title)), 200).0);
-            let project = summary.and_then(SessionSummary::project).map(masked);
+            let title = title.map(|title| app.redacted_in(&searched.logs, &title).into_owned());
+            let title = title.map(|title| shorten(&one_line(&title), 200).0);
+            let project = summary.and_then(SessionSummary::project);
+            let project = project.map(|project| app.redacted(project).into_owned());
             let heading = title.as_deref().unwrap_or("untitled");
             let shown_project = one_line(project.as_deref().unwrap_or("–"));
             let _ = writeln!(form, "## {heading}\n{} · {shown_project}", searched.id);
