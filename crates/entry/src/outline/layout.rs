@@ -14,6 +14,9 @@ use crate::walk::short_texts_equal;
 /// The maximum number of bytes of a layout worth remembering.
 const MAX_LITERAL_BYTES: usize = 1 << 12;
 
+/// The maximum number of values of a layout worth remembering. The time to build it is quadratic in them.
+const MAX_VALUES: usize = 256;
+
 /// The maximum length of a value that is expected to be the same in the next line.
 const MAX_STABLE_LENGTH: usize = 128;
 
@@ -47,6 +50,9 @@ struct LayoutStep {
 impl LineLayout {
     /// Returns the layout of the line that was walked; `None` if it is too long.
     pub(super) fn new(line: &[u8], walked: &OutlineWalker) -> Option<Self> {
+        if walked.variables.len() > MAX_VALUES {
+            return None;
+        }
         let frame = frame(line, &walked.variables);
         let stable = walked.variables.iter().map(|value| {
             let text = value_text(line, value);
