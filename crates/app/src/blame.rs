@@ -162,7 +162,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is not text, or is on another machine. [`FileBlame::unread`] contains the errors of logs.
+    /// If the file cannot be read, is not text, or is on another machine. [`FileBlame::unread`] contains the
+    /// errors of logs.
     pub fn blame(&self, file: &Path, options: BlameOptions) -> Result<FileBlame, BlameError> {
         let path = self.absolute(file)?;
         if !path.is_absolute() {
@@ -196,8 +197,8 @@ impl App {
         Ok(FileBlame { path, lines, edits: found.edits, commits, is_in_git, unread })
     }
 
-    /// Returns the edits of a file by all sessions, without its texts. The file need not exist any more, and its
-    /// path may be that of another machine, in the notation of any system.
+    /// Returns the edits of a file by all sessions, without its texts. The file need not exist any more, and
+    /// its path may be that of another machine, in the notation of any system.
     ///
     /// # Errors
     ///

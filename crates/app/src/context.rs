@@ -18,8 +18,8 @@ pub struct SessionContext {
 }
 
 impl LoadedSession {
-    /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix. Drops
-    /// the costs, which would need memory beside the windows.
+    /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix.
+    /// Drops the costs, which would need memory beside the windows.
     ///
     /// # Errors
     ///

@@ -55,8 +55,8 @@ impl<'r> ExcerptMask<'r> {
 }
 
 impl App {
-    /// Masks secrets in a text of the session with these logs, such as its title, if the configuration requires
-    /// it. Secrets that only another line of the session identifies are masked, too.
+    /// Masks secrets in a text of the session with these logs, such as its title, if the configuration
+    /// requires it. Secrets that only another line of the session identifies are masked, too.
     pub fn redacted_in<'t>(&self, logs: &[PathBuf], text: &'t str) -> Cow<'t, str> {
         match &self.config().redaction {
             Some(redaction) => ExcerptMask::new(redaction, &[text], logs).mask(text, [false; 2]),

@@ -1,7 +1,7 @@
 //! Reads the place of a line in the conversation, and the blocks of its message, without parsing it.
 //!
-//! For scans that count over all logs of a home. An [`OutlineReader`] reads a line by the first of two methods
-//! that can, and both return the same outline:
+//! For scans that count over all logs of a home. An [`OutlineReader`] reads a line by the first of two
+//! methods that can, and both return the same outline:
 //!
 //! 1. A line with the keys of an earlier one is compared with that one's text, and the offsets of its values
 //!    are moved to where the values of this line are ([`layout`]).
@@ -32,9 +32,9 @@ const MAX_LAYOUTS: usize = 24;
 impl OutlineReader {
     /// Reads a line.
     ///
-    /// The result is exact for a line that is valid JSON. Values that do not matter are not validated. Returns
-    /// `None` if the line is not an object, if a key that matters occurs twice, or if its value contains
-    /// escapes or has an unexpected type.
+    /// The result is exact for a line that is valid JSON. Values that do not matter are not validated.
+    /// Returns `None` if the line is not an object, if a key that matters occurs twice, or if its value
+    /// contains escapes or has an unexpected type.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         u32::try_from(line.len()).ok()?;
         if let Some(place) = self.layouts.iter_mut().position(|layout| layout.read(line)) {
@@ -89,7 +89,8 @@ struct OutlineValues {
     has_message: bool,
     has_other_keys: bool,
     nested: Option<NestedOutline>,
-    /// The start and the end of each [`Text`], and of each [`BlockText`] of each block. Zero if there is none.
+    /// The start and the end of each [`Text`], and of each [`BlockText`] of each block. Zero if there is
+    /// none.
     offsets: Vec<u32>,
     /// Whether each block is the result of a failed call.
     block_errors: Vec<bool>,

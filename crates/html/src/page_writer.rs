@@ -13,8 +13,8 @@ use crate::page::PageBuilder;
 
 /// Writes the page of a session: its turns while `parts` builds them, rendered on all cores, then the rest.
 ///
-/// `end` is that of the transcript so far, to which sub-agents and `findings` are added. Findings take long, so
-/// they are computed meanwhile, and not by `parts`.
+/// `end` is that of the transcript so far, to which sub-agents and `findings` are added. Findings take long,
+/// so they are computed meanwhile, and not by `parts`.
 ///
 /// # Errors
 ///

@@ -83,8 +83,8 @@ impl ProbeCounts {
     }
 }
 
-/// The number of bytes before and after a mark that are searched: a secret of [`SHORTEST`] bytes that contains
-/// the mark contains one of the two parts.
+/// The number of bytes before and after a mark that are searched: a secret of [`SHORTEST`] bytes that
+/// contains the mark contains one of the two parts.
 const HALF: usize = SHORTEST / 2;
 
 /// The number of bytes before a word that are its context.

@@ -186,7 +186,8 @@ impl Rules {
     /// Finds everything in a text, sorted and without overlaps.
     ///
     /// Decodes terminal colours and invisible characters inside a secret, concatenated string literals,
-    /// percent-encoding, escapes of JSON, C and HTML within the text, and base64 and hex. If the text itself is a JSON string, the caller must decode it first.
+    /// percent-encoding, escapes of JSON, C and HTML within the text, and base64 and hex. If the text itself
+    /// is a JSON string, the caller must decode it first.
     pub fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
         let mut found: Vec<(u8, SecretMatch<'_>)> = Vec::new();
         self.collect(text, MAX_DEPTH, &mut found);

@@ -2,8 +2,8 @@
 //! and the time that the model worked or a person was waited for.
 //!
 //! An overview needs these of every log of a home, and building each [`Session`](crate::Session) would take
-//! far longer than reading the logs. [`ActivityScan`] takes the calls and times of a line from its outline, and
-//! parses only prompts, failed results, compactions and lines with unusual syntax.
+//! far longer than reading the logs. [`ActivityScan`] takes the calls and times of a line from its outline,
+//! and parses only prompts, failed results, compactions and lines with unusual syntax.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! The secrets of a session that is exported: those of the lines to send, and those of lines sent before.
 //!
 //! A secret may be recognisable in one turn only, and be quoted in others. So all lines to send are examined
-//! before the first span is built. Of the lines that were sent by earlier runs, only the byte offsets of those
-//! with secrets are saved. They are read again, so that no secret is stored outside of the log.
+//! before the first span is built. Of the lines that were sent by earlier runs, only the byte offsets of
+//! those with secrets are saved. They are read again, so that no secret is stored outside of the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -50,7 +50,8 @@ pub struct ContextCall {
     pub model: Option<String>,
     /// The recorded token counts.
     pub tokens: TurnTokens,
-    /// The estimated tokens of each part of the window, in the order of the parts. Their sum is the recorded size.
+    /// The estimated tokens of each part of the window, in the order of the parts. Their sum is the recorded
+    /// size.
     pub parts: Vec<(WindowPart, u64)>,
     /// The difference to the window of the previous call.
     pub growth: i64,

@@ -87,8 +87,8 @@ pub struct BranchLayout {
 /// Computes the layout of a session's conversation, or of a sub-agent's.
 ///
 /// With `leaf`, lays out the conversation as if it had ended at that entry. `notes` must be up to date with
-/// the family. `findings` are those of the log: see [`FindingSummary::of`]. They take longer to compute than the
-/// rest, so a caller may cache them.
+/// the family. `findings` are those of the log: see [`FindingSummary::of`]. They take longer to compute than
+/// the rest, so a caller may cache them.
 pub fn layout(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,

@@ -114,8 +114,8 @@ impl OverviewFacts {
         self.names.get(id as usize).map_or("", |name| name)
     }
 
-    /// Returns the name that is shown as this text. `app` masks secrets in names, if its configuration requires
-    /// it, so links contain them that way.
+    /// Returns the name that is shown as this text. `app` masks secrets in names, if its configuration
+    /// requires it, so links contain them that way.
     pub(super) fn name_shown_as<'n>(&'n self, shown: &'n str, app: &App) -> &'n str {
         if !shown.contains("[secret:") {
             return shown;

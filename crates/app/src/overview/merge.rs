@@ -30,8 +30,8 @@ pub(super) fn merge(
 ) -> OverviewFacts {
     let mut merger = Merger::default();
     merger.add_sessions(sessions, titles);
-    // A fork repeats the lines of its origin after one of its own, so that its conversation begins at the same
-    // time.
+    // A fork repeats the lines of its origin after one of its own, so that its conversation begins at the
+    // same time.
     logs.sort_by_cached_key(|log| {
         let LogFact { session, agent } = &merger.facts.logs[log.index];
         let started = merger.facts.sessions[*session as usize].started;
@@ -139,8 +139,8 @@ impl Merger {
         self.facts.compactions.extend(compactions);
         for period in &log.activity.periods {
             match self.periods.entry((period.key, period.start)) {
-                // A copy may end earlier or later than the original. In another state, it is the pause before a
-                // fork was continued.
+                // A copy may end earlier or later than the original. In another state, it is the pause before
+                // a fork was continued.
                 Entry::Occupied(known) => {
                     let known = &mut self.facts.periods[*known.get()];
                     if known.state == period.state {

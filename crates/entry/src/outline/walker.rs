@@ -36,7 +36,8 @@ pub(super) enum ValueForm {
 struct SeenKeys(u32);
 
 impl SeenKeys {
-    /// Adds a key. Returns `None` if the object has it twice: the last one would count, with all its contents.
+    /// Adds a key. Returns `None` if the object has it twice: the last one would count, with all its
+    /// contents.
     fn add(&mut self, key: u32) -> Option<()> {
         let is_new = !self.contains(key);
         self.0 |= 1 << key;

@@ -115,7 +115,8 @@ fn repair_plan(state: &ServerState, file: SessionFile) -> Result<RepairPlan, Edi
 /// Maximum number of line numbers listed per step.
 const MAX_LINE_NUMBERS: usize = 12;
 
-/// Describes changes of one kind: `line 3 removed: duplicate of line 2`, `2 lines changed (4, 7): uuid added`.
+/// Describes changes of one kind: `line 3 removed: duplicate of line 2`, `2 lines changed (4, 7): uuid
+/// added`.
 fn step(group: &ChangeGroup) -> String {
     let done = match group.kind {
         ChangeKind::Removed => "removed",
