@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::AddAssign;
 
 use threadline_entry::Millis;
 use threadline_session::{Branch, EntryIndex, Session};
@@ -125,6 +126,14 @@ pub struct ToolTally {
     pub duration: Millis,
 }
 
+impl AddAssign for ToolTally {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.duration += other.duration;
+    }
+}
+
 /// A file that at least one conversation changed.
 #[derive(Debug)]
 pub struct ComparedFile {
@@ -236,8 +245,10 @@ impl App {
             let names = [&mut side.title, &mut side.cwd, &mut side.git_branch];
             let names = names.into_iter().flatten().chain(&mut side.models);
             names.for_each(|name| self.redact_string(name));
-            let tools = std::mem::take(&mut side.tools).into_iter();
-            side.tools = tools.map(|(tool, tally)| (self.redacted(&tool).into_owned(), tally)).collect();
+            // Several tools may have the same name when it is masked.
+            for (tool, tally) in std::mem::take(&mut side.tools) {
+                *side.tools.entry(self.redacted(&tool).into_owned()).or_default() += tally;
+            }
         }
         let shared_turns = mark_shared(&mut sides);
         Ok(Comparison { sides, shared_turns, files: pair_files(files_a, files_b), unread })
@@ -493,10 +504,7 @@ impl ItemTally {
 
     fn merge(&mut self, other: Self) {
         for (name, tally) in other.tools {
-            let sum = self.tools.entry(name).or_default();
-            sum.calls += tally.calls;
-            sum.errors += tally.errors;
-            sum.duration += tally.duration;
+            *self.tools.entry(name).or_default() += tally;
         }
         self.errors += other.errors;
         self.n_agents += other.n_agents;

@@ -1,4 +1,4 @@
-//! What filled the context window of a session or of one of its sub-agents.
+//! The context window of a session or of one of its sub-agents, call by call.
 
 use threadline_session::AgentIndex;
 use threadline_view::{AgentContext, ContextLedger};

@@ -423,7 +423,8 @@ impl PendingHits<'_> {
     }
 }
 
-/// Returns the text of a hit without the words that the query matches: who searches for a word knows it.
+/// Returns the text of a hit with the words that the query matches blanked out: the person who searches for
+/// a word knows it.
 fn without_matched_words(hit: &SearchHit) -> String {
     let mut text = hit.text.clone().into_bytes();
     let is_letter = |at: Option<usize>| {

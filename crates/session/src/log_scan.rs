@@ -430,7 +430,7 @@ impl LogScan {
     /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
     pub fn finish(&mut self) -> Option<ScannedCounts> {
         let counts = self.counts();
-        // The memory is used again.
+        // The next log reuses the memory.
         self.lines.clear();
         self.uuids.clear();
         self.uuid_lines.clear();

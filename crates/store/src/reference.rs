@@ -72,7 +72,7 @@ pub struct SessionCandidate {
 }
 
 impl SessionCandidate {
-    /// Returns a session with what its log says about it.
+    /// Returns a candidate with the title, project and time from its log.
     pub fn new(file: &SessionFile, preview: &SessionPreview) -> Self {
         let directory = preview.cwd.as_deref().or(file.folder.as_deref());
         Self {

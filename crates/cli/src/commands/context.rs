@@ -179,7 +179,7 @@ fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
         TableColumn { can_shrink: false, drop_order: 1, ..TableColumn::text("") },
     ];
     let title =
-        format!("Largest window: {} tokens at {}, in parts (estimates)", count(call.window()), call.anchor);
+        format!("Largest window: {} tokens at {}, by part (estimate)", count(call.window()), call.anchor);
     let page = cx.ui.page();
     text!("\n{}\n{}", page.paint(TextLabel::Title, title), cx.ui.table(&columns, &rows))
 }

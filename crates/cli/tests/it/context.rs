@@ -28,7 +28,7 @@ fn windows_are_shown_call_by_call() {
     m4       1  opus-4-8  10,904    +900  ██████████                           Read /a ^[[31m.rs 890, tool calls Read /a ^[[31m.rs 9
     m6       2  opus-4-8  10,990     +86  ██████████  11k expired after 5 min  replies Done. 1, prompts thanks 1
 
-    Largest window: 10,990 tokens at m6, in parts (estimates)
+    Largest window: 10,990 tokens at m6, by part (estimate)
     part              tokens  share
     system and tools  10,088   92 %  ████████████████████████████
     Read results         890    8 %  ██

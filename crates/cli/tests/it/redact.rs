@@ -241,12 +241,12 @@ fn names_with_secrets_are_masked_in_every_command() {
     let world = EditFixture::new();
     let session = |name: &str| {
         let log = format!(
-            "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/work/{folder}\" version=\"{branch}\"\n\
+            "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/home/ada/{folder}\" version=\"{branch}\"\n\
              a1 <- u1 reply m1-{name} tool t1 {tool} {{\"a\":1}} model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n\
              r1 <- a1 result t1 \"ok\"\n\
              a2 <- r1 reply m2-{name} text \"done\" model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n"
         );
-        world.home.session_in(&format!("/work/{folder}"), name, &log);
+        world.home.session_in(&format!("/home/ada/{folder}"), name, &log);
         session_uuid(name)
     };
     let (a, b) = (session("loom"), session("cloth"));

@@ -4,7 +4,7 @@ use super::{BlockText, N_BLOCK_TEXTS, NestedOutline, OutlineValues, Text, block_
 use crate::json::{find_special, skip_value, skip_white, visit_members};
 use crate::kind::Kind;
 
-/// Makes the outline of one line after another. The memory is used again.
+/// Makes the outline of one line after another, and reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct OutlineWalker {
     pub(super) values: OutlineValues,

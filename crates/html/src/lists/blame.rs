@@ -28,7 +28,7 @@ pub struct BlamePage<'a> {
     pub read_errors: &'a [String],
 }
 
-/// Where a file is that sessions edited.
+/// The location of a file that sessions edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLocation {
     /// On this machine.

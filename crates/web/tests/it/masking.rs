@@ -171,11 +171,11 @@ fn masked_requests_contain_no_secret_in_a_name() {
     let (branch, model, tool, folder) = (token(5), token(6), token(7), token(8));
     let home = TestHome::new();
     let log = format!(
-        "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/work/{folder}\"\n\
+        "u1 user \"go\" branch=\"fix/{branch}\" cwd=\"/home/ada/{folder}\"\n\
          a1 <- u1 reply m1 tool t1 {tool} {{\"a\":1}} model={model} usage={{\"input_tokens\":9,\"output_tokens\":5}}\n\
          r1 <- a1 result t1 \"ok\"\n"
     );
-    home.session_in(&format!("/work/{folder}"), "names", &log);
+    home.session_in(&format!("/home/ada/{folder}"), "names", &log);
     let served = TestServer::new(&home);
     let masked = format!("{}; threadline-mask=1", served.cookie());
     let secrets = [branch, model, tool, folder].map(|secret| secret[2..].to_owned());
