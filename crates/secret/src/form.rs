@@ -27,8 +27,7 @@ impl TokenForm {
     /// Returns the end of the token of this form that begins at `at`.
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let rest = text[at..].strip_prefix(self.prefix.as_bytes())?;
-        // A short prefix inside a longer word does not count: `task-…` contains `sk-`.
-        if self.prefix.len() <= 8 && !begins_word(text, at) {
+        if !self.may_begin(text, at) {
             return None;
         }
         let length = self.alphabet.run(rest);
@@ -45,6 +44,15 @@ impl TokenForm {
             return None;
         }
         self.looks_real(&rest[..length]).then_some(at + self.prefix.len() + length)
+    }
+
+    /// Returns whether a token of this form may begin here. A short prefix inside a longer word does not count:
+    /// `task-…` contains `sk-`. A prefix of several characters with a separator may follow a joined name:
+    /// `fix-ghp_…`.
+    fn may_begin(&self, text: &[u8], at: usize) -> bool {
+        let is_joined = || at > 0 && matches!(text[at - 1], b'-' | b'_');
+        let is_distinct = || self.prefix.len() >= 4 && self.prefix.ends_with(['_', '-', '.']);
+        self.prefix.len() > 8 || begins_word(text, at) || is_joined() && is_distinct()
     }
 
     /// Returns the length of a token that continues on the following lines, with the line breaks. Its first

@@ -53,6 +53,8 @@ fn a_secret_is_found_in_any_context() {
         ("鍵は", "です"),
         ("x=\"", "\";"),
         ("\n\t", "\r\n"),
+        ("fix-", "-again"),
+        ("MY_TOKEN_", " "),
     ] {
         let text = format!("{before}{secret}{behind}");
         let found = rules.find(&text);
