@@ -319,9 +319,9 @@ impl UsageNotes<'_> {
             notes.push(format!("{calls} without a timestamp, not in any window"));
         }
         if total.unpriced_calls > 0 {
-            let names: Vec<_> = total.unpriced.iter().map(|name| visible(name)).collect();
+            let names = total.unpriced_models();
             let calls = humanize::plural(total.unpriced_calls, "call");
-            notes.push(format!("no price for {}: {calls} not included in the cost", names.join(", ")));
+            notes.push(format!("no price for {}: {calls} not included in the cost", visible(&names)));
         }
         if total.under_reported > 0 {
             let calls = humanize::plural(total.under_reported, "call");

@@ -110,8 +110,7 @@ pub fn reconcile(calls: &ModelCalls, book: &PriceBook, keep: impl Fn(&str) -> bo
             reasons.push(format!("{name}: {calls} in the log, none in Claude Code's account"));
         }
         if !ours.unpriced.is_empty() {
-            let names: Vec<_> = ours.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!("no price for {}", names.join(", ")));
+            reasons.push(format!("no price for {}", ours.unpriced_models()));
         }
         if theirs.has_unknown_cost {
             reasons.push("Claude Code has no price for some models".to_owned());

@@ -30,6 +30,9 @@ pub struct UsageTotals {
     pub tool_calls: u64,
 }
 
+/// The maximum number of models that a text about models without a price names.
+const MAX_NAMED_MODELS: usize = 8;
+
 impl AddAssign<&Self> for UsageTotals {
     fn add_assign(&mut self, other: &Self) {
         self.calls += other.calls;
@@ -77,16 +80,21 @@ impl UsageTotals {
         format!("{}{}", if self.is_lower_bound() { "≥ " } else { "" }, self.cost.short())
     }
 
+    /// Returns the names of the models without a price: the first few, and how many more there are.
+    pub fn unpriced_models(&self) -> String {
+        let names: Vec<&str> = self.unpriced.iter().take(MAX_NAMED_MODELS).map(|name| &**name).collect();
+        match self.unpriced.len() - names.len() {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
     /// Returns why `cost` is only a lower bound; `None` if it is exact.
     pub fn caveat(&self) -> Option<String> {
         let mut reasons = Vec::new();
         if self.unpriced_calls > 0 {
-            let names: Vec<&str> = self.unpriced.iter().map(|name| &**name).collect();
-            reasons.push(format!(
-                "{} without a price ({})",
-                format_calls(self.unpriced_calls),
-                names.join(", ")
-            ));
+            let calls = format_calls(self.unpriced_calls);
+            reasons.push(format!("{calls} without a price ({})", self.unpriced_models()));
         }
         if self.under_reported > 0 {
             reasons.push(format!("{} with under-reported output tokens", format_calls(self.under_reported)));
@@ -172,4 +180,18 @@ impl UsageTotals {
 /// Formats a number of calls.
 pub(crate) fn format_calls(calls: u64) -> String {
     if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UsageTotals;
+
+    #[test]
+    fn a_text_about_very_many_models_without_a_price_names_few() {
+        let mut totals = UsageTotals { calls: 1000, unpriced_calls: 1000, ..UsageTotals::default() };
+        totals.unpriced.extend((100..1100).map(|idx| format!("m{idx}")));
+        let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and 992 more";
+        assert_eq!(totals.unpriced_models(), names);
+        assert_eq!(totals.caveat().unwrap(), format!("1000 calls without a price ({names})"));
+    }
 }
