@@ -29,6 +29,16 @@ pub(super) enum Slot {
     Recreated(Version),
 }
 
+impl Slot {
+    /// Returns the version of the file that receives the lines that are still written to this one.
+    fn successor(self) -> Version {
+        match self {
+            Self::Version(version) => version.opposite(),
+            Self::Recreated(version) => version,
+        }
+    }
+}
+
 /// A file that lost its name and is not in the operation's folder yet.
 pub(super) struct Displaced {
     /// The index of the file in the receipt.
@@ -128,7 +138,7 @@ impl Executor<'_> {
     /// Waits until the displaced files stop growing, copies their new lines, and moves them into the
     /// operation's folder. Returns the files that were put back because another program had changed them.
     pub(super) fn settle(&mut self, receipt: &mut Receipt) -> Result<Vec<ChangedFile>, OpError> {
-        self.copy_late_lines()?;
+        self.copy_late_lines(&receipt.files)?;
         let mut put_back = Vec::new();
         for displaced in std::mem::take(&mut self.displaced) {
             put_back.extend(self.archive_displaced(&displaced, &mut receipt.files[displaced.i])?);
@@ -137,14 +147,18 @@ impl Executor<'_> {
     }
 
     /// Copies lines that other programs still write to displaced files, until none of them grows.
-    fn copy_late_lines(&mut self) -> Result<(), OpError> {
+    fn copy_late_lines(&mut self, files: &[ReceiptFile]) -> Result<(), OpError> {
         let mut displaced = std::mem::take(&mut self.displaced);
-        let result = self.copy_late_lines_of(&mut displaced);
+        let result = self.copy_late_lines_of(&mut displaced, files);
         self.displaced = displaced;
         result
     }
 
-    fn copy_late_lines_of(&mut self, displaced: &mut [Displaced]) -> Result<(), OpError> {
+    fn copy_late_lines_of(
+        &mut self,
+        displaced: &mut [Displaced],
+        files: &[ReceiptFile],
+    ) -> Result<(), OpError> {
         if !displaced.iter().any(|displaced| displaced.grows) {
             return Ok(());
         }
@@ -159,7 +173,9 @@ impl Executor<'_> {
             let is_open = || displaced.iter().any(|displaced| self.fs.is_written_elsewhere(&displaced.path));
             if quiet >= QUIET_POLLS_WHILE_OPEN || quiet > 0 && !is_open() {
                 for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {
-                    self.copy_late_lines_of_one(displaced, Extent::All)?;
+                    let successor = version_file(&files[displaced.i], displaced.slot.successor());
+                    let base = successor.map_or(0, |successor| successor.length());
+                    self.copy_late_lines_of_one(displaced, Extent::AllAfter(base))?;
                 }
                 return Ok(());
             }

@@ -20,8 +20,8 @@ use crate::disk::write_all;
 pub(super) enum Extent {
     /// Up to the last newline: the last line may not be complete yet.
     WholeLines,
-    /// Everything.
-    All,
+    /// Everything, except an incomplete line that the other file has, perhaps complete, after this offset.
+    AllAfter(u64),
 }
 
 impl Executor<'_> {
@@ -37,8 +37,13 @@ impl Executor<'_> {
         extent: Extent,
     ) -> io::Result<u64> {
         let (start, mut lines) = read_lines_from(old, offset)?;
-        if extent == Extent::WholeLines {
-            lines.truncate(whole_length(&lines));
+        let whole = whole_length(&lines);
+        let is_left_out = match extent {
+            Extent::WholeLines => true,
+            Extent::AllAfter(base) => has_line_with(&read_lines_from(new, base)?.1, &lines[whole..]),
+        };
+        if is_left_out {
+            lines.truncate(whole);
         }
         let end = start + lines.len() as u64;
         if end <= offset {
@@ -49,16 +54,24 @@ impl Executor<'_> {
         Ok(end)
     }
 
-    /// Appends lines of another program to a locked file. If its last line is incomplete and the first of
-    /// them begins with it, that line is completed.
-    fn append_lines(&self, new: &mut File, lines: &[u8]) -> io::Result<()> {
+    /// Appends lines of another program to a locked file. If its last line is incomplete and one of them
+    /// begins with it, that line is completed first.
+    fn append_lines(&self, new: &mut File, added: &[u8]) -> io::Result<()> {
         let end = new.seek(SeekFrom::End(0))?;
         let start = line_start(new, end)?;
         let part = read_from(new, start)?;
-        match lines.strip_prefix(&*part).filter(|_| !part.is_empty()) {
-            Some(rest) => write_all(self.fs, new, rest),
-            None => write_lines(self.fs, new, lines).map(drop).map_err(|failed| failed.error),
+        let mut at = 0;
+        for line in lines(added).filter(|_| !part.is_empty()) {
+            let (before, after) = (&added[..at], &added[at + line.len()..]);
+            // A line without its end must stay the last one.
+            if let Some(rest) = line.strip_prefix(&*part)
+                && (line.ends_with(b"\n") || before.is_empty())
+            {
+                return write_all(self.fs, new, &[rest, before, after].concat());
+            }
+            at += line.len();
         }
+        write_lines(self.fs, new, added).map(drop).map_err(|failed| failed.error)
     }
 
     /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the
@@ -141,11 +154,16 @@ fn missing_lines(added: &[u8], present: &[u8]) -> Vec<u8> {
     for line in lines(added) {
         match counts.get_mut(line.strip_suffix(b"\n").unwrap_or(line)) {
             Some(count) if *count > 0 => *count -= 1,
-            _ if !line.ends_with(b"\n") && lines(present).any(|longer| longer.starts_with(line)) => {}
+            _ if !line.ends_with(b"\n") && has_line_with(present, line) => {}
             _ => missing.extend(line),
         }
     }
     missing
+}
+
+/// Whether a line of a text begins with this part.
+fn has_line_with(text: &[u8], part: &[u8]) -> bool {
+    lines(text).any(|line| line.starts_with(part))
 }
 
 /// Splits a text into lines with their newlines.
