@@ -130,6 +130,12 @@ static SHAPES: &[HostileShape] = &[
     shape("JSON in JSON, arrays", 1_000_000, |n| deep(n, "[", "]")),
     shape("JSON in JSON, objects", 300_000, |n| deep(n, "{\"a\":", "}")),
     shape("many keys", 200_000, many_keys),
+    shape("an input of many objects", 100_000, |n| {
+        let input: serde_json::Map<String, Value> =
+            (0..n).map(|idx| (format!("k{idx}"), json!({"a": [idx]}))).collect();
+        let call = json!([{"type": "tool_use", "id": "t1", "name": "mcp__a__b", "input": input}]);
+        vec![user(0, None, json!("x")), reply(1, Some(0), 1, call), user(2, Some(1), answer("t1", "ok"))]
+    }),
     shape("sub-agents inside the log", 10_000, inline_agents),
     HostileShape { name: "sub-agents", units: 500, make: agent_calls, agents: agent_logs },
     HostileShape {

@@ -152,6 +152,9 @@ impl<'a> CheckedText<'a> {
 /// ended before the hit, and the hit is inside the value of a later key of the line. In that case some brace
 /// is followed by a comma and a key, and the members from there on lead to a value that contains the hit.
 /// Braces in strings may be mistaken for such an end, but no end is missed.
+///
+/// Also returns `None` if that would take much longer than reading the line: an object of very many objects has
+/// a brace before each of its members.
 pub fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;
@@ -159,11 +162,16 @@ pub fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
         return None;
     }
     let mut braces = memchr_iter(b'}', before).map(|brace| content + brace);
-    braces.all(|brace| !may_contain_hit(line, brace, hit)).then_some(comma)
+    let mut budget = before.len().saturating_mul(MAX_REREADS);
+    braces.all(|brace| !may_contain_hit(line, brace, hit, &mut budget)).then_some(comma)
 }
 
+/// How often [`jump_to_hit`] may read the bytes before the hit.
+const MAX_REREADS: usize = 4;
+
 /// Returns whether `hit` is or may be inside one of the members that follow the object closed by `brace`.
-fn may_contain_hit(line: &[u8], brace: usize, hit: usize) -> bool {
+/// Reads at most `budget` bytes.
+fn may_contain_hit(line: &[u8], brace: usize, hit: usize, budget: &mut usize) -> bool {
     let Some(mut at) = next_key(line, brace + 1) else { return false };
     while at != hit {
         let Some(close) = json::find_special(line, at + 1).filter(|&close| line[close] == b'"') else {
@@ -174,6 +182,8 @@ fn may_contain_hit(line: &[u8], brace: usize, hit: usize) -> bool {
             return true;
         }
         let end = json::skip_value(line, json::skip_white(line, colon + 1));
+        let Some(left) = budget.checked_sub(end - at) else { return true };
+        *budget = left;
         if end > hit {
             return true;
         }
@@ -257,7 +267,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::{pick, short_texts_equal, skim, skim_around};
+    use super::{jump_to_hit, pick, short_texts_equal, skim, skim_around};
     use crate::Json;
 
     #[test]
@@ -272,6 +282,19 @@ mod tests {
                 other[i] ^= 0x80;
             }
         }
+    }
+
+    #[test]
+    fn the_way_to_a_hit_is_not_searched_for_ever() {
+        let jump = |n: usize| {
+            let members: Vec<String> = (0..n).map(|idx| format!(r#""k{idx}":{{"a":[]}}"#)).collect();
+            let input = members.join(",");
+            let line = format!(r#"{{"message":{{"content":[{{"input":{{{input}}}}}],"usage":{{}}}}}}"#);
+            let hit = line.find("\"usage\"").unwrap();
+            jump_to_hit(line.as_bytes(), line.find('[').unwrap(), hit).map(|comma| comma + 1 == hit)
+        };
+        assert_eq!(jump(6), Some(true));
+        assert_eq!(jump(1000), None);
     }
 
     #[test]
