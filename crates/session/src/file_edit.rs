@@ -182,7 +182,32 @@ impl SessionFamily {
 
 fn complete_edits(edits: impl Iterator<Item = (FileEdit, RecordedChange)>) -> impl Iterator<Item = FileEdit> {
     let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
-    edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known))
+    let mut growth = GrowthLimit::default();
+    edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known, &mut growth))
+}
+
+/// How much longer texts may become than the log accounts for.
+///
+/// An edit that replaces all occurrences is short, and may double a text. A few dozen of them would make a
+/// text that fits no memory.
+#[derive(Clone, Debug)]
+pub(crate) struct GrowthLimit {
+    bytes_left: usize,
+}
+
+impl Default for GrowthLimit {
+    fn default() -> Self {
+        Self { bytes_left: 16 << 20 }
+    }
+}
+
+impl GrowthLimit {
+    /// Returns whether a text may become longer by this much, and counts it.
+    fn allows(&mut self, bytes: usize) -> bool {
+        let left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = left.unwrap_or(self.bytes_left);
+        left.is_some()
+    }
 }
 
 /// Adds the texts that the result of an edit need not contain: the text before is that after the previous
@@ -191,6 +216,7 @@ fn complete_edit(
     mut edit: FileEdit,
     change: RecordedChange,
     known: &mut FxHashMap<String, FirstAndLastText>,
+    growth: &mut GrowthLimit,
 ) -> Option<FileEdit> {
     edit.is_before_logged = edit.before != FileText::Unknown;
     if !edit.is_before_logged
@@ -202,7 +228,7 @@ fn complete_edit(
     match change {
         RecordedChange::Texts | RecordedChange::Read => {}
         RecordedChange::Replaced => {
-            edit.after = apply_replacements(&edit.before, &edit.replacements);
+            edit.after = apply_replacements(&edit.before, &edit.replacements, growth);
             if edit.after != FileText::Unknown {
                 edit.hunks.clear();
             }
@@ -463,38 +489,63 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
     Some(out)
 }
 
-/// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match.
-fn apply_replacements(before: &FileText, replacements: &[EditReplacement]) -> FileText {
+/// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match, or makes the text too
+/// long.
+fn apply_replacements(
+    before: &FileText,
+    replacements: &[EditReplacement],
+    growth: &mut GrowthLimit,
+) -> FileText {
     let mut text = match before {
         FileText::Absent => String::new(),
         FileText::Text(text) => text.clone(),
         FileText::Unknown => return FileText::Unknown,
     };
-    for EditReplacement { old, new, all } in replacements {
-        match replace_text(&text, old, new, *all) {
-            Some(after) => text = after,
+    for replacement in replacements {
+        match replacement.apply(&text, growth) {
+            Some((_, after)) => text = after,
             None => return FileText::Unknown,
         }
     }
     FileText::Text(text)
 }
 
-/// Replaces `old` in a text. `None` if the text does not contain it.
-fn replace_text(text: &str, old: &str, new: &str, all: bool) -> Option<String> {
-    find_replaced(text, old, new, all).map(|(_, after)| after)
+impl EditReplacement {
+    /// Applies the replacement to a text. Returns the byte range of the first occurrence, and the new text.
+    /// `None` if the text does not contain the old one, or the new text would be too long.
+    pub(crate) fn apply(&self, text: &str, growth: &mut GrowthLimit) -> Option<(Range<usize>, String)> {
+        let Self { old, new, all } = self;
+        if old.is_empty() {
+            let after = if text.is_empty() { new.clone() } else { format!("{new}{text}") };
+            return Some((0..0, after));
+        }
+        // Deleting whole lines also deletes their newline, as the tool does.
+        let line = format!("{old}\n");
+        let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
+        let start = text.find(old)?;
+        let added = if *all { new.len().saturating_sub(old.len()) } else { 0 };
+        if added > 0 {
+            // The log contains the new text once.
+            let n_more = text[start + old.len()..].matches(old).count();
+            growth.allows(added.saturating_mul(n_more)).then_some(())?;
+        }
+        let after = if *all { text.replace(old, new) } else { text.replacen(old, new, 1) };
+        Some((start..start + old.len(), after))
+    }
 }
 
-/// Replaces `old` in a text. Returns the byte range of the first occurrence, and the new text. `None` if the
-/// text does not contain it.
-pub(crate) fn find_replaced(text: &str, old: &str, new: &str, all: bool) -> Option<(Range<usize>, String)> {
-    if old.is_empty() {
-        let after = if text.is_empty() { new.to_owned() } else { format!("{new}{text}") };
-        return Some((0..0, after));
+#[cfg(test)]
+mod tests {
+    use super::{EditReplacement, FileText, GrowthLimit, apply_replacements};
+
+    #[test]
+    fn a_text_that_doubles_with_every_edit_becomes_unknown() {
+        let double = EditReplacement { old: "a".to_owned(), new: "aa".to_owned(), all: true };
+        let once = FileText::Text("a".to_owned());
+        let mut growth = GrowthLimit::default();
+        let text =
+            |n: usize, growth: &mut GrowthLimit| apply_replacements(&once, &vec![double.clone(); n], growth);
+        assert_eq!(text(20, &mut growth).as_text().map(str::len), Some(1 << 20));
+        assert_eq!(text(100, &mut growth), FileText::Unknown);
     }
-    // Deleting whole lines also deletes their newline, as the tool does.
-    let line = format!("{old}\n");
-    let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
-    let start = text.find(old)?;
-    let after = if all { text.replace(old, new) } else { text.replacen(old, new, 1) };
-    Some((start..start + old.len(), after))
 }

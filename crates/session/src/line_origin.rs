@@ -6,10 +6,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
+use memchr::memchr_iter;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::file_edit::{EditReplacement, FileEdit, FileText, LineHunk, apply_hunks, find_replaced};
+use crate::file_edit::{EditReplacement, FileEdit, FileText, GrowthLimit, LineHunk, apply_hunks};
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
 
 /// The origin of a line.
@@ -79,6 +81,7 @@ pub struct LineHistory<'t> {
     /// The edits since the last known version at unknown places in the file.
     unplaced: Vec<UnplacedEdit>,
     budget: usize,
+    growth: GrowthLimit,
 }
 
 /// An edit that cannot be applied to the current version.
@@ -123,6 +126,7 @@ impl Default for LineHistory<'_> {
             origins: Vec::new(),
             unplaced: Vec::new(),
             budget: MAX_PAIRS,
+            growth: GrowthLimit::default(),
         }
     }
 }
@@ -140,15 +144,8 @@ impl<'t> LineHistory<'t> {
             FileText::Absent if edit.is_before_logged => self.observe(""),
             _ => {}
         }
-        if !edit.replacements.is_empty() {
-            let steps = self.replacement_steps(&edit.replacements, edit.is_before_logged);
-            let is_expected = |steps: &Vec<ReplacementStep>| {
-                let after = steps.last().map(|step| &*step.after);
-                !edit.is_before_logged || after == edit.after.as_text()
-            };
-            if let Some(steps) = steps.filter(is_expected) {
-                return steps.into_iter().for_each(|step| self.replace(number, step));
-            }
+        if self.apply_replacements(number, edit) {
+            return;
         }
         let by_edit = LineOrigin::Edit { edit: number, is_moved: false };
         // Without the text before it, the text after an edit is only assumed.
@@ -278,65 +275,64 @@ impl<'t> LineHistory<'t> {
         self.unplaced.push(UnplacedEdit { edit: number, lines });
     }
 
-    /// Applies replacements to the current version. `None` if one of them does not match, or matches more
-    /// than once although the version is only assumed to be the one that was edited.
-    fn replacement_steps(
-        &self,
-        replacements: &[EditReplacement],
-        is_certain: bool,
-    ) -> Option<Vec<ReplacementStep>> {
-        let mut steps: Vec<ReplacementStep> = Vec::new();
-        for replacement in replacements {
-            let text = steps.last().map_or(self.text.as_deref(), |step| Some(&*step.after))?;
-            let EditReplacement { old, new, all } = replacement;
-            let (range, after) = find_replaced(text, old, new, *all)?;
-            let is_single = !old.is_empty() && text.matches(&text[range.clone()]).nth(1).is_none();
-            if !is_certain && !is_single && !*all {
-                return None;
+    /// Applies the replacements of an edit to the current version. Returns `false` if there are none, or one of
+    /// them does not match, or matches more than once although the version is only assumed to be the one that
+    /// was edited.
+    fn apply_replacements(&mut self, number: usize, edit: &FileEdit) -> bool {
+        let Some(text) = self.text.as_deref() else { return false };
+        let is_certain = edit.is_before_logged;
+        // All of them must match before one is applied. Only one text is kept: there may be very many.
+        let mut growth = self.growth.clone();
+        let mut last: Option<ReplacementStep> = None;
+        for replacement in &edit.replacements {
+            let text = last.as_ref().map_or(text, |step| &*step.after);
+            last = ReplacementStep::of(replacement, text, is_certain, &mut growth);
+            if last.is_none() {
+                return false;
             }
-            let is_local = is_single || !*all;
-            let n_before = text[..range.start].matches('\n').count();
-            // If whole lines were replaced by whole lines, the next line is not part of them.
-            let starts_line = |at: usize| at == 0 || text.as_bytes()[at - 1] == b'\n';
-            let is_whole = starts_line(range.start) && starts_line(range.end);
-            let rest = match is_whole && (new.is_empty() || new.ends_with('\n')) {
-                true => &text[range.end..],
-                false => text[range.end..].split_once('\n').map_or("", |(_, rest)| rest),
-            };
-            let n_after = rest.lines().count();
-            let around = is_local.then_some((n_before, n_after));
-            steps.push(ReplacementStep { after, around });
         }
-        Some(steps)
+        let Some(last) = last.filter(|last| !is_certain || Some(&*last.after) == edit.after.as_text()) else {
+            return false;
+        };
+        self.growth = growth;
+        for replacement in &edit.replacements[..edit.replacements.len() - 1] {
+            let text = self.text.as_deref().unwrap_or_default();
+            // The growth has been counted.
+            let mut growth = GrowthLimit::default();
+            if let Some(step) = ReplacementStep::of(replacement, text, is_certain, &mut growth) {
+                self.replace(number, step);
+            }
+        }
+        self.replace(number, last);
+        true
     }
 
     /// Applies one replacement. Lines outside of the replaced text are certainly kept.
     fn replace(&mut self, number: usize, step: ReplacementStep) {
         let by_edit = LineOrigin::Edit { edit: number, is_moved: false };
-        let lines = self.interner.lines(&step.after);
-        let is_inside = |(head, tail): &(usize, usize)| head + tail <= lines.len().min(self.lines.len());
-        let Some((mut head, mut tail)) = step.around.filter(is_inside) else {
-            self.advance(Cow::Owned(step.after), |_| by_edit.clone());
+        let ReplacementStep { after, around } = step;
+        let is_inside = |around: &LinesAround| around.n_before + around.n_after <= self.lines.len();
+        let Some(around) = around.filter(is_inside) else {
+            self.advance(Cow::Owned(after), |_| by_edit.clone());
             return;
         };
+        let new = self.interner.lines(&after[around.between]);
+        let (mut start, mut end) = (around.n_before, self.lines.len() - around.n_after);
         // An edit repeats lines around the change. Repeated lines at the beginning and the end were there.
-        let shorter = lines.len().min(self.lines.len());
-        while head + tail < shorter && self.lines[head] == lines[head] {
-            head += 1;
-        }
-        while head + tail < shorter
-            && self.lines[self.lines.len() - 1 - tail] == lines[lines.len() - 1 - tail]
-        {
-            tail += 1;
-        }
-        let (old_end, new_end) = (self.lines.len() - tail, lines.len() - tail);
-        let weights = &self.interner.weights;
-        let sources = align(&self.lines[head..old_end], &lines[head..new_end], weights, &mut self.budget);
-        let inside = &self.origins[head..old_end];
-        let mut origins: Vec<LineOrigin> = self.origins[..head].to_vec();
-        origins.extend(sources.iter().map(|source| resolve(source, inside, || by_edit.clone())));
-        origins.extend_from_slice(&self.origins[old_end..]);
-        (self.text, self.lines, self.origins) = (Some(Cow::Owned(step.after)), lines, origins);
+        let old = &self.lines[start..end];
+        let n_same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let (old, mut new) = (&old[n_same..], &new[n_same..]);
+        start += n_same;
+        let n_same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+        new = &new[..new.len() - n_same];
+        end -= n_same;
+        let sources = align(&self.lines[start..end], new, &self.interner.weights, &mut self.budget);
+        let inside = &self.origins[start..end];
+        let origins: Vec<LineOrigin> =
+            sources.iter().map(|source| resolve(source, inside, || by_edit.clone())).collect();
+        self.origins.splice(start..end, origins);
+        self.lines.splice(start..end, new.iter().copied());
+        self.text = Some(Cow::Owned(after));
     }
 }
 
@@ -356,8 +352,53 @@ pub fn same_lines(old: &str, new: &str) -> Vec<Option<usize>> {
 /// One replacement of an edit.
 struct ReplacementStep {
     after: String,
-    /// The number of lines before and after the replaced text; `None` if several places were replaced.
-    around: Option<(usize, usize)>,
+    /// The lines around the replaced text; `None` if several places were replaced.
+    around: Option<LinesAround>,
+}
+
+/// The lines before and after a replaced text, which are kept.
+struct LinesAround {
+    n_before: usize,
+    n_after: usize,
+    /// The bytes of the new text between them, which are whole lines.
+    between: Range<usize>,
+}
+
+impl ReplacementStep {
+    /// Applies a replacement to a text. `None` if it does not match, or matches more than once although the
+    /// text is not certainly the one that was edited.
+    fn of(
+        replacement: &EditReplacement,
+        text: &str,
+        is_certain: bool,
+        growth: &mut GrowthLimit,
+    ) -> Option<Self> {
+        let EditReplacement { old, new, all } = replacement;
+        let (range, after) = replacement.apply(text, growth)?;
+        let is_single = !old.is_empty() && !text[range.end..].contains(&text[range.clone()]);
+        if !is_certain && !is_single && !*all {
+            return None;
+        }
+        if !is_single && *all {
+            return Some(Self { after, around: None });
+        }
+        // If whole lines were replaced by whole lines, the next line is not part of them.
+        let line_start = |at: usize| text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let starts_line = |at: usize| line_start(at) == at;
+        let is_whole = starts_line(range.start) && starts_line(range.end);
+        let rest = match is_whole && (new.is_empty() || new.ends_with('\n')) {
+            true => &text[range.end..],
+            false => text[range.end..].split_once('\n').map_or("", |(_, rest)| rest),
+        };
+        let start = line_start(range.start);
+        let around = LinesAround {
+            n_before: memchr_iter(b'\n', text[..start].as_bytes()).count(),
+            n_after: memchr_iter(b'\n', rest.as_bytes()).count()
+                + usize::from(!rest.is_empty() && !rest.ends_with('\n')),
+            between: start..after.len() - rest.len(),
+        };
+        Some(Self { after, around: Some(around) })
+    }
 }
 
 /// The origin of a line that an edit or something else wrote.
