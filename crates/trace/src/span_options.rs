@@ -215,6 +215,9 @@ impl SpanOptions<'_> {
         if raw.len() <= limit && matches!(self.redacted(raw), Cow::Borrowed(_)) && self.is_clean(json) {
             return Some(raw.to_owned());
         }
+        if has_more_values(json, limit / 2) {
+            return Some(quote(&self.redact_beginning(json, limit)));
+        }
         let mut tree: Tree = match serde_json::from_str(raw) {
             Ok(tree) => tree,
             Err(_) => return Some(quote(&self.redact_and_truncate(raw, limit))),
@@ -222,6 +225,35 @@ impl SpanOptions<'_> {
         self.clean(&mut tree, limit);
         let text = tree.to_string();
         Some(if text.len() <= limit { text } else { self.shorten(tree, limit) })
+    }
+
+    /// Returns the keys and values at the beginning of a JSON value, redacted. A tree of very many values takes
+    /// far more memory than its text, and would not fit anyway.
+    fn redact_beginning(&self, json: Json<'_>, limit: usize) -> String {
+        let mut text = String::new();
+        let mut named = None;
+        json.visit_nested(|value| {
+            if text.len() >= limit + REDACTION_MARGIN {
+                return false;
+            }
+            // The items of an array have the same key.
+            let place = value.key().map(|key| key.raw().as_ptr());
+            if let Some(key) = value.key().filter(|_| named != place) {
+                text.push_str(&key.name());
+                text.push_str(": ");
+                named = place;
+            }
+            match value.kind() {
+                JsonKind::Object | JsonKind::Array => {}
+                JsonKind::String => text.push_str(&value.json().as_str().unwrap_or_default()),
+                _ => text.push_str(value.json().raw()),
+            }
+            text.push('\n');
+            true
+        });
+        let clean = self.redacted(&text);
+        let kept = &clean[..clean.floor_char_boundary(limit)];
+        format!("{kept}… [the beginning of {} bytes of JSON]", json.raw().len())
     }
 
     /// Whether no string contains a secret that is hidden by escapes in the raw text.
@@ -309,6 +341,16 @@ pub(crate) fn content_text(content: Blocks<'_>) -> Cow<'_, str> {
         1 => parts.remove(0),
         _ => parts.join("\n").into(),
     }
+}
+
+/// Whether a JSON value contains more values than this.
+fn has_more_values(json: Json<'_>, limit: usize) -> bool {
+    let mut n = 0;
+    json.visit_nested(|_| {
+        n += 1;
+        n <= limit
+    });
+    n > limit
 }
 
 /// Returns the text as a JSON string literal.
