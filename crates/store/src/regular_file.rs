@@ -3,7 +3,9 @@
 //! A path that ends in `.jsonl` may be a pipe, which blocks when opened, a device, which may be endless, or a
 //! link to a target outside the home. All code that reads files in a home uses this module.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
+#[cfg(unix)]
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,14 +20,24 @@ use std::path::{Path, PathBuf};
 /// [`io::ErrorKind::PermissionDenied`] if it is a link that is not followed. The errors do not contain the
 /// path.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    check_regular(path)?;
-    let mut options = OpenOptions::new();
-    options.read(true);
-    // A pipe may have replaced the file since the check, and opening a pipe blocks until there is a writer.
+    // Few logs are links, so the file is not examined before it is opened. Without the flag, opening a pipe
+    // would block until there is a writer.
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.open(path)?;
+    if let Ok(file) = open_with_flags(path, libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW) {
+        return if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular_error()) };
+    }
+    check_regular(path)?;
+    // A pipe may have replaced the file since the check.
+    #[cfg(unix)]
+    let file = open_with_flags(path, libc::O_NONBLOCK | libc::O_NOCTTY)?;
+    #[cfg(not(unix))]
+    let file = File::open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular_error()) }
+}
+
+#[cfg(unix)]
+fn open_with_flags(path: &Path, flags: libc::c_int) -> io::Result<File> {
+    std::os::unix::fs::OpenOptionsExt::custom_flags(OpenOptions::new().read(true), flags).open(path)
 }
 
 /// Reads the regular file at `path`, as [`open_regular`] opens it.
