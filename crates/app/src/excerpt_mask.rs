@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::Redactor;
-use threadline_entry::{Chunk, ChunkReader};
 use threadline_secret::{KnownSecrets, ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
-use threadline_store::{open_regular, read_chunks};
+use threadline_store::map_blocks;
 
 use crate::config::App;
 use crate::redaction::DisplayRedaction;
@@ -73,7 +72,7 @@ struct SelectedLines {
     counts: ProbeCounts,
 }
 
-/// A line of a chunk that may identify a secret, and the words that it shares with the excerpts.
+/// A line of a block that may identify a secret, and the words that it shares with the excerpts.
 struct SelectedLine {
     start: usize,
     bytes: Vec<u8>,
@@ -82,14 +81,9 @@ struct SelectedLine {
 
 impl SelectedLines {
     fn read(&mut self, probe: &SecretProbe, log: &Path) -> io::Result<()> {
-        let length = std::fs::metadata(log)?.len();
-        let chunks = ChunkReader::new(open_regular(log)?);
-        read_chunks(
-            chunks,
-            length,
-            |chunk| select(probe, &chunk),
-            |lines| lines.into_iter().for_each(|line| self.add(line)),
-        )
+        let blocks = map_blocks(log, |block| select(probe, block.bytes))?;
+        blocks.into_iter().flatten().for_each(|line| self.add(line));
+        Ok(())
     }
 
     fn add(&mut self, line: SelectedLine) {
@@ -108,9 +102,8 @@ impl SelectedLines {
     }
 }
 
-/// Returns the lines of a chunk that may identify a secret.
-fn select(probe: &SecretProbe, chunk: &Chunk) -> Vec<SelectedLine> {
-    let bytes = chunk.bytes();
+/// Returns the lines of a block that may identify a secret.
+fn select(probe: &SecretProbe, bytes: &[u8]) -> Vec<SelectedLine> {
     let mut lines: Vec<SelectedLine> = Vec::new();
     probe.select(bytes, &mut ProbeCounts::default(), |ProbeMatch { line, word }| {
         // The words of a line are visited one after the other.

@@ -69,7 +69,7 @@ pub use op::{
 };
 pub use preview::{SessionPreview, keep_last_active, preview_all, read_session_preview};
 pub use project::{encode_project, folder_matches, worktrees};
-pub use read::{read_chunks, read_log};
+pub use read::{map_blocks, read_chunks, read_log};
 pub use reference::{FindError, SessionCandidate};
 pub use regular_file::{open as open_log, open_regular, read_regular};
 pub use session_file::SessionFile;
