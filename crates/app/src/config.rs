@@ -9,6 +9,7 @@ use threadline_usage::PriceBook;
 
 use crate::error::AppError;
 use crate::inherited::FirstLineIndex;
+use crate::log_ends::LogEndsCache;
 use crate::redaction::DisplayRedaction;
 
 /// The configuration of the application, which front ends resolve from flags and environment variables.
@@ -44,13 +45,16 @@ pub struct App {
     pub(crate) prices: OnceLock<Arc<PriceBook>>,
     /// The first lines of the logs in project folders, read on first use.
     pub(crate) first_lines: Mutex<HashMap<PathBuf, Arc<FirstLineIndex>>>,
+    /// The ends of the logs that searches have read.
+    pub(crate) log_ends: Arc<LogEndsCache>,
 }
 
 impl App {
     /// Creates an application for the homes in `config`. Reads nothing yet.
     pub fn new(config: AppConfig) -> Self {
         let store = Store::open(config.homes.iter().cloned());
-        Self { config, store, prices: OnceLock::new(), first_lines: Mutex::default() }
+        let (first_lines, log_ends) = (Mutex::default(), Arc::default());
+        Self { config, store, prices: OnceLock::new(), first_lines, log_ends }
     }
 
     /// Returns an application for the same homes with another redaction.

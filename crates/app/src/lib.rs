@@ -60,6 +60,7 @@ mod list;
 mod live;
 mod live_log;
 mod load;
+mod log_ends;
 mod operations;
 mod overview;
 mod page_layout;

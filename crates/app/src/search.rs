@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,24 +11,26 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
-use threadline_search::{
-    HitCount, LogEnds, SearchHit, Searcher, SessionScan, directories, read_first_uuid, retain_matching,
-};
+use threadline_search::{HitCount, SearchHit, Searcher, SessionScan, directories, retain_matching};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
-use threadline_store::{SessionFile, SessionLogs, last_active_in, open_regular, read_last_active};
+use threadline_store::{SessionFile, SessionLogs, open_regular};
 use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
 use crate::excerpt_mask::ExcerptMask;
 use crate::list::SessionSummary;
+use crate::log_ends::{LogEndsCache, SettledVersions};
 use crate::redaction::DisplayRedaction;
 use crate::scope::ProjectScope;
+use crate::time::now;
 
 /// The sessions to search.
 #[derive(Debug)]
 pub struct SearchScope {
     redaction: Option<Arc<DisplayRedaction>>,
+    ends: Arc<LogEndsCache>,
+    versions: SettledVersions,
     /// The sessions, last modified first. See [`SearchScope::newest_first`].
     pub sessions: Vec<SearchedSession>,
     /// Folders that could not be read.
@@ -46,12 +47,15 @@ impl App {
     /// Returns the sessions of a project that the `session:` and `project:` fields of a query select.
     pub fn search_scope_in(&self, query: Option<&Query>, scope: &ProjectScope) -> SearchScope {
         let listing = self.store().session_logs();
+        let own_logs = listing.found.iter().filter_map(|session| session.own.as_ref());
+        let versions = SettledVersions::of(own_logs, now());
         let mut sessions: Vec<SearchedSession> = listing.found.into_iter().map(searched).collect();
         if let Some(query) = query {
             retain_matching(&mut sessions, query, &open);
         }
         let redaction = self.config().redaction.clone();
-        let mut searched = SearchScope { redaction, sessions, unread: listing.errors };
+        let ends = Arc::clone(&self.log_ends);
+        let mut searched = SearchScope { redaction, ends, versions, sessions, unread: listing.errors };
         searched.retain_project(scope);
         searched
     }
@@ -117,7 +121,7 @@ impl SearchScope {
     fn read_ends(&self, sessions: &[usize]) {
         sessions.par_iter().for_each(|session| {
             let session = &self.sessions[*session];
-            session.ends.get_or_init(|| read_ends(session));
+            session.ends.get_or_init(|| self.ends.ends(session, &self.versions));
         });
     }
 
@@ -308,7 +312,7 @@ impl SearchScope {
             let (part, after) = rest.split_at(size.min(rest.len()));
             (rest, size) = (after, size * 4);
             let unread = part.par_iter().filter(|session| session.ends.get().is_none());
-            newest = newest.max(unread.map(|session| last_active(session, None)).max());
+            newest = newest.max(unread.map(|session| self.ends.last_active(session, &self.versions)).max());
         }
         newest
     }
@@ -484,21 +488,6 @@ const HALF_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The tolerated difference of the clock that sets the modification time of a file to that of the messages.
 const MAX_CLOCK_ERROR: Duration = Duration::from_secs(24 * 3600);
-
-fn read_ends(session: &SearchedSession) -> LogEnds {
-    let mut log = open_regular(&session.path).ok();
-    let first_uuid = log.as_mut().and_then(read_first_uuid);
-    LogEnds { last_active: last_active(session, log), first_uuid }
-}
-
-/// Returns when a session was last active; `log` is its own log, if it is open.
-fn last_active(session: &SearchedSession, log: Option<File>) -> SystemTime {
-    let log = log.or_else(|| open_regular(&session.path).ok());
-    let own = log.and_then(|mut log| last_active_in(&mut log).ok());
-    // Without its own log, a session was last active when one of its sub-agents was.
-    let agents = || session.logs.iter().filter_map(|log| read_last_active(log).ok()).max();
-    own.or_else(agents).unwrap_or(session.modified)
-}
 
 fn searched(session: SessionLogs) -> SearchedSession {
     let (modified, SessionLogs { file, own, agents }) = (session.modified(), session);
