@@ -12,7 +12,7 @@
 mod layout;
 mod walker;
 
-use self::layout::LineLayout;
+use self::layout::{LineLayout, MAX_STEPS};
 use self::walker::OutlineWalker;
 use crate::kind::Kind;
 use crate::lines::{LineBlock, LogLine};
@@ -21,8 +21,13 @@ use crate::value;
 /// Reads the outlines of one line after another, and remembers the layouts of recent lines.
 #[derive(Debug, Default)]
 pub struct OutlineReader {
-    /// The layouts that match most often are first.
     layouts: Vec<LineLayout>,
+    /// The layouts by index. Those that match most often are first.
+    order: Vec<usize>,
+    /// The number of steps that two layouts begin with, for each pair.
+    n_shared: Vec<[usize; MAX_LAYOUTS]>,
+    /// The offsets of the literals of the layout that was compared last.
+    starts: Vec<u32>,
     walker: OutlineWalker,
 }
 
@@ -37,15 +42,34 @@ impl OutlineReader {
     /// contains escapes or has an unexpected type.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         u32::try_from(line.len()).ok()?;
-        if let Some(place) = self.layouts.iter_mut().position(|layout| layout.read(line)) {
-            // Each match moves a layout one place forward, so that the order is soon that of the frequencies.
-            let before = place.saturating_sub(1);
-            self.layouts.swap(place, before);
-            return Some(LineOutline { line, values: &self.layouts[before].values });
+        if let Some(layout) = self.find_layout(line) {
+            return Some(LineOutline { line, values: &self.layouts[layout].values });
         }
         self.walker.walk(line)?;
         self.learn(line);
         Some(LineOutline { line, values: &self.walker.values })
+    }
+
+    /// Returns the layout of a line.
+    ///
+    /// Most layouts begin alike. What a line has in common with the layout that was compared last is not
+    /// compared again.
+    fn find_layout(&mut self, line: &[u8]) -> Option<usize> {
+        let mut last: Option<(usize, usize)> = None;
+        for place in 0..self.order.len() {
+            let layout = self.order[place];
+            let n_known = last.map_or(0, |(last, n_equal)| self.n_shared[last][layout].min(n_equal));
+            match self.layouts[layout].read(line, &mut self.starts, n_known) {
+                Ok(()) => {
+                    // Each match moves a layout one place forward, so that the order is soon that of the
+                    // frequencies.
+                    self.order.swap(place, place.saturating_sub(1));
+                    return Some(layout);
+                }
+                Err(n_equal) => last = Some((layout, n_equal)),
+            }
+        }
+        None
     }
 
     /// Reads the lines of a block, and calls `on_line` for each.
@@ -62,12 +86,35 @@ impl OutlineReader {
     /// Remembers the layout of the line that was walked last.
     #[cold]
     fn learn(&mut self, line: &[u8]) {
-        if self.layouts.iter_mut().any(|layout| layout.learn(line, &self.walker)) {
-            return;
+        if let Some(layout) = self.layouts.iter_mut().position(|layout| layout.learn(line, &self.walker)) {
+            return self.compare_layouts(layout);
         }
         if let Some(layout) = LineLayout::new(line, &self.walker) {
-            self.layouts.truncate(MAX_LAYOUTS - 1);
-            self.layouts.push(layout);
+            // The one that matches least often is replaced.
+            let place = match self.order.len() < MAX_LAYOUTS {
+                true => {
+                    self.order.push(self.layouts.len());
+                    self.layouts.push(layout);
+                    self.layouts.len() - 1
+                }
+                false => {
+                    let last = self.order[MAX_LAYOUTS - 1];
+                    self.layouts[last] = layout;
+                    last
+                }
+            };
+            self.compare_layouts(place);
+        }
+    }
+
+    /// Updates the number of steps that a layout shares with each of the others.
+    fn compare_layouts(&mut self, layout: usize) {
+        self.n_shared.resize(MAX_LAYOUTS, [0; MAX_LAYOUTS]);
+        self.starts.resize(MAX_STEPS, 0);
+        for other in 0..self.layouts.len() {
+            let n_shared = self.layouts[layout].n_shared_steps(&self.layouts[other]);
+            self.n_shared[layout][other] = n_shared;
+            self.n_shared[other][layout] = n_shared;
         }
     }
 }
@@ -339,7 +386,7 @@ mod tests {
         let mut n_learnt = 0;
         for line in lines {
             let walked = OutlineReader::default().read(line).map(|outline| describe(&outline));
-            n_learnt += usize::from(reader.layouts.iter_mut().any(|layout| layout.read(line)));
+            n_learnt += usize::from(reader.find_layout(line).is_some());
             assert_eq!(reader.read(line).map(|outline| describe(&outline)), walked);
         }
         n_learnt

@@ -17,6 +17,9 @@ const MAX_LITERAL_BYTES: usize = 1 << 12;
 /// The maximum number of values of a layout worth remembering. The time to build it is quadratic in them.
 const MAX_VALUES: usize = 256;
 
+/// The maximum number of steps of a layout: one per value, and the end of the line.
+pub(super) const MAX_STEPS: usize = MAX_VALUES + 1;
+
 /// The maximum length of a value that is expected to be the same in the next line.
 const MAX_STABLE_LENGTH: usize = 128;
 
@@ -120,37 +123,61 @@ impl LineLayout {
         self.values = walked.values.clone();
     }
 
-    /// Reads a line into `values`. Returns whether it has this layout.
+    /// Returns the number of steps that this layout and another one begin with.
+    pub(super) fn n_shared_steps(&self, other: &Self) -> usize {
+        let is_equal = |(a, b): &(&LayoutStep, &LayoutStep)| {
+            let literals = (&self.literals[a.literal.clone()], &other.literals[b.literal.clone()]);
+            a.value == b.value && literals.0 == literals.1
+        };
+        self.steps.iter().zip(&other.steps).take_while(is_equal).count()
+    }
+
+    /// Reads a line into `values`. Returns the number of steps that it matches if it has another layout.
+    ///
+    /// `starts` are the offsets of the literals. The first `n_known` steps are known to match, and the start
+    /// of the next one is known.
     #[inline]
-    pub(super) fn read(&mut self, line: &[u8]) -> bool {
-        let mut at = 0;
-        for step in &self.steps {
+    pub(super) fn read(&mut self, line: &[u8], starts: &mut [u32], n_known: usize) -> Result<(), usize> {
+        starts[0] = 0;
+        for (n, step) in self.steps.iter().enumerate().skip(n_known) {
+            let at = starts[n] as usize;
             let literal = &self.literals[step.literal.clone()];
             let end = at + literal.len();
             if !line.get(at..end).is_some_and(|text| short_texts_equal(text, literal)) {
-                return false;
+                return Err(n);
             }
-            for &(index, distance) in &self.offsets[step.offsets.clone()] {
-                self.values.offsets[index] = at as u32 + distance;
-            }
-            at = match step.value {
-                None => return end == line.len(),
+            let next = match step.value {
+                None if end == line.len() => {
+                    self.set_offsets(starts);
+                    return Ok(());
+                }
+                None => return Err(n),
                 // If this is not the closing quote, the next literal does not match.
                 Some(ValueForm::Text) => match find_special(line, end) {
                     Some(end) => end,
-                    None => return false,
+                    None => return Err(n),
                 },
                 Some(form) => match line.get(end) {
                     Some(b'"') => match find_special(line, end + 1) {
                         Some(close) if line[close] == b'"' => close + 1,
                         _ => skip_value(line, end),
                     },
-                    _ if form == ValueForm::String => return false,
+                    _ if form == ValueForm::String => return Err(n),
                     _ => skip_value(line, end),
                 },
             };
+            starts[n + 1] = next as u32;
         }
-        false
+        Err(self.steps.len())
+    }
+
+    /// Moves the offsets of the values to those of the line with these literals.
+    fn set_offsets(&mut self, starts: &[u32]) {
+        for (step, start) in self.steps.iter().zip(starts) {
+            for &(index, distance) in &self.offsets[step.offsets.clone()] {
+                self.values.offsets[index] = start + distance;
+            }
+        }
     }
 }
 
