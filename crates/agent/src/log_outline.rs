@@ -64,7 +64,7 @@ impl LogOutline {
             outline.last_prompt = scan.last_prompt;
             file.seek(SeekFrom::Start(start.byte_offset))?;
         }
-        let parse = |chunk: Chunk| {
+        let parse = |chunk: &mut Chunk| {
             let mut entries = Vec::new();
             chunk.parse_abridged(KEPT_TEXT, |entry, _| entries.push(entry));
             entries

@@ -131,7 +131,7 @@ impl LiveLog {
         read_chunks(
             chunks,
             length,
-            |chunk| AbridgedChunk::of(&chunk, mask.map(Arc::as_ref)),
+            |chunk| AbridgedChunk::of(chunk, mask.map(Arc::as_ref)),
             |short| {
                 log.weight += short.weight;
                 log.found_secrets.extend(short.secrets);

@@ -22,6 +22,8 @@ pub struct ChunkReader<R> {
     /// The beginning of a line that has not been read completely.
     rest: Vec<u8>,
     at: Position,
+    /// Buffers of chunks that are no longer used.
+    spare: Vec<Vec<u8>>,
 }
 
 /// A chunk of whole lines. The last line of a file may lack its newline.
@@ -39,13 +41,15 @@ impl<R: Read> ChunkReader<R> {
 
     /// Reads from the middle of a file: `reader` is positioned at `at`, where a line begins.
     pub fn from(reader: R, at: Position) -> Self {
-        Self { reader, rest: Vec::new(), at }
+        Self { reader, rest: Vec::new(), at, spare: Vec::new() }
     }
 
     /// Returns the next chunk, or `None` at the end of the stream.
     #[expect(clippy::should_implement_trait, reason = "same interface as `Lines`")]
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
-        let mut bytes = Vec::with_capacity(self.rest.len() + CHUNK_SIZE);
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.reserve_exact(self.rest.len() + CHUNK_SIZE);
         bytes.append(&mut self.rest);
         loop {
             let before = bytes.len();
@@ -71,6 +75,15 @@ impl<R: Read> ChunkReader<R> {
         self.at.byte_offset += bytes.len() as u64;
         self.at.line_no += memchr_iter(b'\n', &bytes).count() as u64;
         Ok(Some(Chunk { bytes, at: Some(at) }))
+    }
+}
+
+impl<R> ChunkReader<R> {
+    /// Reuses the buffer of a chunk for a later one, which is faster than to read into new memory.
+    pub fn recycle(&mut self, chunk: Chunk) {
+        if (CHUNK_SIZE..=2 * CHUNK_SIZE).contains(&chunk.bytes.capacity()) {
+            self.spare.push(chunk.bytes);
+        }
     }
 }
 

@@ -30,9 +30,9 @@ type ParsedEntries = Vec<(Entry, Vec<Finding>)>;
 pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::Result<()> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
-    let parse = |chunk: Chunk| {
+    let parse = |chunk: &mut Chunk| {
         let mut parsed: ParsedEntries = Vec::new();
-        chunk.parse(|entry, findings| parsed.push((entry, findings)));
+        std::mem::take(chunk).parse(|entry, findings| parsed.push((entry, findings)));
         parsed
     };
     read_chunks(ChunkReader::new(file), length, parse, |parsed| {
@@ -43,7 +43,7 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
 }
 
 /// Applies `make` to every chunk of a log of about `length` bytes, on all cores, and passes the results to
-/// `sink` in file order.
+/// `sink` in file order. The buffer of a chunk that `make` does not take is used again.
 ///
 /// # Errors
 ///
@@ -51,15 +51,16 @@ pub fn read_log(path: &Path, mut sink: impl FnMut(Entry, Vec<Finding>)) -> io::R
 pub fn read_chunks<R: Read + Send, T: Send>(
     mut chunks: ChunkReader<R>,
     length: u64,
-    make: impl Fn(Chunk) -> T + Sync,
+    make: impl Fn(&mut Chunk) -> T + Sync,
     mut sink: impl FnMut(T),
 ) -> io::Result<()> {
     // Determining the number of cores reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = if length < PARALLEL_BYTES { 1 } else { cores() };
     if cores < 2 {
-        while let Some(chunk) = chunks.next()? {
-            sink(make(chunk));
+        while let Some(mut chunk) = chunks.next()? {
+            sink(make(&mut chunk));
+            chunks.recycle(chunk);
         }
         return Ok(());
     }
@@ -87,18 +88,24 @@ pub fn read_chunks<R: Read + Send, T: Send>(
 /// Reads and converts chunks until the log ends or the receiver is dropped.
 fn make_all<R: Read, T>(
     chunks: &Mutex<(usize, ChunkReader<R>)>,
-    make: &impl Fn(Chunk) -> T,
+    make: &impl Fn(&mut Chunk) -> T,
     send: mpsc::SyncSender<(usize, io::Result<T>)>,
 ) {
+    let mut used = Chunk::default();
     loop {
         let (number, chunk) = {
             let mut guard = chunks.lock().unwrap_or_else(PoisonError::into_inner);
             guard.0 += 1;
+            guard.1.recycle(std::mem::take(&mut used));
             (guard.0 - 1, guard.1.next())
         };
         let made = match chunk {
             Ok(None) => return,
-            Ok(Some(chunk)) => Ok(make(chunk)),
+            Ok(Some(mut chunk)) => {
+                let made = make(&mut chunk);
+                used = chunk;
+                Ok(made)
+            }
             Err(error) => Err(error),
         };
         let failed = made.is_err();
