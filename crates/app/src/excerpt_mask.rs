@@ -19,6 +19,8 @@ const MAX_BYTES: usize = 16 << 20;
 pub(crate) struct ExcerptMask<'r> {
     redaction: &'r DisplayRedaction,
     known: Option<KnownSecrets>,
+    /// Whether every line was examined that may identify a secret.
+    pub(crate) is_complete: bool,
 }
 
 impl<'r> ExcerptMask<'r> {
@@ -27,8 +29,8 @@ impl<'r> ExcerptMask<'r> {
     /// Reads the logs only if an excerpt contains a word that may be a password, and examines only the lines
     /// that contain the word, too.
     pub(crate) fn new(redaction: &'r DisplayRedaction, excerpts: &[&str], logs: &[PathBuf]) -> Self {
+        let mut lines = SelectedLines::default();
         let known = redaction.rules().probe(excerpts).and_then(|probe| {
-            let mut lines = SelectedLines::default();
             for log in logs {
                 // Without the log, what the excerpts reveal by themselves is masked.
                 let _ = lines.read(&probe, log);
@@ -37,7 +39,7 @@ impl<'r> ExcerptMask<'r> {
             redactor.learn_log(&lines.bytes);
             redactor.into_known()
         });
-        Self { redaction, known }
+        Self { redaction, known, is_complete: !lines.is_full() }
     }
 
     /// Masks the secrets in an excerpt. `cut` is whether its beginning and its end are within a line.
@@ -86,8 +88,13 @@ impl SelectedLines {
         Ok(())
     }
 
+    /// Returns whether no more lines are added.
+    fn is_full(&self) -> bool {
+        self.n_lines >= MAX_LINES || self.bytes.len() >= MAX_BYTES
+    }
+
     fn add(&mut self, line: SelectedLine) {
-        if self.n_lines >= MAX_LINES || self.bytes.len() >= MAX_BYTES {
+        if self.is_full() {
             return;
         }
         let mut is_new = line.words.is_empty();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -18,6 +19,7 @@ use threadline_view::{
 };
 
 use crate::error::AppError;
+use crate::excerpt_mask::ExcerptMask;
 use crate::inherited::OwnCalls;
 use crate::list::{SessionSummary, is_live};
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
@@ -115,6 +117,8 @@ pub struct LiveSession {
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
     mask: Option<Arc<SessionMask>>,
+    /// Whether the mask has learnt the secrets of all lines that were read.
+    is_learnt: bool,
 }
 
 /// A sub-agent with a log of its own.
@@ -149,8 +153,20 @@ impl LiveSession {
         limits: LiveLimits,
         redaction: Option<Arc<DisplayRedaction>>,
     ) -> io::Result<Self> {
+        Self::open_for(file, prices, limits, redaction, true)
+    }
+
+    /// Does the same. Without `learns`, only layouts may be shown until [`LiveSession::learn_all`].
+    pub(crate) fn open_for(
+        file: SessionFile,
+        prices: Arc<PriceBook>,
+        limits: LiveLimits,
+        redaction: Option<Arc<DisplayRedaction>>,
+        learns: bool,
+    ) -> io::Result<Self> {
         let mask = redaction.map(|redaction| Arc::new(SessionMask::new(redaction)));
-        let (main, session) = LiveLog::open(&file.path, &file.id, &limits, mask.as_ref())?;
+        let is_learnt = learns || mask.is_none();
+        let (main, session) = LiveLog::open(&file.path, &file.id, &limits, mask.as_ref(), is_learnt)?;
         let mut live = Self {
             file,
             limits,
@@ -171,6 +187,7 @@ impl LiveSession {
             is_gone: false,
             is_void: false,
             mask,
+            is_learnt,
         };
         let mut agents = Vec::new();
         live.read_new_agents(&mut agents);
@@ -187,9 +204,23 @@ impl LiveSession {
         self.mask = mask;
     }
 
-    /// Learns the secrets in lines that were added.
+    /// Learns the secrets of all lines, if that was left to later.
+    ///
+    /// # Errors
+    ///
+    /// If a log cannot be read.
+    pub(crate) fn learn_all(&mut self) -> io::Result<()> {
+        if !self.is_learnt {
+            self.is_learnt = true;
+            self.learn_secrets().inspect_err(|_| self.is_learnt = false)?;
+            self.mark_changed();
+        }
+        Ok(())
+    }
+
+    /// Learns the secrets in lines that were added, unless that is left to later.
     fn learn_secrets(&mut self) -> io::Result<()> {
-        let Some(mask) = &self.mask else { return Ok(()) };
+        let Some(mask) = self.mask.as_ref().filter(|_| self.is_learnt) else { return Ok(()) };
         let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
         let parts: Vec<(&LiveLog, Range<u64>)> =
             logs.flat_map(|log| log.new_ranges().into_iter().map(move |range| (log, range))).collect();
@@ -211,9 +242,30 @@ impl LiveSession {
     }
 
     /// Masks secrets in the texts of a layout.
-    fn redact_layout(&self, layout: &mut Layout) {
-        let Some(mask) = &self.mask else { return };
-        layout.each_text(&mut |text| mask.mask_string(text));
+    ///
+    /// As long as the secrets of the session are not learnt, those that these texts may contain are searched
+    /// for. That takes a fraction of the time, because only lines that share a word with them are examined.
+    fn redact_layout(&mut self, layout: &mut Layout) {
+        let Some(mask) = self.mask.clone() else { return };
+        if !self.is_learnt {
+            let mut texts: Vec<String> = Vec::new();
+            layout.each_text(&mut |text| texts.push(text.clone()));
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
+            let logs: Vec<PathBuf> = logs.map(|log| log.path.clone()).collect();
+            let excerpts = ExcerptMask::new(mask.redaction(), &texts, &logs);
+            // If too many lines may identify a secret, all of them are examined.
+            if excerpts.is_complete || self.learn_all().is_err() {
+                return layout.each_text(&mut |text| {
+                    if let Cow::Owned(clean) = excerpts.mask(text, [false; 2]) {
+                        *text = clean;
+                    }
+                });
+            }
+        }
+        if let Some(mask) = &self.mask {
+            layout.each_text(&mut |text| mask.mask_string(text));
+        }
     }
 
     /// Reads the lines added to the logs.
@@ -292,8 +344,8 @@ impl LiveSession {
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
         let redaction = self.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
-        let mut fresh =
-            Self::open_redacted(self.file.clone(), Arc::clone(&self.prices), self.limits, redaction)?;
+        let (file, prices) = (self.file.clone(), Arc::clone(&self.prices));
+        let mut fresh = Self::open_for(file, prices, self.limits, redaction, self.is_learnt)?;
         fresh.inherited.clone_from(&self.inherited);
         fresh.is_counted = false;
         *self = Self { version, ..fresh };
@@ -308,7 +360,8 @@ impl LiveSession {
             if self.agents.iter().any(|known| known.file.path == file.path) {
                 continue;
             }
-            let opened = LiveLog::open(&file.path, &file.id, &self.limits, self.mask.as_ref());
+            let mask = self.mask.as_ref();
+            let opened = LiveLog::open(&file.path, &file.id, &self.limits, mask, self.is_learnt);
             let (log, session) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {

@@ -93,13 +93,14 @@ struct AbridgedChunk {
 impl LiveLog {
     /// Reads a log into a session.
     ///
-    /// With a mask, the secrets of a large log are found in the same pass, because all cores read it anyway.
+    /// With `learns`, the secrets of a large log are found in the same pass, because all cores read it anyway.
     /// [`LiveSession`](crate::LiveSession) finds those of small logs in several logs at once.
     pub(crate) fn open(
         path: &Path,
         id: &str,
         limits: &LiveLimits,
         mask: Option<&Arc<SessionMask>>,
+        learns: bool,
     ) -> io::Result<(Self, Session)> {
         let mut session = Session::with_id(id);
         let mut log = Self {
@@ -116,7 +117,7 @@ impl LiveLog {
             found_secrets: Vec::new(),
         };
         let length = std::fs::metadata(path)?.len();
-        let mask = mask.filter(|_| length >= MIN_LEARNT_AT_ONCE);
+        let mask = mask.filter(|_| learns && length >= MIN_LEARNT_AT_ONCE);
         let mut file = open_regular(path)?;
         let from = if length > limits.max_log {
             line_after(&mut file, length - limits.kept_end)?

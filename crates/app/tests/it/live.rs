@@ -5,11 +5,13 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use threadline_app::{DisplayRedaction, LiveChange, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_app::{
+    AppError, DisplayRedaction, LiveChange, LiveLimits, LiveSession, SessionCache, SessionSelector, TurnSpan,
+};
 use threadline_secret::Rules;
 use threadline_session::TurnIndex;
 use threadline_store::SessionFile;
-use threadline_testkit::{TestHome, log_of};
+use threadline_testkit::{TestHome, log_of, session_uuid};
 use threadline_usage::PriceBook;
 use threadline_view::{ItemBody, Spending};
 
@@ -198,6 +200,51 @@ fn the_secrets_of_a_large_log_are_masked() {
         assert!(titles[0].contains("[secret:") && titles[40].contains("[secret:"), "{titles:?}");
         assert!(!titles.concat().contains(&password));
     }
+}
+
+/// Returns the titles of the turns, first without the lines, and then with them, and the last prompt.
+fn masked_titles(home: &TestHome, id: &str) -> ([Vec<String>; 2], String) {
+    let app = app(home).with_redaction(Some(Arc::new(DisplayRedaction::default())));
+    let cache = SessionCache::new(app.prices().unwrap());
+    let selector = SessionSelector::default();
+    let titles = |live: &mut LiveSession| {
+        let layout = live.page_layout(&selector).unwrap();
+        Ok::<_, AppError>(layout.layout.turns.iter().map(|turn| turn.line.title.clone()).collect())
+    };
+    let first = cache.with_layouts(&app, id, titles).unwrap();
+    let prompt = cache.with::<_, AppError>(&app, id, |live| {
+        let layout = live.page_layout(&selector).unwrap();
+        let turn = layout.layout.turns.last_index().unwrap();
+        Ok(format!("{:?}", live.turn(&selector, &layout.layout, turn).unwrap()))
+    });
+    ([first, cache.with(&app, id, titles).unwrap()], prompt.unwrap())
+}
+
+#[test]
+fn layouts_are_masked_before_all_secrets_are_learnt() {
+    let home = TestHome::new();
+    let id = session_uuid("one");
+    let password = ["mVq3", "xT81", "pLz0"].concat();
+    let padding = "warp and weft ".repeat(40_000);
+    let notation = format!(
+        "u0 user \"I use {password} now\"\nu1 <- u0 user \"{padding}\"\n\
+         u2 <- u1 user \"export DB_PASSWORD={password}\"\nu3 <- u2 user \"try {password}\"\n"
+    );
+    let path = home.session("one", &notation);
+    let ([first, learnt], prompt) = masked_titles(&home, &id);
+    assert_eq!(first, learnt);
+    assert!(first[0].contains("[secret:") && first[3].contains("[secret:"), "{first:?}");
+    assert!(!first.concat().contains(&password) && !prompt.contains(&password), "{prompt}");
+    // If many lines contain words of the layout, the password is found all the same.
+    let line = |n: usize| format!("{{\"type\":\"system\",\"content\":\"{n} Qz8x{}vK\"}}\n", n / 30);
+    let mut log: Vec<u8> = (0..4500).flat_map(|n| line(n).into_bytes()).collect();
+    let prompts = (1..150).map(|n| format!("w{n} <- w{} user \"Qz8x{n}vK\"\n", n - 1)).collect::<String>();
+    let notation = notation.replacen("u0 user", "u0 <- w149 user", 1);
+    log.extend(log_of(&id, &format!("w0 user \"Qz8x0vK\"\n{prompts}{notation}")));
+    std::fs::write(&path, log).unwrap();
+    let ([first, learnt], _) = masked_titles(&home, &id);
+    assert_eq!(first, learnt);
+    assert!(!first.concat().contains(&password), "{first:?}");
 }
 
 #[test]

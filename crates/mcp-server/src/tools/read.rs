@@ -153,25 +153,26 @@ pub(crate) fn read_session(
         (None, None) => SessionPart::Outline,
     });
     let id = file.id.to_string();
-    history.sessions.with(&history.app, &id, |live| {
-        let reader =
-            SessionReader { history, request, file: &file, selector, max_tokens: arguments.max_tokens };
-        match part {
-            SessionPart::Outline => reader.outline(live),
-            SessionPart::Agents => reader.agents(live),
-            SessionPart::Turns => {
-                let range = arguments.turns.as_deref().unwrap_or("1..").trim();
-                let range: TurnRange = range.parse().map_err(|error| {
-                    HistoryError::new(format!("invalid turns: {error}")).hint("use 3, 2..4, -1 or -3..")
-                })?;
-                reader.turns(live, range, arguments.detail.unwrap_or(ReadDetail::Tools).into())
-            }
-            SessionPart::Item => {
-                let missing = || HistoryError::new("item is missing").hint("pass an anchor such as m42");
-                reader.item(live, &item.ok_or_else(missing)?)
-            }
+    let reader = SessionReader { history, request, file: &file, selector, max_tokens: arguments.max_tokens };
+    let read = |live: &mut LiveSession| match part {
+        SessionPart::Outline => reader.outline(live),
+        SessionPart::Agents => reader.agents(live),
+        SessionPart::Turns => {
+            let range = arguments.turns.as_deref().unwrap_or("1..").trim();
+            let range: TurnRange = range.parse().map_err(|error| {
+                HistoryError::new(format!("invalid turns: {error}")).hint("use 3, 2..4, -1 or -3..")
+            })?;
+            reader.turns(live, range, arguments.detail.unwrap_or(ReadDetail::Tools).into())
         }
-    })
+        SessionPart::Item => {
+            let missing = || HistoryError::new("item is missing").hint("pass an anchor such as m42");
+            reader.item(live, &item.ok_or_else(missing)?)
+        }
+    };
+    match part {
+        SessionPart::Outline => history.sessions.with_layouts(&history.app, &id, read),
+        _ => history.sessions.with(&history.app, &id, read),
+    }
 }
 
 /// Reads parts of one session.
