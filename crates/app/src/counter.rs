@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{BatchParser, Entry, Finding, LogLine, SkippedLine, abridge};
+use threadline_entry::{BatchParser, Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -302,17 +302,21 @@ fn read_all(logs: &[&LogFile], n_threads: usize) -> Vec<io::Result<LogFigures>> 
 
 /// Reads the calls of a log and tallies its lines.
 fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
-    read_figures(log, ScanOptions { tools: true, limits: true, ..ScanOptions::default() }, scanner)
+    let options = ScanOptions { tools: true, limits: true, ..ScanOptions::default() };
+    read_figures(log, options, scanner, |_| ())
 }
 
-/// Reads the calls of a log and counts its turns and errors, in one pass if it is an ordinary log.
+/// Reads the calls of a log and counts its turns and errors, in one pass if it is an ordinary log. Calls
+/// `on_block` for each block of that pass.
 pub(crate) fn read_figures(
     log: &LogFile,
     wants: ScanOptions,
     scanner: &mut LogScanner,
+    on_block: impl FnMut(&LineBlock<'_>),
 ) -> io::Result<LogFigures> {
     let mut scan = std::mem::take(&mut scanner.counts);
-    let (scanned, left_out) = scanner.scan_lines(log, wants, |line, outline| scan.line(line, outline))?;
+    let each = |line: &LogLine<'_>, outline: Option<&LineOutline<'_>>| scan.line(line, outline);
+    let (scanned, left_out) = scanner.scan_lines(log, wants, on_block, each)?;
     let counts = scan.finish();
     scanner.counts = scan;
     let counts = match counts {

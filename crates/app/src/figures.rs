@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
-use threadline_store::{LogFile, SessionLogs};
+use threadline_store::{LogFile, SessionLogs, SessionPreview};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
 use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
@@ -45,6 +45,13 @@ pub struct FigureOptions {
     pub build: String,
 }
 
+impl FigureOptions {
+    /// Returns whether figures may be cached from an earlier call.
+    pub(crate) fn has_cache(&self) -> bool {
+        self.cache.as_deref().is_some_and(Path::exists)
+    }
+}
+
 /// The figures of all sessions.
 #[derive(Debug, Default)]
 pub struct CountedFigures {
@@ -54,6 +61,8 @@ pub struct CountedFigures {
     pub unread: Vec<String>,
     /// Whether every figure came from the cache.
     pub is_cached: bool,
+    /// The previews of sessions, by the path of their own logs, if there was no cache.
+    pub(crate) previews: HashMap<PathBuf, SessionPreview>,
 }
 
 impl App {
@@ -84,7 +93,8 @@ impl App {
         let cached = options.cache.as_deref().and_then(|file| FigureCache::read(file, &key));
         let cached = cached.unwrap_or_default();
         if cached.covers(&logs) {
-            return Ok(CountedFigures { by_session: cached.sessions, unread: Vec::new(), is_cached: true });
+            let by_session = cached.sessions;
+            return Ok(CountedFigures { by_session, is_cached: true, ..CountedFigures::default() });
         }
         let calls_file = options.cache.as_deref().map(|file| file.with_extension("calls"));
         let call_key = format!("{FORMAT}\t{}", options.build);
@@ -94,7 +104,8 @@ impl App {
             let version = LogVersion::of(log).filter(|_| options.cache.is_some());
             version.is_some_and(|version| version.is_settled(now))
         };
-        let known = KnownLogs { figures: &cached, calls: &calls, keeps: &keeps };
+        let reads_previews = !options.has_cache();
+        let known = KnownLogs { figures: &cached, calls: &calls, keeps: &keeps, reads_previews };
         let counted = count(sessions, &logs, &known, &prices, zone, progress);
         if let Some(file) = options.cache.as_deref().filter(|_| counted.unread.is_empty()) {
             // The cache only saves time, so a full disk is no error.
@@ -105,7 +116,8 @@ impl App {
             let kept = logs.iter().filter_map(|log| Some((*log, bytes(log).or_else(|| calls.bytes(log))?)));
             let _ = CallCache::write(&file, &call_key, kept);
         }
-        Ok(CountedFigures { by_session: counted.by_session, unread: counted.unread, is_cached: false })
+        let Counted { by_session, unread, previews, .. } = counted;
+        Ok(CountedFigures { by_session, unread, is_cached: false, previews })
     }
 }
 
@@ -125,6 +137,7 @@ struct Counted {
     /// The calls of the logs that were read and will be cached.
     calls: HashMap<PathBuf, Vec<u8>>,
     unread: Vec<String>,
+    previews: HashMap<PathBuf, SessionPreview>,
 }
 
 /// The caches.
@@ -133,24 +146,42 @@ struct KnownLogs<'a> {
     calls: &'a CallCache,
     /// Whether the calls of a log will be cached.
     keeps: &'a (dyn Fn(&LogFile) -> bool + Sync),
+    /// Whether the previews of sessions are read, too.
+    reads_previews: bool,
+}
+
+/// The result of reading a log.
+struct ReadLog {
+    figures: LogFigures,
+    /// The bytes to cache.
+    bytes: Option<Vec<u8>>,
+    /// The preview of the session with this log, if it is a small one, so that it was in memory.
+    preview: Option<SessionPreview>,
 }
 
 impl KnownLogs<'_> {
-    /// Returns the figures of a log. Reads what is not cached, and returns the bytes to cache.
-    fn read(&self, log: &LogFile, scanner: &mut LogScanner) -> io::Result<(LogFigures, Option<Vec<u8>>)> {
+    /// Returns the figures of a log. Reads what is not cached.
+    fn read(&self, log: &LogFile, scanner: &mut LogScanner) -> io::Result<ReadLog> {
         let options = ScanOptions { tools: true, ..ScanOptions::default() };
         let counts = self.figures.counts(log);
         if let Some((counts, scanned)) = counts.zip(self.calls.get(log)) {
             let figures = LogFigures { scanned, counts: counts.clone(), left_out: Vec::new() };
-            return Ok((figures, None));
+            return Ok(ReadLog { figures, bytes: None, preview: None });
         }
+        let mut preview = None;
+        let mut previews = std::mem::take(&mut scanner.previews);
         let figures = match counts {
             Some(counts) => {
                 let (scanned, left_out) = scanner.scan(log, options)?;
                 LogFigures { scanned, counts: counts.clone(), left_out }
             }
-            None => read_figures(log, options, scanner)?,
+            None => read_figures(log, options, scanner, |block| {
+                if self.reads_previews && block.bytes.len() as u64 == log.size && log.agent().is_none() {
+                    preview = previews.preview_of(block.bytes, log.modified).ok();
+                }
+            })?,
         };
+        scanner.previews = previews;
         // Lines that were skipped are reported every time.
         let keeps = figures.left_out.is_empty() && (self.keeps)(log);
         let bytes = keeps.then(|| {
@@ -158,7 +189,7 @@ impl KnownLogs<'_> {
             figures.scanned.write(&mut bytes);
             bytes
         });
-        Ok((figures, bytes))
+        Ok(ReadLog { figures, bytes, preview })
     }
 }
 
@@ -175,12 +206,14 @@ fn count(
     let mut largest_first: Vec<&LogFile> = logs.to_vec();
     largest_first.sort_by_key(|log| std::cmp::Reverse(log.size));
     let cached_calls = Mutex::new(HashMap::new());
+    let previews = Mutex::new(HashMap::new());
     let read = |scanner: &mut LogScanner, log: &LogFile| {
         let read = known.read(log, scanner);
         progress();
         match read {
-            Ok((LogFigures { scanned, counts, left_out }, bytes)) => {
+            Ok(ReadLog { figures: LogFigures { scanned, counts, left_out }, bytes, preview }) => {
                 lock(&ledger).add(scanned);
+                lock(&previews).extend(preview.map(|preview| (log.path.clone(), preview)));
                 lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
                 lock(&cached_calls).extend(bytes.map(|bytes| (log.path.clone(), bytes)));
                 Some((log.path.clone(), counts))
@@ -203,7 +236,8 @@ fn count(
         figures_by_session(sessions, &|log: &LogFile| counts.get(&log.path), &calls, prices, zone);
     let mut unread = into_inner(unread);
     unread.sort();
-    Counted { by_session, counts, calls: into_inner(cached_calls), unread }
+    let (calls, previews) = (into_inner(cached_calls), into_inner(previews));
+    Counted { by_session, counts, calls, unread, previews }
 }
 
 /// The version of a log. Two versions of a path are equal only if their content is.

@@ -176,17 +176,16 @@ impl App {
         let listing = self.store().session_logs();
         let mut unread: Vec<String> = listing.errors.iter().map(ToString::to_string).collect();
         let own: Vec<&SessionLogs> = listing.found.iter().filter(|session| session.own.is_some()).collect();
-        let files: Vec<SessionFile> = own.iter().map(|session| session.file.clone()).collect();
         let count =
             || options.map(|options| self.count_figures(&listing.found, zone, options, now, progress));
-        let (previews, counted) = rayon::join(|| preview_all(&files), count);
-        let mut figures = match counted.transpose()? {
-            Some(counted) => {
-                unread.extend(counted.unread);
-                counted.by_session
-            }
-            None => HashMap::new(),
-        };
+        // Without a cache, all logs are read anyway, and the previews of small ones need no other read.
+        let reads_all = options.is_some_and(|options| !options.has_cache());
+        let (previews, counted) =
+            rayon::join(|| if reads_all { Vec::new() } else { own_previews(&own, &HashMap::new()) }, count);
+        let counted = counted.transpose()?.unwrap_or_default();
+        unread.extend(counted.unread);
+        let mut figures = counted.by_session;
+        let previews = if reads_all { own_previews(&own, &counted.previews) } else { previews };
         let labels = self.labels().unwrap_or_else(|error| {
             unread.push(error.to_string());
             SessionLabels::default()
@@ -212,6 +211,23 @@ impl App {
         unread.dedup();
         Ok((cards, unread))
     }
+}
+
+/// Returns the previews of sessions with a log of their own. Reads those that are not known by the path of the
+/// log.
+fn own_previews(
+    own: &[&SessionLogs],
+    known: &HashMap<PathBuf, SessionPreview>,
+) -> Vec<io::Result<SessionPreview>> {
+    let is_known = |session: &SessionLogs| known.contains_key(&session.file.path);
+    let others = own.iter().filter(|session| !is_known(session)).map(|session| session.file.clone());
+    let others: Vec<SessionFile> = others.collect();
+    let mut read = preview_all(&others).into_iter();
+    let preview = |session: &&SessionLogs| match known.get(&session.file.path) {
+        Some(preview) => Some(Ok(preview.clone())),
+        None => read.next(),
+    };
+    own.iter().filter_map(preview).collect()
 }
 
 impl App {

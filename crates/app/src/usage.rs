@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
 use threadline_entry::{LineBlock, LineOutline, LineReader, LogLine, Millis, OutlineReader, SkippedLine};
-use threadline_store::{Listing, LogFile, SessionFile, logs_below, open_regular};
+use threadline_store::{Listing, LogFile, PreviewReader, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
     UsageTotals, limit_end,
@@ -178,6 +178,7 @@ pub(crate) struct LogScanner {
     /// The scan of turns and errors, between two logs.
     pub(crate) counts: LogCountScan,
     outlines: OutlineReader,
+    pub(crate) previews: PreviewReader,
 }
 
 /// Scanners that are not in use, so that logs read in parallel share a few of them. A new scanner has to
@@ -209,15 +210,17 @@ impl LogScanner {
         self.scan_blocks(log, wants, UsageScan::block)
     }
 
-    /// Does the same, and passes every line with its outline to `each`.
+    /// Does the same, and passes every block to `on_block` and every line with its outline to `each`.
     pub(crate) fn scan_lines(
         &mut self,
         log: &LogFile,
         wants: ScanOptions,
+        mut on_block: impl FnMut(&LineBlock<'_>),
         mut each: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         let mut outlines = std::mem::take(&mut self.outlines);
         let result = self.scan_blocks(log, wants, |scan, block| {
+            on_block(block);
             outlines.read_block(block, |line, outline| {
                 scan.line(line, outline);
                 each(line, outline);

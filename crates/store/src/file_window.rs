@@ -32,28 +32,34 @@ impl FileWindow {
     pub(crate) fn read(&mut self, path: &Path) -> io::Result<(fs_err::File, Metadata)> {
         let mut file = crate::regular_file::open(path)?;
         let metadata = file.metadata()?;
-        self.size = metadata.len();
+        self.read_from(&mut file, metadata.len())?;
+        Ok((file, metadata))
+    }
+
+    /// Reads both ends of a file of `size` bytes.
+    pub(crate) fn read_from(&mut self, file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
+        self.size = size;
         if self.buffer.len() != 2 * WINDOW_BYTES {
             self.buffer = vec![0; 2 * WINDOW_BYTES];
         }
         if self.size <= 2 * WINDOW_BYTES as u64 {
-            self.reached = fill(&mut file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
+            self.reached = fill(file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
             self.head = 0..self.reached;
             self.tail =
                 whole_lines_within(&self.buffer, self.reached.saturating_sub(WINDOW_BYTES)..self.reached);
-            return Ok((file, metadata));
+            return Ok(());
         }
-        self.reached = fill(&mut file, &mut self.buffer[..WINDOW_BYTES])?;
+        self.reached = fill(file, &mut self.buffer[..WINDOW_BYTES])?;
         self.head = whole_lines_from(&self.buffer[..self.reached]);
         file.seek(SeekFrom::Start(self.size - WINDOW_BYTES as u64))?;
-        let end = WINDOW_BYTES + fill(&mut file, &mut self.buffer[WINDOW_BYTES..])?;
+        let end = WINDOW_BYTES + fill(file, &mut self.buffer[WINDOW_BYTES..])?;
         self.tail = whole_lines_within(&self.buffer, WINDOW_BYTES..end);
-        Ok((file, metadata))
+        Ok(())
     }
 
     /// Reads four times as much of the beginning; returns `false` if there is no more or the limit is
     /// reached. Discards the tail.
-    pub(crate) fn grow(&mut self, file: &mut fs_err::File) -> io::Result<bool> {
+    pub(crate) fn grow(&mut self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
         let target = (self.reached * 4).min(MAX_HEAD_BYTES);
         if self.head_is_whole_file() || target <= self.reached {
             return Ok(false);

@@ -67,7 +67,7 @@ pub use op::{
     ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
     Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, ReceiptFilter, Reversal, Step, StepAction,
 };
-pub use preview::{SessionPreview, keep_last_active, preview_all, read_session_preview};
+pub use preview::{PreviewReader, SessionPreview, keep_last_active, preview_all, read_session_preview};
 pub use project::{encode_project, folder_matches, worktrees};
 pub use read::{map_blocks, read_chunks, read_log};
 pub use reference::{FindError, SessionCandidate};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -142,11 +142,41 @@ fn read_preview(
 ) -> io::Result<SessionPreview> {
     let (mut handle, metadata) = window.read(&file.path)?;
     let n_agents = agents.count(&file.path, &file.id);
+    preview_of(&mut handle, metadata.len(), metadata.modified()?, n_agents, window)
+}
+
+/// Makes previews of sessions whose logs are in memory, one after the other.
+#[derive(Default)]
+pub struct PreviewReader {
+    window: FileWindow,
+}
+
+impl PreviewReader {
+    /// Returns the preview of a session with this log. Its sub-agents are not counted.
+    ///
+    /// # Errors
+    ///
+    /// Never: the log is in memory.
+    pub fn preview_of(&mut self, log: &[u8], modified: SystemTime) -> io::Result<SessionPreview> {
+        let (mut source, size) = (io::Cursor::new(log), log.len() as u64);
+        self.window.read_from(&mut source, size)?;
+        preview_of(&mut source, size, modified, 0, &mut self.window)
+    }
+}
+
+/// Reads the preview of a log of `size` bytes, of which `window` contains both ends.
+fn preview_of(
+    log: &mut (impl Read + Seek),
+    size: u64,
+    modified: SystemTime,
+    n_agents: usize,
+    window: &mut FileWindow,
+) -> io::Result<SessionPreview> {
     let tail = TailValues::of(window.tail());
     let mut last_message = tail.last_message;
-    let mut preview = tail.into_preview(metadata.modified()?, metadata.len(), n_agents);
+    let mut preview = tail.into_preview(modified, size, n_agents);
     if last_message.is_none() && !window.tail_is_whole_file() {
-        last_message = last_active::search_back(&mut handle, metadata.len())?;
+        last_message = last_active::search_back(log, size)?;
     }
     preview.last_active = last_active::time_or(last_message, preview.modified);
     // If the tail is the whole file, all titles are known already.
@@ -158,7 +188,7 @@ fn read_preview(
         // A command may be followed by a prompt, which is the better title.
         let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
         let is_incomplete = !has_prompt && (preview.cwd.is_none() || !is_titled);
-        if !(is_incomplete && window.grow(&mut handle)?) {
+        if !(is_incomplete && window.grow(log)?) {
             preview.is_sidechain = starts_sidechain(window.head_bytes());
             return Ok(preview);
         }

@@ -9,7 +9,10 @@ fn preview_of_text(text: &str) -> SessionPreview {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs_err::write(&path, text).unwrap();
-    read_session_preview(&SessionFile::at(path)).unwrap()
+    let preview = read_session_preview(&SessionFile::at(path)).unwrap();
+    let in_memory = PreviewReader::default().preview_of(text.as_bytes(), preview.modified);
+    assert_eq!(in_memory.unwrap(), preview);
+    preview
 }
 
 fn of(lines: &[&str]) -> SessionPreview {
