@@ -8,13 +8,14 @@ use threadline_entry::Millis;
 use threadline_session::{Branch, EntryIndex, Session};
 use threadline_store::SessionFile;
 use threadline_usage::UsageTotals;
+use threadline_view::humanize::{plural, short_id};
 use threadline_view::wire::{
     CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
     ProducedFileObject, TokensObject, exact, moment,
 };
 use threadline_view::{
-    BranchView, FileChange, Hunk, ItemBody, OutlineBuilder, TranscriptHeader, TranscriptItem, TranscriptPart,
-    TurnTiming, TurnView, changes_of, unified,
+    AgentView, BranchView, FileChange, Hunk, InheritedCalls, ItemBody, OutlineBuilder, TranscriptHeader,
+    TranscriptItem, TranscriptPart, TurnTiming, TurnView, changes_of, unified,
 };
 
 use crate::config::App;
@@ -83,10 +84,15 @@ pub struct ComparedConversation {
     pub spent: UsageTotals,
     /// The number of errors, with sub-agents.
     pub errors: usize,
-    /// The number of sub-agents.
+    /// The number of sub-agents. Those that no call started belong to the active conversation.
     pub n_agents: usize,
-    /// The number of abandoned branches of the session that are not part of this conversation.
+    /// The number of branches of the session that are not part of this conversation: if it is zero, the
+    /// figures are those of the session.
     pub n_other_branches: usize,
+    /// The calls that another session made. They are part of `spent`, unlike in lists.
+    pub inherited: Option<InheritedCalls>,
+    /// When the session started.
+    pub started: Option<Millis>,
     /// The number of compactions.
     pub compactions: usize,
     /// The calls of each tool, with those of sub-agents.
@@ -362,8 +368,9 @@ impl<'a> ChosenConversation<'a> {
                     branch = Some(view);
                     break;
                 }
-                // The conversation is complete.
-                _ if self.branch.is_none() => break,
+                // The conversation is complete, unless there are sub-agents that no call started.
+                _ if self.branch.is_none() && loaded.family.agents.is_empty() => break,
+                TranscriptPart::Agent(agent) if self.branch.is_none() => figures.add_agent(&agent),
                 TranscriptPart::Branch(_) | TranscriptPart::Agent(_) | TranscriptPart::Findings(_) => {}
             }
         }
@@ -392,7 +399,10 @@ impl<'a> ChosenConversation<'a> {
             spent,
             errors: items.errors,
             n_agents: items.n_agents,
-            n_other_branches: session.branches().len() - usize::from(self.branch.is_some()),
+            // Of an abandoned branch, the end of the active conversation is another one.
+            n_other_branches: session.branches().len(),
+            inherited: header.inherited,
+            started: header.active.map(|(start, _)| start),
             compactions: items.compactions,
             tools: items.tools,
             span,
@@ -440,6 +450,12 @@ impl ConversationFigures {
             started: turn.span.map(|(start, _)| start),
         });
     }
+
+    /// Adds a sub-agent that no call started.
+    fn add_agent(&mut self, agent: &AgentView) {
+        self.spent += &agent.spent;
+        self.items.add_agent(agent);
+    }
 }
 
 /// The figures of one turn, which is read in several parts.
@@ -478,6 +494,7 @@ fn line_at(session: &Session, line_no: u64) -> Option<EntryIndex> {
 #[derive(Default)]
 struct ItemTally {
     tools: BTreeMap<String, ToolTally>,
+
     errors: usize,
     n_agents: usize,
     compactions: usize,
@@ -492,14 +509,16 @@ impl ItemTally {
                 tally.errors += usize::from(call.is_error());
                 tally.duration += call.duration.unwrap_or(0);
                 self.errors += usize::from(call.is_error());
-                for agent in &call.agents {
-                    self.n_agents += 1;
-                    agent.turns.iter().flat_map(|turn| &turn.items).for_each(|item| self.add(item));
-                }
+                call.agents.iter().for_each(|agent| self.add_agent(agent));
             }
             ItemBody::Error { .. } => self.errors += 1,
             _ => {}
         }
+    }
+
+    fn add_agent(&mut self, agent: &AgentView) {
+        self.n_agents += 1;
+        agent.turns.iter().flat_map(|turn| &turn.items).for_each(|item| self.add(item));
     }
 
     fn merge(&mut self, other: Self) {
@@ -513,6 +532,27 @@ impl ItemTally {
 }
 
 impl ComparedConversation {
+    /// Returns the time between the start of the first turn and the end of the last one.
+    pub fn elapsed(&self) -> Millis {
+        self.span.map_or(0, |(start, end)| end - start)
+    }
+
+    /// Returns how the figures differ from those of the session in lists.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.n_other_branches > 0 {
+            let branches = plural(self.n_other_branches as u64, "other branch");
+            notes.push(format!("one branch only: without {branches} of the session, which lists count"));
+        }
+        if let Some(inherited) = &self.inherited {
+            let from = inherited.from.as_deref().map_or("other sessions", short_id);
+            let cost = inherited.usage.short_cost();
+            notes
+                .push(format!("cost includes {cost} of calls inherited from {from}, where lists count them"));
+        }
+        notes
+    }
+
     /// Returns the number of tool calls.
     pub fn n_calls(&self) -> usize {
         self.tools.values().map(|tally| tally.calls).sum()
@@ -545,7 +585,8 @@ impl ComparedConversation {
             model_calls: self.spent.calls,
             tool_calls: self.n_calls() as u64,
             errors: self.errors as u64,
-            agents: self.n_agents as u64,
+            sub_agents: self.n_agents as u64,
+            other_branches: self.n_other_branches as u64,
             compactions: self.compactions as u64,
             tokens: TokensObject {
                 input: self.spent.tokens.input,
@@ -555,8 +596,10 @@ impl ComparedConversation {
             },
             cost_usd: cost(&self.spent),
             is_minimum: self.spent.is_lower_bound(),
-            started_at: self.span.map(|(start, _)| moment(start)),
+            inherited_cost_usd: self.inherited.as_ref().and_then(|calls| cost(&calls.usage)),
+            started_at: self.started.map(moment),
             ended_at: self.span.map(|(_, end)| moment(end)),
+            elapsed_ms: self.elapsed(),
             timing: self.timing.into(),
             tools: self.tools.iter().map(tool).collect(),
             prompts: self.prompts.iter().map(prompt).collect(),

@@ -17,7 +17,7 @@ use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
     CallGroupKey, CallGroups, CallLedger, GroupBy, ModelCalls, PriceBook, ScanOptions, ScannedLog,
 };
-use threadline_view::{LogCounts, LogTally, SessionCardFigures};
+use threadline_view::{LogCounts, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::sync::lock;
@@ -328,14 +328,14 @@ pub(crate) fn read_figures(
 
 /// Counts the turns and errors of a log as a session.
 fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
-    let mut tally = LogTally::default();
+    let mut skimmed = LogCounts::default();
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
     let mut short = Vec::new();
     let mut parser = BatchParser::default();
     let mut add = |entry: Entry, findings: Vec<Finding>| match &mut whole {
         Some(session) => session.push(entry, findings),
-        None => tally.skim(&entry),
+        None => skimmed.skim(&entry),
     };
     while let Some(line) = lines.next()? {
         // The text of long strings does not matter, and parsing it takes most of the time.
@@ -350,7 +350,7 @@ fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts>
     }
     parser.finish(&mut add);
     scanner.give_back(lines.into_buffer());
-    Ok(whole.map_or(LogCounts { tally, ..LogCounts::default() }, LogCounts::of))
+    Ok(whole.map_or(skimmed, LogCounts::of))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! less than [`SETTLING`] before it was counted is not cached, since a later change might get the same times.
 //! On systems without such a time nothing is cached.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// The start of the first line of the cache file. It must change when the format or the meaning of a figure
 /// does.
-const FORMAT: &str = "threadline figures 3";
+const FORMAT: &str = "threadline figures 4";
 
 /// Options of [`App::count_figures`].
 #[derive(Clone, Debug, Default)]
@@ -321,8 +321,13 @@ impl FigureCache {
             match fields[..] {
                 ["log", path, ref version @ .., turns, errors, inside] => {
                     let version = LogVersion::parse(version)?;
-                    let tally = LogTally { turns: turns.parse().ok()?, errors: errors.parse().ok()? };
-                    let counts = LogCounts { tally, agent_errors: read_pairs(inside)? };
+                    let agent_errors: BTreeMap<String, u64> = read_pairs(inside)?.into_iter().collect();
+                    let tally = LogTally {
+                        turns: turns.parse().ok()?,
+                        errors: errors.parse().ok()?,
+                        agents: agent_errors.len() as u64,
+                    };
+                    let counts = LogCounts { tally, agent_errors };
                     cache.logs.insert(PathBuf::from(unescape(path)), (version, counts));
                 }
                 ["session", id, ref figures @ ..] => {
@@ -358,7 +363,7 @@ fn write_cache(
             continue;
         };
         let version = version.fields();
-        let LogTally { turns, errors } = counts.tally;
+        let LogTally { turns, errors, .. } = counts.tally;
         let (path, inside) = (escape(path), write_pairs(&counts.agent_errors));
         let _ = writeln!(out, "log\t{path}\t{version}\t{turns}\t{errors}\t{inside}");
     }
@@ -389,6 +394,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
     let numbers = [
         tally.turns,
         tally.errors,
+        tally.agents,
         totals.calls,
         input,
         output,
@@ -405,7 +411,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
         totals.cost.steps().to_string(),
         list(&mut totals.unpriced.iter().map(|name| escape(name))),
         list(&mut models.iter().map(|name| escape(name))),
-        write_pairs(tools),
+        write_pairs(tools.iter().map(|(name, count)| (name, count))),
     ]
     .join("\t")
 }
@@ -413,7 +419,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
 fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     let [numbers, cost, unpriced, models, tools] = fields else { return None };
     let numbers: Vec<u64> = numbers.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?;
-    let [turns, errors, calls, input, output, cache_read, cache_write_5m, cache_write_1h, rest @ ..] =
+    let [turns, errors, agents, calls, input, output, cache_read, cache_write_5m, cache_write_1h, rest @ ..] =
         &numbers[..]
     else {
         return None;
@@ -423,7 +429,7 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
         text.split(',').filter(|name| !name.is_empty()).map(unescape).collect()
     };
     Some(SessionCardFigures {
-        tally: LogTally { turns: *turns, errors: *errors },
+        tally: LogTally { turns: *turns, errors: *errors, agents: *agents },
         totals: UsageTotals {
             calls: *calls,
             tokens: TokenCounts {
@@ -446,8 +452,8 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
 }
 
 /// Writes names with numbers.
-fn write_pairs(pairs: &[(String, u64)]) -> String {
-    pairs.iter().map(|(name, count)| format!("{}={count}", escape(name))).collect::<Vec<_>>().join(",")
+fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p String, &'p u64)>) -> String {
+    pairs.into_iter().map(|(name, count)| format!("{}={count}", escape(name))).collect::<Vec<_>>().join(",")
 }
 
 fn read_pairs(text: &str) -> Option<Vec<(String, u64)>> {
@@ -499,7 +505,7 @@ mod tests {
     #[test]
     fn figures_survive_the_cache() {
         let figures = SessionCardFigures {
-            tally: LogTally { turns: 3, errors: 1 },
+            tally: LogTally { turns: 3, errors: 1, agents: 2 },
             totals: UsageTotals {
                 calls: 4,
                 tokens: TokenCounts {

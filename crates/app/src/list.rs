@@ -376,7 +376,6 @@ fn card(
         started: created.map(|at| at.as_millisecond()),
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
-        agents: session.agents.len(),
         live: is_live(millis(written), millis(preview.last_active), millis(now)),
         figures,
     }

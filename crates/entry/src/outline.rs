@@ -153,6 +153,7 @@ enum Text {
     Subtype,
     BodyType,
     HookEvent,
+    AgentId,
     MessageId,
     Model,
     StopReason,
@@ -160,7 +161,7 @@ enum Text {
 }
 
 /// The number of texts of an outline.
-const N_TEXTS: usize = 11;
+const N_TEXTS: usize = 12;
 
 /// A text of a block.
 #[derive(Clone, Copy, Debug)]
@@ -232,6 +233,11 @@ impl<'a> LineOutline<'a> {
     /// Returns the event of a hook that an attachment or a progress report is about.
     pub fn hook_event(&self) -> Option<&'a [u8]> {
         self.text(Text::HookEvent)
+    }
+
+    /// Returns the id of the sub-agent that a progress report is about.
+    pub fn agent_id(&self) -> Option<&'a [u8]> {
+        self.text(Text::AgentId)
     }
 
     /// Returns the line that a progress line repeats.
@@ -362,7 +368,7 @@ mod tests {
             outline.request_id(),
             outline.subtype(),
             outline.body_type(),
-            outline.hook_event(),
+            outline.hook_event().or(outline.agent_id()),
             outline.message_id(),
             outline.model(),
             outline.content(),
@@ -419,6 +425,8 @@ mod tests {
         let nested = "Some(NestedOutline { kind: Some(Assistant), is_api_error: false })";
         let expected = format!("Some(Progress) u <- - [0, 0, 0, 0] {nested} x r - agent_progress - m - []");
         assert_eq!(read(line), Some(expected));
+        let line = line.replace(r#""r"}}"#, r#""r","agentId":"x"},"agentId":"a"}"#);
+        assert_eq!(OutlineReader::default().read(line.as_bytes()).unwrap().agent_id(), Some(&b"a"[..]));
     }
 
     #[test]

@@ -23,9 +23,12 @@ pub(crate) fn render_header(
     facts.extend(header.git_branch.clone().map(|branch| format!("branch {branch}")));
     facts.push(humanize::plural(lines.len() as u64, "turn"));
     let sum = |figure: fn(&OutlineLine) -> usize| lines.iter().map(figure).sum::<usize>();
-    let (calls, errors) = (sum(|line| line.calls), header.errors);
-    if calls > 0 {
-        facts.push(humanize::plural(calls as u64, "tool call"));
+    let errors = header.errors;
+    if header.n_calls > 0 {
+        facts.push(humanize::plural(header.n_calls as u64, "tool call"));
+    }
+    if header.n_agents > 0 {
+        facts.push(humanize::plural(header.n_agents as u64, "sub-agent"));
     }
     if sum(|line| line.edits) > 0 {
         facts.push(format!(

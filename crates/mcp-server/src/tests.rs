@@ -210,7 +210,7 @@ fn a_session_is_read_as_outline_turns_items_and_agents() {
         };
         let (data, _) = read(json!({})).await;
         assert_eq!(texts(&data), ["turn why is the loom slow?", "turn take it out"]);
-        assert_eq!((&data["turns"], &data["agents"]), (&json!(2), &json!(1)));
+        assert_eq!((&data["turns"], &data["sub_agents"]), (&json!(2), &json!(1)));
         let (data, _) = read(json!({ "turns": "-1" })).await;
         assert_eq!(texts(&data), ["prompt take it out", "call ", "reply Done."]);
         assert_eq!(data["items"][1]["summary"], "a.rs: +1 −1");

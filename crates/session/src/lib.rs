@@ -79,5 +79,5 @@ pub use shared_str::SharedStr;
 pub use small_list::SmallList;
 pub use soundness::{RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule};
 pub use thread::{Branch, Thread};
-pub use tool_call::{ResultPosition, ToolCall, ToolOutcome, result_outcome};
+pub use tool_call::{ResultPosition, ServerCall, ToolCall, ToolOutcome, result_outcome};
 pub use turn::{Round, Turn};

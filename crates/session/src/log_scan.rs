@@ -40,6 +40,8 @@ pub struct LogScan {
     /// The number of errors of lines, other than failed calls.
     errors: Vec<(EntryIndex, u64)>,
     turn_indexes: FxHashMap<EntryIndex, u64>,
+    /// The ids of the sub-agents whose messages progress lines repeat.
+    agents: FxHashSet<Box<[u8]>>,
     /// The leaf that the last `last-prompt` line names.
     named_leaf: Option<Box<[u8]>>,
     /// Whether the log is not ordinary.
@@ -47,12 +49,14 @@ pub struct LogScan {
 }
 
 /// The counts of an ordinary log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScannedCounts {
     /// The number of turns.
     pub turns: u64,
     /// The number of errors, including failed calls.
     pub errors: u64,
+    /// The ids of the sub-agents inside the log, in any order. None of them has errors.
+    pub agents: Vec<String>,
 }
 
 /// A line of the tree.
@@ -172,6 +176,7 @@ impl LogScan {
             failed: Vec::new(),
             errors: Vec::new(),
             turn_indexes: FxHashMap::default(),
+            agents: FxHashSet::default(),
             named_leaf: None,
             is_unusual: false,
         }
@@ -289,6 +294,12 @@ impl LogScan {
                 _ => false,
             };
             self.is_unusual |= !is_plain;
+            let agent = outline
+                .agent_id()
+                .filter(|_| outline.body_type().is_some_and(|kind| kind == value::AGENT_PROGRESS.as_bytes()));
+            if let Some(agent) = agent.filter(|id| !self.agents.contains(*id)) {
+                self.agents.insert(agent.into());
+            }
         }
         let is_start = outline.hook_event() == Some(b"SessionStart");
         let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
@@ -442,6 +453,7 @@ impl LogScan {
         self.failed.clear();
         self.errors.clear();
         self.turn_indexes.clear();
+        self.agents.clear();
         self.named_leaf = None;
         self.is_unusual = false;
         counts
@@ -472,7 +484,8 @@ impl LogScan {
         }
         let members: Vec<EntryIndex> = members.indices().filter(|&idx| members[idx]).collect();
         let turns = split_turns(self, &members).len() as u64;
-        Some(ScannedCounts { turns, errors: if turns == 0 { 0 } else { errors } })
+        let agents = self.agents.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
+        Some(ScannedCounts { turns, errors: if turns == 0 { 0 } else { errors }, agents })
     }
 
     /// Returns for each line whether it belongs to the active conversation. `None` if that is not certain.

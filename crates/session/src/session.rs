@@ -19,7 +19,7 @@ use crate::reply::Reply;
 use crate::shared_str::SharedStrTable;
 use crate::small_list::SmallList;
 use crate::thread::Thread;
-use crate::tool_call::{ResultPosition, ToolCall};
+use crate::tool_call::{ResultPosition, ServerCall, ToolCall};
 use crate::uuid_table::{UuidKey, UuidTable};
 
 /// The entries of a log with the tree, replies and tool calls that they form.
@@ -42,6 +42,7 @@ pub struct Session {
     reply_by_id: IdTable<ReplyIndex>,
     pub(crate) calls: IndexVec<CallIndex, ToolCall>,
     call_by_id: IdTable<CallIndex>,
+    server_calls: Vec<ServerCall>,
     /// The names of tools and models.
     names: SharedStrTable,
     /// Pairs of line and call, sorted by line.
@@ -322,10 +323,14 @@ impl Session {
             }
         }
         for (block_idx, block) in message.into_iter().flat_map(|message| message.blocks()).enumerate() {
+            let id = block.id().unwrap_or_default();
             if !block.is(value::TOOL_USE) {
+                if block.is(value::SERVER_TOOL_USE) || block.is(value::MCP_TOOL_USE) {
+                    let name = self.names.share(&block.name().unwrap_or_default());
+                    self.server_calls.push(ServerCall { id: id.into_owned(), name, reply: reply_idx });
+                }
                 continue;
             }
-            let id = block.id().unwrap_or_default();
             let block_idx = block_idx as u32;
             let mut results = SmallList::default();
             if !id.is_empty() {
@@ -395,6 +400,11 @@ impl Session {
     /// Returns the tool calls, each joined to its result, in the order of the calls.
     pub fn tool_calls(&self) -> &IndexVec<CallIndex, ToolCall> {
         &self.calls
+    }
+
+    /// Returns the calls of tools that the API ran itself. A call that several lines contain is repeated.
+    pub fn server_calls(&self) -> &[ServerCall] {
+        &self.server_calls
     }
 
     /// Returns the last call with this id.

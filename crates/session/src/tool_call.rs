@@ -32,6 +32,17 @@ pub struct ToolCall {
     pub copies: SmallList<EntryIndex, 3>,
 }
 
+/// The call of a tool that the API ran itself.
+#[derive(Clone, Debug)]
+pub struct ServerCall {
+    /// The id of the call.
+    pub id: String,
+    /// The name of the tool.
+    pub name: SharedStr,
+    /// The reply that made the call, as an index into [`Session::replies`].
+    pub reply: ReplyIndex,
+}
+
 /// The position of a tool result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResultPosition {

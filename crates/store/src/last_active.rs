@@ -38,8 +38,9 @@ pub fn last_active_in(log: &mut File) -> io::Result<SystemTime> {
     Ok(time_or(search_back(log, metadata.len())?, metadata.modified()?))
 }
 
-/// Returns the timestamp of a line, if it has one.
+/// Returns the timestamp of a line, if it has one. A line that was not written to its end is no message.
 pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
+    line.trim_ascii_end().ends_with(b"}").then_some(())?;
     let [time] = leading_members::members(line, [(key::TIMESTAMP, true)]);
     parse_timestamp(&time?.as_str()?)
 }

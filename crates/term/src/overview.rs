@@ -158,7 +158,7 @@ impl Renderer<'_> {
         let [active, waiting, idle] = [figures.active, figures.waiting, figures.idle].map(time);
         let mut text = format!(
             "{active} active, {waiting} waiting, {idle} idle · {}",
-            plural(figures.agents, "sub-agent")
+            plural(figures.agent_calls, "Agent call")
         );
         if self.overview.agent_usage.calls > 0 {
             text.push_str(&format!(" ({})", self.overview.agent_usage.short_cost()));

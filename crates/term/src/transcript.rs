@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
-use threadline_view::humanize::{duration, plural, short_count};
+use threadline_view::humanize::{duration, minute, plural, short_count};
 use threadline_view::{
     AgentView, BranchView, CallView, DetailLevel, FindingSummary, Hunk, InheritedCalls, ItemBody, Transcript,
     TranscriptHeader, TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
@@ -265,7 +265,14 @@ impl<'a> TermWriter<'a> {
         let parts = [&header.id, &header.cwd, &header.git_branch, &version];
         let mut about: Vec<String> =
             parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
+        if let Some((started, last_active)) = header.active {
+            about.push(format!("started {}", minute(started, &self.style.zone)));
+            about.push(format!("last active {}", minute(last_active, &self.style.zone)));
+        }
         about.push(plural(header.n_turns as u64, "turn"));
+        let counts =
+            [(header.n_calls, "tool call"), (header.n_agents, "sub-agent"), (header.errors, "error")];
+        about.extend(counts.iter().filter(|(n, _)| *n > 0).map(|(n, name)| plural(*n as u64, name)));
         about.extend(cost(&header.spent));
         about.extend(header.inherited.as_ref().map(InheritedCalls::label));
         if header.n_branches > 0 {

@@ -29,6 +29,8 @@ pub struct ModelCalls {
     pub(crate) copies: Vec<(u32, u32)>,
     /// Sorted by call.
     pub(crate) tools: Vec<ToolUse>,
+    /// The tools of calls that several logs contain, each with the sessions of these logs.
+    pub(crate) shared_tools: Vec<(NameId, ToolUse)>,
     pub(crate) records: Vec<CallRecord>,
     pub(crate) limits: Vec<LimitNotice>,
     pub(crate) accounts: Vec<(NameId, CostAccount)>,

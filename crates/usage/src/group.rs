@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 
 use crate::calls::{ModelCall, ModelCalls};
@@ -282,12 +282,17 @@ impl ModelCalls {
         .collect()
     }
 
-    /// Returns how often each session called each tool.
+    /// Returns how often each session called each tool, with its sub-agents and on all branches. A tool call
+    /// that the logs of several sessions contain counts in each of them.
     pub fn tools_by_session(&self) -> HashMap<&str, HashMap<&str, u64>> {
         let mut counts: FxHashMap<(NameId, NameId), u64> = FxHashMap::default();
-        for tool in &self.tools {
+        let shared: FxHashSet<u32> = self.shared_tools.iter().map(|(_, tool)| tool.row).collect();
+        for tool in self.tools.iter().filter(|tool| !shared.contains(&tool.row)) {
             let file = &self.files[self.rows[tool.row as usize].file as usize];
             *counts.entry((file.session, tool.name)).or_default() += 1;
+        }
+        for (session, tool) in &self.shared_tools {
+            *counts.entry((*session, tool.name)).or_default() += 1;
         }
         let mut sessions: HashMap<&str, HashMap<&str, u64>> = HashMap::new();
         for ((session, tool), count) in counts {

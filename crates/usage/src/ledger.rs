@@ -29,6 +29,8 @@ pub struct CallLedger {
     /// Sums of calls that no row describes.
     pub(crate) sums: Vec<CallSum>,
     tools: Vec<ToolUse>,
+    /// The tools of calls that several logs contain, each with the log that contains it.
+    shared_tools: Vec<(u32, ToolUse)>,
     records: Vec<CallRecord>,
     limits: Vec<LimitNotice>,
     accounts: Vec<(NameId, CostAccount)>,
@@ -133,9 +135,13 @@ impl CallLedger {
             return;
         }
         let mut places: Vec<u32> = vec![0; self.rows.len()];
-        for (row, _) in rivals.iter() {
+        const SHARED: u32 = 1;
+        for (row, rival) in rivals.iter() {
+            places[rival.row as usize] = SHARED;
             places[*row as usize] = MERGED;
         }
+        let shared = self.tools.iter().filter(|tool| places[tool.row as usize] != 0);
+        self.shared_tools = shared.map(|tool| (self.rows[tool.row as usize].file, *tool)).collect();
         let (mut at, mut kept) = (0, 0);
         self.rows.retain(|_| {
             let keep = places[at] != MERGED;
@@ -150,7 +156,8 @@ impl CallLedger {
             rival.row = places[rival.row as usize];
             places[*row as usize] = rival.row;
         }
-        self.tools.iter_mut().for_each(|tool| tool.row = places[tool.row as usize]);
+        let shared = self.shared_tools.iter_mut().map(|(_, tool)| tool);
+        self.tools.iter_mut().chain(shared).for_each(|tool| tool.row = places[tool.row as usize]);
         for (place, _) in self.records.iter_mut().filter_map(|record| record.call.as_mut().ok()) {
             *place = places[*place as usize];
         }
@@ -194,6 +201,11 @@ impl CallLedger {
         // A tool call on several lines or in several logs is counted once.
         self.tools.sort_unstable();
         self.tools.dedup_by_key(|tool| (tool.row, tool.id));
+        for (file, _) in &mut self.shared_tools {
+            *file = self.files[*file as usize].session;
+        }
+        self.shared_tools.sort_unstable();
+        self.shared_tools.dedup_by_key(|(session, tool)| (*session, tool.row, tool.id));
         self.limits.sort_unstable();
         self.limits.dedup();
         ModelCalls {
@@ -203,6 +215,7 @@ impl CallLedger {
             sums: self.sums,
             copies,
             tools: self.tools,
+            shared_tools: self.shared_tools,
             records: self.records,
             limits: self.limits,
             accounts: self.accounts,

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_entry::lens::{
-    ATTACHMENT_TYPES, AgentResult, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES,
-    System, drift,
+    ATTACHMENT_TYPES, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES, System, drift,
 };
-use threadline_entry::{Entry, Json, Kind, key, value};
-use threadline_session::Session;
+use threadline_entry::{Entry, Kind, Millis, value};
+use threadline_session::{Session, SessionFamily};
+
+use crate::call_count::count_tools;
+use crate::error_count::count_errors;
+use crate::transcript_builder::active_span;
 
 /// Counts by name.
 pub type NameCounts = BTreeMap<String, u64>;
@@ -17,6 +20,55 @@ const MAX_NAMES: usize = 10_000;
 
 /// The name under which all names beyond [`MAX_NAMES`] are counted.
 const MORE_NAMES: &str = "(more)";
+
+/// The figures of a session: the same as in lists and on its page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// Turns of the active conversation.
+    pub turns: u64,
+    /// Errors, with those of sub-agents: see [`count_errors`].
+    pub errors: u64,
+    /// Tool calls by tool, with those of sub-agents: see [`count_tools`].
+    pub tools: NameCounts,
+    /// Sub-agents, with a log of their own or inside that of the session.
+    pub agents: u64,
+    /// When the session started, and when it was last active.
+    pub active: Option<(Millis, Millis)>,
+}
+
+impl SessionCounts {
+    /// Counts a session with its sub-agents.
+    pub fn of(family: &SessionFamily) -> Self {
+        // The turns of a sub-agent's log are not turns of a conversation.
+        let turns = if family.main.is_agent_log() { 0 } else { family.main.turns().len() };
+        Self {
+            turns: turns as u64,
+            errors: count_errors(family) as u64,
+            tools: count_tools(family),
+            agents: family.agents.len() as u64,
+            active: active_span(&family.main),
+        }
+    }
+
+    /// Returns the number of tool calls.
+    pub fn tool_calls(&self) -> u64 {
+        self.tools.values().sum()
+    }
+
+    /// Adds another session.
+    fn add(&mut self, other: Self) {
+        self.turns += other.turns;
+        self.errors += other.errors;
+        for (name, count) in other.tools {
+            *count_of(&mut self.tools, &name) += count;
+        }
+        self.agents += other.agents;
+        self.active = match (self.active, other.active) {
+            (Some((start, end)), Some((from, to))) => Some((start.min(from), end.max(to))),
+            (active, other) => active.or(other),
+        };
+    }
+}
 
 /// Counts of everything in the lines of logs, as written: every copy of a block is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,18 +85,15 @@ pub struct Inventory {
     pub block_types: NameCounts,
     pub stop_reasons: NameCounts,
     pub models: NameCounts,
-    pub tools: NameCounts,
     pub versions: NameCounts,
     pub messages: u64,
-    pub turns: u64,
-    pub tool_calls: u64,
     pub tool_results: u64,
     pub unanswered_calls: u64,
     pub orphan_results: u64,
     pub branches: u64,
     pub compactions: u64,
-    /// The sub-agents named by the lines, each once.
-    pub agents: BTreeSet<String>,
+    /// The figures of the session or sessions; `None` for the log of a sub-agent whose session is counted.
+    pub session: Option<SessionCounts>,
     /// Types that no lens defines.
     pub unknown_types: BTreeMap<String, DriftCount>,
     /// Keys that no lens defines, by path.
@@ -81,12 +130,6 @@ impl Inventory {
             inventory.add_line(entry, &mut version);
         }
         inventory.add_session(session);
-        // The turns of a sub-agent's log are not turns of a conversation.
-        let is_conversation =
-            |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_sidechain();
-        if session.entries().iter().any(is_conversation) {
-            inventory.turns = session.turns().len() as u64;
-        }
         inventory
     }
 
@@ -119,7 +162,6 @@ impl Inventory {
                     ("progress", PROGRESS_TYPES),
                     version,
                 );
-                self.agents.extend(body.and_then(|body| body.agent_id()).map(Into::into));
             }
             Kind::Attachment => {
                 let body = entry.lens::<AttachmentLine<'_>>().and_then(AttachmentLine::attachment);
@@ -138,11 +180,6 @@ impl Inventory {
     }
 
     fn add_message(&mut self, entry: &Entry, version: &str) {
-        if entry.is_sidechain() {
-            self.agents.extend(entry.get(key::AGENT_ID).and_then(Json::as_str).map(Into::into));
-        }
-        let result = entry.tool_use_result().and_then(|result| result.of::<AgentResult<'_>>());
-        self.agents.extend(result.and_then(|result| result.agent_id()).map(Into::into));
         let Some(message) = entry.message() else { return };
         if entry.kind() == Kind::Assistant {
             add(&mut self.stop_reasons, &message.stop_reason().unwrap_or("null".into()));
@@ -153,14 +190,7 @@ impl Inventory {
         for block in message.blocks() {
             let kind = block.kind();
             self.add_named(|own| &mut own.block_types, kind.as_deref(), ("block", BLOCK_TYPES), version);
-            match kind.as_deref() {
-                Some(value::TOOL_USE) => {
-                    self.tool_calls += 1;
-                    add(&mut self.tools, &block.name().unwrap_or("(none)".into()));
-                }
-                Some(value::TOOL_RESULT) => self.tool_results += 1,
-                _ => {}
-            }
+            self.tool_results += u64::from(kind.as_deref() == Some(value::TOOL_RESULT));
         }
     }
 
@@ -191,10 +221,6 @@ impl Inventory {
         self.orphan_results += session.orphan_results().map(|(_, results)| results.len() as u64).sum::<u64>();
         self.branches += session.branches().len() as u64;
         self.compactions += session.compactions().len() as u64;
-        // Sub-agents of 1.0.x have no id: each is a separate root next to the conversation.
-        let main = session.entries().indices().any(|idx| session.in_tree(idx) && !session.is_sidechain(idx));
-        let inline = session.roots().filter(|&idx| main && session.is_sidechain(idx));
-        self.agents.extend(inline.filter_map(|idx| Some(session.entries()[idx].uuid()?.into_owned())));
     }
 
     /// Adds another inventory to this one.
@@ -212,7 +238,6 @@ impl Inventory {
             (&mut self.block_types, other.block_types),
             (&mut self.stop_reasons, other.stop_reasons),
             (&mut self.models, other.models),
-            (&mut self.tools, other.tools),
             (&mut self.versions, other.versions),
         ] {
             for (name, count) in from {
@@ -220,14 +245,14 @@ impl Inventory {
             }
         }
         self.messages += other.messages;
-        self.turns += other.turns;
-        self.tool_calls += other.tool_calls;
         self.tool_results += other.tool_results;
         self.unanswered_calls += other.unanswered_calls;
         self.orphan_results += other.orphan_results;
         self.branches += other.branches;
         self.compactions += other.compactions;
-        self.agents.extend(other.agents);
+        if let Some(session) = other.session {
+            self.session.get_or_insert_default().add(session);
+        }
         for (into, from) in
             [(&mut self.unknown_types, other.unknown_types), (&mut self.unknown_keys, other.unknown_keys)]
         {

@@ -16,6 +16,7 @@ use threadline_session::{
 };
 use threadline_usage::UsageTotals;
 
+use crate::call_count::count_tool_calls;
 use crate::finding_summary::FindingSummary;
 use crate::line_note::{self, LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
@@ -117,9 +118,14 @@ pub fn layout(
     if leaf.is_none() {
         layout.branches = layout_builder.branches();
     }
-    layout.header.errors = match (agent, leaf) {
-        (None, None) => layout_builder.session_errors(),
-        _ => layout.turns.iter().map(|turn| turn.line.errors).sum(),
+    // Those of a sub-agent or of a branch are the sums over its turns.
+    let sum = |figure: fn(&OutlineLine) -> usize| layout.turns.iter().map(|turn| figure(&turn.line)).sum();
+    (layout.header.errors, layout.header.n_calls, layout.header.n_agents) = match (agent, leaf) {
+        (None, None) => {
+            let family = builder.family;
+            (layout_builder.session_errors(), count_tool_calls(family), family.agents.len())
+        }
+        _ => (sum(|line| line.errors), sum(|line| line.calls), layout.agents.values().map(Vec::len).sum()),
     };
     if agent.is_none() && leaf.is_none() {
         layout.unattached_agents = writer.unattached_agents(&|agent| layout_builder.agent(agent).0);

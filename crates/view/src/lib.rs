@@ -32,6 +32,7 @@
 
 #![warn(missing_docs)]
 
+mod call_count;
 mod card;
 mod changes;
 mod context;
@@ -64,6 +65,7 @@ mod usage_board;
 mod visible;
 pub mod wire;
 
+pub use call_count::{count_tool_calls, count_tools};
 pub use card::{Choice, CommandCard, Question, Todo, ToolCard, starts_agents};
 pub use changes::{FileChange, changes, changes_of, patch};
 pub use context::{AgentContext, CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
@@ -72,7 +74,7 @@ pub use error_count::count_errors;
 pub use filter::{DetailLevel, TranscriptFilter};
 pub use finding_summary::FindingSummary;
 pub use inline_markdown::strip_markdown;
-pub use inventory::{DriftCount, Inventory, NameCounts};
+pub use inventory::{DriftCount, Inventory, NameCounts, SessionCounts};
 pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
 pub use markdown::{MarkdownRenderer, markdown};

@@ -106,8 +106,8 @@ pub struct PeriodFigures {
     pub calls: u64,
     /// Failed tool calls.
     pub failed: u64,
-    /// Sub-agents that were started.
-    pub agents: u64,
+    /// Calls of tools that start sub-agents.
+    pub agent_calls: u64,
     /// Compactions.
     pub compactions: u64,
     /// Milliseconds in which the model or tools worked, added up over all sessions.

@@ -1,5 +1,8 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
+use std::collections::BTreeMap;
+
+use threadline_entry::lens::Progress;
 use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
 use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
 use threadline_usage::UsageTotals;
@@ -41,8 +44,6 @@ pub struct SessionCard {
     pub last_active: Millis,
     /// The size of the log in bytes.
     pub size: u64,
-    /// The number of sub-agents with separate logs.
-    pub agents: usize,
     /// Whether it is being written to right now.
     pub live: bool,
     /// The figures from a full read; `None` until the logs were read.
@@ -59,28 +60,37 @@ impl SessionCard {
 /// The figures of a session that require reading all of its logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionCardFigures {
-    /// Turns and errors, including those of its sub-agents.
+    /// Turns, errors and sub-agents.
     pub tally: LogTally,
     /// Usage and cost of its calls. A call that several logs contain belongs to one session only.
     pub totals: UsageTotals,
     /// The models used, highest cost first.
     pub models: Vec<String>,
-    /// The tools called and how often, most frequent first.
+    /// The tools called and how often, most frequent first: see [`count_tools`](crate::count_tools).
     pub tools: Vec<(String, u64)>,
 }
 
-/// Turns and errors of a session or of one of its logs.
+impl SessionCardFigures {
+    /// Returns the number of tool calls.
+    pub fn tool_calls(&self) -> u64 {
+        self.tools.iter().map(|(_, calls)| calls).sum()
+    }
+}
+
+/// Turns, errors and sub-agents of a session or of one of its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogTally {
     /// Turns of the active conversation. For a log that was only skimmed, prompts in any branch.
     pub turns: u64,
     /// Errors, as in [`count_errors`](crate::count_errors). For a log that was only skimmed, in any branch.
     pub errors: u64,
+    /// Sub-agents, with a log of their own or inside that of the session.
+    pub agents: u64,
 }
 
 impl LogTally {
     /// Adds one line of a log that is too large to load.
-    pub fn skim(&mut self, entry: &Entry) {
+    fn skim(&mut self, entry: &Entry) {
         self.errors += u64::from(entry.kind() == Kind::Assistant && entry.is_api_error());
         if entry.kind() != Kind::User {
             return;
@@ -100,8 +110,8 @@ impl LogTally {
 pub struct LogCounts {
     /// The turns and errors of its active conversation.
     pub tally: LogTally,
-    /// The errors of the sub-agents inside the log, by id. Sub-agents without errors are left out.
-    pub agent_errors: Vec<(String, u64)>,
+    /// The sub-agents inside the log, by id, with the number of their errors.
+    pub agent_errors: BTreeMap<String, u64>,
 }
 
 /// Counts one log after another line by line, as [`LogCounts::of`] does, if they are ordinary ones.
@@ -122,12 +132,36 @@ impl LogCountScan {
     /// Returns the counts, and prepares the scan for the next log. `None` if they need the whole session: see
     /// [`LogScan`].
     pub fn finish(&mut self) -> Option<LogCounts> {
-        let ScannedCounts { turns, errors } = self.0.finish()?;
-        Some(LogCounts { tally: LogTally { turns, errors }, agent_errors: Vec::new() })
+        let ScannedCounts { turns, errors, agents } = self.0.finish()?;
+        let agent_errors: BTreeMap<String, u64> = agents.into_iter().map(|id| (id, 0)).collect();
+        Some(LogCounts::new(turns, errors, agent_errors))
     }
 }
 
 impl LogCounts {
+    fn new(turns: u64, errors: u64, agent_errors: BTreeMap<String, u64>) -> Self {
+        Self { tally: LogTally { turns, errors, agents: agent_errors.len() as u64 }, agent_errors }
+    }
+
+    /// Adds one line of a log that is too large to load. The errors of sub-agents inside it are those of the
+    /// log.
+    pub fn skim(&mut self, entry: &Entry) {
+        self.tally.skim(entry);
+        let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
+        let repeated = progress.and_then(|progress| progress.data()).filter(|data| {
+            data.kind().is_some_and(|kind| kind == value::AGENT_PROGRESS) && data.message().is_some()
+        });
+        let is_root = || entry.is_sidechain() && entry.parent_uuid().is_none();
+        let agent = match repeated {
+            Some(data) => data.agent_id(),
+            None => entry.uuid().filter(|_| is_root()),
+        };
+        if let Some(id) = agent {
+            self.agent_errors.entry(id.into_owned()).or_default();
+            self.tally.agents = self.agent_errors.len() as u64;
+        }
+    }
+
     /// Counts a log that is completely in memory.
     pub fn of(session: Session) -> Self {
         // Few logs contain sub-agents, and looking for them takes time.
@@ -144,17 +178,22 @@ impl LogCounts {
             let errors = count_own_errors(&family, Some(idx), agent.session.turns().iter());
             (agent.id.clone(), errors as u64)
         });
-        let agent_errors = inside.filter(|(_, errors)| *errors > 0).collect();
-        Self { tally: LogTally { turns: turns.len() as u64, errors }, agent_errors }
+        Self::new(turns.len() as u64, errors, inside.collect())
     }
 
     /// Returns the tally of a session from the counts of its own log and of the logs of its sub-agents, each
     /// with the agent's id. A sub-agent inside the session's log that also has its own log counts once.
-    pub fn sum<'a>(&self, agents: impl Iterator<Item = (&'a str, &'a Self)> + Clone) -> LogTally {
-        let has_log = |id: &str| agents.clone().any(|(agent, _)| agent == id);
-        let inside = self.agent_errors.iter().filter(|(id, _)| !has_log(id)).map(|(_, errors)| errors);
-        let logged = agents.clone().map(|(_, counts)| &counts.tally.errors);
-        LogTally { errors: self.tally.errors + inside.chain(logged).sum::<u64>(), ..self.tally }
+    pub fn sum<'a>(&self, agents: impl Iterator<Item = (&'a str, &'a Self)>) -> LogTally {
+        let mut inside: BTreeMap<&str, u64> =
+            self.agent_errors.iter().map(|(id, errors)| (&**id, *errors)).collect();
+        let (mut n_logged, mut errors) = (0, self.tally.errors);
+        for (id, counts) in agents {
+            inside.remove(id);
+            n_logged += 1;
+            errors += counts.tally.errors;
+        }
+        errors += inside.values().sum::<u64>();
+        LogTally { errors, agents: n_logged + inside.len() as u64, ..self.tally }
     }
 }
 
@@ -166,12 +205,12 @@ mod tests {
     use super::*;
 
     fn skimmed(bytes: &[u8]) -> LogTally {
-        let mut tally = LogTally::default();
+        let mut counts = LogCounts::default();
         let mut lines = LineReader::new(bytes);
         while let Some(line) = lines.next().unwrap() {
-            parse_line(&line, |entry, _| tally.skim(&entry));
+            parse_line(&line, |entry, _| counts.skim(&entry));
         }
-        tally
+        counts.tally
     }
 
     #[test]
@@ -185,8 +224,11 @@ r2 <- a2  result t2 "ok"
 u2 <- r2  user   "again"
 a3 <- u2  reply  m3 text "API Error: overloaded" +{"isApiErrorMessage":true}
 "#);
-        assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally, LogTally { turns: 2, errors: 2 });
-        assert_eq!(skimmed(&bytes), LogTally { turns: 2, errors: 2 });
+        assert_eq!(
+            LogCounts::of(Session::from_bytes(&bytes)).tally,
+            LogTally { turns: 2, errors: 2, agents: 0 }
+        );
+        assert_eq!(skimmed(&bytes), LogTally { turns: 2, errors: 2, agents: 0 });
     }
 
     #[test]
@@ -217,11 +259,11 @@ r1 <- a1  result t1 "The user doesn't want to proceed with this tool use." error
     #[test]
     fn a_sub_agent_with_its_own_log_counts_once() {
         let counts = |errors, agent_errors: &[(&str, u64)]| LogCounts {
-            tally: LogTally { turns: 2, errors },
+            tally: LogTally { turns: 2, errors, agents: agent_errors.len() as u64 },
             agent_errors: agent_errors.iter().map(|(id, errors)| ((*id).to_owned(), *errors)).collect(),
         };
         let (main, agent) = (counts(1, &[("x", 10), ("y", 100)]), counts(1000, &[]));
         let tally = main.sum([("x", &agent)].into_iter());
-        assert_eq!(tally, LogTally { turns: 2, errors: 1101 });
+        assert_eq!(tally, LogTally { turns: 2, errors: 1101, agents: 2 });
     }
 }

@@ -52,6 +52,10 @@ pub struct TranscriptHeader {
     pub n_branches: usize,
     /// The number of errors; see [`count_errors`](crate::count_errors).
     pub errors: usize,
+    /// The number of tool calls; see [`count_tools`](crate::count_tools).
+    pub n_calls: usize,
+    /// The number of sub-agents, with a log of their own or inside that of the session.
+    pub n_agents: usize,
     /// The cost of the calls that the session made itself. Here and below, `spent` is empty if no
     /// [`Spending`](crate::Spending) was given. Turns include inherited calls.
     pub spent: UsageTotals,

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use threadline_entry::{Millis, first_timestamp, key, parse_timestamp};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
+use crate::call_count::count_tool_calls;
 use crate::error_count::count_errors;
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};
@@ -79,6 +80,8 @@ impl<'a> TranscriptBuilder<'a> {
             spent: self.spending.map(Spending::own).unwrap_or_default(),
             inherited: self.spending.and_then(Spending::inherited).cloned(),
             errors: count_errors(self.family),
+            n_calls: count_tool_calls(self.family),
+            n_agents: self.family.agents.len(),
             ..session_facts(&self.family.main)
         }
     }
@@ -104,7 +107,7 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
 }
 
 /// Returns the first and the last timestamp of a log, by the rules of lists.
-fn active_span(session: &Session) -> Option<(Millis, Millis)> {
+pub(crate) fn active_span(session: &Session) -> Option<(Millis, Millis)> {
     let entries = session.entries();
     let first = entries.iter().find_map(|entry| first_timestamp(entry.text().as_bytes()));
     let start = first.and_then(parse_timestamp);

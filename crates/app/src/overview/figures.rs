@@ -59,7 +59,7 @@ impl OverviewFacts {
         for call in self.calls.iter().filter(|call| range.contains(dated(call.at))) {
             figures.calls += 1;
             figures.failed += u64::from(call.outcome.is_error());
-            figures.agents += u64::from(agent_tools[call.tool as usize]);
+            figures.agent_calls += u64::from(agent_tools[call.tool as usize]);
         }
         for period in &self.periods {
             let length = overlap(range, period.start, period.end);

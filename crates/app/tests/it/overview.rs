@@ -314,7 +314,7 @@ fn compare(count: &Count, overview: &Overview, range: &OverviewRange, facts: &Ov
     assert_eq!(figures.calls as usize, calls.len());
     assert_eq!(figures.failed as usize, n_failed);
     let is_agent = |call: &&&CountedCall| ["Task", "Agent"].contains(&&*call.tool);
-    assert_eq!(figures.agents as usize, calls.iter().filter(is_agent).count());
+    assert_eq!(figures.agent_calls as usize, calls.iter().filter(is_agent).count());
     let prompts: Vec<i64> = count.prompts.values().filter(|at| is_in(at)).map(|at| at.unwrap()).collect();
     assert_eq!(figures.prompts as usize, prompts.len());
     assert_eq!(figures.compactions as usize, count.compactions.values().filter(|at| is_in(at)).count());

@@ -57,11 +57,8 @@ pub(crate) fn run(cx: &Context, args: &CompareArgs) -> Result<CommandOutcome, Co
     }
     answer.finish()?;
     for (letter, side) in ["A", "B"].iter().zip(&comparison.sides).filter(|_| !cx.json) {
-        if side.n_other_branches > 0 {
-            let branches = plural(side.n_other_branches as u64, "abandoned branch");
-            cx.ui.note(&format!(
-                "{letter}: without {branches} of the session, which `list` and `usage` count"
-            ));
+        for note in side.notes() {
+            cx.ui.note(&format!("{letter}: {note}"));
         }
     }
     if !cx.json && !args.diff && !comparison.files.is_empty() {
@@ -76,7 +73,11 @@ fn render(cx: &Context, comparison: &Comparison) -> TermText {
     let mut out = TermText::default();
     for (letter, side) in [("A", a), ("B", b)] {
         let id = short_id(&side.session.id);
-        let branch = side.branch.as_ref().map(|anchor| format!("#{anchor}")).unwrap_or_default();
+        let branch = match &side.branch {
+            Some(anchor) => format!("#{anchor} (abandoned branch)"),
+            None if side.n_other_branches > 0 => " (active branch)".to_owned(),
+            None => String::new(),
+        };
         let title = visible(side.title.as_deref().unwrap_or_default()).into_owned();
         let title = page.wrap(&title, 20).into_iter().next().unwrap_or_default();
         out += text!("{}  {id}{branch}  {title}\n", page.paint(TextLabel::Strong, letter));
@@ -113,9 +114,8 @@ fn figures(cx: &Context, comparison: &Comparison) -> TermText {
     let models = |side: &ComparedConversation| {
         side.models.iter().map(|model| short_model(model)).collect::<Vec<_>>().join(", ")
     };
-    let started = |side: &ComparedConversation| {
-        side.span.map(|(start, _)| minute(start, &cx.zone())).unwrap_or_default()
-    };
+    let started =
+        |side: &ComparedConversation| side.started.map(|start| minute(start, &cx.zone())).unwrap_or_default();
     let rows = vec![
         plain("started", &started),
         plain("models", &models),
@@ -130,7 +130,7 @@ fn figures(cx: &Context, comparison: &Comparison) -> TermText {
         number("cache read", &|side| side.spent.tokens.cache_read),
         number("cache write", &|side| side.spent.tokens.cache_write()),
         vec!["cost".to_owned(), a.spent.short_cost(), b.spent.short_cost(), comparison.cost_difference()],
-        time("elapsed", &|side| side.span.map_or(0, |(start, end)| end - start)),
+        time("elapsed", &ComparedConversation::elapsed),
         time("model", &|side| side.timing.model),
         time("tools", &|side| side.timing.tools),
         time("waiting for an answer", &|side| side.timing.user_response),

@@ -2,9 +2,11 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use rayon::prelude::*;
+use threadline_app::{InspectedLog, inspect_log, logs_of_agents};
+use threadline_entry::Millis;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text};
-use threadline_view::humanize::{bytes, count};
-use threadline_view::{DriftCount, Inventory, NameCounts, wire};
+use threadline_view::humanize::{bytes, count, minute};
+use threadline_view::{DriftCount, Inventory, NameCounts, SessionCounts, wire};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -12,18 +14,13 @@ use crate::error::{CommandError, CommandOutcome};
 /// Count the contents of a session or a folder of logs
 ///
 /// Counts lines by type, blocks, stop reasons, models, tools and versions, and lists unknown types and keys
-/// with the versions that wrote them.
+/// with the versions that wrote them. Turns, errors, tool calls and sub-agents are those of `list`: the
+/// session's, with its sub-agents.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
     /// Session id, unique prefix, title, `last`, path to a log, or a folder with logs
     #[arg(value_name = "SESSION|FILE|DIR")]
     what: String,
-}
-
-/// One log and its inventory.
-struct InspectedLog {
-    name: String,
-    inventory: Inventory,
 }
 
 pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, CommandError> {
@@ -32,11 +29,12 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, Co
     } else {
         vec![cx.app.find(&args.what)?.path]
     };
+    let of_agents = logs_of_agents(&logs);
     let progress = cx.ui.progress("reading log", logs.len());
     let inspected: Vec<_> = logs
         .par_iter()
         .map(|path| {
-            let inspected = inspect(path);
+            let inspected = inspect_log(path, of_agents.contains(path));
             progress.step();
             inspected
         })
@@ -46,11 +44,11 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, Co
     let mut found = Vec::new();
     for result in inspected {
         match result {
-            Ok(inspected) => found.push(inspected),
-            Err(error) => {
-                cx.ui.warn(error.to_string().trim_start_matches("error: ").trim_end());
-                outcome = CommandOutcome::Partial;
+            Ok(inspected) => {
+                outcome = cx.warn_unread(&inspected.unread, outcome);
+                found.push(inspected);
             }
+            Err(error) => outcome = cx.warn_unread(&[error], outcome),
         }
     }
     let whole = match &found[..] {
@@ -71,17 +69,11 @@ pub(crate) fn run(cx: &Context, args: &InspectArgs) -> Result<CommandOutcome, Co
     Ok(outcome)
 }
 
-fn inspect(path: &Path) -> Result<InspectedLog, CommandError> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let session = threadline_app::read_session(path, &name)?;
-    let size = std::fs::metadata(path)?.len();
-    Ok(InspectedLog { inventory: Inventory::of(&session, size), name })
-}
-
 /// Renders the tables: one of sessions, then one per group of counts.
 fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
     let page = cx.ui.page();
     let mut out = session_table(cx, found, whole);
+    let no_tools = NameCounts::default();
     let families: [(&str, &NameCounts); 9] = [
         ("Types", &whole.types),
         ("System subtypes", &whole.system_subtypes),
@@ -90,7 +82,7 @@ fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
         ("Content blocks", &whole.block_types),
         ("Stop reasons", &whole.stop_reasons),
         ("Models", &whole.models),
-        ("Tools", &whole.tools),
+        ("Tools", whole.session.as_ref().map_or(&no_tools, |session| &session.tools)),
         ("Versions", &whole.versions),
     ];
     for (name, counts) in families.into_iter().filter(|(_, counts)| !counts.is_empty()) {
@@ -131,20 +123,24 @@ fn session_table(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> Ter
     let columns = [
         TableColumn { name: "session", align: ColumnAlign::Left, can_shrink: true, ..TableColumn::default() },
         TableColumn { drop_order: 6, ..TableColumn::text("versions") },
+        TableColumn { can_shrink: false, drop_order: 7, ..TableColumn::text("started") },
+        TableColumn { can_shrink: false, drop_order: 11, ..TableColumn::text("last active") },
         number("size"),
         number("lines"),
         TableColumn { drop_order: 3, ..number("bad") },
         TableColumn { drop_order: 5, ..number("user") },
         TableColumn { drop_order: 4, ..number("assistant") },
         number("turns"),
-        number("calls"),
+        TableColumn { drop_order: 1, ..number("errors") },
+        number("tool calls"),
         TableColumn { drop_order: 10, ..number("results") },
         TableColumn { drop_order: 8, ..number("unanswered") },
         TableColumn { drop_order: 9, ..number("orphans") },
         TableColumn { drop_order: 2, ..number("branches") },
         TableColumn { drop_order: 7, ..number("compactions") },
-        number("agents"),
+        number("sub-agents"),
     ];
+    let zone = cx.zone();
     let row = |name: &str, inventory: &Inventory| {
         let of = |name: &str| inventory.types.get(name).copied().unwrap_or(0);
         let versions: Vec<_> = inventory.versions.keys().map(|version| &**version).collect();
@@ -153,23 +149,33 @@ fn session_table(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> Ter
             [first, .., last] if versions.len() > 2 => format!("{first} … {last}"),
             _ => versions.join(", "),
         };
-        let mut row = vec![name.to_owned(), versions, bytes(inventory.bytes)];
-        let numbers = [
-            inventory.lines,
-            inventory.bad_lines,
-            of("user"),
-            of("assistant"),
-            inventory.turns,
-            inventory.tool_calls,
-            inventory.tool_results,
-            inventory.unanswered_calls,
-            inventory.orphan_results,
-            inventory.branches,
-            inventory.compactions,
-            inventory.agents.len() as u64,
-        ];
-        row.extend(numbers.into_iter().map(count));
-        row
+        // The figures of a sub-agent's log are part of those of its session.
+        let session = inventory.session.as_ref();
+        let none = || "–".to_owned();
+        let time = |at: fn((Millis, Millis)) -> Millis| {
+            session.and_then(|session| session.active).map_or_else(none, |active| minute(at(active), &zone))
+        };
+        let figure = |value: fn(&SessionCounts) -> u64| session.map_or_else(none, |of| count(value(of)));
+        vec![
+            name.to_owned(),
+            versions,
+            time(|(started, _)| started),
+            time(|(_, last_active)| last_active),
+            bytes(inventory.bytes),
+            count(inventory.lines),
+            count(inventory.bad_lines),
+            count(of("user")),
+            count(of("assistant")),
+            figure(|session| session.turns),
+            figure(|session| session.errors),
+            figure(SessionCounts::tool_calls),
+            count(inventory.tool_results),
+            count(inventory.unanswered_calls),
+            count(inventory.orphan_results),
+            count(inventory.branches),
+            count(inventory.compactions),
+            figure(|session| session.agents),
+        ]
     };
     let mut rows: Vec<Vec<String>> = found.iter().map(|one| row(&one.name, &one.inventory)).collect();
     if found.len() != 1 {

@@ -573,7 +573,7 @@ fn a_session_moves_with_its_project() {
         (list["cwd"].as_str(), list["folder"].as_str()),
         (Some("/srv/loom two"), Some("-srv-loom-two"))
     );
-    assert_eq!((list["id"].as_str(), list["agents"].as_u64()), (Some(&*id), Some(1)));
+    assert_eq!((list["id"].as_str(), list["sub_agents"].as_u64()), (Some(&*id), Some(1)));
     let names: Vec<String> = all_files(&world).into_iter().map(|(name, _)| name).collect();
     assert!(names.iter().all(|name| !name.contains("-home-ada-loom")), "{names:?}");
     assert_eq!(world.run(&["check", &id]).code, 0);

@@ -11,9 +11,6 @@ use serde_json::Value;
 
 use crate::run::command;
 
-/// The number of sessions to compare.
-const SESSIONS: usize = 50;
-
 /// Copies the shared sessions with their sub-agents into a home.
 fn home_of_shared_sessions() -> Option<tempfile::TempDir> {
     let logs = threadline_testkit::shared_logs();
@@ -98,6 +95,29 @@ impl Drop for Pages {
     }
 }
 
+/// Checks the figures of `compare`, which are those of the session if it has only one branch.
+fn compare_conversation(root: &Path, session: &Value, shown: &Value) {
+    let id = session["id"].as_str().unwrap();
+    let compared = json_lines(root, &["compare", id, id]).swap_remove(0);
+    let side = &compared["a"];
+    assert_eq!(side["started_at"], session["started_at"], "{id}: started_at of list and compare");
+    assert_eq!(side["other_branches"], shown["branches"], "{id}: branches of show and compare");
+    let tools = side["tools"].as_object().unwrap().iter();
+    let tools: serde_json::Map<String, Value> =
+        tools.map(|(name, tally)| (name.clone(), tally["calls"].clone())).collect();
+    if shown["branches"] != 0 {
+        return;
+    }
+    for name in ["turns", "errors", "tool_calls", "sub_agents"] {
+        assert_eq!(side[name], session[name], "{id}: {name} of list and compare");
+    }
+    assert_eq!(Value::from(tools), session["tools"], "{id}: tools of list and compare");
+    let cost = |value: &Value| value.as_f64().unwrap_or_default();
+    let own = cost(&side["cost_usd"]) - cost(&side["inherited_cost_usd"]);
+    let of_show = cost(&shown["usage"]["cost_usd"]);
+    assert!((own - of_show).abs() < 1e-9, "{id}: {own} of compare, {of_show} of show");
+}
+
 /// Returns values by the session that each is about.
 fn by_id(values: Vec<Value>, key: &str) -> HashMap<String, Value> {
     values.into_iter().map(|value| (value[key].as_str().unwrap().to_owned(), value)).collect()
@@ -117,14 +137,11 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
     let pages = Pages::start(root);
     let cards = by_id(pages.cards(), "id");
     assert_eq!(listed.len(), printed.lines().count() - 1);
-    // A fixed pseudo-random order: the digits of ids are random, and so are their products.
-    let mut order: Vec<&Value> = listed.iter().collect();
-    let key = |session: &Value| {
-        let id = session["id"].as_str().unwrap();
-        id.bytes().fold(17_u64, |sum, byte| sum.wrapping_mul(1_099_511_628_211) ^ u64::from(byte))
-    };
-    order.sort_by_key(|session| key(session));
-    for session in order.into_iter().take(SESSIONS) {
+    assert!(listed.len() >= 50, "{} sessions", listed.len());
+    let overview = json_lines(root, &["overview", "--since", "2000-01-01"]).swap_remove(0);
+    assert_eq!(overview["selected"]["figures"]["sessions"], listed.len(), "sessions of the overview");
+    let tops = by_id(overview["sessions"].as_array().unwrap().clone(), "id");
+    for session in &listed {
         let id = session["id"].as_str().unwrap();
         if let Some(card) = cards.get(id) {
             assert_eq!(card, session, "list --json and /index.json");
@@ -133,12 +150,20 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
         }
         let shown = json_lines(root, &["show", id, "--level", "prompts"]).swap_remove(0);
         let page = pages.json_lines(&format!("/s/{id}.json")).swap_remove(0);
-        for (name, of_show) in
-            [("turns", "turns"), ("errors", "errors"), ("title", "title"), ("git_branch", "git_branch")]
-        {
-            assert_eq!(session[name], shown[of_show], "{id}: {name} of list and show");
-            assert_eq!(session[name], page[of_show], "{id}: {name} of list and the page");
+        let inspected = json_lines(root, &["inspect", id]).swap_remove(0);
+        for name in ["title", "git_branch"] {
+            assert_eq!(session[name], shown[name], "{id}: {name} of list and show");
+            assert_eq!(session[name], page[name], "{id}: {name} of list and the page");
         }
+        for name in ["turns", "errors", "tool_calls", "sub_agents", "started_at", "last_active_at"] {
+            assert_eq!(session[name], shown[name], "{id}: {name} of list and show");
+            assert_eq!(session[name], page[name], "{id}: {name} of list and the page");
+            assert_eq!(session[name], inspected[name], "{id}: {name} of list and inspect");
+        }
+        assert_eq!(session["tools"], inspected["tools"], "{id}: tools of list and inspect");
+        let of_tools = session["tools"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();
+        assert_eq!(session["tool_calls"], of_tools, "{id}: the sum of tools");
+        compare_conversation(root, session, &shown);
         let counted = &usage.get(id).cloned().unwrap_or_default();
         if counted.is_null() {
             assert_eq!(session["cost_usd"].as_f64().unwrap_or_default(), 0.0, "{id}");
@@ -149,6 +174,10 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
         if counted["inherited_calls"].as_u64().unwrap_or_default() == 0 {
             assert_eq!(shown["usage"]["cost_usd"], counted["cost_usd"], "{id}: show and usage");
             assert_eq!(page["usage"]["cost_usd"], counted["cost_usd"], "{id}: page and usage");
+            if let Some(top) = tops.get(id) {
+                assert_eq!(session["tool_calls"], top["tool_calls"], "{id}: list and overview");
+                assert_eq!(session["cost_usd"], top["usage"]["cost_usd"], "{id}: list and overview");
+            }
         }
         let row = printed.lines().find(|line| line.starts_with(id.get(..8).unwrap_or(id))).unwrap();
         // The columns are size, turns, errors and cost.
@@ -156,6 +185,17 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
         let figures = [session["turns"].to_string(), session["errors"].to_string()];
         assert!(cells.windows(2).any(|pair| pair == figures), "{id}: {row}");
         let html = pages.get(&format!("/s/{id}"));
+        let text = command(["--home", root.to_str().unwrap(), "show", id, "--turns", "1"]).output().unwrap();
+        let text = String::from_utf8(text.stdout).unwrap();
+        for (name, noun) in [("turns", "turn"), ("tool_calls", "tool call"), ("sub_agents", "sub-agent")] {
+            let count = session[name].as_u64().unwrap();
+            let label = threadline_view::humanize::plural(count, noun);
+            let header = html.split_once("<p class=\"facts\">").unwrap().1.split_once("</p>").unwrap().0;
+            let in_page = header.split(" <span>·</span> ").any(|fact| fact == label);
+            assert!(in_page || (count == 0 && name != "turns"), "{id}: {label} in {header}");
+            let in_text = text.lines().take(8).any(|line| line.split(" · ").any(|fact| fact == label));
+            assert!(in_text || (count == 0 && name != "turns"), "{id}: {label} in {text:.800}");
+        }
         let errors = session["errors"].as_u64().unwrap();
         let plural = if errors == 1 { "" } else { "s" };
         assert_eq!(

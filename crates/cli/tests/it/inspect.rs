@@ -17,7 +17,6 @@ struct NaiveCount {
     lines: u64,
     bad_lines: u64,
     maps: BTreeMap<&'static str, Counts>,
-    tool_calls: u64,
     tool_results: u64,
     unanswered_calls: u64,
     orphan_results: u64,
@@ -89,12 +88,8 @@ impl NaiveCount {
         {
             self.add("block_types", &block["type"]);
             let id = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
-            if block["type"] == "tool_use" {
-                self.tool_calls += 1;
-                self.add("tools", &block["name"]);
-                if kind == Some("assistant") {
-                    calls.push(id("id"));
-                }
+            if block["type"] == "tool_use" && kind == Some("assistant") {
+                calls.push(id("id"));
             }
             if block["type"] == "tool_result" {
                 self.tool_results += 1;
@@ -106,7 +101,7 @@ impl NaiveCount {
     fn json(&self) -> Value {
         let mut object = json!({
             "files": self.files, "bytes": self.bytes, "lines": self.lines, "bad_lines": self.bad_lines,
-            "tool_calls": self.tool_calls, "tool_results": self.tool_results,
+            "tool_results": self.tool_results,
             "unanswered_calls": self.unanswered_calls, "orphan_results": self.orphan_results,
             "compactions": self.compactions,
         });
@@ -118,7 +113,6 @@ impl NaiveCount {
             "block_types",
             "stop_reasons",
             "models",
-            "tools",
             "versions",
         ];
         for map in maps {

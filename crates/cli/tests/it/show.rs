@@ -26,7 +26,7 @@ fn a_conversation_is_shown_in_order() {
     home.session("slow", TALK);
     assert_snapshot!(at_home(&home, &["show", "last"]).out.replace(&threadline_testkit::session_uuid("slow"), "[id]"), @r"
     why is it slow?
-    [id] · /home/ada/loom · main · Claude Code 2.1.197 · 2 turns · $0.0002
+    [id] · /home/ada/loom · main · Claude Code 2.1.197 · started 2026-01-01 10:00 · last active 2026-01-01 10:00 · 2 turns · 2 tool calls · 1 error · $0.0002
 
     ── 1 m1 · 2026-01-01 10:00 · opus-4-8 · 5.0 s (1.0 s in tools) · 10 in, 5 out · $0.0002
 

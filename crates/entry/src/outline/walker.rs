@@ -98,6 +98,7 @@ impl OutlineWalker {
             b"type" => seen.add(0).and_then(|()| self.text(line, start, Text::BodyType as usize)),
             b"hookEvent" => seen.add(1).and_then(|()| self.text(line, start, Text::HookEvent as usize)),
             b"message" => seen.add(2).and_then(|()| self.nested(line, start)),
+            b"agentId" => seen.add(3).and_then(|()| self.text(line, start, Text::AgentId as usize)),
             _ => Some(self.skip(line, start)),
         })
     }

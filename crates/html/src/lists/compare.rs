@@ -25,6 +25,8 @@ pub struct ComparePage<'a> {
     pub compared: Option<&'a CompareObject>,
     /// The costs of the two conversations, and the second minus the first, as text.
     pub costs: [String; 3],
+    /// How the figures of each conversation differ from those of its session in lists.
+    pub notes: [Vec<String>; 2],
     /// By file: the difference, if the texts are known.
     pub diffs: &'a [Vec<Hunk>],
     /// Errors of logs that could not be read.
@@ -50,6 +52,7 @@ pub fn compare(page: &ComparePage<'_>) -> Markup {
     read_errors(&mut out, page.read_errors);
     if let Some(compared) = page.compared {
         figures(&mut out, compared, &page.costs);
+        notes(&mut out, &page.notes);
         prompts(&mut out, compared);
         tools(&mut out, compared);
         files(&mut out, compared, page.diffs);
@@ -75,7 +78,11 @@ fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 3]) {
         let title = side.title.as_deref().unwrap_or(&side.session);
         out.lit("<th scope=\"col\" class=\"n\"><b>").lit(letter).lit("</b> <a href=\"");
         out.text(&conversation_link(side)).lit("\">").text(&text_format::excerpt(title, 80)).lit("</a>");
-        out.lit(if side.branch.is_some() { " (branch)</th>" } else { "</th>" });
+        out.lit(match (&side.branch, side.other_branches) {
+            (Some(_), _) => "<div class=\"quiet\">abandoned branch</div></th>",
+            (None, 0) => "</th>",
+            (None, _) => "<div class=\"quiet\">active branch</div></th>",
+        });
     }
     out.lit("<th scope=\"col\" class=\"n\">B − A</th></tr></thead><tbody>");
     let count = |out: &mut Markup, name: &'static str, values: [u64; 2]| {
@@ -104,7 +111,7 @@ fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 3]) {
     count(out, "Model calls", [a.model_calls, b.model_calls]);
     count(out, "Tool calls", [a.tool_calls, b.tool_calls]);
     count(out, "Errors", [a.errors, b.errors]);
-    count(out, "Sub-agents", [a.agents, b.agents]);
+    count(out, "Sub-agents", [a.sub_agents, b.sub_agents]);
     count(out, "Compactions", [a.compactions, b.compactions]);
     count(out, "Input tokens", [a.tokens.input, b.tokens.input]);
     count(out, "Output tokens", [a.tokens.output, b.tokens.output]);
@@ -112,11 +119,21 @@ fn figures(out: &mut Markup, compared: &CompareObject, costs: &[String; 3]) {
     count(out, "Cache write", [a.tokens.cache_write, b.tokens.cache_write]);
     let [cost_a, cost_b, change] = costs.clone();
     row(out, "Cost", [cost_a, cost_b], change);
+    time(out, "Elapsed", [a.elapsed_ms, b.elapsed_ms]);
     time(out, "Model time", [a.timing.model_ms, b.timing.model_ms]);
     time(out, "Tool time", [a.timing.tools_ms, b.timing.tools_ms]);
     time(out, "Waiting for an answer", [a.timing.user_response_ms, b.timing.user_response_ms]);
     time(out, "Idle", [a.timing.idle_ms, b.timing.idle_ms]);
     out.lit("</tbody></table></section>\n");
+}
+
+/// Adds how the figures differ from those of lists.
+fn notes(out: &mut Markup, notes: &[Vec<String>; 2]) {
+    for (letter, notes) in ["A", "B"].into_iter().zip(notes) {
+        for note in notes {
+            out.lit("<p class=\"quiet\">").lit(letter).lit(": ").text(note).lit("</p>\n");
+        }
+    }
 }
 
 fn row(out: &mut Markup, name: &'static str, values: [String; 2], change: String) {

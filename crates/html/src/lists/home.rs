@@ -338,9 +338,9 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
             out.lit("</span>");
         }
         tools(out, &figures.tools);
-    }
-    if card.agents > 0 {
-        out.lit("<span>").text(&humanize::plural(card.agents as u64, "sub-agent")).lit("</span>");
+        if figures.tally.agents > 0 {
+            out.lit("<span>").text(&humanize::plural(figures.tally.agents, "sub-agent")).lit("</span>");
+        }
     }
     out.lit("</div>");
 }

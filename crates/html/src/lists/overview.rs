@@ -269,9 +269,9 @@ const PERIOD_FIGURES: &[PeriodFigure] = &[
         is_bad: true,
     },
     PeriodFigure {
-        name: "Sub-agents",
-        text: |figures| humanize::count(figures.agents),
-        value: |figures| figures.agents.into(),
+        name: "Agent calls",
+        text: |figures| humanize::count(figures.agent_calls),
+        value: |figures| figures.agent_calls.into(),
         path: "/records",
         parameters: &[("kind", "calls"), ("agents", "1")],
         is_bad: false,

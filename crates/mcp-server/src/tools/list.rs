@@ -8,7 +8,7 @@ use threadline_app::{AppError, CardFilter};
 use threadline_entry::Millis;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
-use threadline_view::{Selection, SessionCard, SortBy, TypedTime};
+use threadline_view::{Selection, SessionCard, SessionCardFigures, SortBy, TypedTime};
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, shorten};
@@ -118,11 +118,14 @@ struct ListedSession {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     current: bool,
     tags: Vec<String>,
-    agents: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub_agents: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,9 +226,10 @@ impl ListedSession {
             live: card.live,
             current: false,
             tags: card.tags.iter().cloned().chain(card.tag.clone()).collect(),
-            agents: card.agents as u64,
             turns: figures.map(|figures| figures.tally.turns),
             errors: figures.map(|figures| figures.tally.errors),
+            tool_calls: figures.map(SessionCardFigures::tool_calls),
+            sub_agents: figures.map(|figures| figures.tally.agents),
             models: figures.map(|figures| figures.models.clone()),
             tokens: figures.map(|figures| figures.totals.tokens.total()),
             cost_usd: figures.map(|figures| figures.totals.cost.to_f64()),

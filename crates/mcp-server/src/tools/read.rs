@@ -101,8 +101,9 @@ pub(crate) struct ReadAnswer {
     part: SessionPart,
     /// The number of turns of the conversation.
     turns: u64,
-    /// The number of sub-agents of the session.
-    agents: u64,
+    /// The number of tool calls, with those of sub-agents.
+    tool_calls: u64,
+    sub_agents: u64,
     errors: u64,
     cost_usd: f64,
     items: Vec<ReadItem>,
@@ -430,7 +431,8 @@ impl SessionReader<'_> {
             agent: self.selector.agent.clone(),
             part,
             turns: layout.layout.turns.len() as u64,
-            agents: live.family().agents.len() as u64,
+            tool_calls: header.n_calls as u64,
+            sub_agents: header.n_agents as u64,
             errors: header.errors as u64,
             cost_usd: header.spent.cost.to_f64(),
             items,
@@ -442,7 +444,8 @@ impl SessionReader<'_> {
             data.branch.clone(),
             data.agent.as_ref().map(|agent| format!("sub-agent {agent}")),
             Some(plural(data.turns, "turn")),
-            (data.agents > 0).then(|| plural(data.agents, "sub-agent")),
+            (data.tool_calls > 0).then(|| plural(data.tool_calls, "tool call")),
+            (data.sub_agents > 0).then(|| plural(data.sub_agents, "sub-agent")),
             (header.spent.calls > 0).then(|| header.spent.short_cost()),
         ];
         let facts: Vec<String> = facts.into_iter().flatten().map(|fact| one_line(&fact)).collect();

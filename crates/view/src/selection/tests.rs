@@ -14,7 +14,7 @@ fn card(id: &str, project: &str, last_active: Millis) -> SessionCard {
 
 fn read(card: SessionCard, turns: u64, errors: u64, model: &str, tools: &[&str]) -> SessionCard {
     let tools = tools.iter().map(|tool| ((*tool).to_owned(), 1)).collect();
-    let tally = LogTally { turns, errors };
+    let tally = LogTally { turns, errors, agents: 0 };
     let figures =
         SessionCardFigures { tally, models: vec![model.to_owned()], tools, ..SessionCardFigures::default() };
     SessionCard { figures: Some(figures), ..card }

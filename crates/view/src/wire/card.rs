@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::usage::exact;
 use super::{TokensObject, moment};
-use crate::session_card::SessionCard;
+use crate::session_card::{SessionCard, SessionCardFigures};
 
 /// One session of `list`, and of the viewer's home page.
 #[derive(Clone, Debug, Serialize)]
@@ -29,10 +29,11 @@ pub struct CardObject<'a> {
     pub last_active_at: String,
     pub modified_at: String,
     pub size_bytes: u64,
-    pub agents: u64,
     pub live: bool,
     pub turns: Option<u64>,
     pub errors: Option<u64>,
+    pub tool_calls: Option<u64>,
+    pub sub_agents: Option<u64>,
     pub models: Option<&'a [String]>,
     pub tools: Option<BTreeMap<&'a str, u64>>,
     pub tokens: Option<TokensObject>,
@@ -66,10 +67,11 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
             last_active_at: moment(card.last_active),
             modified_at: moment(card.modified),
             size_bytes: card.size,
-            agents: card.agents as u64,
             live: card.live,
             turns: figures.map(|figures| figures.tally.turns),
             errors: figures.map(|figures| figures.tally.errors),
+            tool_calls: figures.map(SessionCardFigures::tool_calls),
+            sub_agents: figures.map(|figures| figures.tally.agents),
             models: figures.map(|figures| &*figures.models),
             tools: figures
                 .map(|figures| figures.tools.iter().map(|(name, count)| (&**name, *count)).collect()),

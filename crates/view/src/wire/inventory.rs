@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::SCHEMA;
+use super::{SCHEMA, moment};
 use crate::inventory::{DriftCount, Inventory, NameCounts};
 
 /// The output of `inspect`.
@@ -23,10 +23,11 @@ pub struct InventoryObject<'a> {
     pub block_types: &'a NameCounts,
     pub stop_reasons: &'a NameCounts,
     pub models: &'a NameCounts,
-    pub tools: &'a NameCounts,
+    pub tools: NameCounts,
     pub versions: &'a NameCounts,
     pub messages: u64,
     pub turns: u64,
+    pub errors: u64,
     pub tool_calls: u64,
     pub tool_results: u64,
     pub unanswered_calls: u64,
@@ -34,6 +35,8 @@ pub struct InventoryObject<'a> {
     pub branches: u64,
     pub compactions: u64,
     pub sub_agents: u64,
+    pub started_at: Option<String>,
+    pub last_active_at: Option<String>,
     pub unknown: UnknownObject<'a>,
 }
 
@@ -62,6 +65,7 @@ impl<'a> From<&'a Inventory> for InventoryObject<'a> {
             };
             from.iter().map(|(name, drift)| (&**name, object(drift))).collect()
         };
+        let session = inventory.session.clone().unwrap_or_default();
         Self {
             schema: SCHEMA,
             files: inventory.files,
@@ -75,17 +79,20 @@ impl<'a> From<&'a Inventory> for InventoryObject<'a> {
             block_types: &inventory.block_types,
             stop_reasons: &inventory.stop_reasons,
             models: &inventory.models,
-            tools: &inventory.tools,
             versions: &inventory.versions,
             messages: inventory.messages,
-            turns: inventory.turns,
-            tool_calls: inventory.tool_calls,
+            turns: session.turns,
+            errors: session.errors,
+            tool_calls: session.tool_calls(),
             tool_results: inventory.tool_results,
             unanswered_calls: inventory.unanswered_calls,
             orphan_results: inventory.orphan_results,
             branches: inventory.branches,
             compactions: inventory.compactions,
-            sub_agents: inventory.agents.len() as u64,
+            sub_agents: session.agents,
+            started_at: session.active.map(|(start, _)| moment(start)),
+            last_active_at: session.active.map(|(_, end)| moment(end)),
+            tools: session.tools,
             unknown: UnknownObject {
                 types: drifts(&inventory.unknown_types),
                 keys: drifts(&inventory.unknown_keys),

@@ -41,12 +41,14 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
                 let texts = compared.files.iter().map(|file| file.texts());
                 texts.map(|texts| texts.map_or_else(Vec::new, |(old, new)| hunks(old, new))).collect()
             });
+            let notes = compared.as_ref().map(|compared| compared.sides.each_ref().map(|side| side.notes()));
             let unread = compared.as_ref().map_or(&[][..], |compared| &compared.unread);
             let page = ComparePage {
                 names,
                 problem: problem.as_deref(),
                 compared: object.as_ref(),
                 costs: costs.unwrap_or_default(),
+                notes: notes.unwrap_or_default(),
                 diffs: &diffs,
                 read_errors: &unread.iter().map(ToString::to_string).collect::<Vec<_>>(),
             };

@@ -77,7 +77,7 @@ fn every_figure_of_the_overview_leads_to_what_it_counts() {
         ("Prompts", "3"),
         ("Tool calls", "6"),
         ("Failed calls", "2"),
-        ("Sub-agents", "1"),
+        ("Agent calls", "1"),
         ("Compactions", "0"),
     ];
     for (name, shown) in expected {
@@ -205,7 +205,7 @@ fn the_cost_of_sub_agents_leads_to_their_sessions() {
     );
     let served = TestServer::new(&home);
     open_overview(&browser, &served);
-    let (cost, href) = cell_link(&browser, "Sub-agents", 2);
+    let (cost, href) = cell_link(&browser, "Agent calls", 2);
     browser.open(&served.url(&href));
     assert_eq!(column(&browser, "cost of sub-agents"), [cost]);
     assert_eq!(column(&browser, "session"), ["Slow loom"]);

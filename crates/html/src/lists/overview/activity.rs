@@ -233,8 +233,8 @@ pub(super) fn times(out: &mut Markup, figures: Figures<'_>) {
     let usage = &figures.overview.agent_usage;
     let rows = [
         vec![
-            FigureCell::link("Sub-agents", figures.records(&[("agents", "1")])),
-            FigureCell::link(humanize::count(selected.agents), figures.records(&[("agents", "1")])),
+            FigureCell::link("Agent calls", figures.records(&[("agents", "1")])),
+            FigureCell::link(humanize::count(selected.agent_calls), figures.records(&[("agents", "1")])),
             FigureCell::link(text_format::cost(usage), figures.records(&[("kind", "agent-costs")])),
         ],
         vec![
