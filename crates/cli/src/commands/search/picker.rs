@@ -39,8 +39,8 @@ pub(super) struct Picker {
 enum SearchStatus {
     #[default]
     Searching,
-    /// Finished; the number of sessions searched.
-    Done(usize),
+    /// Finished. Without a query, the number of sessions of lists.
+    Done(Option<usize>),
     /// The query is invalid, perhaps because it is incomplete.
     Bad(String),
 }
@@ -115,8 +115,8 @@ enum PickerAction {
 enum SearchMessage {
     /// A session with matches.
     Row(PickerRow),
-    /// The search is finished; the number of sessions searched.
-    Done(usize),
+    /// The search is finished. Without a query, the number of sessions of lists.
+    Done(Option<usize>),
     Bad(String),
 }
 
@@ -184,11 +184,11 @@ impl Picker {
                 }
                 self.rows.push(row);
             }
-            SearchMessage::Done(searched) => {
+            SearchMessage::Done(n_listed) => {
                 if fresh {
                     self.rows.clear();
                 }
-                self.status = SearchStatus::Done(searched);
+                self.status = SearchStatus::Done(n_listed);
             }
             // The results stay, since a query is often invalid while it is being typed.
             SearchMessage::Bad(problem) => self.status = SearchStatus::Bad(problem),

@@ -55,7 +55,7 @@ impl<'a> SearchReport<'a> {
             page: cx.ui.page(),
             zone: crate::env::time_zone(),
             answer: None,
-            progress: Some(cx.ui.progress("searching session", sessions.len())),
+            progress: Some(cx.ui.progress("searching log", n_logs(sessions))),
             last_flush: None,
             session_hits: 0,
             pending: Vec::new(),
@@ -183,7 +183,7 @@ impl<'a> SearchReport<'a> {
 
     fn end_session(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
         if let Some(progress) = &self.progress {
-            progress.step();
+            self.sessions[session].logs.iter().for_each(|_| progress.step());
         }
         let found = std::mem::take(&mut self.session_hits);
         if found == 0 {
@@ -314,8 +314,7 @@ impl<'a> SearchReport<'a> {
     fn summary(&self) -> String {
         let of = |n: usize, noun: &str| plural(n as u64, noun);
         if self.n_hits == 0 {
-            let n_logs = self.sessions.iter().map(|session| session.logs.len()).sum();
-            return format!("no matches in {}", of(n_logs, "log"));
+            return format!("no matches in {}", of(n_logs(self.sessions), "log"));
         }
         let mut text = format!("{} in {}", of(self.n_hits, "match"), of(self.n_sessions, "session"));
         if self.n_copies > 0 {
@@ -327,6 +326,11 @@ impl<'a> SearchReport<'a> {
         }
         text
     }
+}
+
+/// Returns the number of logs of some sessions.
+fn n_logs(sessions: &[SearchedSession]) -> usize {
+    sessions.iter().map(|session| session.logs.len()).sum()
 }
 
 /// Returns the argument with which `show` shows a match.

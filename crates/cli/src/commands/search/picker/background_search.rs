@@ -1,14 +1,16 @@
 //! The background search of the picker: one at a time, cancelled by the next one.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use threadline_app::search::{SearchLimits, summary};
-use threadline_app::{App, SessionSummary};
+use threadline_app::{App, ListFilter, SessionSummary};
 use threadline_search::{Query, ScanEvent, SearchedSession};
 use threadline_store::SessionFile;
 use threadline_view::humanize::minute;
@@ -22,6 +24,9 @@ const DEBOUNCE: Duration = Duration::from_millis(60);
 /// Maximum number of sessions in the list, and of matches per session.
 const MAX_ROWS: usize = 1000;
 const MAX_MATCHES: usize = 200;
+
+/// Maximum number of sessions in the list if nothing is searched.
+const MAX_RECENT: usize = 100;
 
 /// A handle of the background search thread. Dropping it cancels the search and joins the thread.
 pub(super) struct BackgroundSearch {
@@ -107,23 +112,29 @@ fn run_searches(
         } else {
             search(app, project, &ask, &tell)
         };
-        if let ControlFlow::Continue(searched) = flow {
-            let _ = tell(SearchMessage::Done(searched));
+        if let ControlFlow::Continue(n_listed) = flow {
+            let _ = tell(SearchMessage::Done(n_listed));
         }
     }
 }
 
-/// Lists the latest sessions, for an empty query.
+/// Lists the latest sessions, for an empty query. Returns how many there are.
 fn list_recent(
     app: &App,
     project: Option<&str>,
     tell: &dyn Fn(SearchMessage) -> ControlFlow<()>,
-) -> ControlFlow<(), usize> {
+) -> ControlFlow<(), Option<usize>> {
+    let filter = ListFilter { project: project.map(str::to_owned), ..ListFilter::default() };
+    let listed = app.list(&filter).found;
     let scope = app.search_scope(None, project);
-    for session in scope.newest_first().into_iter().take(100) {
-        tell(SearchMessage::Row(row(app, &scope.sessions[session])))?;
+    let by_path: HashMap<&Path, &SearchedSession> =
+        scope.sessions.iter().map(|session| (&*session.path, session)).collect();
+    for recent in listed.iter().take(MAX_RECENT) {
+        let Some(session) = by_path.get(&*recent.file.path) else { continue };
+        let when = shown_time(recent.preview.last_active);
+        tell(SearchMessage::Row(PickerRow { when, ..row(app, session) }))?;
     }
-    ControlFlow::Continue(scope.sessions.len())
+    ControlFlow::Continue(Some(listed.len()))
 }
 
 fn search(
@@ -131,7 +142,7 @@ fn search(
     project: Option<&str>,
     ask: &SearchRequest,
     tell: &dyn Fn(SearchMessage) -> ControlFlow<()>,
-) -> ControlFlow<(), usize> {
+) -> ControlFlow<(), Option<usize>> {
     let query = match Query::parse(&ask.text, &jiff::Zoned::now()) {
         Ok(query) => query,
         Err(error) => {
@@ -183,7 +194,11 @@ fn search(
         Sort::Relevance => scope.search_by_relevance(&query, limits, &ask.cancelled, &mut on_event),
     };
     // Also if the search was cancelled: the receiver ignores messages of earlier searches.
-    ControlFlow::Continue(sessions.len())
+    ControlFlow::Continue(None)
+}
+
+fn shown_time(time: SystemTime) -> String {
+    minute(threadline_app::time::millis(time), &crate::env::time_zone())
 }
 
 /// Builds the row of a session, without matches.
@@ -200,7 +215,7 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
             || "(no title)".to_owned(),
             |title| app.redacted_in(&session.logs, &title).into_owned(),
         ),
-        when: minute(threadline_app::time::millis(session.last_active()), &crate::env::time_zone()),
+        when: shown_time(session.last_active()),
         project: project.map(|project| app.redacted(&project).into_owned()),
         ..PickerRow::default()
     }

@@ -58,18 +58,16 @@ impl Picker {
 
     fn status(&self) -> String {
         let found: usize = self.rows.iter().map(|row| row.match_count).sum();
-        let sessions = count(self.rows.len() as u64);
+        let sessions = plural(self.rows.len() as u64, "session");
         match &self.status {
             SearchStatus::Bad(problem) => single_line(problem).chars().take(60).collect(),
-            SearchStatus::Searching => format!("{} …", plural(self.rows.len() as u64, "session")),
-            SearchStatus::Done(searched) if found == 0 => {
-                format!("{sessions} of {}", plural(*searched as u64, "session"))
+            SearchStatus::Searching => format!("{sessions} …"),
+            SearchStatus::Done(Some(n_listed)) if *n_listed > self.rows.len() => {
+                format!("{} of {}", count(self.rows.len() as u64), plural(*n_listed as u64, "session"))
             }
-            SearchStatus::Done(searched) => {
-                let (matches, searched) =
-                    (plural(found as u64, "match"), plural(*searched as u64, "session"));
-                format!("{matches} in {sessions} of {searched}")
-            }
+            SearchStatus::Done(Some(_)) => sessions,
+            SearchStatus::Done(None) if found == 0 => "no matches".to_owned(),
+            SearchStatus::Done(None) => format!("{} in {sessions}", plural(found as u64, "match")),
         }
     }
 

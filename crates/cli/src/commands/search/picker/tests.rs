@@ -48,7 +48,7 @@ fn sample_picker() -> Picker {
         picker.receive(SearchMessage::Row(row("two", "Not \u{1b}[31mslow", 1)), false),
         PickerAction::Nothing
     );
-    assert_eq!(picker.receive(SearchMessage::Done(12), false), PickerAction::Nothing);
+    assert_eq!(picker.receive(SearchMessage::Done(None), false), PickerAction::Nothing);
     let line = |text: &str| PreviewLine {
         pieces: vec![(text.to_owned(), PreviewStyle::Plain)],
         ..PreviewLine::default()
@@ -175,7 +175,7 @@ fn an_unfinished_query_keeps_the_results() {
     assert_eq!(picker.rows.len(), 2);
     assert!(screen(&picker, 90, 5).contains("no closing quote"));
     picker.start_search();
-    picker.receive(SearchMessage::Done(12), true);
+    picker.receive(SearchMessage::Done(None), true);
     assert!(picker.rows.is_empty(), "nothing was found");
     assert_eq!(press(&mut picker, KeyCode::Enter), PickerAction::Nothing);
     assert_eq!(press_control(&mut picker, 'y'), PickerAction::Nothing);
@@ -227,6 +227,28 @@ fn sessions_are_sorted_by_relevance_or_newest_first() {
         (threadline_testkit::session_uuid("often"), threadline_testkit::session_uuid("later"));
     assert_eq!(ids(Sort::Relevance), [often.clone(), later.clone()]);
     assert_eq!(ids(Sort::Newest), [later, often]);
+}
+
+#[test]
+fn an_empty_query_counts_the_sessions_of_lists() {
+    let home = threadline_testkit::TestHome::new();
+    home.session("titled", "u1 user \"hello\"");
+    home.session("untitled", "a1 reply m1 text \"hello\"");
+    let config = threadline_app::AppConfig { homes: vec![home.root().to_owned()], ..Default::default() };
+    let app = std::sync::Arc::new(threadline_app::App::new(config));
+    let (mut search, results) = background_search::BackgroundSearch::start(app, None);
+    search.request("", Sort::Newest);
+    let mut picker = Picker::new("", Sort::Newest);
+    for (_, message) in results {
+        let is_done = matches!(message, SearchMessage::Done(_));
+        picker.receive(message, false);
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(picker.rows.len(), 1);
+    assert_eq!(picker.status, SearchStatus::Done(Some(1)));
+    assert!(screen(&picker, 90, 5).contains(" 1 session"));
 }
 
 #[test]
