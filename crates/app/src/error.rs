@@ -58,6 +58,14 @@ pub enum AppError {
         /// The text.
         text: String,
     },
+    /// A time range without any time in it.
+    #[error("`{}` is not before `{}`", visible(.since), visible(.until))]
+    EmptyRange {
+        /// The start, as typed.
+        since: String,
+        /// The end, as typed.
+        until: String,
+    },
     /// The configuration has no folder for state.
     #[error("no folder for threadline's state: the home folder is unknown")]
     NoStateDir,
@@ -105,6 +113,7 @@ impl AppError {
                 shown.map(|id| visible(id).into_owned()).collect()
             }
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
+            Self::EmptyRange { .. } => vec!["exchange the two times of since and until".to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],
             Self::Source { hints, .. } => hints.clone(),
             _ => Vec::new(),

@@ -32,11 +32,16 @@ impl TimeRange {
     ///
     /// # Errors
     ///
-    /// [`AppError::NotATime`].
+    /// [`AppError::NotATime`], and [`AppError::EmptyRange`] if the start is not before the end.
     pub fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, AppError> {
         let from = since.map(|text| start_of(text, now)).transpose()?;
         let to = until.map(|text| end_of(text, now)).transpose()?;
-        Ok(Self { from, to })
+        match (since, until) {
+            (Some(since), Some(until)) if from >= to => {
+                Err(AppError::EmptyRange { since: since.to_owned(), until: until.to_owned() })
+            }
+            _ => Ok(Self { from, to }),
+        }
     }
 
     /// Returns whether a time is in the range. An unknown time is only in the range that is open at both
@@ -100,6 +105,17 @@ mod tests {
         for odd in ["", "d", "-1d", "+1d", "soon", "2026-13-01", "ü"] {
             assert!(start_of(odd, &now).is_err(), "{odd}");
         }
+    }
+
+    #[test]
+    fn a_range_ends_after_its_start() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let now = now.to_zoned(jiff::tz::TimeZone::UTC);
+        let parse = |since, until| TimeRange::parse(Some(since), Some(until), &now);
+        assert!(parse("2026-11-01", "2026-11-01").is_ok());
+        let error = parse("2026-11-02", "2026-11-01").unwrap_err();
+        assert_eq!(error.to_string(), "`2026-11-02` is not before `2026-11-01`");
+        assert_eq!(error.hints(), ["exchange the two times of since and until"]);
     }
 
     #[test]

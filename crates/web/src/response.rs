@@ -284,7 +284,7 @@ impl From<AppError> for PageError {
             AppError::NoAgent { .. } => Self::not_found(error.to_string())
                 .with_hint("The context page of the session lists its sub-agents."),
             AppError::AmbiguousAgent { .. } => Self::not_found(error.to_string()),
-            AppError::NotATime { .. } => Self::bad_request(error.to_string()),
+            AppError::NotATime { .. } | AppError::EmptyRange { .. } => Self::bad_request(error.to_string()),
             AppError::Read { source, .. } | AppError::Io(source) => return source.into(),
             _ => Self::failed(error.to_string()),
         };

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use threadline_app::time::{end_of, start_of};
+use threadline_app::time::{TimeRange, end_of, start_of};
 use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
 use threadline_term::{TableColumn, TermText};
 use threadline_view::humanize::{bytes, count, minute, plural, short_id};
@@ -109,6 +109,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     let zone = cx.zone();
     let now = SystemTime::now();
     let today = jiff::Timestamp::try_from(now).unwrap_or_default().to_zoned(zone.clone());
+    TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &today)?;
     let typed = |text: &Option<String>, end: bool| {
         let at = |text: &String| if end { end_of(text, &today) } else { start_of(text, &today) };
         text.as_ref()

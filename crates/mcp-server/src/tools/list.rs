@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use threadline_app::time::TimeRange;
 use threadline_app::{AppError, CardFilter};
 use threadline_entry::Millis;
 use threadline_view::humanize::plural;
@@ -181,6 +182,7 @@ fn cards(
         let typed = |text: &String| parse(text, &now).map(|at| TypedTime { text: text.clone(), at });
         text.as_ref().map(typed).transpose()
     };
+    TimeRange::parse(arguments.since.as_deref(), arguments.until.as_deref(), &now)?;
     let filter = CardFilter {
         selection: Selection {
             words: arguments.words.clone().unwrap_or_default(),
