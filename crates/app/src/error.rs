@@ -37,7 +37,7 @@ pub enum AppError {
         found: Vec<String>,
     },
     /// A file could not be read.
-    #[error("cannot read {}: {source}", .path.display())]
+    #[error("cannot read `{}`: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum AppError {
         source: io::Error,
     },
     /// A price list is invalid.
-    #[error("cannot read {}: {source}", .path.display())]
+    #[error("cannot read `{}`: {source}", .path.display())]
     Prices {
         /// The file.
         path: PathBuf,

@@ -547,6 +547,6 @@ pub fn trouble_message(trouble: &LogProblem) -> String {
             format!("{}: line {line_no} skipped: {} long", path.display(), humanize::bytes(*length))
         }
         LogProblem::Gone(path) => format!("{} no longer exists", path.display()),
-        LogProblem::Unread(path, error) => format!("cannot read {}: {error}", path.display()),
+        LogProblem::Unread(path, error) => format!("cannot read `{}`: {error}", path.display()),
     }
 }

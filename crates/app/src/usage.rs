@@ -281,7 +281,7 @@ pub(crate) fn source_of(log: &LogFile) -> LogSource {
 /// Formats the error of a log; returns `None` if the log was deleted meanwhile, which is not an error.
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Option<String> {
     let is_gone = error.kind() == io::ErrorKind::NotFound;
-    (!is_gone).then(|| format!("cannot read {}: {error}", path.display()))
+    (!is_gone).then(|| format!("cannot read `{}`: {error}", path.display()))
 }
 
 /// Formats the message about a skipped line.

@@ -248,7 +248,7 @@ fn unreadable_logs_are_reported_and_the_others_searched() {
     let run = at_home(&home, &["search", "-c", "slow"]);
     assert_eq!(run.code, 2, "{run}");
     assert_eq!(run.out.lines().count(), 2, "{run}");
-    assert!(run.err.contains("warning: cannot read [home]/projects/-home-ada-loom/loop.jsonl"), "{run}");
+    assert!(run.err.contains("warning: cannot read `[home]/projects/-home-ada-loom/loop.jsonl`"), "{run}");
     assert!(run.err.contains("warning: [home]/projects/-home-ada-loom/gone.jsonl no longer exists"), "{run}");
     std::fs::remove_file(folder.join("loop.jsonl")).unwrap();
     assert_eq!(at_home(&home, &["search", "-c", "slow"]).code, 0, "a file that is gone is no failure");

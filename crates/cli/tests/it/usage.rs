@@ -251,7 +251,7 @@ fn custom_prices_override_the_embedded_ones() {
     exit: 2
     ----- stdout -----
     ----- stderr -----
-    error: cannot read [home]/wrong.json: price 1: expected dollars per million tokens in `input`
+    error: cannot read `[home]/wrong.json`: price 1: expected dollars per million tokens in `input`
     ");
 }
 
@@ -309,7 +309,7 @@ fn unreadable_logs_are_reported_and_the_others_counted() {
         let run = at_home(&home, &["usage", "--json"]);
         assert_eq!((run.code, run.json_lines().len()), (2, 2));
         assert!(
-            run.err.contains("warning: cannot read [home]/projects/-home-ada-loom/circle.jsonl"),
+            run.err.contains("warning: cannot read `[home]/projects/-home-ada-loom/circle.jsonl`"),
             "{}",
             run.err
         );
