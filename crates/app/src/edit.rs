@@ -195,6 +195,11 @@ impl<'s> PlannedEdit<'s> {
         &self.source.file.path
     }
 
+    /// The size of that log in bytes, as in lists. The lines of a plan may be repaired ones.
+    pub fn size_before(&self) -> u64 {
+        self.source.snapshot.size()
+    }
+
     /// The log that the result is written to.
     pub fn path(&self) -> &Path {
         &self.path

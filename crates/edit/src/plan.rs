@@ -230,11 +230,6 @@ impl<'s> EditPlan<'s> {
         self.totals.tokens_after
     }
 
-    /// Returns the length of the original log in bytes.
-    pub fn bytes_before(&self) -> u64 {
-        self.totals.bytes_before
-    }
-
     /// Returns the length and the hash of the result.
     pub fn digest(&self) -> ContentDigest {
         self.totals.digest

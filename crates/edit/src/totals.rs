@@ -17,7 +17,6 @@ use crate::usage_reset;
 pub(crate) struct PlanTotals {
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
-    pub(crate) bytes_before: u64,
     pub(crate) digest: ContentDigest,
     pub(crate) turns: Vec<TurnChange>,
     pub(crate) refusals: Vec<String>,
@@ -72,7 +71,6 @@ impl PlanTotals {
                 + u64::from(entry.ending() == threadline_entry::Ending::Newline);
             let worth = if sent[idx] { tokens(entry) } else { 0 };
             before.push(entry);
-            tally.bytes_before += bytes;
             tally.tokens_before += worth;
             if let Some(turn) = turns.get_mut(turn_of[idx] as usize) {
                 turn.lines.0 += 1;

@@ -30,6 +30,9 @@ fn findings_are_repaired_in_place_and_can_be_undone() {
     ] {
         assert!(plan.out.contains(named), "{named}: {plan}");
     }
+    // The size of the file, as in lists, not of the lines after they were made readable.
+    let size = threadline_view::humanize::bytes(before.len() as u64);
+    assert!(plan.out.contains(&format!("  size    {size} → ")), "{plan}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let done = world.run(&["edit", "repair", &id, "--in-place", "--apply"]);
     assert_eq!(done.code, 0, "{done}");

@@ -107,7 +107,7 @@ fn write_head(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> s
     writeln!(out, "  lines   {} → {}{changes}", count(entries), count(plan.len() as u64))?;
     let (before, after) = (plan.tokens_before(), plan.tokens_after());
     writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
-    let (before, after) = (plan.bytes_before(), plan.digest().length);
+    let (before, after) = (edit.size_before(), plan.digest().length);
     writeln!(out, "  size    {} → {}{}", bytes(before), bytes(after), share(page, before, after))?;
     if let [oldest, .., newest] = edit.claude_code_versions() {
         let alike = format!("  resume  same in Claude Code {oldest} to {newest}");
