@@ -271,8 +271,12 @@ pub(crate) fn figures_by_session<'c>(
         });
         figures.models = names.collect();
     }
-    for (session, tools) in calls.tools_by_session() {
-        let Some(figures) = all.get_mut(session) else { continue };
+    let mut billed = calls.tools_by_session();
+    for session in sessions {
+        let Some(figures) = all.get_mut(&*session.file.id) else { continue };
+        let mut tools = billed.remove(&*session.file.id).unwrap_or_default();
+        let logs = session.logs().filter_map(counts).flat_map(|counts| &counts.unbilled_tools);
+        logs.for_each(|(name, count)| *tools.entry(name).or_default() += count);
         figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }

@@ -319,7 +319,7 @@ impl FigureCache {
         for line in lines {
             let fields: Vec<&str> = line.split('\t').collect();
             match fields[..] {
-                ["log", path, ref version @ .., turns, errors, inside] => {
+                ["log", path, ref version @ .., turns, errors, inside, unbilled] => {
                     let version = LogVersion::parse(version)?;
                     let agent_errors: BTreeMap<String, u64> = read_pairs(inside)?.into_iter().collect();
                     let tally = LogTally {
@@ -327,7 +327,8 @@ impl FigureCache {
                         errors: errors.parse().ok()?,
                         agents: agent_errors.len() as u64,
                     };
-                    let counts = LogCounts { tally, agent_errors };
+                    let unbilled_tools = read_pairs(unbilled)?.into_iter().collect();
+                    let counts = LogCounts { tally, agent_errors, unbilled_tools };
                     cache.logs.insert(PathBuf::from(unescape(path)), (version, counts));
                 }
                 ["session", id, ref figures @ ..] => {
@@ -365,7 +366,8 @@ fn write_cache(
         let version = version.fields();
         let LogTally { turns, errors, .. } = counts.tally;
         let (path, inside) = (escape(path), write_pairs(&counts.agent_errors));
-        let _ = writeln!(out, "log\t{path}\t{version}\t{turns}\t{errors}\t{inside}");
+        let unbilled = write_pairs(&counts.unbilled_tools);
+        let _ = writeln!(out, "log\t{path}\t{version}\t{turns}\t{errors}\t{inside}\t{unbilled}");
     }
     if is_complete {
         for (id, figures) in &counted.by_session {

@@ -10,6 +10,7 @@
 
 use std::hash::BuildHasher;
 
+use memchr::memmem;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
@@ -204,7 +205,7 @@ impl LogScan {
                     self.parse(line);
                 }
             }
-            Some(Kind::Progress) => self.progress(outline),
+            Some(Kind::Progress) => self.progress(line, outline),
             Some(Kind::Attachment) if !is_special_attachment(outline) => {
                 self.add(LineLinks::of(outline), Kind::Attachment, None, 0);
             }
@@ -225,6 +226,7 @@ impl LogScan {
             errors = (self.line_errors)(entry);
         }
         let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
+        self.is_unusual |= blocks.has_call && !(is_model && has_usage(line, outline));
         let reply = self.reply_number(outline.message_id(), is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
@@ -282,14 +284,17 @@ impl LogScan {
     }
 
     /// Adds a progress report. The log is unusual if a sub-agent in it may have errors.
-    fn progress(&mut self, outline: &LineOutline<'_>) {
+    fn progress(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
         if let Some(nested) = outline.nested() {
             let blocks = BlockSummary::of(outline);
             let is_plain = match nested.kind {
                 Some(Kind::User) if blocks.n_results > 0 => !blocks.has_failed,
                 Some(Kind::User) => is_plain_text(outline.content().unwrap_or_default()),
                 Some(Kind::Assistant) => {
-                    !outline.may_be_cut_off() && !nested.is_api_error && !blocks.is_special
+                    !outline.may_be_cut_off()
+                        && !nested.is_api_error
+                        && !blocks.is_special
+                        && (!blocks.has_call || has_usage(line, outline))
                 }
                 _ => false,
             };
@@ -642,6 +647,16 @@ impl<'a> LineLinks<'a> {
     fn of(outline: &LineOutline<'a>) -> Self {
         Self { uuid: outline.uuid(), parent: outline.parent(), is_sidechain: outline.is_sidechain() }
     }
+}
+
+/// Returns whether a reply has figures after its content. Calls of other replies are not model calls, so that
+/// a scan of those does not find their tools.
+fn has_usage(line: &LogLine<'_>, outline: &LineOutline<'_>) -> bool {
+    let rest = &line.bytes[outline.content_end()..];
+    let value =
+        memmem::find(rest, key::quoted::USAGE.as_bytes()).map(|at| &rest[at + key::quoted::USAGE.len()..]);
+    let value = value.and_then(|value| value.trim_ascii_start().strip_prefix(b":"));
+    value.is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
 }
 
 /// Returns a number that differs only if contents do. Calls begin with their id, so the start is enough.

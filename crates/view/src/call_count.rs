@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use threadline_session::SessionFamily;
+use threadline_session::{EntryIndex, SessionFamily};
 
 /// Returns the number of calls of each tool in a session.
 ///
@@ -10,11 +10,39 @@ use threadline_session::SessionFamily;
 /// contain a copy of the calls before it. Calls that a fork inherited count, since its log contains them, and
 /// those of tools that the API ran itself.
 pub fn count_tools(family: &SessionFamily) -> BTreeMap<String, u64> {
-    let mut tools: BTreeMap<String, u64> = BTreeMap::new();
-    visit_calls(family, |tool| match tools.get_mut(tool) {
+    let mut tools = BTreeMap::new();
+    visit_calls(family, |tool| add(&mut tools, tool));
+    tools
+}
+
+fn add(tools: &mut BTreeMap<String, u64>, tool: &str) {
+    match tools.get_mut(tool) {
         Some(count) => *count += 1,
         None => drop(tools.insert(tool.to_owned(), 1)),
-    });
+    }
+}
+
+/// Returns the number of calls of each tool that a scan of model calls does not find: those of replies without
+/// figures.
+pub(crate) fn count_unbilled_tools(family: &SessionFamily) -> BTreeMap<String, u64> {
+    let mut tools = BTreeMap::new();
+    let mut seen = HashSet::new();
+    for owner in std::iter::once(None).chain(family.agents.indices().map(Some)) {
+        let session = family.session(owner);
+        for call in session.tool_calls() {
+            let has_figures = |idx: EntryIndex| {
+                let entry = &session.entries()[idx];
+                !entry.is_api_error() && entry.message().is_some_and(|message| message.usage().is_some())
+            };
+            let reply = &session.replies()[call.reply];
+            let mut lines = std::iter::once(call.entry_idx).chain(call.copies.iter().copied());
+            let is_billed = !reply.is_synthetic() && lines.any(has_figures);
+            let mut is_new = || call.id.is_empty() || seen.insert((reply.id.as_deref(), &*call.id));
+            if !is_billed && is_new() {
+                add(&mut tools, &call.name);
+            }
+        }
+    }
     tools
 }
 

@@ -7,6 +7,7 @@ use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
 use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
 use threadline_usage::UsageTotals;
 
+use crate::call_count::count_unbilled_tools;
 use crate::error_count::{count_line_errors, count_own_errors};
 
 /// A session in a list.
@@ -112,6 +113,8 @@ pub struct LogCounts {
     pub tally: LogTally,
     /// The sub-agents inside the log, by id, with the number of their errors.
     pub agent_errors: BTreeMap<String, u64>,
+    /// The calls of each tool that are not part of model calls, which have figures.
+    pub unbilled_tools: BTreeMap<String, u64>,
 }
 
 /// Counts one log after another line by line, as [`LogCounts::of`] does, if they are ordinary ones.
@@ -140,7 +143,8 @@ impl LogCountScan {
 
 impl LogCounts {
     fn new(turns: u64, errors: u64, agent_errors: BTreeMap<String, u64>) -> Self {
-        Self { tally: LogTally { turns, errors, agents: agent_errors.len() as u64 }, agent_errors }
+        let tally = LogTally { turns, errors, agents: agent_errors.len() as u64 };
+        Self { tally, agent_errors, ..Self::default() }
     }
 
     /// Adds one line of a log that is too large to load. The errors of sub-agents inside it are those of the
@@ -178,7 +182,8 @@ impl LogCounts {
             let errors = count_own_errors(&family, Some(idx), agent.session.turns().iter());
             (agent.id.clone(), errors as u64)
         });
-        Self::new(turns.len() as u64, errors, inside.collect())
+        let unbilled_tools = count_unbilled_tools(&family);
+        Self { unbilled_tools, ..Self::new(turns.len() as u64, errors, inside.collect()) }
     }
 
     /// Returns the tally of a session from the counts of its own log and of the logs of its sub-agents, each
@@ -261,6 +266,7 @@ r1 <- a1  result t1 "The user doesn't want to proceed with this tool use." error
         let counts = |errors, agent_errors: &[(&str, u64)]| LogCounts {
             tally: LogTally { turns: 2, errors, agents: agent_errors.len() as u64 },
             agent_errors: agent_errors.iter().map(|(id, errors)| ((*id).to_owned(), *errors)).collect(),
+            ..LogCounts::default()
         };
         let (main, agent) = (counts(1, &[("x", 10), ("y", 100)]), counts(1000, &[]));
         let tally = main.sum([("x", &agent)].into_iter());

@@ -164,3 +164,71 @@ fn cards_are_filtered_and_sorted_by_figures() {
     assert_eq!(ids(CardFilter { model: text("opus"), ..CardFilter::default() }).len(), 2);
     assert!(ids(CardFilter { model: text("gpt"), ..CardFilter::default() }).is_empty());
 }
+
+#[test]
+fn calls_of_replies_without_figures_count_as_in_the_session() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"ls"}
+r1 <- a1  result t1 "a"
+a2 <- r1  reply  m2 tool t2 Bash {"command":"ls"} usage={"input_tokens":1,"output_tokens":5}
+r2 <- a2  result t2 "b"
+a3 <- r2  reply  m3 tool t3 Read {"file_path":"/a"}
+"#,
+    );
+    let app = app(&home);
+    let folder = tempfile::tempdir().unwrap();
+    let cached = Cached { app: &app, cache: folder.path().join("figures") };
+    for cache in [false, true, true] {
+        let figures = cached.count(cache).by_session.remove(&session_uuid("loom")).unwrap();
+        assert_eq!(figures.tools, [("Bash".to_owned(), 2), ("Read".to_owned(), 1)]);
+        assert_eq!(figures.tool_calls(), 3);
+    }
+}
+
+#[test]
+fn a_fork_contains_the_calls_that_it_inherited() {
+    let home = TestHome::new();
+    let line = "u1 user \"weave\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"} \
+                usage={\"input_tokens\":1,\"output_tokens\":5}";
+    home.session("loom", line);
+    home.session("fork", &format!("{line}\nu2 <- a1 user \"again\""));
+    let app = app(&home);
+    let folder = tempfile::tempdir().unwrap();
+    let counted = Cached { app: &app, cache: folder.path().join("figures") }.count(false).by_session;
+    for name in ["loom", "fork"] {
+        assert_eq!(counted[&session_uuid(name)].tools, [("Bash".to_owned(), 1)], "{name}");
+    }
+    assert_eq!(counted.values().map(|figures| figures.totals.calls).sum::<u64>(), 1);
+}
+
+#[test]
+fn sub_agents_inside_a_log_and_with_their_own_count_once() {
+    let home = TestHome::new();
+    let progress = |uuid: &str, agent: &str| {
+        format!(
+            "raw {{\"type\":\"progress\",\"uuid\":\"{uuid}\",\"parentUuid\":null,\"data\":{{\"type\":\"agent_progress\",\
+             \"message\":{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"look\"}}}},\
+             \"agentId\":\"{agent}\"}}}}\n"
+        )
+    };
+    let log = format!(
+        "u1 user \"weave\"\n{}{}{}",
+        progress("p1", "x1"),
+        progress("p2", "x2"),
+        progress("p3", "x2")
+    );
+    home.session("loom", &log);
+    home.agent("loom", "x1", "v1 user \"look\"", None);
+    let app = app(&home);
+    let folder = tempfile::tempdir().unwrap();
+    let cached = Cached { app: &app, cache: folder.path().join("figures") };
+    for cache in [false, true, true] {
+        assert_eq!(cached.count(cache).by_session[&session_uuid("loom")].tally.agents, 2);
+    }
+    let file = app.find(&session_uuid("loom")).unwrap();
+    assert_eq!(app.load(&file).unwrap().family.agents.len(), 2);
+}

@@ -103,3 +103,18 @@ fn a_session_is_live_if_both_its_log_and_its_last_message_are_recent() {
     // A copy is new, but not in use.
     assert!(!is_live(seconds + 3590, seconds + 3600));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_cannot_be_read_is_named_once() {
+    let home = TestHome::new();
+    let path = home.session("loom", "u1 user \"weave\"");
+    let circle = path.with_file_name(format!("{}.jsonl", session_uuid("circle")));
+    std::os::unix::fs::symlink(&circle, &circle).unwrap();
+    let app = app(&home);
+    let options = threadline_app::FigureOptions::default();
+    let (cards, unread) = app
+        .list_cards(&Default::default(), &TimeZone::UTC, Some(&options), SystemTime::UNIX_EPOCH, &|| ())
+        .unwrap();
+    assert_eq!((cards.len(), unread.len()), (1, 1), "{unread:?}");
+}
