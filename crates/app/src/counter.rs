@@ -25,7 +25,7 @@ use crate::usage::{LogScanner, left_out_note, unreadable};
 
 /// Logs up to this size are tallied as a whole session. Larger ones are tallied line by line, to bound the
 /// memory.
-const MAX_WHOLE: u64 = 24 << 20;
+const MAX_WHOLE: u64 = 128 << 20;
 
 /// In lines longer than this, long strings are truncated before the line is parsed for its tally.
 const MAX_FULL_LINE: usize = 2 << 10;
