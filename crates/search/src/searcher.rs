@@ -1,5 +1,6 @@
 //! The search over one log: candidate lines are decoded, verified and reported one by one.
 
+use std::collections::HashSet;
 use std::hash::Hasher;
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
@@ -115,7 +116,8 @@ impl<'q> Searcher<'q> {
         // Lines are numbered only if there is a match.
         lines.stop_numbering();
         let mut scanned = SearchStats::default();
-        let mut finder = SearchState { calls: CallLookup::default(), line_no: Some(1), open };
+        let mut finder =
+            SearchState { calls: CallLookup::default(), line_no: Some(1), titles: HashSet::new(), open };
         let mut end = 0;
         let result = loop {
             let block = match lines.next_block() {
@@ -171,6 +173,9 @@ impl<'q> Searcher<'q> {
                 if flow.is_break() || !self.query.matches_piece(&piece) {
                     return;
                 }
+                if piece.kind == TextKind::Title && !finder.titles.insert(piece.text.to_string()) {
+                    return;
+                }
                 let asked = self.query.needs_calls();
                 let line_no = if self.matches_only { line.at.line_no } else { cursor.line_no(start, finder) };
                 let call = match &piece.call_id {
@@ -215,6 +220,8 @@ struct SearchState<O> {
     calls: CallLookup,
     /// The number of the first line of the next block, if it is known.
     line_no: Option<u64>,
+    /// The titles that matched. Claude Code repeats the title of a session in its log.
+    titles: HashSet<String>,
     open: O,
 }
 
