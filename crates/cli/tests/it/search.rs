@@ -398,3 +398,16 @@ fn a_match_is_visible_and_highlighted_when_it_is_opened() {
     let reply = at_home(&home, &["show", &format!("{session}#m5")]).out;
     assert!(!reply.contains("slower();"), "the output of a call is not shown for a reply: {reply}");
 }
+
+#[test]
+fn a_limit_within_a_session_is_no_total() {
+    let home = TestHome::new();
+    let prompts: String = (1..=20).map(|n| format!("u{n} user \"the slow loom {n}\"\n")).collect();
+    home.session("loom", &prompts);
+    let run = at_home(&home, &["search", "slow", "-n", "12"]);
+    assert!(run.out.contains("  … at least 2 more\n"), "{run}");
+    assert!(!run.out.contains("total") && !run.out.contains("12 matches"), "{run}");
+    assert!(run.err.contains("12 matches in 1 session; limit reached"), "{run}");
+    let run = at_home(&home, &["search", "slow"]);
+    assert!(run.out.contains("  … 10 more (20 total)\n"), "{run}");
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
-use threadline_term::{TermPage, TermText, TextLabel, text, truncate, without_colours};
+use threadline_term::{TermPage, TermText, TextLabel, text, truncate, visible, without_colours};
 use threadline_view::humanize::{count, minute, plural};
 use threadline_view::shell_word;
 use threadline_view::wire::SessionCountObject;
@@ -207,8 +207,12 @@ impl<'a> SearchReport<'a> {
             self.write_pending(session, Some(found))?;
             let shown = std::mem::take(&mut self.n_shown);
             if found > shown {
-                let more =
-                    format!("  … {} more ({} total)\n", count((found - shown) as u64), count(found as u64));
+                let more = count((found - shown) as u64);
+                // The rest of the session was not searched.
+                let more = match self.stopped {
+                    true => format!("  … at least {more} more\n"),
+                    false => format!("  … {more} more ({} total)\n", count(found as u64)),
+                };
                 let more = self.page.paint(TextLabel::Dim, &more);
                 self.answer().text(&more)?;
             }
@@ -237,15 +241,15 @@ impl<'a> SearchReport<'a> {
         let heading = heading.unwrap_or_else(|| "(no title)".to_owned());
         let heading = self.cx.app.redacted_in(&session.logs, &heading).into_owned();
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
-        out += page.paint(TextLabel::Title, heading) + "\n";
+        out += wrapped(&heading, TextLabel::Title, page);
         let mut about = vec![session.id.clone()];
         if let Ok(active) = jiff::Timestamp::try_from(session.last_active()) {
             about.push(self.format_time(active));
         }
         let project = summary.as_ref().and_then(SessionSummary::project);
         about.push(project.unwrap_or(&session.folder).to_owned());
-        about.extend(found.map(|found| plural(found as u64, "match")));
-        out += page.paint(TextLabel::Dim, about.join(" · ")) + "\n";
+        about.extend(found.filter(|_| !self.stopped).map(|found| plural(found as u64, "match")));
+        out += wrapped(&about.join(" · "), TextLabel::Dim, page);
         let mut log = 0;
         for hit in hits {
             if hit.log != log {
@@ -346,6 +350,15 @@ fn hit_time(found: &SearchHit) -> Option<jiff::Timestamp> {
     found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
 }
 
+/// Formats a text in lines that fit the page, without breaking words.
+fn wrapped(text: &str, label: TextLabel, page: TermPage) -> TermText {
+    let mut out = TermText::new();
+    for line in page.wrap(&visible(text), 0) {
+        out += page.paint(label, line) + "\n";
+    }
+    out
+}
+
 /// The columns before the text.
 const INDENT: usize = 26;
 
@@ -442,4 +455,21 @@ fn highlight(line: &str, ranges: &[Range<usize>], page: TermPage) -> TermText {
     }
     out.push(without_colours(&line[done..]));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_wrapped_between_words() {
+        let page = TermPage { width: Some(80), color: false, links: false, whole_lines: false };
+        let text = wrapped(&"weaving ".repeat(20), TextLabel::Title, page);
+        let lines = text.as_str().lines().collect::<Vec<_>>();
+        assert_eq!(lines.len(), 2);
+        assert!(
+            lines.iter().all(|line| line.len() <= 80 && line.trim_end().ends_with("weaving")),
+            "{lines:?}"
+        );
+    }
 }

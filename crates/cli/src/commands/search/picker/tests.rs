@@ -74,7 +74,7 @@ fn sample_picker() -> Picker {
 #[test]
 fn the_match_is_visible_and_control_characters_are_escaped() {
     assert_snapshot!(screen(&sample_picker(), 90, 12), @r#"
-    "search slow                                                  4 matches in 2 of 12 sessions"
+    "search slow                                                        4 matches in 2 sessions"
     "▌ Slow loom                          line 28                                              "
     "▌ 1/3  2026-01-01 10:00  /home/ada/l line 29                                              "
     "  Not ^[[31mslow                     prompt                                               "
@@ -92,7 +92,7 @@ fn the_match_is_visible_and_control_characters_are_escaped() {
 #[test]
 fn a_narrow_screen_shows_the_preview_below_the_list() {
     assert_snapshot!(screen(&sample_picker(), 50, 14), @r#"
-    "search slow          4 matches in 2 of 12 sessions"
+    "search slow                4 matches in 2 sessions"
     "▌ Slow loom                                       "
     "▌ 1/3  2026-01-01 10:00  /home/ada/loom           "
     "  Not ^[[31mslow                                  "
