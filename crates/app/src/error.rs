@@ -52,6 +52,12 @@ pub enum AppError {
         /// The reason.
         source: PriceBookError,
     },
+    /// A file without a line of a session.
+    #[error("`{}` contains no session", .path.display())]
+    NotASession {
+        /// The file.
+        path: PathBuf,
+    },
     /// The text is not a date or a time.
     #[error("`{text}` is not a date or time")]
     NotATime {
@@ -112,6 +118,7 @@ impl AppError {
                 let shown = found.iter().take(MAX_CANDIDATES);
                 shown.map(|id| visible(id).into_owned()).collect()
             }
+            Self::NotASession { .. } => vec![LIST_HINT.to_owned()],
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::EmptyRange { .. } => vec!["exchange the two times of since and until".to_owned()],
             Self::NoStateDir => vec!["set HOME".to_owned()],

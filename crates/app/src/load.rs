@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_entry::{ChunkReader, Entry, Millis};
+use threadline_entry::{ChunkReader, Entry, Kind, Millis};
 use threadline_session::{Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
@@ -125,7 +125,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// If the session's own log or the price list cannot be read.
+    /// If the session's own log or the price list cannot be read, or if the file is not in a home and has no
+    /// line of a session.
     pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
         self.load_priced(file, &mut Unobserved)
     }
@@ -175,7 +176,11 @@ impl App {
         };
         let (read, prices) = rayon::join(|| self.read_logs(file, observer), prices);
         let (prices, own) = prices?;
-        let mut loaded = read?.priced(file, &prices);
+        let read = read?;
+        if file.home.is_none() && !has_session_lines(&read.main) {
+            return Err(AppError::NotASession { path: file.path.clone() });
+        }
+        let mut loaded = read.priced(file, &prices);
         if let Some((own, spending)) = own.zip(loaded.spending.as_mut()) {
             spending.set_own(&own.usage, own.origin);
         }
@@ -189,6 +194,13 @@ impl App {
             None => ReadLogs::of(file, observer),
         }
     }
+}
+
+/// Returns whether some line of a log may belong to a session, or there are no lines.
+fn has_session_lines(session: &Session) -> bool {
+    let mut lines = session.entries().iter().filter(|entry| entry.kind() != Kind::Blank).peekable();
+    let is_typed = |entry: &Entry| entry.kind() != Kind::Bad && entry.type_name().is_some();
+    lines.peek().is_none() || lines.any(is_typed)
 }
 
 /// Loads a session with its sub-agents, without costs.

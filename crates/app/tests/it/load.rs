@@ -154,3 +154,21 @@ fn calls_that_a_fork_copied_are_inherited() {
         });
     assert_eq!(served.unwrap(), fork.spent);
 }
+
+#[test]
+fn a_file_without_lines_of_a_session_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = TestHome::new();
+    let load = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        app(&home)
+            .load(&threadline_app::SessionFile::at(path))
+            .map(|loaded| loaded.family.main.entries().len())
+    };
+    let error = load("passwd", "root:x:0:0:root:/root:/bin/sh\n").unwrap_err().to_string();
+    assert!(error.ends_with("passwd` contains no session"), "{error}");
+    assert!(load("package.json", "{\"name\":\"loom\"}\n").is_err());
+    assert_eq!(load("empty.jsonl", "").unwrap(), 0);
+    assert_eq!(load("torn.jsonl", "{\"type\":\"summary\",\"summary\":\"a\"}\n{\"type\"").unwrap(), 2);
+}
