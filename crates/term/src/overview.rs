@@ -172,18 +172,23 @@ impl Renderer<'_> {
         let n_columns = ((self.width + GAP) / (MIN_LIST_WIDTH + GAP)).clamp(1, 4);
         let width = (self.width + GAP) / n_columns - GAP;
         let (long, short) = if n_columns > 2 { (8, 8) } else { (3, 2) };
-        let lists = [
-            self.projects(width, long),
-            self.tools(width, long),
-            self.commands(width, short),
-            self.files(width, short),
-            self.sessions(width, short),
-            self.open(width, short),
+        type MakeList<'a> = fn(&Renderer<'a>, usize, usize) -> TermText;
+        let lists: [(MakeList<'_>, usize); 6] = [
+            (Self::projects, long),
+            (Self::tools, long),
+            (Self::commands, short),
+            (Self::files, short),
+            (Self::sessions, short),
+            (Self::open, short),
         ];
-        let lists: Vec<Vec<TermText>> =
-            lists.iter().filter(|list| !list.is_empty()).map(|list| list.lines()).collect();
+        let lists: Vec<_> =
+            lists.iter().filter(|(list, most)| !list(self, width, *most).is_empty()).collect();
         let mut lines = Vec::new();
         for row in lists.chunks(n_columns) {
+            // Fewer lists have more room.
+            let width = (self.width + GAP) / row.len() - GAP;
+            let row: Vec<Vec<TermText>> =
+                row.iter().map(|(list, most)| list(self, width, *most).lines()).collect();
             let height = row.iter().map(Vec::len).max().unwrap_or(0);
             for at in 0..height {
                 let mut line = TermText::new();
@@ -335,7 +340,7 @@ fn spark_line(values: &[f64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use threadline_view::{CommandFigures, ProjectFigures, ToolFigures};
+    use threadline_view::{CommandFigures, FileFigures, ProjectFigures, ToolFigures, TopSession};
 
     use super::*;
 
@@ -375,5 +380,20 @@ mod tests {
             assert!(lines.iter().all(|line| line.width() <= width), "{width}:\n{}", text.as_str());
             assert!(width != 80 || lines.len() <= 24, "{}", text.as_str());
         }
+    }
+    #[test]
+    fn the_lists_of_an_incomplete_row_use_its_width() {
+        let name = "a rather long title of a session, of which all words are shown in a wide terminal";
+        let overview = Overview {
+            projects: vec![ProjectFigures { project: "/home/ada/loom".to_owned(), ..Default::default() }],
+            tools: vec![ToolFigures { tool: "Bash".to_owned(), ..Default::default() }],
+            commands: vec![CommandFigures { command: "make".to_owned(), ..Default::default() }],
+            files: vec![FileFigures { path: "/home/ada/loom/a.rs".to_owned(), ..Default::default() }],
+            sessions: vec![TopSession { title: name.to_owned(), ..Default::default() }],
+            ..Overview::default()
+        };
+        let page = TermPage { width: Some(200), color: false, links: false, whole_lines: false };
+        let text = render_overview(&overview, page, None);
+        assert!(text.as_str().contains(name), "{}", text.as_str());
     }
 }
