@@ -92,13 +92,13 @@ impl CheckReport {
         }
     }
 
-    /// Returns the number of problems that `edit repair` fixes, and of sessions that have one.
-    pub fn repairable(&self) -> (usize, usize) {
+    /// Returns the number of problems that `edit repair` fixes, and the logs of the sessions that have one.
+    pub fn repairable(&self) -> (usize, HashSet<PathBuf>) {
         let is_repaired =
             |finding: &Finding| finding.severity.is_problem() && REPAIRED_CODES.contains(&finding.code);
         let repaired = || self.findings.iter().filter(|(_, finding)| is_repaired(finding));
         let sessions: HashSet<PathBuf> = repaired().map(|(path, _)| LogOwner::of(path).log).collect();
-        (repaired().count(), sessions.len())
+        (repaired().count(), sessions)
     }
 
     /// Removes and returns the findings about one file.

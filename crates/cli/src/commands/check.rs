@@ -7,6 +7,7 @@ use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
 use threadline_view::humanize::{count, plural, short_id};
+use threadline_view::shell_word;
 use threadline_view::wire::FindingObject;
 
 use crate::context::Context;
@@ -157,10 +158,16 @@ fn write_notes(cx: &Context, checked: &CheckReport, is_listed: bool, n_notes: us
     cx.ui.note(&format!("{logs} checked, {}", checked.totals()));
     let (findings, sessions) = checked.repairable();
     if findings > 0 {
+        let mut logs = sessions.iter().map(SessionFile::at);
+        let name = match (logs.next(), logs.next()) {
+            (Some(only), None) if only.home.is_some() => shell_word(&only.id).into_owned(),
+            (Some(only), None) => shell_word(&only.path.to_string_lossy()).into_owned(),
+            _ => "SESSION".to_owned(),
+        };
         cx.ui.note(&format!(
-            "{} repairable in {}: `threadline edit repair SESSION`",
+            "{} repairable in {}: `threadline edit repair {name}`",
             count(findings as u64),
-            plural(sessions as u64, "session")
+            plural(sessions.len() as u64, "session")
         ));
     }
     if !is_listed {

@@ -6,7 +6,7 @@ use threadline_app::compare::{
 use threadline_entry::Millis;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
 use threadline_view::humanize::{count, duration, minute, plural, short_id};
-use threadline_view::{FileChange, Hunk, short_model};
+use threadline_view::{FileChange, Hunk, shell_word, short_model};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -35,9 +35,11 @@ impl From<CompareError> for CommandError {
     fn from(error: CompareError) -> Self {
         match error {
             CompareError::App(error) => error.into(),
-            error => {
-                Self::new(error.to_string()).hint("`threadline show SESSION` lists abandoned branches last")
+            CompareError::NoBranch { ref session, .. } => {
+                let hint = format!("`threadline show {}` lists abandoned branches last", shell_word(session));
+                Self::new(error.to_string()).hint(hint)
             }
+            error => Self::new(error.to_string()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use threadline_app::SessionSummary;
 use threadline_store::SessionFile;
-use threadline_view::resume_command_with;
+use threadline_view::{resume_command_with, shell_word};
 
 use super::search;
 use crate::config::ResumeProgram;
@@ -54,10 +54,12 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }
+    let id = shell_word(&file.id);
+    let print_hint = format!("`threadline resume {id} --print` prints the command");
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !Path::new(cwd).is_dir()) {
         return Err(CommandError::new(format!("the session's folder does not exist: {cwd}"))
-            .hint("`threadline edit move SESSION --cwd DIR` moves the session to another folder")
-            .hint("`threadline resume SESSION --print` prints the command"));
+            .hint(format!("`threadline edit move {id} --cwd DIR` moves the session to another folder"))
+            .hint(print_hint));
     }
     let mut command = match program {
         ResumeProgram::Claude => Command::new("claude"),
@@ -73,7 +75,7 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
     let status = command.status().map_err(|error| {
         let name = command.get_program().to_string_lossy().into_owned();
         let failed = CommandError::new(format!("cannot run {name}: {error}"));
-        failed.hint("`threadline resume SESSION --print` prints the command")
+        failed.hint(print_hint)
     })?;
     Ok(if status.success() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use threadline_testkit::TestHome;
+use threadline_testkit::{TestHome, session_uuid};
 
 use crate::run::{at_home, threadline};
 
@@ -31,7 +31,8 @@ fn a_finding_has_a_location_a_message_and_a_repair() {
     let broken = SOUND.replace("r1 <- a1  result t1 \"a\"", "").replace("<- r1", "<- a1");
     let path = home.session("broken", &broken);
     let id = path.file_name().unwrap().to_str().unwrap()[..8].to_owned();
-    assert_snapshot!(at_home(&home, &["check", "last"]).to_string().replace(&id, "[id]"), @r"
+    let shown = at_home(&home, &["check", "last"]).to_string();
+    assert_snapshot!(shown.replace(&session_uuid("broken"), "[session]").replace(&id, "[id]"), @r"
     exit: 1
     ----- stdout -----
     list  [id]
@@ -39,7 +40,7 @@ fn a_finding_has_a_location_a_message_and_a_repair() {
         repair: add an error result for the interrupted call, or remove the call
     ----- stderr -----
     1 log checked, 1 problem
-    1 repairable in 1 session: `threadline --home [home] edit repair SESSION`
+    1 repairable in 1 session: `threadline --home [home] edit repair [session]`
     ");
     let finding = at_home(&home, &["check", "last", "--json"]).json();
     assert_eq!(finding["code"], "F01");
