@@ -239,9 +239,16 @@ fn write_output(
     Ok(())
 }
 
-/// Writes a file atomically. The file is private (0600 on Unix), as logs are.
+/// Writes a file atomically. The file is private (0600 on Unix), as logs are. A device or a pipe is written to,
+/// not replaced.
 fn write_file(path: &Path, work: WriteExport<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        let device = std::fs::OpenOptions::new().write(true).open(path).map_err(could_not)?;
+        let mut out = BufWriter::with_capacity(1 << 15, device);
+        work(&mut out)?;
+        return out.flush().map_err(could_not);
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     if !folder.is_dir() {
         let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());

@@ -162,3 +162,23 @@ fn a_missing_folder_is_named_and_no_temporary_file() {
     assert_eq!(run.code, 2);
     assert!(run.err.contains("there is no folder") && !run.err.contains(".threadline-"), "{run}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_written_to_and_not_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"");
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let run = at_home(&home, &["export", "markdown", "last", "-o", pipe.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    assert!(reader.join().unwrap().contains("weave"));
+}
