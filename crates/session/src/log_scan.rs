@@ -43,6 +43,8 @@ pub struct LogScan {
     turn_indexes: FxHashMap<EntryIndex, u64>,
     /// The ids of the sub-agents whose messages progress lines repeat.
     agents: FxHashSet<Box<[u8]>>,
+    /// Finds the key of the figures of a reply.
+    usage_key: memmem::Finder<'static>,
     /// The leaf that the last `last-prompt` line names.
     named_leaf: Option<Box<[u8]>>,
     /// Whether the log is not ordinary.
@@ -178,6 +180,7 @@ impl LogScan {
             errors: Vec::new(),
             turn_indexes: FxHashMap::default(),
             agents: FxHashSet::default(),
+            usage_key: memmem::Finder::new(key::quoted::USAGE),
             named_leaf: None,
             is_unusual: false,
         }
@@ -226,7 +229,7 @@ impl LogScan {
             errors = (self.line_errors)(entry);
         }
         let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
-        self.is_unusual |= blocks.has_call && !(is_model && has_usage(line, outline));
+        self.is_unusual |= blocks.has_call && !(is_model && self.has_usage(line, outline));
         let reply = self.reply_number(outline.message_id(), is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
@@ -294,7 +297,7 @@ impl LogScan {
                     !outline.may_be_cut_off()
                         && !nested.is_api_error
                         && !blocks.is_special
-                        && (!blocks.has_call || has_usage(line, outline))
+                        && (!blocks.has_call || self.has_usage(line, outline))
                 }
                 _ => false,
             };
@@ -309,6 +312,15 @@ impl LogScan {
         let is_start = outline.hook_event() == Some(b"SessionStart");
         let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
         self.add(LineLinks::of(outline), Kind::Progress, None, flags);
+    }
+
+    /// Returns whether a reply has figures after its content. Calls of other replies are not model calls, so
+    /// that a scan of those does not find their tools.
+    fn has_usage(&self, line: &LogLine<'_>, outline: &LineOutline<'_>) -> bool {
+        let rest = &line.bytes[outline.content_end()..];
+        let value = self.usage_key.find(rest).map(|at| &rest[at + self.usage_key.needle().len()..]);
+        let value = value.and_then(|value| value.trim_ascii_start().strip_prefix(b":"));
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
     }
 
     /// Scans a line that is rare, or whose text matters.
@@ -647,16 +659,6 @@ impl<'a> LineLinks<'a> {
     fn of(outline: &LineOutline<'a>) -> Self {
         Self { uuid: outline.uuid(), parent: outline.parent(), is_sidechain: outline.is_sidechain() }
     }
-}
-
-/// Returns whether a reply has figures after its content. Calls of other replies are not model calls, so that
-/// a scan of those does not find their tools.
-fn has_usage(line: &LogLine<'_>, outline: &LineOutline<'_>) -> bool {
-    let rest = &line.bytes[outline.content_end()..];
-    let value =
-        memmem::find(rest, key::quoted::USAGE.as_bytes()).map(|at| &rest[at + key::quoted::USAGE.len()..]);
-    let value = value.and_then(|value| value.trim_ascii_start().strip_prefix(b":"));
-    value.is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
 }
 
 /// Returns a number that differs only if contents do. Calls begin with their id, so the start is enough.
