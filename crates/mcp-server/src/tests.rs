@@ -337,10 +337,10 @@ fn counts_have_a_singular_and_say_if_they_are_a_minimum() {
     with_client(&home, async |peer| {
         let (data, text) = answer(&peer, "search_sessions", json!({ "query": "shuttle" })).await;
         assert_eq!((&data["matches"], &data["is_minimum"]), (&json!(20), &json!(true)));
-        assert!(text.starts_with("at least 20 matches in 1 of 2 sessions\n"), "{text}");
+        assert!(text.starts_with("at least 20 matches in 1 session; 2 logs searched\n"), "{text}");
         let (data, text) = answer(&peer, "search_sessions", json!({ "query": "weave" })).await;
         assert_eq!(data["is_minimum"], false);
-        assert!(text.starts_with("1 match in 1 of 2 sessions\n"), "{text}");
+        assert!(text.starts_with("1 match in 1 session; 2 logs searched\n"), "{text}");
         let (_, text) = answer(&peer, "list_sessions", json!({ "words": "go" })).await;
         assert!(
             text.starts_with("1 session\n") && text.contains("1 turn ·") && text.contains("1 error"),
@@ -410,7 +410,7 @@ fn a_scope_hides_other_projects() {
     let other = session_uuid("other");
     with_client_of(server(&home, scope, true), async |peer| {
         let (data, _) = answer(&peer, "search_sessions", json!({ "query": "loom kind:prompt" })).await;
-        assert_eq!((&data["sessions_searched"], &data["matches"]), (&json!(1), &json!(1)));
+        assert_eq!((&data["logs_searched"], &data["matches"]), (&json!(1), &json!(1)));
         let (data, _) = answer(&peer, "list_sessions", json!({})).await;
         assert_eq!(data["total"], 1);
         let (data, _) = answer(&peer, "usage", json!({ "by": "project" })).await;
@@ -495,7 +495,7 @@ fn the_session_of_the_client_is_left_out_of_searches() {
     home.file("sessions/7.json", format!(r#"{{"pid":7,"sessionId":"{slow}"}}"#));
     with_client(&home, async |peer| {
         let (data, _) = answer(&peer, "search_sessions", json!({ "query": "loom kind:prompt" })).await;
-        assert_eq!((&data["matches"], &data["sessions_searched"]), (&json!(1), &json!(1)));
+        assert_eq!((&data["matches"], &data["logs_searched"]), (&json!(1), &json!(1)));
         let query = json!({ "query": format!("loom kind:prompt session:{slow}") });
         let (data, _) = answer(&peer, "search_sessions", query).await;
         assert_eq!(data["matches"], 1);
@@ -546,6 +546,6 @@ fn earlier_calls_of_the_server_do_not_count_as_matches_of_a_session() {
         let kinds: Vec<&Value> = data["items"].as_array().unwrap().iter().map(|item| &item["kind"]).collect();
         assert_eq!(kinds, ["prompt"]);
         let query = json!({ "query": "shuttle", "project": "elsewhere" });
-        assert_eq!(answer(&peer, "search_sessions", query).await.0["sessions_searched"], 0);
+        assert_eq!(answer(&peer, "search_sessions", query).await.0["logs_searched"], 0);
     });
 }

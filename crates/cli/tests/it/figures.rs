@@ -118,6 +118,22 @@ fn compare_conversation(root: &Path, session: &Value, shown: &Value) {
     assert!((own - of_show).abs() < 1e-9, "{id}: {own} of compare, {of_show} of show");
 }
 
+/// Returns the sessions that the MCP server lists.
+fn sessions_of_mcp(root: &Path) -> HashMap<String, Value> {
+    let mut sessions = Vec::new();
+    let mut arguments = serde_json::json!({ "figures": true, "max_tokens": 20_000 });
+    loop {
+        let mut server = command(["--home", root.to_str().unwrap(), "mcp", "--all"]);
+        let mut answer = crate::mcp::call(&mut server, "list_sessions", &arguments);
+        let data = answer["structuredContent"].take();
+        sessions.extend(data["items"].as_array().unwrap().iter().cloned());
+        match data["next_cursor"].as_str() {
+            Some(cursor) => arguments["cursor"] = cursor.into(),
+            None => return by_id(sessions, "session"),
+        }
+    }
+}
+
 /// Returns values by the session that each is about.
 fn by_id(values: Vec<Value>, key: &str) -> HashMap<String, Value> {
     values.into_iter().map(|value| (value[key].as_str().unwrap().to_owned(), value)).collect()
@@ -140,6 +156,8 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
     assert!(listed.len() >= 50, "{} sessions", listed.len());
     let overview = json_lines(root, &["overview", "--since", "2000-01-01"]).swap_remove(0);
     assert_eq!(overview["selected"]["figures"]["sessions"], listed.len(), "sessions of the overview");
+    let listed_by_mcp = sessions_of_mcp(root);
+    assert_eq!(listed_by_mcp.len(), listed.len(), "sessions of the MCP server");
     let tops = by_id(overview["sessions"].as_array().unwrap().clone(), "id");
     for session in &listed {
         let id = session["id"].as_str().unwrap();
@@ -159,6 +177,12 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
             assert_eq!(session[name], shown[name], "{id}: {name} of list and show");
             assert_eq!(session[name], page[name], "{id}: {name} of list and the page");
             assert_eq!(session[name], inspected[name], "{id}: {name} of list and inspect");
+        }
+        for name in ["turns", "errors", "tool_calls", "sub_agents", "cost_usd"] {
+            // The cost is a number with another precision there.
+            let of = |value: &Value| value[name].as_f64().unwrap_or_default();
+            let answer = &listed_by_mcp[id];
+            assert!((of(session) - of(answer)).abs() < 1e-9, "{id}: {name} of list and the MCP server");
         }
         assert_eq!(session["tools"], inspected["tools"], "{id}: tools of list and inspect");
         let of_tools = session["tools"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();

@@ -11,7 +11,7 @@ use crate::run::{RunOutput, command};
 const SECRET: &str = concat!("ghp", "_wJ4kQ8nZ2xV6bT1mR5yL9cH3sD7fG0pA4eK8");
 
 /// Calls a tool of the server, and returns its result.
-fn call(command: &mut Command, tool: &str, arguments: &Value) -> Value {
+pub(crate) fn call(command: &mut Command, tool: &str, arguments: &Value) -> Value {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let client = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

@@ -84,7 +84,7 @@ fn progress_length(text: &str) -> Option<usize> {
     if text.starts_with(wipe) {
         return Some(wipe.len());
     }
-    let works = ["checking log ", "searching session ", "reading log "];
+    let works = ["checking log ", "searching log ", "reading log "];
     let count = works.iter().find_map(|work| text[1..].strip_prefix(work))?;
     let rest = count.trim_start_matches(|ch: char| ch.is_ascii_digit()).strip_prefix(" of ")?;
     Some(text.len() - rest.trim_start_matches(|ch: char| ch.is_ascii_digit()).len())

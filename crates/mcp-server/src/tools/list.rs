@@ -53,7 +53,7 @@ pub(crate) struct ListArguments {
     /// Default: active (last active first).
     #[serde(default)]
     sort: Option<ListOrder>,
-    /// Also turns, errors, models, tokens and cost. Default: true.
+    /// Also turns, errors, tool calls, sub-agents, models, tokens and cost. Default: true.
     #[serde(default)]
     figures: Option<bool>,
     /// Approximate size of the answer, from 400 to 50000. Default: 6000.

@@ -58,8 +58,8 @@ pub(crate) enum SearchOrder {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct SearchAnswer {
-    /// The number of sessions that were searched, with those without a title, which are not listed.
-    sessions_searched: u64,
+    /// The number of logs that were searched, with those of sub-agents and of sessions that are not listed.
+    logs_searched: u64,
     /// The number of sessions with a match. With `sort: newest`, the search ends when the page is full.
     sessions_matched: u64,
     /// The number of matches in them. At most 20 of a session are counted.
@@ -156,13 +156,14 @@ pub(crate) fn search_sessions(
     let MatchList { page, mut notes, is_minimum, .. } = list;
     let shown = page.len();
     let (items, mut text, next) = page.finish();
+    let logs_searched = scope.sessions.iter().map(|session| session.logs.len() as u64).sum();
     if shown == 0 {
-        let searched = plural(scope.sessions.len() as u64, "session");
+        let searched = plural(logs_searched, "log");
         notes.push(format!("no matches in {} ({searched})", history.scope.label()));
     }
     let end = AnswerEnd::new(request, next, notes, &mut text);
     let data = SearchAnswer {
-        sessions_searched: scope.sessions.len() as u64,
+        logs_searched,
         sessions_matched: counts.0 as u64,
         matches: counts.1 as u64,
         is_minimum,
@@ -170,11 +171,11 @@ pub(crate) fn search_sessions(
         end,
     };
     let summary = format!(
-        "{}{} in {} of {}\n\n",
+        "{}{} in {}; {} searched\n\n",
         if data.is_minimum { "at least " } else { "" },
         plural(data.matches, "match"),
-        data.sessions_matched,
-        plural(data.sessions_searched, "session")
+        plural(data.sessions_matched, "session"),
+        plural(data.logs_searched, "log")
     );
     Ok(ToolAnswer { data, text: summary + &text })
 }
