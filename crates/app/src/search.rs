@@ -73,12 +73,15 @@ pub struct SearchLimits {
     pub max_found: usize,
     /// Hits in calls of tools with these names, and in their results, are left out. Requires `context`.
     pub skips_tool: Option<fn(&str) -> bool>,
+    /// Whether every session to search is known to have hits.
+    pub expects_hits: bool,
 }
 
 impl Default for SearchLimits {
     /// Every hit, with its line.
     fn default() -> Self {
-        Self { context: Some(0), max_shown: usize::MAX, max_found: usize::MAX, skips_tool: None }
+        let (max_shown, max_found) = (usize::MAX, usize::MAX);
+        Self { context: Some(0), max_shown, max_found, skips_tool: None, expects_hits: false }
     }
 }
 
@@ -232,6 +235,7 @@ impl SearchScope {
             context: limits.context,
             max_per_session: limits.max_found,
             skips_tool: limits.skips_tool,
+            expects_matches: limits.expects_hits,
             cancelled,
         }
     }
@@ -351,7 +355,8 @@ impl SearchScope {
             return Ok(());
         }
         let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
-        let limits = SearchLimits { max_found: limits.max_shown.min(limits.max_found), ..limits };
+        let max_found = limits.max_shown.min(limits.max_found);
+        let limits = SearchLimits { max_found, expects_hits: true, ..limits };
         let mut rest = ranked.iter();
         let mut n_shown = 0;
         self.search_in(&order, query, limits, cancelled, &mut |event| match event {

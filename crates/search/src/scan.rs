@@ -78,6 +78,8 @@ pub struct SessionScan<'a> {
     /// Matches in calls of tools with these names, and in their results, are left out and not counted in
     /// `max_per_session`. Requires `context`.
     pub skips_tool: Option<fn(&str) -> bool>,
+    /// Whether every session is known to have matches. See [`Searcher::expecting_matches`].
+    pub expects_matches: bool,
     /// Set to cancel the scan.
     pub cancelled: &'a AtomicBool,
 }
@@ -300,7 +302,11 @@ impl<'a> SessionScan<'a> {
 
     fn searcher(self) -> Searcher<'a> {
         let searcher = Searcher::new(self.query);
-        if self.context.is_some() { searcher } else { searcher.matches_only() }
+        match self.context {
+            None => searcher.matches_only(),
+            Some(_) if self.expects_matches => searcher.expecting_matches(),
+            Some(_) => searcher,
+        }
     }
 
     fn search_log(

@@ -29,6 +29,7 @@ pub struct Searcher<'q> {
     query: &'q Query,
     buffer: Vec<u8>,
     matches_only: bool,
+    expects_matches: bool,
 }
 
 /// Statistics and problems of a searched log.
@@ -87,7 +88,7 @@ pub struct SearchHit {
 impl<'q> Searcher<'q> {
     /// Creates a searcher for a query.
     pub fn new(query: &'q Query) -> Self {
-        Self { query, buffer: Vec::new(), matches_only: false }
+        Self { query, buffer: Vec::new(), matches_only: false, expects_matches: false }
     }
 
     /// Only finds matches: lines are not numbered, and the calls of results are not looked up unless a field
@@ -95,6 +96,14 @@ impl<'q> Searcher<'q> {
     #[must_use]
     pub fn matches_only(mut self) -> Self {
         self.matches_only = true;
+        self
+    }
+
+    /// Numbers lines as they are read. This is faster if the logs are known to have matches: otherwise the
+    /// part before the first one is read again to count its lines.
+    #[must_use]
+    pub fn expecting_matches(mut self) -> Self {
+        self.expects_matches = true;
         self
     }
 
@@ -113,8 +122,10 @@ impl<'q> Searcher<'q> {
     ) -> io::Result<SearchStats> {
         let lines = LineReader::new(ByteReads(open()?)).skip_longer_than(LONGEST_LINE);
         let mut lines = lines.with_buffer(std::mem::take(&mut self.buffer));
-        // Lines are numbered only if there is a match.
-        lines.stop_numbering();
+        if !self.expects_matches {
+            // Lines are numbered only if there is a match.
+            lines.stop_numbering();
+        }
         let mut scanned = SearchStats::default();
         let mut finder =
             SearchState { calls: CallLookup::default(), line_no: Some(1), titles: HashSet::new(), open };
@@ -127,7 +138,9 @@ impl<'q> Searcher<'q> {
             };
             scanned.bytes += block.bytes.len() as u64;
             // If a line before the block was skipped, the line number is unknown.
-            if block.at.byte_offset != end {
+            if self.expects_matches {
+                finder.line_no = Some(block.at.line_no);
+            } else if block.at.byte_offset != end {
                 finder.line_no = None;
             }
             end = block.at.byte_offset + block.bytes.len() as u64;

@@ -253,7 +253,8 @@ impl<'a> MatchList<'a> {
         let skips_tool: Option<fn(&str) -> bool> = (!self.shows_own_tools).then_some(is_own_tool);
         // If only listed matches are counted, one more shows that there are others.
         let max_found = self.per_session + usize::from(self.counts_listed);
-        let limits = SearchLimits { max_found, skips_tool, ..SearchLimits::default() };
+        let limits =
+            SearchLimits { max_found, skips_tool, expects_hits: !is_first, ..SearchLimits::default() };
         let mut rest = order;
         // Few sessions at first, because a page is soon full.
         let mut size = 8;

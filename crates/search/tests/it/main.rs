@@ -21,14 +21,19 @@ fn query(text: &str) -> Query {
 /// Returns all matches in a log.
 fn search(text: &str, log: &[u8]) -> Vec<SearchHit> {
     let query = query(text);
-    let mut hits = Vec::new();
-    let scanned = Searcher::new(&query).search(
-        || Ok(log),
-        |found| {
-            hits.push(found.hit(0));
-            ControlFlow::Continue(())
-        },
-    );
-    assert_eq!(scanned.unwrap().bytes, log.len() as u64);
+    let [hits, same] =
+        [Searcher::new(&query), Searcher::new(&query).expecting_matches()].map(|mut searcher| {
+            let mut hits = Vec::new();
+            let scanned = searcher.search(
+                || Ok(log),
+                |found| {
+                    hits.push(found.hit(0));
+                    ControlFlow::Continue(())
+                },
+            );
+            assert_eq!(scanned.unwrap().bytes, log.len() as u64);
+            hits
+        });
+    assert_eq!(same, hits);
     hits
 }
