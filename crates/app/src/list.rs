@@ -213,8 +213,8 @@ impl App {
     }
 }
 
-/// Returns the previews of sessions with a log of their own. Reads those that are not known by the path of the
-/// log.
+/// Returns the previews of sessions with a log of their own. Reads those that are not known by the path of
+/// the log.
 fn own_previews(
     own: &[&SessionLogs],
     known: &HashMap<PathBuf, SessionPreview>,

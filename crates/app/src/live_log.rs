@@ -93,8 +93,8 @@ struct AbridgedChunk {
 impl LiveLog {
     /// Reads a log into a session.
     ///
-    /// With `learns`, the secrets of a large log are found in the same pass, because all cores read it anyway.
-    /// [`LiveSession`](crate::LiveSession) finds those of small logs in several logs at once.
+    /// With `learns`, the secrets of a large log are found in the same pass, because all cores read it
+    /// anyway. [`LiveSession`](crate::LiveSession) finds those of small logs in several logs at once.
     pub(crate) fn open(
         path: &Path,
         id: &str,
