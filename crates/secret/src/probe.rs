@@ -187,6 +187,7 @@ fn hash(bytes: &[u8]) -> u64 {
 /// Visits the parts of a text that are searched for, and whether their mark is their last byte.
 fn each_needle(text: &[u8], mut visit: impl FnMut(Range<usize>, bool)) {
     for range in runs(text, |byte| byte > b' ' && byte != 0x7F) {
+        let range = without_marks(text, range);
         let run = &text[range.clone()];
         let is_plain = is_date(run) || is_hex_number(run) || !run.iter().any(u8::is_ascii_alphabetic);
         if run.len() < SHORTEST || is_plain {
@@ -215,6 +216,23 @@ fn each_needle(text: &[u8], mut visit: impl FnMut(Range<usize>, bool)) {
             }
         }
     }
+}
+
+/// Returns the range of a run without the colour of a terminal before it, and without the ellipsis after it
+/// that marks a shortened text.
+fn without_marks(text: &[u8], run: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = run;
+    if start > 0 && text[start - 1] == 0x1B && text[start] == b'[' {
+        let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+        let length = 1 + text[start + 1..end].iter().take_while(is_number).count();
+        if text[start..end].get(length) == Some(&b'm') {
+            start += length + 1;
+        }
+    }
+    while text[start..end].ends_with("…".as_bytes()) {
+        end -= "…".len();
+    }
+    start..end
 }
 
 /// Returns whether a part without digits may be a password: it contains signs, or letters that form no words.
@@ -350,6 +368,8 @@ mod tests {
             ("SGVkZGxlIzQyL3dlZnQ=", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
             ("Heddle%2342%2Fweft", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
             ("Hed\u{200b}dle#42/weft", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
+            ("\u{1b}[0;32mHeddle#42/weft\u{1b}[0m", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
+            ("as Heddle#42/weft…", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
         ] {
             let lines = format!("{{\"text\":\"another line\"}}\n{line}\n{{}}\n");
             assert_eq!(selected(text, &lines), [line], "{text}");
@@ -362,6 +382,8 @@ mod tests {
             "an ordinary sentence about passwords, sessions and src/main.rs",
             "at 2026-03-01T12:30:05.123Z, 1234567890 times, on line 42",
             "see crates/app/src/search.rs:227",
+            "shortened at crates/app/src/search.rs:227…",
+            "\u{1b}[0mtreadles and \u{1b}[1;31mshuttles\u{1b}[0m",
             "at 0x5eed, (0xDEADBEEF) and 0x7fff5fbff8a0;",
             "let search_scope = app.search_scope_in(query, &scope)?;",
         ] {
