@@ -11,8 +11,6 @@ pub(crate) enum Alphabet {
     Lower,
     /// `A-Z0-9`
     Upper,
-    /// `A-Za-z`
-    Letter,
     /// `A-Za-z0-9`
     Alnum,
     /// `A-Za-z0-9_`
@@ -42,7 +40,6 @@ impl Alphabet {
             Self::AnyHex => byte.is_ascii_hexdigit(),
             Self::Lower => matches!(byte, b'0'..=b'9' | b'a'..=b'z'),
             Self::Upper => matches!(byte, b'0'..=b'9' | b'A'..=b'Z'),
-            Self::Letter => byte.is_ascii_alphabetic(),
             Self::Alnum => byte.is_ascii_alphanumeric(),
             Self::Word => byte.is_ascii_alphanumeric() || byte == b'_',
             Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),

@@ -1,7 +1,8 @@
 //! Values assigned to a name: `api_key = "…"`, `"password": "…"`, `DB_PASSWORD=…`, `--token …`.
 //!
 //! The name suggests a secret, but code is full of such names, so the value decides. It must look random,
-//! unless it is a password in a line of an `.env` file: those are often chosen by people.
+//! unless it is a password in a line of an `.env` file: those are often chosen by people, and any value counts
+//! that is neither a placeholder nor code.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -60,7 +61,8 @@ const SUFFIXES: &[&str] = &[
     "s3",
 ];
 
-/// Words that make it the name of something else, such as a page token or a public key.
+/// Words that make it the name of something else, such as a page token or a public key. They do not apply to
+/// passwords: `REDIS_CACHE_PASSWORD`.
 const HARMLESS_WORDS: &[&str] = &[
     "next",
     "page",
@@ -76,9 +78,10 @@ const HARMLESS_WORDS: &[&str] = &[
     "primary",
     "foreign",
     "unique",
-    "fake",
-    "mock",
 ];
+
+/// Words of names in tests, whatever follows.
+const TEST_WORDS: &[&str] = &["fake", "mock"];
 
 /// The maximum length of a name and of a value.
 const LONGEST_NAME: usize = 64;
@@ -114,6 +117,8 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         SecretName::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
     // A part of a connection string or a URL: `User Id=sa;Password=…`, `?user=sa&password=…`.
     name.is_env |= value.plain_equals && start > 0 && matches!(bytes[start - 1], b';' | b'&' | b'?');
+    // A property on the command line of Java: `-Dspring.datasource.password=…`.
+    name.is_env |= value.plain_equals && text[start..end].starts_with("-D");
     let is_flag = text[start..end].starts_with("--");
     // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
@@ -173,11 +178,19 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     let before = at;
     at = skip(at);
     let spaced = at > before;
-    let plain_equals = get(at) == b'=' && get(at + 1) != b'=' && get(at + 1) != b'>';
+    // A default value counts as assigned, too: `${DB_PASSWORD:-…}`.
+    let plain_equals = get(at) == b'=' && get(at + 1) != b'=' && get(at + 1) != b'>'
+        || get(at) == b':' && get(at + 1) == b'-';
     let by_space = match (get(at), get(at + 1)) {
         (b'=', b'=') => return None,
-        (b':' | b'=', b'=' | b'>') => {
+        (b':' | b'=', b'=' | b'>') | (b':', b'-') => {
             at += 2;
+            false
+        }
+        // A default: `process.env.DB_PASS || '…'`.
+        (b'|', b'|') | (b'?', b'?') => {
+            at = skip(at + 2 + usize::from(get(at + 2) == b'='));
+            quotes(at)?;
             false
         }
         (b'=' | b':', _) => {
@@ -253,6 +266,31 @@ struct SecretName {
     is_env: bool,
     /// A name that may be used for anything: `SORT_KEY`.
     is_vague: bool,
+    /// A name of something else, unless the value looks like a key: `PRIMARY_KEY`.
+    is_harmless: bool,
+}
+
+/// Returns the words of a name in lower case, separated by `_`, `-`, `.`, changes of case, and the word that
+/// makes it the name of a secret: `next`, `page` of `nextPageToken`.
+fn name_words<'n>(name: &'n str, secret_word: &'n str) -> impl Iterator<Item = String> {
+    let parts = name.split(['_', '-', '.']).flat_map(|part| {
+        let mut starts: Vec<usize> = vec![0];
+        let bytes = part.as_bytes();
+        let is_turn = |at: &usize| bytes[at - 1].is_ascii_lowercase() && bytes[*at].is_ascii_uppercase();
+        starts.extend((1..bytes.len()).filter(is_turn));
+        let ends = starts[1..].iter().copied().chain([part.len()]).collect::<Vec<_>>();
+        starts.into_iter().zip(ends).map(|(start, end)| part[start..end].to_ascii_lowercase())
+    });
+    parts.map(move |part| part.strip_suffix(secret_word).map(str::to_owned).unwrap_or(part))
+}
+
+/// Returns whether a text is one or several of the words.
+fn is_made_of(text: &str, words: &[&str]) -> bool {
+    let mut rest = text;
+    while let Some(word) = words.iter().find(|word| rest.starts_with(**word)) {
+        rest = &rest[word.len()..];
+    }
+    rest.is_empty() && !text.is_empty()
 }
 
 impl SecretName {
@@ -269,18 +307,20 @@ impl SecretName {
                 None => return None,
             }
         }
-        let lower = name.to_ascii_lowercase();
-        if HARMLESS_WORDS.iter().any(|other| lower.contains(other)) {
+        let word = word.to_ascii_lowercase();
+        let is_password = word.contains("pass") || word == "pwd";
+        let words = || name_words(name, &word);
+        if words().any(|part| is_made_of(&part, TEST_WORDS)) {
             return None;
         }
-        let word = word.to_ascii_lowercase();
+        let is_general = matches!(&*word, "token" | "_key" | "_auth" | "_pat");
+        let is_harmless = is_general && words().any(|part| is_made_of(&part, HARMLESS_WORDS));
         let is_upper = name.bytes().all(|byte| !byte.is_ascii_lowercase());
         let is_env = is_upper && plain_equals;
-        Some(Self {
-            is_password: word.contains("pass") || word == "pwd",
-            is_env,
-            is_vague: word == "_key" || word == "_auth",
-        })
+        if is_harmless && !is_env {
+            return None;
+        }
+        Some(Self { is_password, is_env, is_vague: word == "_key" || word == "_auth", is_harmless })
     }
 
     /// Returns whether the value is a secret under this name.
@@ -293,7 +333,10 @@ impl SecretName {
         if self.is_password && is_quoted && value.len() == 19 && value.split(' ').all(is_four_letters) {
             return true;
         }
-        if self.is_encoded(value) {
+        if self.is_harmless && (value.len() < 20 || !heuristics::is_random(bytes)) {
+            return false;
+        }
+        if self.is_encoded(value) || is_quoted && is_symbol_key(value) {
             return true;
         }
         if bytes.iter().any(|byte| *byte <= b' ' || *byte >= 0x7F)
@@ -331,16 +374,27 @@ impl SecretName {
             let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
             let mixed =
                 has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
+            let is_code = is_code(value) && !heuristics::is_varied(value);
+            // Words joined by hyphens are names in code, but passwords in an `.env` file, and in quotes with
+            // a number among them.
+            let mut parts = value.split('-');
+            let is_phrase = parts.clone().count() >= 3
+                && parts.clone().all(|part| part.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            let is_number = |part: &str| part.len() >= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            let is_phrase = is_phrase && (self.is_env || is_quoted && parts.any(is_number));
             let strong = has(u8::is_ascii_digit)
                 && has(u8::is_ascii_alphabetic)
                 && !heuristics::is_wordy(bytes)
-                && (!is_code(value) || heuristics::is_varied(value));
-            return if self.is_env {
-                mixed && (!is_code(value) || heuristics::is_varied(value))
+                && !is_code;
+            let is_scrambled = heuristics::is_scrambled(bytes);
+            return if is_phrase {
+                true
+            } else if self.is_env {
+                mixed && !is_code || is_scrambled || bytes.iter().all(u8::is_ascii_alphabetic)
             } else {
-                is_quoted && strong
-                    || is_line && strong && heuristics::is_varied(value)
-                    || heuristics::is_random(bytes) && !is_code(value)
+                is_quoted && (strong || is_scrambled)
+                    || is_line && (strong && heuristics::is_varied(value) || is_scrambled)
+                    || heuristics::is_random(bytes) && !self::is_code(value)
             };
         }
         let long_enough =
@@ -367,6 +421,20 @@ fn is_four_letters(part: &str) -> bool {
     part.len() == 4
         && part.bytes().all(|byte| byte.is_ascii_lowercase())
         && !heuristics::is_wordy(part.as_bytes())
+}
+
+/// Returns whether the value is a long key of letters, digits and many signs, as Django generates them.
+fn is_symbol_key(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let is_sign = |byte: &u8| b"!@#$%^&*(-_=+).,~".contains(byte);
+    let signs: Vec<u8> = bytes.iter().copied().filter(is_sign).collect();
+    value.len() >= 32
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))
+        && bytes.iter().any(u8::is_ascii_digit)
+        && heuristics::distinct(&signs) >= 4
+        && heuristics::entropy(bytes) >= 4.0
+        && !heuristics::is_wordy(bytes)
+        && !heuristics::is_placeholder_value(value)
 }
 
 /// Returns whether the value is code: identifiers joined by dots or underscores, calls, or indexing.

@@ -83,12 +83,15 @@ impl TokenForm {
         None
     }
 
-    /// Returns whether a token looks real: names have no digits, and placeholders repeat characters.
+    /// Returns whether a token looks real: names have no digits, unless they are random letters, and
+    /// placeholders repeat characters.
     fn looks_real(&self, token: &[u8]) -> bool {
         if has_checksum(token, self.prefix) {
             return true;
         }
-        let is_mixed = token.iter().any(u8::is_ascii_digit) || self.alphabet == Alphabet::Letter;
+        let is_mixed = token.iter().any(u8::is_ascii_digit)
+            || heuristics::is_scrambled(token)
+            || self.alphabet == Alphabet::Upper && heuristics::is_scrambled_upper(token);
         let few = if token.len() < 12 { 5 } else { 8 };
         let plain = token.iter().filter(|byte| !byte.is_ascii_alphanumeric()).count();
         is_mixed && heuristics::distinct(token) >= few && plain * 4 <= token.len() && !is_name(token)

@@ -120,6 +120,31 @@ pub(crate) fn entropy(text: &[u8]) -> f64 {
     -parts.map(|part| part * part.log2()).sum::<f64>()
 }
 
+/// Counts of adjacent letters.
+struct LetterPairs {
+    all: u32,
+    /// Those that are [common](COMMON) in words.
+    common: u32,
+    /// Those of an upper-case and a lower-case letter.
+    turns: u32,
+}
+
+impl LetterPairs {
+    fn of(text: &[u8]) -> Self {
+        let letter =
+            |byte: u8| byte.is_ascii_alphabetic().then(|| usize::from(byte.to_ascii_lowercase() - b'a'));
+        let mut pairs = Self { all: 0, common: 0, turns: 0 };
+        for pair in text.windows(2) {
+            if let (Some(first), Some(second)) = (letter(pair[0]), letter(pair[1])) {
+                pairs.all += 1;
+                pairs.common += u32::from(COMMON[first][second]);
+                pairs.turns += u32::from(pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase());
+            }
+        }
+        pairs
+    }
+}
+
 /// Returns whether a string consists of words: few digits, and mostly common letter pairs.
 pub(crate) fn is_wordy(text: &[u8]) -> bool {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -128,21 +153,44 @@ pub(crate) fn is_wordy(text: &[u8]) -> bool {
     {
         return false;
     }
-    let letter = |byte: u8| byte.is_ascii_alphabetic().then(|| usize::from(byte.to_ascii_lowercase() - b'a'));
-    let (mut pairs, mut common, mut turns) = (0_u32, 0_u32, 0_u32);
-    for pair in text.windows(2) {
-        if let (Some(first), Some(second)) = (letter(pair[0]), letter(pair[1])) {
-            pairs += 1;
-            common += u32::from(COMMON[first][second]);
-            turns += u32::from(pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase());
-        }
-    }
+    let pairs = LetterPairs::of(text);
     // In random strings case changes at every second letter, in identifiers only twice per word.
-    if f64::from(turns) > f64::from(pairs) * 0.42 {
+    if f64::from(pairs.turns) > f64::from(pairs.all) * 0.42 {
         return false;
     }
     // About 30 % in random strings, and rarely many more if the string is long.
-    pairs >= 5 && f64::from(common) > f64::from(pairs) * if pairs < 16 { 0.6 } else { 0.55 }
+    pairs.all >= 5 && f64::from(pairs.common) > f64::from(pairs.all) * if pairs.all < 16 { 0.6 } else { 0.55 }
+}
+
+/// Returns whether letters look random although there are no or few digits among them.
+///
+/// In random letters, every second pair changes its case and two of three are uncommon in words; in
+/// identifiers, about one of four is either. So the two counts together separate them, also in short strings.
+pub(crate) fn is_scrambled(text: &[u8]) -> bool {
+    let count = |kind: fn(&u8) -> bool| text.iter().filter(|byte| kind(byte)).count();
+    let (upper, lower) = (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
+    let pairs = LetterPairs::of(text);
+    upper >= 3
+        && lower >= 3
+        && pairs.all >= 9
+        && f64::from(pairs.turns + pairs.all - pairs.common) >= f64::from(pairs.all) * 0.8
+        && !has_sequence(text)
+}
+
+/// Returns whether capitals alone look random, as in the ids of keys.
+pub(crate) fn is_scrambled_upper(text: &[u8]) -> bool {
+    let pairs = LetterPairs::of(text);
+    text.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+        && pairs.all >= 9
+        && pairs.common * 5 <= pairs.all * 3
+        && !has_sequence(text)
+}
+
+/// Returns whether a string contains letters in alphabetical order, as placeholders do: `ABCDE`.
+fn has_sequence(text: &[u8]) -> bool {
+    text.windows(5).any(|part| {
+        part.iter().all(u8::is_ascii_alphabetic) && part.windows(2).all(|pair| pair[1] == pair[0] + 1)
+    })
 }
 
 /// Returns whether the value is a placeholder: `<your key>`, `changeme`, `xxxx`.
@@ -206,18 +254,182 @@ pub(crate) fn is_varied(password: &str) -> bool {
         || digit && has(u8::is_ascii_alphabetic) && password.bytes().any(sign)
 }
 
-/// Returns whether the value is a placeholder of a password. [Varied](is_varied) passwords may contain words
-/// like `secret`.
+/// Parts of placeholders that may be parts of a password, but not all of it: `SecretPassword`, `db_pass_dev`.
+const FILLERS: &[&str] = &[
+    "a",
+    "abc",
+    "access",
+    "account",
+    "admin",
+    "an",
+    "any",
+    "anything",
+    "api",
+    "app",
+    "ask",
+    "auth",
+    "bar",
+    "base",
+    "baz",
+    "chosen",
+    "client",
+    "code",
+    "config",
+    "cred",
+    "credential",
+    "credentials",
+    "current",
+    "data",
+    "database",
+    "db",
+    "default",
+    "demo",
+    "dev",
+    "development",
+    "docker",
+    "email",
+    "empty",
+    "env",
+    "field",
+    "foo",
+    "for",
+    "from",
+    "get",
+    "given",
+    "goes",
+    "guest",
+    "hash",
+    "hashed",
+    "hidden",
+    "host",
+    "in",
+    "incorrect",
+    "input",
+    "invalid",
+    "is",
+    "it",
+    "its",
+    "jwt",
+    "key",
+    "local",
+    "localhost",
+    "login",
+    "long",
+    "manager",
+    "masked",
+    "master",
+    "me",
+    "mine",
+    "missing",
+    "mongo",
+    "my",
+    "mysql",
+    "name",
+    "new",
+    "none",
+    "not",
+    "null",
+    "of",
+    "old",
+    "optional",
+    "or",
+    "our",
+    "owner",
+    "param",
+    "pass",
+    "passcode",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwords",
+    "plain",
+    "please",
+    "postgres",
+    "private",
+    "prod",
+    "production",
+    "project",
+    "prompt",
+    "provided",
+    "pw",
+    "pwd",
+    "random",
+    "read",
+    "real",
+    "redis",
+    "ref",
+    "required",
+    "reset",
+    "role",
+    "root",
+    "safe",
+    "same",
+    "secret",
+    "secrets",
+    "secure",
+    "server",
+    "service",
+    "session",
+    "set",
+    "settings",
+    "some",
+    "something",
+    "staging",
+    "string",
+    "strong",
+    "super",
+    "system",
+    "temp",
+    "test",
+    "tester",
+    "testing",
+    "text",
+    "that",
+    "the",
+    "their",
+    "this",
+    "to",
+    "token",
+    "tokens",
+    "top",
+    "true",
+    "type",
+    "unset",
+    "use",
+    "user",
+    "username",
+    "value",
+    "var",
+    "very",
+    "wrong",
+];
+
+/// Returns whether a value consists of nothing but [`FILLERS`], with any digits and signs.
+pub(crate) fn is_filler(value: &str) -> bool {
+    let letters: Vec<u8> =
+        value.bytes().filter(u8::is_ascii_alphabetic).map(|byte| byte.to_ascii_lowercase()).collect();
+    // Whether the letters up to an index are fillers.
+    let mut is_split = vec![false; letters.len() + 1];
+    is_split[0] = true;
+    for start in 0..letters.len() {
+        if is_split[start] {
+            for filler in FILLERS.iter().filter(|filler| letters[start..].starts_with(filler.as_bytes())) {
+                is_split[start + filler.len()] = true;
+            }
+        }
+    }
+    is_split[letters.len()]
+}
+
+/// Returns whether the value is a placeholder of a password.
 pub(crate) fn is_dummy(password: &str) -> bool {
     if is_weak(password) {
         return true;
     }
     let lower = password.to_ascii_lowercase();
-    if is_varied(password) {
-        DUMMIES.iter().any(|part| lower.contains(part))
-    } else {
-        is_placeholder_value(password)
-    }
+    let has_part = DUMMIES.iter().any(|part| lower.contains(part));
+    // A password that mixes kinds of characters may consist of words like `secret`.
+    has_part || !is_varied(password) && (is_filler(password) || lower.contains("abcdef"))
 }
 
 /// Returns whether a password looks like test data: `TestPassword1!`.
@@ -248,7 +460,7 @@ pub(crate) fn is_password(value: &str) -> bool {
         return is_varied(value) && value.len() <= 40;
     }
     // Letters with digits or punctuation, or many letters that are not a word.
-    let is_word = is_wordy(bytes);
+    let is_word = is_wordy(bytes) && LetterPairs::of(bytes).turns < 2;
     mixed && (!is_word || has(u8::is_ascii_digit)) || value.len() >= 8 && !is_word
 }
 
@@ -258,7 +470,7 @@ pub(crate) fn is_random(value: &[u8]) -> bool {
     let count = |kind: fn(&u8) -> bool| value.iter().filter(|byte| kind(byte)).count();
     let (upper, lower, digits) =
         (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase), count(u8::is_ascii_digit));
-    let mixed = digits >= 2 || digits == 1 && value.len() >= 24 && upper >= 3 && lower >= 3;
+    let mixed = digits >= 2 || value.len() >= 16 && is_scrambled(value);
     if !mixed || upper + lower < 2 || value.len() < 12 {
         return false;
     }

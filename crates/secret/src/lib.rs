@@ -39,6 +39,7 @@ mod mask;
 mod personal;
 mod phrase;
 mod probe;
+mod prose;
 mod replacer;
 mod rules;
 mod shape;

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
 use crate::form::TokenForm;
-use crate::shape::{SHAPES, SecretShape};
+use crate::shape::{SHAPES, SecretShape, discord_token};
 use crate::table::FORMS;
-use crate::{assignment, bitcoin, command, deobfuscate, personal, phrase};
+use crate::{assignment, bitcoin, command, deobfuscate, personal, phrase, prose};
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct SecretMatch<'r> {
 
 /// The rules that define secrets.
 ///
-/// The built-in table has about two hundred token prefixes and forty other shapes. Custom rules and
+/// The built-in table has about two hundred token prefixes and fifty other shapes. Custom rules and
 /// exceptions can be added. Building takes a few milliseconds. Searching takes `&self` and can run on any
 /// number of threads.
 pub struct Rules {
@@ -74,6 +74,7 @@ enum AnchorCheck {
     Shape(&'static SecretShape),
     Assignment,
     Command,
+    Prose,
     Phrase,
     NumberedPhrase,
     Email,
@@ -107,6 +108,9 @@ impl Rules {
         }
         for name in assignment::SECRET_WORDS {
             on(name, AnchorCheck::Assignment);
+        }
+        for word in prose::WORDS {
+            on(word, AnchorCheck::Prose);
         }
         for program in command::anchors() {
             on(program, AnchorCheck::Command);
@@ -240,6 +244,10 @@ impl Rules {
         });
         let mut keys = Vec::new();
         let on_run = |run: Range<usize>| {
+            keys.extend(discord_token(text, &run).map(|range| {
+                let (kind, description) = ("discord-token", "a Discord bot token");
+                (1, SecretMatch { range, kind, description, is_personal: false })
+            }));
             if run.len() < bitcoin::MIN_LENGTH {
                 return;
             }
@@ -380,6 +388,11 @@ impl Rules {
             AnchorCheck::Command => command::find(text, at, |range| {
                 add(2, range, "password", "a password on a command line", false);
             }),
+            AnchorCheck::Prose => {
+                if let Some(range) = prose::find(text, at) {
+                    add(4, range, "assignment", "a secret in a sentence", false);
+                }
+            }
             AnchorCheck::Phrase => all.extend(phrase::find_after_name(text, at).map(seed_phrase)),
             AnchorCheck::NumberedPhrase => all.extend(phrase::find_numbered(text, at).map(seed_phrase)),
             AnchorCheck::Email => {

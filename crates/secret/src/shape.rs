@@ -50,7 +50,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 46] = [
+pub(crate) static SHAPES: [SecretShape; 48] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -90,10 +90,10 @@ pub(crate) static SHAPES: [SecretShape; 46] = [
     SecretShape {
         kind: "authorization",
         description: "an Authorization header",
-        anchors: &["authorization: "],
+        anchors: &["authorization"],
         find: word!(
             Url,
-            r"(?i)^(?:proxy-)?authorization: (?:token|apikey|api-key|bot|ssws|key) ([A-Za-z0-9_.~+/=-]{20,})"
+            r#"(?i)^(?:proxy-)?authorization(?:\\*["'])?\s*[:=,]\s*(?:\\*["'])?(?:token|apikey|api-key|bot|ssws|key) (?:token=)?([A-Za-z0-9_.~+/=-]{20,})"#
         ),
     },
     SecretShape {
@@ -101,6 +101,18 @@ pub(crate) static SHAPES: [SecretShape; 46] = [
         description: "a .netrc password",
         anchors: &["machine "],
         find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Wi-Fi password",
+        anchors: &["psk=", "wpa_passphrase=", "sae_password="],
+        find: word!(Url, r#"^(?:psk|wpa_passphrase|sae_password)=["']?([^\s"'<$\[]{8,64})"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Windows password",
+        anchors: &["net user "],
+        find: ShapeFinder::One(windows_user),
     },
     SecretShape {
         kind: "slack-webhook",
@@ -388,8 +400,10 @@ impl SecretShape {
         let secret = found.get(1).or_else(|| found.get(0))?;
         let range = start + secret.start()..start + secret.end();
         let token = text[range.clone()].as_bytes();
-        (heuristics::distinct(token) >= 6 && token.iter().any(u8::is_ascii_digit)
-            || self.kind == "password" && !heuristics::is_dummy(&text[range.clone()]))
+        let is_mixed = token.iter().any(u8::is_ascii_digit) || heuristics::is_scrambled(token);
+        let is_password = matches!(self.kind, "password" | "sql-login");
+        (heuristics::distinct(token) >= 6 && is_mixed
+            || is_password && !heuristics::is_dummy(&text[range.clone()]))
         .then_some(range)
     }
 }
@@ -489,19 +503,16 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let plain = password
         .bytes()
         .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'*' | b','));
-    let varied = heuristics::is_varied(password) && !heuristics::is_dummy(password) && password != user;
     let real = if user.is_empty() && secret.start == at.end {
         heuristics::is_random(password.as_bytes()) && password.len() >= 20
     } else {
-        let wordy =
+        // A short word may be an example: `ada:loom`.
+        let is_word =
             heuristics::is_wordy(password.as_bytes()) && !password.bytes().any(|byte| byte.is_ascii_digit());
-        password.len() >= 5
-            && password != user
-            && !heuristics::is_weak(password)
-            && !heuristics::is_placeholder_value(password)
-            && !(wordy && password.len() < 12)
+        let least = if is_word { 8 } else { 5 };
+        password.len() >= least && password != user && !heuristics::is_dummy(password)
     };
-    (plain && (real || varied && password.len() >= 5 && !user.is_empty())).then_some(secret)
+    (plain && real).then_some(secret)
 }
 
 /// Finds the random token after `Bearer`.
@@ -555,8 +566,9 @@ fn redis_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let value = LINE.captures(near(text, at.start))?.get(1)?;
-    let has_digit = value.as_str().bytes().any(|byte| byte.is_ascii_digit());
-    let is_strong = has_digit && heuristics::is_password(value.as_str());
+    let bytes = value.as_str().as_bytes();
+    let is_mixed = bytes.iter().any(u8::is_ascii_digit) || heuristics::is_scrambled(bytes);
+    let is_strong = is_mixed && heuristics::is_password(value.as_str());
     is_strong.then_some(at.start + value.start()..at.start + value.end())
 }
 
@@ -637,6 +649,20 @@ fn url_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         && !heuristics::is_placeholder_value(value);
     let is_uuid = value.len() == 36 && Alphabet::Hyphened.run(value.as_bytes()) == 36;
     (real && !is_uuid).then(|| at.end..at.end + value.len())
+}
+
+/// Finds the password of `net user NAME PASSWORD /add`.
+fn windows_user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static COMMAND: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:\\*"[^"\n]+"|[^\s"]+)[ \t]+(?:\\*")?([^\s"/*%$\\][^\s"\\]{4,})(?:\\*")?([ \t]+/[A-Za-z])?"#,
+        )
+    });
+    let command = COMMAND.captures(near(text, at.end))?;
+    let password = command.get(1)?;
+    let is_command = command.get(2).is_some() || heuristics::is_varied(password.as_str());
+    let is_real = is_command && !heuristics::is_dummy(password.as_str());
+    is_real.then(|| at.end + password.start()..at.end + password.end())
 }
 
 /// Finds the password in a line of a `.pgpass`: `host:port:database:user:password`.
@@ -764,6 +790,27 @@ fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let secret = TOKEN.captures(&text[at.start..end])?.get(1)?;
     let number = URL_SAFE_NO_PAD.decode(secret.as_str().split('.').next()?).ok()?;
     number.iter().all(u8::is_ascii_digit).then(|| at.start + secret.start()..at.start + secret.end())
+}
+
+/// Returns the Discord token whose first part is a run of base64, whatever surrounds it. Its parts are random,
+/// and have the lengths of those of a token.
+pub(crate) fn discord_token(text: &str, run: &Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if !(24..=28).contains(&run.len()) || !matches!(bytes[run.start], b'M' | b'N' | b'O') {
+        return None;
+    }
+    let middle = bytes[run.end..].strip_prefix(b".")?;
+    let n_middle = Alphabet::Url.run(&middle[..middle.len().min(7)]);
+    let last = middle[n_middle..].strip_prefix(b".")?;
+    let n_last = Alphabet::Url.run(&last[..last.len().min(64)]);
+    let (first, last) = (&bytes[run.clone()], &last[..n_last]);
+    let is_mixed = |part: &[u8]| {
+        part.iter().any(u8::is_ascii_digit) && part.iter().any(u8::is_ascii_uppercase) && {
+            heuristics::entropy(part) >= 3.4 && !heuristics::is_wordy(part)
+        }
+    };
+    let is_token = n_middle == 6 && (27..=38).contains(&n_last) && is_mixed(last);
+    (is_token && is_mixed(first)).then(|| run.start..run.end + 2 + n_middle + n_last)
 }
 
 /// Finds a Mailchimp key: `[0-9a-f]{32}-us12`.

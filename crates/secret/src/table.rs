@@ -5,8 +5,7 @@
 //! not included.
 
 use crate::alphabet::Alphabet::{
-    Alnum, AnyHex, Base64, Base64Url, Braintree, Cookie, Dotted, Hex, Hyphened, Letter, Lower, Upper, Url,
-    Word,
+    Alnum, AnyHex, Base64, Base64Url, Braintree, Cookie, Dotted, Hex, Hyphened, Lower, Upper, Url, Word,
 };
 use crate::form::TokenForm;
 
@@ -34,7 +33,7 @@ forms! {
     "groq-key" "a Groq key" { "gsk_" Alnum 48..60 }
     "xai-key" "an xAI key" { "xai-" Alnum 70..90 }
     "perplexity-key" "a Perplexity key" { "pplx-" Alnum 40..60 }
-    "hugging-face-token" "a Hugging Face token" { "hf_" Letter 34..40, "api_org_" Letter 34..34 }
+    "hugging-face-token" "a Hugging Face token" { "hf_" Alnum 34..40, "api_org_" Alnum 34..34 }
     "replicate-token" "a Replicate token" { "r8_" Alnum 37..40 }
     "fireworks-key" "a Fireworks key" { "fw_" Alnum 22..24 }
     "together-key" "a Together key" { "tgp_v1_" Url 40..48 }

@@ -50,10 +50,7 @@ impl SeededRandom {
         loop {
             let text: String =
                 (0..length).map(|_| set.as_bytes()[self.number_below(set.len())] as char).collect();
-            // Real tokens are like this too: they contain a digit if the set does.
-            let wants_digit = set.starts_with('0') && length >= 8;
-            let ends_well = !text.ends_with(['-', '_']) && !text.starts_with(['-', '_']);
-            if ends_well && (!wants_digit || text.bytes().any(|byte| byte.is_ascii_digit())) {
+            if !text.ends_with(['-', '_']) && !text.starts_with(['-', '_']) {
                 return text;
             }
         }
@@ -304,7 +301,8 @@ pub fn secrets(seed: u64) -> Vec<GeneratedSecret> {
 }
 
 /// Secrets in typical places: the name, the text before, the secret in the notation of [`TOKENS`], the text
-/// after. `P` is a password that a person made up.
+/// after. `P` is a password that a person made up, `S` one with signs, `W` one of words, `!` selects letters,
+/// digits and signs.
 const PLACES: &[(&str, &str, &str, &str)] = &[
     ("curl -u", "curl -s -u weaver:", "P", " https://loom.internal/api"),
     ("curl -u, quoted", "curl -u 'weaver:", "P", "' https://loom.internal"),
@@ -404,6 +402,38 @@ const PLACES: &[(&str, &str, &str, &str)] = &[
     ("Cloudflare", "CLOUDFLARE_API_TOKEN=", "-40", "\n"),
     ("Datadog", "DD_API_KEY=", "h32", "\n"),
     ("Heroku", "HEROKU_API_KEY=", "U", "\n"),
+    ("name, next", "NEXTAUTH_SECRET=", "a32", "\n"),
+    ("name, cloud", "NEXTCLOUD_ADMIN_PASSWORD=", "P", "\n"),
+    ("name, cache", "REDIS_CACHE_PASSWORD=", "P", "\n"),
+    ("name, primary", "PRIMARY_DB_PASSWORD=", "P", "\n"),
+    ("name, page", "PAGERDUTY_TOKEN=", "a32", "\n"),
+    ("name, sync", "SYNCTHING_API_KEY=", "a32", "\n"),
+    ("name, primary key", "COSMOS_PRIMARY_KEY=", "b86 ==", "\n"),
+    ("name, csrf", "CSRF_SECRET=", "a32", "\n"),
+    ("name, home page", "HOMEPAGE_TOKEN=", "a32", "\n"),
+    ("name, rsync", "RSYNC_PASSWORD=", "P", " rsync -a weaver@loom::cloth ."),
+    ("letters", "DB_PASSWORD=", "L12", "\n"),
+    ("letters in a Dockerfile", "FROM alpine\nENV DB_PASSWORD ", "L18", "\nRUN true"),
+    ("letters in XML", "<server><password>", "L20", "</password></server>"),
+    ("letters in YAML", "db:\n  password: \"", "L20", "\"\n"),
+    ("letters, bearer", "Authorization: Bearer ", "L24", "\n"),
+    ("letters, key", "api_key = \"", "L32", "\""),
+    ("words in .env", "DB_PASSWORD=", "W", "\n"),
+    ("words in JSON", "{\"password\": \"", "W-", "\"}"),
+    ("words in an address", "postgres://ada:", "W", "@db.loom.internal/cloth"),
+    ("default, ||", "const pass = process.env.DB_PASS || '", "P", "';"),
+    ("default, ??", "const password = process.env.DB_PASSWORD ?? '", "P", "';"),
+    ("default, shell", "PASS=${DB_PASSWORD:-", "P", "}"),
+    ("Django, signs", "SECRET_KEY = '", "!50", "'\nDEBUG = False"),
+    ("property", "java -Dspring.datasource.password=", "P", " -jar loom.jar"),
+    ("HTTPie", "http POST https://loom.internal Authorization:\"Token ", "a36", "\""),
+    ("Authorization in JSON", "{\"Authorization\": \"Token ", "a40", "\"}"),
+    ("Wi-Fi", "network={\n ssid=\"loom\"\n psk=\"", "P", "\"\n}"),
+    ("Hugging Face", "login with hf_", "a34", " first"),
+    ("net user", "net user weaver ", "P", " /add"),
+    ("sentence, password", "The admin password is ", "S", ", log in with it."),
+    ("sentence, key", "use the api key ", "a32", " for this"),
+    ("Discord", "client.login(\"", "D", "\")"),
     ("app password", "EMAIL_HOST_PASSWORD = '", "G", "'"),
     ("Ansible vault", "$ANSIBLE_VAULT;1.1;AES256\n", "h80", "\n"),
     ("NetworkCredential", "new NetworkCredential(\"weaver\", \"", "P", "\")"),
@@ -456,6 +486,14 @@ pub fn secrets_in_context(seed: u64) -> Vec<GeneratedSecret> {
             "G" => {
                 (0..4).map(|_| format!("q{}", lot.text('L', 3).to_lowercase())).collect::<Vec<_>>().join(" ")
             }
+            "S" => format!("{}_{}7", ["Sh4ttle", "h3ddLe", "W4rp"][lot.number_below(3)], lot.text('a', 6)),
+            "W" => ["correcthorsebattery", "letmeinplease", "shuttle2secret"][lot.number_below(3)].to_owned(),
+            "W-" => format!("swordfish-{}-blue", lot.text('9', 2)),
+            "!50" => {
+                let signs = b"abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)";
+                (0..50).map(|_| signs[lot.number_below(signs.len())] as char).collect()
+            }
+            "D" => format!("MTA5{}.G{}.{}", "ODc2NTQzMjEwOTg3NjU0", lot.text('a', 5), lot.text('a', 38)),
             "Z52" => {
                 (0..52).map(|_| b"abcdefghijklmnopqrstuvwxyz234567"[lot.number_below(32)] as char).collect()
             }
@@ -607,5 +645,17 @@ const PROSE: &[&str] = &[
     "const SECRET_NAME = \"my-app/production/database-credentials\"",
     "kubectl create secret generic db-user-pass --from-file=./username.txt",
     "the bearer of this letter, a basic understanding of the token ring",
+    "NEXT_TOKEN=second page_token=next cache_key=user_2 primary_key=True PRIMARY_KEY=id csrf_token=form.token",
+    "nextPageToken: \"CAoQAA2bZ3xQ9vLm4kRt7w\", csrftoken=\"k3Jd82hVnq0PzLw7Yt5R\", pagetoken: 'kQ8zR4tVbN2xLm7pWs5d'",
+    "DB_PASSWORD=changeme PASSWORD=xxxxxxxxxx PASSWORD=your-password PASSWORD=<password> PASSWORD=${VAR} SECRET=secret",
+    "password = getpass() password: string, POSTGRES_PASSWORD=postgres PASSWORD=password DB_PASSWORD=DB_PASSWORD_DEV",
+    "postgres://postgres:password@db/app mysql://root:secret@db/app redis://:password@cache amqp://guest:guest@mq",
+    "the password is required, the password is hashed with Argon2id, the token is a JWT signed with RS256",
+    "The password is bcrypt-hashed2024 or PBKDF2-HMAC-SHA256. the api key to use is in the file config2.json",
+    "a net user experience improvement, net user counts, AKIAABCDEFGHIJKLMNOP, sk_live_YourStripeKeyGoesHere",
+    "const pass = process.env.DB_PASS || ''; const token = process.env.TOKEN || 'development';",
+    "password = base64.b16encode(random_bytes[8:]), password::scram_sha_256_salt(b\"secret\", salt)",
+    "{\"password\": \"Passwort\", \"token\": \"userRefreshTokenProvider\", \"secret\": \"awsSecretsManagerClient\"}",
+    "MyVeryLongModuleNameGoesHere.module.someVeryLongFunctionNameGoesHere1",
     "requirepass foobared\nauth flow2 is next, tar -b 20, curl -b cookies.txt, _auth=none",
 ];

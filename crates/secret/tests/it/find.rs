@@ -111,3 +111,73 @@ fn personal_data_is_found_if_enabled() {
         assert!(plain.find(text).is_empty(), "{text}");
     }
 }
+
+#[test]
+fn names_count_by_whole_words() {
+    let rules = Rules::new();
+    let random = ["kQ8zR4tVbN2xLm7p", "Ws5dJ3hG9fY6uT1c"].concat();
+    for name in ["NEXTAUTH_SECRET", "PAGERDUTY_TOKEN", "COSMOS_PRIMARY_KEY", "CSRF_SECRET", "HOMEPAGE_TOKEN"]
+    {
+        assert_eq!(rules.clean(&format!("{name}={random}\n")), format!("{name}=[secret:assignment]\n"));
+    }
+    for name in ["NEXTCLOUD_ADMIN_PASSWORD", "REDIS_CACHE_PASSWORD", "PRIMARY_DB_PASSWORD", "RSYNC_PASSWORD"]
+    {
+        assert_eq!(rules.clean(&format!("{name}=Zebr4-t5iLN7\n")), format!("{name}=[secret:assignment]\n"));
+    }
+    for text in [
+        "NEXT_TOKEN=second",
+        "PRIMARY_KEY=id_of_the_row_2",
+        "CACHE_KEY=user-profile-v2",
+        "MOCK_PASSWORD=Zebr4-t5iLN7",
+    ] {
+        assert_eq!(rules.clean(text), text);
+    }
+    for name in ["next_page_token", "pageToken", "csrfToken", "csrftoken", "cache_key", "nextpagetoken"] {
+        let text = format!("{name}: \"{random}\"");
+        assert_eq!(rules.clean(&text), text);
+    }
+}
+
+#[test]
+fn passwords_of_words_are_found_where_a_password_must_be() {
+    let rules = Rules::new();
+    for (text, clean) in [
+        ("DB_PASSWORD=correcthorsebattery", "DB_PASSWORD=[secret:assignment]"),
+        ("PASSWORD=letmeinplease", "PASSWORD=[secret:assignment]"),
+        ("PASSWORD=correct-horse-battery-staple", "PASSWORD=[secret:assignment]"),
+        (r#""password": "swordfish-77-blue""#, r#""password": "[secret:assignment]""#),
+        ("postgres://ada:hunter2secret@db.corp.io/loom", "postgres://ada:[secret:password]@db.corp.io/loom"),
+        (
+            "The admin password is qu1ckF0x_axFnc7, I think",
+            "The admin password is [secret:assignment], I think",
+        ),
+    ] {
+        assert_eq!(rules.clean(text), clean);
+    }
+    for text in [
+        "MYSQL_ROOT_PASSWORD=my-secret-pw POSTGRES_PASSWORD=mysecretpassword",
+        "DB_PASSWORD=changeme PASSWORD=xxxxxxxx DB_PASSWORD=<password> DB_PASSWORD=your-password",
+        "password = getpass() password: string, password = user.password_hash_2",
+        "postgres://app:secret@db/app https://user:password@example.com mysql://root:${PASS}@db",
+        "the password is required, and the password is hashed with Argon2id",
+    ] {
+        assert_eq!(rules.clean(text), text);
+    }
+}
+
+#[test]
+fn random_letters_without_digits_are_found() {
+    let rules = Rules::new();
+    for (start, secret) in [
+        ("DB_PASSWORD=", "CYxNEZRFXWCq"),
+        ("aws_access_key_id = ", concat!("AKIALV", "CAOZSLBOJXESPO")),
+        ("Authorization: Bearer ", "uKWEXjV9zOWOcLfwrsJU"),
+        ("ENV DB_PASSWORD ", "jzKKEmvWnqkNpUvvJZ"),
+        ("<password>", "NrQGiGbABQMlcIsrhXOT"),
+        ("x ", concat!("glp", "at-uLHpKcxAOdNydPnouogJ")),
+        ("x ", concat!("sk_", "live_RcvLFYyfrNdasWtkhpbZEMbU")),
+    ] {
+        let clean = rules.clean(&format!("{start}{secret}\n")).into_owned();
+        assert!(clean.starts_with(&format!("{start}[secret:")), "{clean}");
+    }
+}
