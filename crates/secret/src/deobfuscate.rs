@@ -2,8 +2,8 @@
 //! percent-encoded, escaped as in JSON, C or HTML, or encoded as base64 or hex.
 //!
 //! A [`DecodedView`] is a part of a text with such escapes decoded, and maps its offsets back to the text.
-//! [`encoded`] decodes runs of base64 and hex that contain readable text. Both use windows of bounded size,
-//! so memory does not grow with the text.
+//! [`encoded`] decodes runs of base64 and hex that contain readable text, and a [`CopyDecoder`] those that may
+//! contain a copy of a known secret. They use windows of bounded size, so memory does not grow with the text.
 
 use std::ops::Range;
 
@@ -386,6 +386,245 @@ pub(crate) fn encoded(
                 }
                 from = next;
             }
+        }
+    }
+}
+
+/// The length of the shortest copy of a secret that is searched in decoded bytes.
+pub(crate) const MIN_COPY: usize = 8;
+
+/// The bytes that a run of base64 or hex digits decodes to.
+#[derive(Clone)]
+pub(crate) struct DecodedRun {
+    pub(crate) bytes: Vec<u8>,
+    /// The offset of the first decoded digit.
+    start: usize,
+    is_hex: bool,
+}
+
+impl DecodedRun {
+    /// Returns the range of the digits that encode a range of the bytes.
+    pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
+        match self.is_hex {
+            true => self.start + range.start * 2..self.start + range.end * 2,
+            false => self.start + range.start * 4 / 3..self.start + (range.end * 4).div_ceil(3),
+        }
+    }
+}
+
+/// Decodes the base64 and hex of a text at the positions where copies of a secret may begin. Unlike
+/// [`encoded`], what surrounds a copy need not be readable.
+pub(crate) struct CopyDecoder<'t> {
+    text: &'t [u8],
+    /// The number of digits that are decoded at once, twice the number of those of the longest copy.
+    length: usize,
+    /// The end of the part that has been decoded, by the alignment of its groups of digits: four of base64,
+    /// two of hex.
+    done: [usize; 6],
+}
+
+impl<'t> CopyDecoder<'t> {
+    /// Creates a decoder for copies of secrets of at most `longest` bytes.
+    pub(crate) fn new(text: &'t [u8], longest: usize) -> Self {
+        Self { text, length: 4 * longest + 32, done: [0; 6] }
+    }
+
+    /// Visits what the digits from `at` on decode to, with each alignment in which a secret may begin there.
+    pub(crate) fn decode_at(&mut self, at: usize, mut visit: impl FnMut(&DecodedRun)) {
+        let is_digit = |byte: &u8| DIGITS[usize::from(*byte)] != NONE;
+        let rest = &self.text[at..self.text.len().min(at + self.length)];
+        let n_digits = rest.iter().take_while(|byte| is_digit(byte)).count();
+        let n_hex = rest[..n_digits].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let mut run = DecodedRun { bytes: Vec::new(), start: 0, is_hex: false };
+        // A secret that begins with the second or third byte of a group begins within its second or third
+        // digit; the next digit is the first that depends on nothing else.
+        for before in [0, 2, 3] {
+            let Some(start) = at.checked_sub(before) else { continue };
+            let is_run = self.text[start..at].iter().all(is_digit) && n_digits >= MIN_COPY;
+            if is_run && self.is_new(start % 4, at, at + n_digits) {
+                run.decode_base64(self.text, start..at + n_digits);
+                visit(&run);
+            }
+        }
+        if n_hex >= 2 * MIN_COPY && self.is_new(4 + at % 2, at, at + n_hex) {
+            run.decode_hex(self.text, at..at + n_hex);
+            visit(&run);
+        }
+    }
+
+    /// Returns whether the digits have to be decoded in this alignment. Otherwise they have been, up to the end
+    /// of the longest copy that may begin here.
+    fn is_new(&mut self, alignment: usize, at: usize, end: usize) -> bool {
+        let done = &mut self.done[alignment];
+        let is_new = end > *done && at + self.length / 2 > *done;
+        if is_new {
+            *done = end;
+        }
+        is_new
+    }
+}
+
+impl DecodedRun {
+    fn decode_base64(&mut self, bytes: &[u8], digits: Range<usize>) {
+        (self.start, self.is_hex) = (digits.start, false);
+        self.bytes.clear();
+        let value = |byte: u8| u32::from(DIGITS[usize::from(byte)]);
+        for group in bytes[digits].chunks(4) {
+            let bits = group.iter().enumerate().map(|(n, byte)| value(*byte) << (18 - 6 * n)).sum::<u32>();
+            let n_bytes = group.len() * 3 / 4;
+            self.bytes.extend(&bits.to_be_bytes()[1..1 + n_bytes]);
+        }
+    }
+
+    fn decode_hex(&mut self, bytes: &[u8], digits: Range<usize>) {
+        (self.start, self.is_hex) = (digits.start, true);
+        self.bytes.clear();
+        self.bytes
+            .extend(bytes[digits].chunks_exact(2).map(|pair| hex_value(pair[0]) << 4 | hex_value(pair[1])));
+    }
+}
+
+/// Returns the value of a hex digit.
+fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20).wrapping_sub(b'a').wrapping_add(10),
+    }
+}
+
+/// The bytes of a hex dump: pairs of hex digits that are separated by blanks, commas or colons, on one or
+/// several lines, with or without offsets and a column of characters.
+pub(crate) struct HexDump {
+    pub(crate) bytes: Vec<u8>,
+    /// The offset of the digits of each byte.
+    places: Vec<usize>,
+}
+
+impl HexDump {
+    /// Returns the range of the text that shows a range of the bytes. If a column of characters follows, the
+    /// rest of the line is included, because it shows them as well.
+    pub(crate) fn origin(&self, text: &str, range: &Range<usize>) -> Range<usize> {
+        let bytes = text.as_bytes();
+        let last = self.places[range.end - 1];
+        let line_end = memchr(b'\n', &bytes[last..]).map_or(bytes.len(), |end| last + end);
+        // The last byte on the same line.
+        let n_before = self.places.partition_point(|place| *place < line_end);
+        let row_end = self.places[n_before - 1] + 2;
+        let has_column =
+            bytes[row_end..line_end].starts_with(b"  ") || bytes[row_end..line_end].contains(&b'|');
+        self.places[range.start]..if has_column { line_end } else { last + 2 }
+    }
+}
+
+/// The minimum number of bytes on a line of a hex dump, unless it is the last one.
+const MIN_ROW: usize = 4;
+
+/// Visits the hex dumps of a text.
+pub(crate) fn hex_dumps(text: &str, mut visit: impl FnMut(&HexDump)) {
+    let bytes = text.as_bytes();
+    let mut dump = HexDump { bytes: Vec::new(), places: Vec::new() };
+    let mut at = 0;
+    while let Some(row) = next_row(bytes, at) {
+        at += memrchr(b'\n', &bytes[at..row]).map_or(0, |end| end + 1);
+        dump.bytes.clear();
+        dump.places.clear();
+        loop {
+            let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+            let n_before = dump.bytes.len();
+            read_row(&bytes[at..end], at, &mut dump);
+            at = end;
+            // The last row may be short.
+            if dump.bytes.len() - n_before < MIN_ROW || at == bytes.len() {
+                break;
+            }
+        }
+        if dump.bytes.len() >= MIN_COPY {
+            visit(&dump);
+        }
+    }
+}
+
+/// Returns a position where a row of eight bytes may be. Such a row has nine characters in sequence, from a
+/// multiple of eight on, that are digits and gaps.
+fn next_row(bytes: &[u8], from: usize) -> Option<usize> {
+    const STEP: usize = 8;
+    const DIGIT: u8 = 1;
+    const GAP: u8 = 2;
+    static CLASSES: [u8; 256] = {
+        let mut classes = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            if (byte as u8).is_ascii_hexdigit() {
+                classes[byte] = DIGIT;
+            } else if matches!(byte as u8, b' ' | b'\t' | b',' | b':' | b'-' | b'x') {
+                classes[byte] = GAP;
+            }
+            byte += 1;
+        }
+        classes
+    };
+    let class = |at: usize| CLASSES[usize::from(bytes[at])];
+    let is_row = |at: usize| {
+        let n_gaps = (at..at + STEP).filter(|at| class(*at) == GAP).count();
+        (at + 1..at + STEP).all(|at| class(at) != 0) && (1..=4).contains(&n_gaps)
+    };
+    (from..bytes.len().saturating_sub(STEP))
+        .step_by(STEP)
+        .find(|at| class(*at) != 0 && class(at + STEP) != 0 && is_row(*at))
+}
+
+/// Appends the bytes of the longest row of hex digits in a line.
+fn read_row(line: &[u8], line_start: usize, dump: &mut HexDump) {
+    let is_gap = |byte: &u8| matches!(byte, b' ' | b'\t' | b',' | b':' | b'-');
+    let is_hex = |byte: &u8| byte.is_ascii_hexdigit();
+    // The range of the current row and of the longest one, with their numbers of bytes.
+    let (mut row, mut longest) = ((0..0, 0), (0..0, 0));
+    let mut width = 0;
+    let mut at = 0;
+    while at < line.len() {
+        let begins = at == 0 || !line[at - 1].is_ascii_alphanumeric();
+        let digits = at + if line[at..].starts_with(b"0x") { 2 } else { 0 };
+        let length = line[digits..].iter().take(17).take_while(|byte| is_hex(byte)).count();
+        let end = digits + length;
+        let is_group = begins
+            && matches!(length, 2 | 4 | 8 | 16)
+            && !line.get(end).is_some_and(u8::is_ascii_alphanumeric);
+        // The offset at the beginning of a line.
+        let is_offset = length >= 4 && line.get(end) == Some(&b':') && line.get(end + 1) == Some(&b' ');
+        // Two blanks precede the column of characters, and in some dumps follow the first eight bytes.
+        let is_wide_gap = line[..at].ends_with(b"  ");
+        let continues = match is_wide_gap {
+            true => length == width && row.1 == 8,
+            false => length == width || length < width && row.1 > 0,
+        };
+        if is_group && !is_offset {
+            match continues {
+                true => row = (row.0.start..end, row.1 + length / 2),
+                false => row = (at..end, length / 2),
+            }
+            width = length;
+            if row.1 > longest.1 {
+                longest = row.clone();
+            }
+            at = end + line[end..].iter().take(3).take_while(|byte| is_gap(byte)).count();
+            continue;
+        }
+        (row, width) = ((0..0, 0), 0);
+        // Skips the rest of the word.
+        at += line[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count().max(1);
+    }
+    let mut at = longest.0.start;
+    while at < longest.0.end {
+        if line[at..].starts_with(b"0x") {
+            at += 2;
+        }
+        match (line.get(at), line.get(at + 1)) {
+            (Some(first), Some(second)) if is_hex(first) && is_hex(second) => {
+                dump.places.push(line_start + at);
+                dump.bytes.push(hex_value(*first) << 4 | hex_value(*second));
+                at += 2;
+            }
+            _ => at += 1,
         }
     }
 }

@@ -38,6 +38,7 @@ mod known_secrets;
 mod mask;
 mod personal;
 mod phrase;
+mod piece_set;
 mod probe;
 mod prose;
 mod replacer;

@@ -111,8 +111,13 @@ impl Rules {
             all.push(text.as_bytes().to_vec());
             deobfuscate::views(text, |view| all.push(view.text.as_bytes().to_vec()));
             deobfuscate::joined_lines(text, |view| all.push(view.text.as_bytes().to_vec()));
-            deobfuscate::encoded(text, |_| {}, |_, decoded| all.push(decoded.as_bytes().to_vec()));
-            all.extend(short_encoded(text.as_bytes()));
+            deobfuscate::hex_dumps(text, |dump| all.push(dump.bytes.clone()));
+            let mut decoded = decode(text);
+            // A copy may be encoded twice.
+            let again = decoded.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()).flat_map(decode);
+            let again: Vec<Vec<u8>> = again.collect();
+            decoded.extend(again);
+            all.append(&mut decoded);
         }
         let mut places: FxHashMap<Vec<u8>, Vec<NeedlePlace>> = FxHashMap::default();
         for (text, bytes) in all.iter().enumerate() {
@@ -289,6 +294,13 @@ fn runs(bytes: &[u8], is_part: impl Fn(u8) -> bool) -> Vec<Range<usize>> {
     found
 }
 
+/// Decodes the base64 and hex of a text.
+fn decode(text: &str) -> Vec<Vec<u8>> {
+    let mut all = short_encoded(text.as_bytes());
+    deobfuscate::encoded(text, |_| {}, |_, decoded| all.push(decoded.as_bytes().to_vec()));
+    all
+}
+
 /// Decodes words of base64 that are too short for [`deobfuscate::encoded`].
 fn short_encoded(text: &[u8]) -> Vec<Vec<u8>> {
     let is_digit = |byte: u8| Alphabet::Base64.has(byte) || Alphabet::Url.has(byte);
@@ -366,6 +378,8 @@ mod tests {
             ("(Tr!cky$Pwrd)", r#"{"text":"curl -u ada:Tr!cky$Pwrd x"}"#),
             ("qzxvkjwp it is", r#"{"text":"machine a login b password qzxvkjwp"}"#),
             ("SGVkZGxlIzQyL3dlZnQ=", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
+            ("U0dWa1pHeGxJelF5TDNkbFpuUT0=", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
+            ("48 65 64 64 6c 65 23 34 32 2f 77 65 66 74", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
             ("Heddle%2342%2Fweft", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
             ("Hed\u{200b}dle#42/weft", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),
             ("\u{1b}[0;32mHeddle#42/weft\u{1b}[0m", r#"{"text":"DB_PASSWORD=Heddle#42/weft\n"}"#),

@@ -121,10 +121,35 @@ fn a_known_secret_is_found_in_every_encoding() {
         escaped(|byte| format!("&#x{byte:x};")),
         r#""Heddle" + "\x2342/weft""#.to_owned(),
         r"Heddle\#42/weft".to_owned(),
+        STANDARD.encode(STANDARD.encode(password)),
+        STANDARD.encode(format!("a: {}", STANDARD.encode(password))),
+        "48 65 64 64 6c 65 23 34 32 2f 77 65 66 74".to_owned(),
+        "value seen: 48 65 64 64 6C 65 23 34 32 2F 77 65 66 74 .".to_owned(),
+        "48:65:64:64:6c:65:23:34:32:2f:77:65:66:74".to_owned(),
+        "[0x48, 0x65, 0x64, 0x64, 0x6c, 0x65, 0x23, 0x34, 0x32, 0x2f, 0x77, 0x65, 0x66, 0x74]".to_owned(),
+        "00000000: 4865 6464 6c65 2334 322f 7765 6674       Heddle#42/weft".to_owned(),
     ] {
         let found = known.find(&text);
         assert_eq!(found.len(), 1, "{text:?}");
         assert!(found[0].0.len() + 8 >= password.len() && found[0].1 == "[secret:assignment:1]", "{text:?}");
+    }
+}
+
+#[test]
+fn a_known_secret_is_masked_in_a_hex_dump_of_several_lines() {
+    let rules = Rules::new();
+    let mut replacer = Replacer::new(&rules);
+    replacer.replace("DB_PASSWORD=Qx71PbcW3nV5t8fj2Lq0");
+    let known = replacer.known().unwrap();
+    for text in [
+        "00000000: 6162 2051 7837 3150 6263 5733 6e56 3574  ab Qx71PbcW3nV5t\n00000010: 3866 6a32 4c71 300a                      8fj2Lq0.\nend",
+        "00000000  61 62 20 51 78 37 31 50  62 63 57 33 6e 56 35 74  |ab Qx71PbcW3nV5t|\n00000010  38 66 6a 32 4c 71 30 0a                           |8fj2Lq0.|\n00000018\nend",
+    ] {
+        let masked = known.mask(text);
+        assert!(masked.contains("[secret:assignment]") && masked.ends_with("\nend"), "{masked}");
+        for part in ["Qx71", "8fj2", "3866", "38 66", "5178", "51 78"] {
+            assert!(!masked.contains(part), "{part} in {masked}");
+        }
     }
 }
 
