@@ -182,7 +182,7 @@ impl<'r> Redactor<'r> {
         MaskedSecret {
             kind: found.kind.to_owned(),
             description: found.description.to_owned(),
-            placeholder: self.replacer.placeholder(found, secret).to_owned(),
+            placeholder: self.replacer.placeholder(found, secret),
             masked: mask(secret),
             at,
             // The key itself may contain a secret.
@@ -395,7 +395,7 @@ impl<'r> Redactor<'r> {
         let mut edits: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
         let found = if self.only_learnt { Vec::new() } else { self.rules.find_in_member(key, text) };
         for found in found {
-            let name = self.replacer.placeholder(&found, &text[found.range.clone()]).to_owned();
+            let name = self.replacer.placeholder(&found, &text[found.range.clone()]);
             edits.insert(found.range.start, (found.range, name));
         }
         for (range, name) in self.learnt.iter().flat_map(|known| known.find(text)) {

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
 use crate::alphabet::Alphabet;
 use crate::deobfuscate::{self, CopyDecoder, MIN_COPY};
 use crate::piece_set::PieceSet;
@@ -32,28 +30,32 @@ pub struct KnownSecrets {
 }
 
 impl KnownSecrets {
-    pub(crate) fn new(names: &FxHashMap<String, String>) -> Option<Self> {
-        let mut pieces: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(names.len());
-        for (secret, name) in names.iter().filter(|(_, name)| name.starts_with("[secret:")) {
+    /// Creates a searcher for secrets with their placeholders; `None` if there are none.
+    pub(crate) fn new<'s>(secrets: impl Iterator<Item = (&'s str, String)>) -> Option<Self> {
+        let mut names = Vec::new();
+        let mut pieces: Vec<(Cow<'s, str>, u32)> = Vec::new();
+        for (secret, name) in secrets.filter(|(_, name)| name.starts_with("[secret:")) {
+            let number = names.len() as u32;
+            names.push(name);
             let is_short = secret.len() <= MAX_DECODED && !secret.contains("-----BEGIN ");
             // A secret that was found in an escaped form may occur without escapes elsewhere.
             let plain = if is_short { deobfuscate::plain(secret) } else { None };
             if let Some(plain) = plain.filter(|plain| plain.len() >= SHORTEST) {
-                pieces.extend(spellings(&plain).map(|text| (Cow::Owned(text), &**name)));
-                pieces.push((Cow::Owned(plain), name));
+                pieces.extend(spellings(&plain).map(|text| (Cow::Owned(text), number)));
+                pieces.push((Cow::Owned(plain), number));
             }
             if secret.contains("-----BEGIN ") || secret.contains('\n') {
                 let is_end = |letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8);
                 // In a patch, added lines begin with `+`.
                 let lines = secret.split(is_end).map(|line| line.trim_start_matches('+'));
                 let lines = lines.filter(|line| line.len() >= 32);
-                pieces.extend(lines.map(|line| (Cow::Borrowed(line), &**name)));
+                pieces.extend(lines.map(|line| (Cow::Borrowed(line), number)));
             } else if secret.len() >= SHORTEST {
-                pieces.push((Cow::Borrowed(secret), name));
-                pieces.extend(spellings(secret).map(|text| (Cow::Owned(text), &**name)));
+                pieces.push((Cow::Borrowed(secret), number));
+                pieces.extend(spellings(secret).map(|text| (Cow::Owned(text), number)));
             }
         }
-        (!pieces.is_empty()).then(|| Self { pieces: PieceSet::new(pieces) })
+        (!pieces.is_empty()).then(|| Self { pieces: PieceSet::new(pieces, &names) })
     }
 
     /// Returns the known secrets in a text, in order, with their placeholders, also if they are encoded,

@@ -95,10 +95,12 @@ fn each_prefix(piece: &[u8], mut visit: impl FnMut(&[u8])) {
 const NONE: u32 = u32::MAX;
 
 impl PieceSet {
-    /// Creates a set. Of equal texts, the one with the first name is kept.
-    pub(crate) fn new(mut pieces: Vec<(Cow<'_, str>, &str)>) -> Self {
+    /// Creates a set of texts with the numbers of their names. Of equal texts, the one with the first name is
+    /// kept.
+    pub(crate) fn new(mut pieces: Vec<(Cow<'_, str>, u32)>, names: &[String]) -> Self {
         pieces.retain(|(piece, _)| piece.len() >= MIN_PIECE);
-        pieces.sort_unstable();
+        let name = |number: u32| &names[number as usize];
+        pieces.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
         pieces.dedup_by(|next, first| next.0 == first.0);
         // Most texts have letters and digits only, so that both alphabets of base64 encode them alike.
         const PREFIXES_PER_PIECE: usize = 9;
@@ -107,8 +109,14 @@ impl PieceSet {
             ends: Vec::with_capacity(pieces.len()),
             parents: Vec::with_capacity(pieces.len()),
             name_numbers: Vec::with_capacity(pieces.len()),
-            names: String::new(),
-            name_ends: Vec::new(),
+            names: names.concat(),
+            name_ends: names
+                .iter()
+                .scan(0, |end, name| {
+                    *end += name.len() as u32;
+                    Some(*end)
+                })
+                .collect(),
             filter: PrefixFilter::new(pieces.len() * PREFIXES_PER_PIECE),
             longest: pieces.iter().map(|(piece, _)| piece.len()).max().unwrap_or(0),
         };
@@ -122,12 +130,7 @@ impl PieceSet {
             open.push(number);
             set.text.push_str(piece);
             set.ends.push(set.text.len() as u32);
-            let is_same = !set.name_ends.is_empty() && set.name(set.name_ends.len() - 1) == *name;
-            if !is_same {
-                set.names.push_str(name);
-                set.name_ends.push(set.names.len() as u32);
-            }
-            set.name_numbers.push(set.name_ends.len() as u32 - 1);
+            set.name_numbers.push(*name);
             each_prefix(piece.as_bytes(), |prefix| set.filter.insert(prefix));
         }
         set
@@ -209,7 +212,8 @@ mod tests {
     #[test]
     fn the_longest_text_is_found_at_each_position() {
         let texts = ["abcdefgh", "abcdefghij", "abcdefghijkl", "abcdefghzz", "cdefghijxxx"];
-        let set = PieceSet::new(texts.iter().map(|text| ((*text).into(), *text)).collect());
+        let names = texts.map(str::to_owned);
+        let set = PieceSet::new(texts.iter().zip(0..).map(|(text, n)| ((*text).into(), n)).collect(), &names);
         let found = |text: &str| {
             let mut all = Vec::new();
             set.find(text.as_bytes(), |_| true, |range, name| all.push((range, name.to_owned())), |_| {});

@@ -14,10 +14,19 @@ use crate::rules::{MAX_ROUNDS, Rules, SecretMatch};
 /// itself.
 pub struct Replacer<'r> {
     rules: &'r Rules,
-    /// The placeholder of each secret.
-    placeholders: FxHashMap<String, String>,
+    /// The placeholder of each secret. A log may contain very many secrets, so it is not kept as a text.
+    placeholders: FxHashMap<Box<str>, PlaceholderId>,
+    /// The classes and kinds of placeholders: `secret:github-token`.
+    kinds: Vec<String>,
     /// The last number of each kind.
     numbers: FxHashMap<String, usize>,
+}
+
+/// A placeholder: the index of its kind, and its number.
+#[derive(Clone, Copy)]
+struct PlaceholderId {
+    kind: u32,
+    number: u32,
 }
 
 /// A text with its secrets replaced.
@@ -31,7 +40,7 @@ pub struct ReplacedText<'r> {
 impl<'r> Replacer<'r> {
     /// Creates a replacer without any placeholders.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, placeholders: FxHashMap::default(), numbers: FxHashMap::default() }
+        Self { rules, placeholders: FxHashMap::default(), kinds: Vec::new(), numbers: FxHashMap::default() }
     }
 
     /// Reserves the placeholders that occur in a text, so that they are not used for other secrets.
@@ -50,13 +59,25 @@ impl<'r> Replacer<'r> {
     }
 
     /// Returns the placeholder of a secret, and creates it if necessary.
-    pub fn placeholder(&mut self, found: &SecretMatch<'_>, secret: &str) -> &str {
-        self.placeholders.entry(secret.to_owned()).or_insert_with(|| {
-            let number = self.numbers.entry(found.kind.to_owned()).or_default();
-            *number += 1;
-            let class = if found.is_personal { "personal" } else { "secret" };
-            format!("[{class}:{}:{number}]", found.kind)
-        })
+    pub fn placeholder(&mut self, found: &SecretMatch<'_>, secret: &str) -> String {
+        if let Some(id) = self.placeholders.get(secret) {
+            return self.text_of(*id);
+        }
+        let number = self.numbers.entry(found.kind.to_owned()).or_default();
+        *number += 1;
+        let class = if found.is_personal { "personal" } else { "secret" };
+        let name = format!("{class}:{}", found.kind);
+        let kind = self.kinds.iter().position(|kind| *kind == name).unwrap_or(self.kinds.len());
+        if kind == self.kinds.len() {
+            self.kinds.push(name);
+        }
+        let id = PlaceholderId { kind: kind as u32, number: *number as u32 };
+        self.placeholders.insert(secret.into(), id);
+        self.text_of(id)
+    }
+
+    fn text_of(&self, id: PlaceholderId) -> String {
+        format!("[{}:{}]", self.kinds[id.kind as usize], id.number)
     }
 
     /// Returns whether there are no placeholders yet.
@@ -67,7 +88,8 @@ impl<'r> Replacer<'r> {
     /// Returns a searcher for all secrets replaced so far, which finds them without their context; `None` if
     /// there are none.
     pub fn known(&self) -> Option<KnownSecrets> {
-        KnownSecrets::new(&self.placeholders)
+        let secrets = self.placeholders.iter().map(|(secret, id)| (&**secret, self.text_of(*id)));
+        KnownSecrets::new(secrets)
     }
 
     /// Replaces every secret in a text.
@@ -102,7 +124,7 @@ impl<'r> Replacer<'r> {
         for found in found {
             let Range { start, end } = found.range;
             clean.push_str(&text[done..start]);
-            clean.push_str(self.placeholder(found, &text[start..end]));
+            clean.push_str(&self.placeholder(found, &text[start..end]));
             done = end;
         }
         clean.push_str(&text[done..]);
