@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
-use threadline_search::{HitCount, SearchHit, Searcher, SessionScan, directories, retain_matching};
+use threadline_search::{HitCount, Searcher, SessionScan, directories, retain_matching};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
 use threadline_store::{SessionFile, SessionLogs, open_regular};
 use threadline_view::humanize;
@@ -412,7 +412,8 @@ impl PendingHits<'_> {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         let mut hits = std::mem::take(&mut self.hits);
-        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref()).map(without_matched_words);
+        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref());
+        let texts = texts.map(|hit| without_words_of(self.query, &hit.text));
         let texts: Vec<String> = texts.collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let mask = ExcerptMask::new(self.redaction, &texts, &self.scope.sessions[session].logs);
@@ -432,19 +433,19 @@ impl PendingHits<'_> {
     }
 }
 
-/// Returns the text of a hit with the words that the query matches blanked out: the person who searches for
-/// a word knows it.
-fn without_matched_words(hit: &SearchHit) -> String {
-    let mut text = hit.text.clone().into_bytes();
+/// Returns the text of a hit with the words of the query blanked out: the person who searches for a word knows
+/// it. The matches of a pattern remain, since it may match anything.
+fn without_words_of(query: &Query, hit: &str) -> String {
+    let mut text = hit.as_bytes().to_vec();
     let is_letter = |at: Option<usize>| {
-        at.and_then(|at| hit.text.as_bytes().get(at)).is_some_and(|byte| byte.is_ascii_alphanumeric())
+        at.and_then(|at| hit.as_bytes().get(at)).is_some_and(|byte| byte.is_ascii_alphanumeric())
     };
-    for range in &hit.ranges {
+    for range in query.highlight_literals(hit) {
         if !is_letter(range.start.checked_sub(1)) && !is_letter(Some(range.end)) {
-            text[range.clone()].fill(b' ');
+            text[range].fill(b' ');
         }
     }
-    String::from_utf8(text).unwrap_or_else(|_| hit.text.clone())
+    String::from_utf8(text).unwrap_or_else(|_| hit.to_owned())
 }
 
 /// Reports the number of hits of a session that were not shown, and its end.

@@ -227,9 +227,19 @@ impl Query {
 
     /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps.
     pub fn highlight(&self, text: &str) -> Vec<Range<usize>> {
+        Self::ranges(self.terms.iter(), text)
+    }
+
+    /// Returns the byte ranges of the words and phrases in a text, like [`Query::highlight`], but not those of
+    /// patterns, which match texts that the query does not contain.
+    pub fn highlight_literals(&self, text: &str) -> Vec<Range<usize>> {
+        Self::ranges(self.terms.iter().filter(|term| !matches!(term, Term::Pattern { .. })), text)
+    }
+
+    fn ranges<'q>(terms: impl Iterator<Item = &'q Term>, text: &str) -> Vec<Range<usize>> {
         let folded = FoldCache::new(text);
         let mut ranges = Vec::new();
-        for term in &self.terms {
+        for term in terms {
             term.find(&folded, &mut |range| {
                 ranges.push(range);
                 true

@@ -256,6 +256,21 @@ u2 <- r1 user "the loom again: Hunter22secret"
 }
 
 #[test]
+fn a_secret_that_a_pattern_matches_is_masked() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"u1 user "export SERVICE_PASSWORD=kQ8zR4tVbN2xLm7pWs5d!q"
+u2 <- u1 user "value seen: kQ8zR4tVbN2xLm7pWs5d!q ."
+"#,
+    );
+    for query in ["/./", "value /./", "/./ value", "/kQ.*q/", "/[^ ]+/"] {
+        let texts = masked_hits(&app(&home), query);
+        assert!(!texts.is_empty() && texts.iter().all(|text| !text.contains("kQ8z")), "{query}: {texts:?}");
+    }
+}
+
+#[test]
 fn a_secret_at_the_edge_of_a_hit_is_masked() {
     let home = TestHome::new();
     let token = threadline_testkit::secrets(3).into_iter().find(|one| one.kind == "anthropic-key").unwrap();
