@@ -95,6 +95,12 @@ impl Ui {
         OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, redaction }
     }
 
+    /// Returns the stream for results that contain no text of a log, but a key of ours that the reader needs:
+    /// nothing is masked.
+    pub(crate) fn unmasked_output(&self) -> OutputStream {
+        OutputStream { redaction: None, ..self.output() }
+    }
+
     /// Returns the stream for results of a command that also calls [`write_stdout_line`]. Nothing is masked,
     /// since the command does not show a log.
     pub(crate) fn shared_output(&self) -> OutputStream {

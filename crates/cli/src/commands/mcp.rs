@@ -110,7 +110,7 @@ pub(crate) fn run(cx: &Context, args: &McpArgs) -> Result<CommandOutcome, Comman
     let listener = TokenServer::bind(args.port, token.clone())
         .map_err(|error| CommandError::new(format!("cannot listen on port {}: {error}", args.port)))?;
     let url = format!("{}{HTTP_PATH}", listener.origin());
-    let mut answer = cx.ui.output();
+    let mut answer = cx.ui.unmasked_output();
     match cx.json {
         true => answer.json(&McpAddressObject { url: &url, token: &token })?,
         false => writeln!(answer, "{url}\nAuthorization: Bearer {token}")?,

@@ -60,7 +60,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<CommandOutcome, Comm
             _ => refused,
         }
     })?;
-    let mut answer = cx.ui.output();
+    let mut answer = cx.ui.unmasked_output();
     writeln!(answer, "{}", server.token_url())?;
     answer.flush()?;
     if !args.no_open && std::io::stdout().is_terminal() {

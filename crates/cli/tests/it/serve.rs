@@ -16,8 +16,15 @@ struct ServerProcess {
 
 impl ServerProcess {
     fn start(home: &TestHome) -> Self {
-        let args = ["serve", "--no-open", "--home", home.root().to_str().unwrap()];
-        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::start_with(home, &["serve", "--no-open"])
+    }
+
+    fn start_with(home: &TestHome, args: &[&str]) -> Self {
+        let mut child = command([args, &["--home", home.root().to_str().unwrap()]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Self { child, out }
     }
@@ -77,4 +84,26 @@ fn remote_access_needs_host_and_allow_remote() {
     let run = threadline(["--demo", "serve", "--no-open", "--host", "0.0.0.0"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--allow-remote"), "{}", run.err);
+}
+
+#[test]
+fn the_key_of_a_server_is_printed_if_secrets_are_masked() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"");
+    for (args, start) in [
+        (&["--redact", "serve", "--no-open"][..], "/?token="),
+        (&["--redact", "mcp", "--http", "--json"], "\"token\":\""),
+        (&["--redact", "mcp", "--http"], "Authorization: Bearer "),
+    ] {
+        let mut served = ServerProcess::start_with(&home, args);
+        let mut line = served.line();
+        if !line.contains(start) {
+            line = served.line();
+        }
+        let key = line.split_once(start).unwrap().1.trim_end();
+        assert!(
+            key.len() >= 32 && key.as_bytes()[..32].iter().all(u8::is_ascii_hexdigit),
+            "{args:?}: {line}"
+        );
+    }
 }
