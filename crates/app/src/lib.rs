@@ -105,7 +105,7 @@ pub use overview::{
 };
 pub use page_layout::PageLayout;
 pub use prices::price_list;
-pub use redaction::{DisplayRedaction, RedactionReport};
+pub use redaction::{DisplayRedaction, RedactionReport, SessionTextMask};
 pub use scope::ProjectScope;
 pub use session_cache::{SessionCache, SessionSlot};
 pub use source::{CallQuery, SessionSource, SourceSelection};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_edit::{Redactor, rewrite_strings};
@@ -218,6 +218,22 @@ impl SessionMask {
     }
 }
 
+/// Masks texts of one session, such as the contents of its files, if the configuration requires it.
+#[derive(Debug)]
+pub struct SessionTextMask {
+    mask: Option<SessionMask>,
+}
+
+impl SessionTextMask {
+    /// Masks the secrets in a text, also those that only a line of the session identifies.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.mask {
+            Some(mask) => mask.text(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+}
+
 /// The replacements in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedactionReport {
@@ -250,6 +266,22 @@ impl App {
             Some(redaction) => redaction.text(text),
             None => Cow::Borrowed(text),
         }
+    }
+
+    /// Returns the mask for texts of the session with these logs. Reads the logs if the configuration requires
+    /// masking. A log that cannot be read identifies no secrets.
+    pub fn session_text_mask(&self, logs: &[PathBuf]) -> SessionTextMask {
+        let mask = self.config().redaction.as_ref().map(|redaction| {
+            let mut mask = SessionMask::new(Arc::clone(redaction));
+            for log in logs {
+                if let Ok(lines) = read_bytes(log) {
+                    let secrets = mask.find_secrets(&lines);
+                    mask.add(secrets);
+                }
+            }
+            mask
+        });
+        SessionTextMask { mask }
     }
 
     /// Masks the secrets in an owned text, if the configuration requires it.

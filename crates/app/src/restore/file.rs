@@ -12,6 +12,7 @@ use threadline_store::{
 use threadline_view::{line_counts, unified};
 
 use super::RestoreError;
+use crate::SessionTextMask;
 use crate::error::AppError;
 
 /// A file to restore.
@@ -236,13 +237,14 @@ impl FileRestore {
         (!now.contains('\0') && !then.contains('\0')).then_some((now, then))
     }
 
-    /// The change from now to then in the format of `diff -u`; empty if there is none.
-    pub fn patch(&self) -> String {
+    /// The change from now to then in the format of `diff -u`; empty if there is none. Secrets are masked in
+    /// both texts, not in the patch, whose marks would separate a secret from the lines that identify it.
+    pub fn patch(&self, mask: &SessionTextMask) -> String {
         let is_unchanged = matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked);
         if is_unchanged || self.now.as_deref() == self.content.as_deref() {
             return String::new();
         }
-        let label = self.label.replace('\\', "/");
+        let label = mask.text(&self.label).replace('\\', "/");
         let label = label.trim_start_matches('/');
         let header = |side: &str, exists: bool| match exists {
             true => format!("{side}/{label}"),
@@ -250,7 +252,10 @@ impl FileRestore {
         };
         let (from, to) = (header("a", self.now.is_some()), header("b", self.content.is_some()));
         let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
-        unified(now, then, (&from, &to))
+        match (mask.text(now), mask.text(then)) {
+            (now, then) if now == then => format!("Files {from} and {to} differ in masked secrets only\n"),
+            (now, then) => unified(&now, &then, (&from, &to)),
+        }
     }
 }
 

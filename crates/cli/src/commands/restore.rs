@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use threadline_app::SessionTextMask;
 use threadline_app::restore::{
     ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint, relative_label,
     turns_with_changes,
@@ -72,8 +73,10 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         note_commands(cx, &family);
         return Ok(CommandOutcome::Negative);
     }
+    let agents = file.agents().found.into_iter().map(|agent| agent.path);
+    let mask = cx.app.session_text_mask(&[file.path.clone()].into_iter().chain(agents).collect::<Vec<_>>());
     let Some(point) = args.at else {
-        list_turns(cx, &family, &history)?;
+        list_turns(cx, &family, &history, &mask)?;
         note_commands(cx, &family);
         return Ok(CommandOutcome::Done);
     };
@@ -93,7 +96,8 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         }
     };
     let title = format!("Files at {moment} in {root}");
-    report(cx, args, &family, &title, &plan.files, receipt.as_ref().map(|receipt| &*receipt.id))?;
+    let receipt = receipt.as_ref().map(|receipt| &*receipt.id);
+    report(cx, args, &family, &title, &plan.files, receipt, &mask)?;
     note_missing(cx, &file, &plan.files);
     note_commands(cx, &family);
     let is_missing = |file: &FileRestore| {
@@ -105,8 +109,16 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
 }
 
 /// Lists the turns that changed files, with the files.
-fn list_turns(cx: &Context, family: &SessionFamily, history: &FileHistory) -> Result<(), CommandError> {
-    let listed = turns_with_changes(family, history);
+fn list_turns(
+    cx: &Context,
+    family: &SessionFamily,
+    history: &FileHistory,
+    mask: &SessionTextMask,
+) -> Result<(), CommandError> {
+    let mut listed = turns_with_changes(family, history);
+    for turn in &mut listed {
+        turn.prompt = mask.text(&turn.prompt).into_owned();
+    }
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for turn in &listed {
         if cx.json {
@@ -116,7 +128,7 @@ fn list_turns(cx: &Context, family: &SessionFamily, history: &FileHistory) -> Re
         let page = cx.ui.page();
         let number = page.paint(TextLabel::Strong, format!("{:>4}", turn.turn));
         let room = page.width.map_or(usize::MAX, |width| width.saturating_sub(8));
-        let prompt = truncate(&visible(&cx.app.redacted(&turn.prompt)), room);
+        let prompt = truncate(&visible(&turn.prompt), room);
         writeln!(answer, "{number}  {}", page.paint(TextLabel::Prompt, &prompt))?;
         for file in &turn.files {
             let by = match file.edits {
@@ -141,6 +153,7 @@ fn report(
     title: &str,
     files: &[FileRestore],
     receipt: Option<&str>,
+    mask: &SessionTextMask,
 ) -> Result<(), CommandError> {
     let is_written = |file: &FileRestore| RestorePlan::writes(file, args.outside);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
@@ -154,7 +167,7 @@ fn report(
     let page = cx.ui.page();
     if args.diff {
         for file in files {
-            answer.patch(page, &cx.app.redacted(&file.patch()))?;
+            answer.patch(page, &file.patch(mask))?;
         }
         answer.finish()?;
         return Ok(());

@@ -293,3 +293,39 @@ fn equal_notes_about_several_files_are_printed_once() {
     let notes: Vec<&str> = run.err.lines().filter(|line| line.contains("its backup is missing")).collect();
     assert_eq!(notes, ["3 files: its backup is missing, and the log does not contain its text"], "{run}");
 }
+
+#[test]
+fn secrets_that_only_another_line_identifies_are_masked_in_a_diff() {
+    let (home, dir) = (TestHome::new(), tempfile::tempdir().unwrap());
+    let (password, other) = ("kQ8zR4tVbN2xLm7pWs5d", "Zebr4-GJEw73");
+    let notation = r#"
+        u1        user   "write"
+        a1 <- u1  reply  m1 tool t1 Bash {"command":"export SERVICE_PASSWORD=[password]"}
+        r1 <- a1  result t1 "ok"
+        a2 <- r1  reply  m2 tool t2 Write {"file_path":"[dir]/a.txt","content":"just [password]\n"}
+        r2 <- a2  result t2 "ok" {"type":"create","filePath":"[dir]/a.txt","content":"just [password]\n","originalFile":null}
+        a3 <- r2  reply  m3 tool t3 Write {"file_path":"[dir]/.netrc","content":"machine a.dev\n  login b\n  password [other]\n"}
+        r3 <- a3  result t3 "ok" {"type":"create","filePath":"[dir]/.netrc","content":"machine a.dev\n  login b\n  password [other]\n","originalFile":null}
+        u2 <- r3  user   "it is [password]"
+        a4 <- u2  reply  m4 tool t4 Write {"file_path":"[dir]/b.txt","content":"b\n"}
+        r4 <- a4  result t4 "ok" {"type":"create","filePath":"[dir]/b.txt","content":"b\n","originalFile":null}
+        "#;
+    let cwd = dir.path().to_str().unwrap();
+    let notation = notation.replace("[dir]", cwd).replace("[password]", password).replace("[other]", other);
+    home.session_in(cwd, "s", &notation);
+    for args in [&["--at", "end", "--diff"][..], &["--at", "end", "--json"], &[], &["--json"]] {
+        let plain = at_home(&home, &[&["restore", "last"], args].concat());
+        let masked = at_home(&home, &[&["--redact", "restore", "last"], args].concat());
+        assert_eq!((plain.code, masked.code), (0, 0), "{masked}");
+        assert!(!masked.out.contains(password) && !masked.out.contains(other), "{args:?}: {masked}");
+        let shows_text = args.contains(&"--diff") || !args.contains(&"--at");
+        assert!(!shows_text || plain.out.contains(password) && masked.out.contains("[secret:"), "{masked}");
+    }
+    // The current file may contain other secrets than the session.
+    fs::write(dir.path().join(".netrc"), "machine a.dev\n  login b\n  password Tr0ub4dor-and-3\n").unwrap();
+    let masked = at_home(&home, &["--redact", "restore", "last", "--at", "end", "--diff"]);
+    assert!(
+        !masked.out.contains("Tr0ub4dor") && masked.out.contains("differ in masked secrets only"),
+        "{masked}"
+    );
+}

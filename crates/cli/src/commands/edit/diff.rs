@@ -22,6 +22,7 @@ pub(super) fn write(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>
     let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
+    let mask = cx.app.session_text_mask(&[edit.source_path().to_owned()]);
     // The old line may contain secrets; the new line does not, or they are masked.
     let secret = edit.hides_content() || cx.app.config().redaction.is_some();
     let summary = |entry: &Entry| {
@@ -51,7 +52,7 @@ pub(super) fn write(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>
         let (entry, _) = Entry::parse(&rendered);
         match source {
             None => {
-                let line = format!("+         {}", cx.app.redacted(&describe(&entry)));
+                let line = format!("+         {}", mask.text(&describe(&entry)));
                 writeln!(out, "{}  {}", page.paint(TextLabel::Added, &line), why(page, &change.reasons))?;
             }
             Some(source) => {
@@ -60,7 +61,7 @@ pub(super) fn write(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>
                 // Prefer the change of the text over changes of ids and links, which the reasons name.
                 let said = plan.draft_line(at);
                 let now = if said.text() == source.text() { &entry } else { &*said };
-                let (before, after) = difference(source.text(), &cx.app.redacted(now.text()));
+                let (before, after) = difference(source.text(), &mask.text(now.text()));
                 if !secret {
                     writeln!(out, "          {}", page.paint(TextLabel::Removed, format!("- {before}")))?;
                 }
