@@ -116,7 +116,7 @@ impl DisplayRedaction {
         let mut secrets: BTreeMap<String, String> = BTreeMap::new();
         for log in &logs {
             let hits = redactor.learn_log(log);
-            secrets.extend(hits.into_iter().map(|hit| (hit.placeholder, hit.kind)));
+            secrets.extend(hits.into_iter().map(|hit| (hit.placeholder, hit.kind.to_string())));
         }
         redactor.finish_learning();
         for log in &mut logs {

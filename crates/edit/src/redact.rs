@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::{
@@ -24,12 +25,14 @@ use crate::seed::PlanSeed;
 use crate::splice::{Splice, apply, delete_parts, span};
 
 /// A secret that was found, in a form that may be shown.
+///
+/// A log may contain very many secrets of few kinds, so they share the texts that repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskedSecret {
     /// The kind: `github-token`.
-    pub kind: String,
+    pub kind: Arc<str>,
     /// The kind for people: `a GitHub token`.
-    pub description: String,
+    pub description: Arc<str>,
     /// The placeholder that replaces it.
     pub placeholder: String,
     /// The masked secret, with a few of its characters.
@@ -37,7 +40,7 @@ pub struct MaskedSecret {
     /// The position of the line that contains it; `None` in a file that is not a log.
     pub at: Option<Position>,
     /// The key of the value that contains it.
-    pub key: String,
+    pub key: Arc<str>,
 }
 
 /// Finds secrets, and replaces them with placeholders.
@@ -51,6 +54,8 @@ pub struct Redactor<'r> {
     has_learnt: bool,
     /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
     clean_strings: FxHashSet<Box<str>>,
+    /// The kinds, descriptions and keys of the secrets.
+    shared_texts: FxHashSet<Arc<str>>,
 }
 
 /// The length of the strings in `clean_strings`, and their number.
@@ -75,6 +80,7 @@ impl<'r> Redactor<'r> {
             only_learnt: false,
             has_learnt: false,
             clean_strings: FxHashSet::default(),
+            shared_texts: FxHashSet::default(),
         }
     }
 
@@ -179,15 +185,25 @@ impl<'r> Redactor<'r> {
         at: Option<Position>,
         key: &str,
     ) -> MaskedSecret {
+        // The key itself may contain a secret.
+        let key = self.rules.clean(&decode(key)).into_owned();
         MaskedSecret {
-            kind: found.kind.to_owned(),
-            description: found.description.to_owned(),
+            kind: self.shared(found.kind),
+            description: self.shared(found.description),
             placeholder: self.replacer.placeholder(found, secret),
             masked: mask(secret),
             at,
-            // The key itself may contain a secret.
-            key: self.rules.clean(&decode(key)).into_owned(),
+            key: self.shared(&key),
         }
+    }
+
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.shared_texts.get(text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = text.into();
+        self.shared_texts.insert(Arc::clone(&shared));
+        shared
     }
 
     /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.

@@ -1,6 +1,7 @@
 //! Replaces secrets with placeholders, in the log and in all side files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use threadline_edit::{ContentDigest, MaskedSecret, PlanTarget, Redactor, SideFileOp};
@@ -15,8 +16,8 @@ use crate::error::AppError;
 /// A secret, and the file that it was found in.
 #[derive(Clone, Debug)]
 pub struct SecretHit {
-    /// The file.
-    pub path: PathBuf,
+    /// The file, which all of its secrets share.
+    pub path: Arc<Path>,
     /// The secret, masked.
     pub hit: MaskedSecret,
 }
@@ -24,7 +25,7 @@ pub struct SecretHit {
 impl SecretHit {
     /// The secret as a finding. It names no line if `log` is another file.
     fn finding_in(&self, log: &Path) -> Finding {
-        self.to_finding(self.hit.at.filter(|_| self.path == log))
+        self.to_finding(self.hit.at.filter(|_| *self.path == *log))
     }
 
     /// The secret as a finding about its file.
@@ -69,7 +70,8 @@ impl EditSession {
         let mut redactor = Redactor::new(rules);
         let mut hits: Vec<SecretHit> = Vec::new();
         let mut add = |path: &Path, found: Vec<MaskedSecret>| {
-            hits.extend(found.into_iter().map(|hit| SecretHit { path: path.to_owned(), hit }));
+            let path: Arc<Path> = path.into();
+            hits.extend(found.into_iter().map(|hit| SecretHit { path: Arc::clone(&path), hit }));
         };
         add(&self.file.path, redactor.learn(&self.session));
         let own = sorted_own_files(&self.file)?;
@@ -154,7 +156,10 @@ impl SecretReport {
         for path in std::iter::once(file.path.clone()).chain(own) {
             match learn(&mut redactor, &path) {
                 Ok(hits) => {
-                    report.hits.extend(hits.into_iter().map(|hit| SecretHit { path: path.clone(), hit }));
+                    let path: Arc<Path> = path.into();
+                    report
+                        .hits
+                        .extend(hits.into_iter().map(|hit| SecretHit { path: Arc::clone(&path), hit }));
                 }
                 Err(EditError::App(error)) => report.unread.push(error),
                 Err(error) => report.unread.push(std::io::Error::other(error.to_string()).into()),
