@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use regex::bytes::Regex;
 
 use crate::alphabet::Alphabet;
 use crate::heuristics;
@@ -40,7 +41,24 @@ pub(crate) static SECRET_WORDS: &[&str] = &[
     "_pat",
     "passcode",
     "passkey",
+    "encryption_key",
+    "encryption-key",
+    "encryptionkey",
+    "signing_key",
+    "signing-key",
+    "signingkey",
+    "subscription_key",
+    "subscription-key",
+    "subscriptionkey",
+    "master_key",
+    "master-key",
+    "masterkey",
+    "pass",
+    "pw",
 ];
+
+/// Those that are parts of many other words, and count only as whole words of a name.
+const WHOLE_WORDS: &[&str] = &["pass", "pw"];
 
 /// Suffixes that may follow such a word: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
 const SUFFIXES: &[&str] = &[
@@ -59,6 +77,8 @@ const SUFFIXES: &[&str] = &[
     "test",
     "text",
     "s3",
+    "salt",
+    "pepper",
 ];
 
 /// Words that make it the name of something else, such as a page token or a public key. They do not apply to
@@ -103,6 +123,10 @@ pub(crate) fn is_name(key: &str) -> bool {
 /// Returns the value assigned to the name that contains the word at `at`, if it is a secret.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
+    let is_whole_word = WHOLE_WORDS.iter().any(|word| word.eq_ignore_ascii_case(&text[at.clone()]));
+    if is_whole_word && !begins_name_word(bytes, at.start) {
+        return None;
+    }
     // Cheap checks first: most matches are words in prose and code.
     let tail = name_run(&bytes[at.end..bytes.len().min(at.end + LONGEST_NAME)]);
     let end = at.end + tail;
@@ -113,12 +137,25 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
             .rev()
             .take_while(|byte| Alphabet::Dotted.has(**byte))
             .count();
+    // A quote after the name closes one before it: not `"while True: pass", …`.
+    let is_quote =
+        |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|byte| b"\"'`".contains(byte));
+    if is_whole_word && is_quote(Some(end)) && !is_quote(start.checked_sub(1)) {
+        return None;
+    }
     let mut name =
         SecretName::new(&text[start..end], &text[at.clone()], &text[at.end..end], value.plain_equals)?;
     // A part of a connection string or a URL: `User Id=sa;Password=…`, `?user=sa&password=…`.
     name.is_env |= value.plain_equals && start > 0 && matches!(bytes[start - 1], b';' | b'&' | b'?');
     // A property on the command line of Java: `-Dspring.datasource.password=…`.
     name.is_env |= value.plain_equals && text[start..end].starts_with("-D");
+    // Only calls that set a password have it as their argument.
+    let lower = text[start..end].to_ascii_lowercase();
+    let is_setter =
+        lower.rsplit('.').next().is_some_and(|name| name.starts_with("set") || name.starts_with("with"));
+    if value.is_argument && !is_setter && &text[start..end] != "PASSWORD" {
+        return None;
+    }
     let is_flag = text[start..end].starts_with("--");
     // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
@@ -135,6 +172,12 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     name.accepts(&text[range.clone()], value.is_quoted, is_line).then_some(range)
 }
 
+/// Returns whether a word of a name begins here: `PASS`, `db.pass`, `keystorePass`.
+fn begins_name_word(bytes: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| bytes[before]) else { return true };
+    !before.is_ascii_alphanumeric() || before.is_ascii_lowercase() && bytes[at].is_ascii_uppercase()
+}
+
 fn name_run(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| Alphabet::Url.has(**byte)).count()
 }
@@ -149,6 +192,8 @@ struct AssignedValue {
     plain_equals: bool,
     /// Separated by a space only, as after a flag.
     by_space: bool,
+    /// The argument of a call: `setPassword("…")`.
+    is_argument: bool,
 }
 
 fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
@@ -174,6 +219,23 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     if closing.is_some() && get(at) == b']' {
         at += 1;
     }
+    if closing.is_some()
+        && get(at) == b')'
+        && let Some(start) = default_start(&bytes[at + 1..bytes.len().min(at + 1 + LONGEST_NAME)])
+    {
+        at += 1 + start;
+        let (quote, start) = (get(at - 1), at);
+        let (is_quoted, quote) = (true, Some(quote));
+        return Some(AssignedValue {
+            start,
+            quote,
+            is_quoted,
+            plain_equals: false,
+            by_space: false,
+            is_argument: false,
+        });
+    }
+    let is_argument = closing.is_none() && get(at) == b'(' && quotes(at + 1).is_some();
     let mut is_element = false;
     let before = at;
     at = skip(at);
@@ -206,6 +268,10 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
             at += 1;
             false
         }
+        (b'(', _) if is_argument => {
+            at += 1;
+            false
+        }
         _ if spaced && closing.is_none() => true,
         _ => return None,
     };
@@ -219,7 +285,19 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
         is_quoted: quote.is_some() || is_element,
         plain_equals: plain_equals && closing.is_none() && !spaced,
         by_space,
+        is_argument,
     })
+}
+
+/// Returns the offset of the default value of a variable that is read by a function, after the call:
+/// `os.getenv("DB_PASSWORD") or "…"`, `env::var("DB_PASSWORD").unwrap_or("…")`.
+fn default_start(rest: &[u8]) -> Option<usize> {
+    static DEFAULT: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern = r#"^(?:\s*(?:or|\|\||\?\?|\?:)\s*|\.(?:unwrap_or|orElse|getOrElse|unwrap_or_else)\((?:\|_\|\s*)?)["']"#;
+        #[expect(clippy::unwrap_used, reason = "the pattern is ours, and tests compile it")]
+        Regex::new(pattern).unwrap()
+    });
+    DEFAULT.find(rest).map(|found| found.end())
 }
 
 impl AssignedValue {
@@ -308,7 +386,7 @@ impl SecretName {
             }
         }
         let word = word.to_ascii_lowercase();
-        let is_password = word.contains("pass") || word == "pwd";
+        let is_password = word.contains("pass") || word == "pwd" || word == "pw";
         let words = || name_words(name, &word);
         if words().any(|part| is_made_of(&part, TEST_WORDS)) {
             return None;

@@ -64,6 +64,9 @@ static PROGRAMS: &[PasswordProgram] = &[
     PasswordProgram { pairs: &["-u", "--user"], between: ',', ..program("lftp ", &["--password"]) },
     PasswordProgram { pairs: &["-U", "--user"], between: '%', ..program("smbclient ", &["--password"]) },
     PasswordProgram { attached: &["/p:"], ..program("xfreerdp ", &[]) },
+    program("mosquitto_", &["-P", "--pw"]),
+    program("evil-winrm ", &["-p", "--password"]),
+    program("snmp", &["-A", "-X"]),
 ];
 
 /// Returns the strings that commands start with.
@@ -149,6 +152,10 @@ fn take(
     let value = &text[range.clone()];
     let secret = if is_pair {
         let Some((user, password)) = value.split_once(program.between) else { return };
+        // A token is the user of some services, without a password.
+        if password.is_empty() && user.len() >= 16 && heuristics::is_random(user.as_bytes()) {
+            return found(range.start..range.start + user.len());
+        }
         // In `curl -u user:password:x` the password contains a colon; `-u https://…` is not a password.
         if password.starts_with("//") || user == password {
             return;

@@ -18,11 +18,24 @@ pub(crate) const WORDS: &[&str] = &[
     "access key",
     "token",
     "secret",
+    "key is",
+    "credentials",
+    "log in as",
+    "log in with",
+    "login as",
 ];
 
 /// The words between the name and the value, and the value with the marks around it.
 static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"^(?: key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:( (?:is|was|ist|to|as|will be|should be|is now|is still):?)| ) ?(?:\\*["'`]|\*\*|“|‘|«)?([!-~]{8,200})"#;
+    let pattern = r#"^( key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:( (?:is|was|ist|to|as|will be|should be|is now|is still):?)|( ?[:=])|) ?(?:\\*["'`]|\*\*|“|‘|«)?([!-~]{8,200})"#;
+    #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
+    Regex::new(pattern).unwrap()
+});
+
+/// A user with a password, after words that announce them.
+static LOGIN: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern =
+        r#"^:? (?:\\*["'`])?[A-Za-z0-9_.@-]{2,40}(?:\\*["'`])?(?: ?/ ?|:)(?:\\*["'`])?([!-~]{8,100})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
@@ -32,28 +45,33 @@ const REACH: usize = 320;
 
 /// Returns the value that a sentence names as the secret after the word at `at`.
 ///
-/// After "is", it may be a password that a person made up; without it, only a long random value counts.
+/// After "password" it may be one that a person made up; after other words, only a long random value counts.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let rest = &text[at.end..text.floor_char_boundary(at.end + REACH)];
-    if !rest.starts_with(' ') {
+    if !rest.starts_with([' ', ':', '=']) {
         return None;
     }
-    let found = VALUE.captures(rest)?;
-    let value = found.get(2)?;
+    let word = text[at.clone()].to_ascii_lowercase();
+    let is_login = word.starts_with("cred") || word.starts_with("log");
+    let found = if is_login { LOGIN.captures(rest)? } else { VALUE.captures(rest)? };
+    let value = found.get(if is_login { 1 } else { 4 })?;
     let secret = value.as_str();
     let length = secret.find(['"', '\'', '`', '\\', '<', '(', '{', '[']).unwrap_or(secret.len());
     let secret = secret[..length].trim_end_matches(['.', ',', ';', ':', '?', ')', '*', '!']);
-    let is_password = text[at.clone()].to_ascii_lowercase().contains("pass") && found.get(1).is_some();
-    let is_real = match is_password {
-        true => {
-            secret.len() >= 8
-                && heuristics::is_varied(secret)
-                && heuristics::is_password(secret)
-                && !is_term(secret)
+    let is_password = is_login || word.starts_with("pass") || word == "kennwort";
+    let is_assigned = !is_login && found.get(3).is_some();
+    // Names without a space are checked with the assignments.
+    if is_assigned && !word.contains(' ') && found.get(1).is_none() {
+        return None;
+    }
+    let is_real = match is_password && !is_assigned {
+        true => secret.len() >= 8 && heuristics::is_varied(secret) && heuristics::is_password(secret),
+        false => {
+            let least = if word.ends_with("key") || is_assigned { 16 } else { 20 };
+            secret.len() >= least && heuristics::is_random(secret.as_bytes())
         }
-        false => secret.len() >= 20 && heuristics::is_random(secret.as_bytes()) && !is_term(secret),
     };
-    let is_plain = !heuristics::is_placeholder_value(secret) && !secret.contains("://");
+    let is_plain = !is_term(secret) && !heuristics::is_placeholder_value(secret) && !secret.contains("://");
     let start = at.end + value.start();
     (is_real && is_plain).then(|| start..start + secret.len())
 }

@@ -50,7 +50,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 48] = [
+pub(crate) static SHAPES: [SecretShape; 49] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -107,6 +107,15 @@ pub(crate) static SHAPES: [SecretShape; 48] = [
         description: "a Wi-Fi password",
         anchors: &["psk=", "wpa_passphrase=", "sae_password="],
         find: word!(Url, r#"^(?:psk|wpa_passphrase|sae_password)=["']?([^\s"'<$\[]{8,64})"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password on a command line",
+        anchors: &["rabbitmqctl ", "rclone obscure "],
+        find: word!(
+            Hex,
+            r#"^(?:rabbitmqctl (?:-\S+ )*(?:add_user|change_password|authenticate_user) \S+|rclone obscure) ['"]?([^\s'"$<-][^\s'"]{4,})"#
+        ),
     },
     SecretShape {
         kind: "password",
@@ -302,8 +311,17 @@ pub(crate) static SHAPES: [SecretShape; 48] = [
     SecretShape {
         kind: "password",
         description: "a password in an SQL statement",
-        anchors: &["identified by ", "with password ", "encrypted password ", "user password "],
-        find: word!(Hex, r#"(?i)^(?:identified by|(?:with|encrypted|user) password) ['"]([^'"\s]{5,})['"]"#),
+        anchors: &[
+            "identified by ",
+            "with password ",
+            "encrypted password ",
+            "user password ",
+            "login password ",
+        ],
+        find: word!(
+            Hex,
+            r#"(?i)^(?:identified by|(?:with|encrypted|user|login) password) ['"]([^'"\s]{5,})['"]"#
+        ),
     },
     SecretShape {
         kind: "password",
@@ -725,7 +743,7 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
 fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static PIPE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
-            r#"^(?:-n\s+|-e\s+|['"]?%s(?:\\n)?['"]?\s+)*['"]?([^\s'"|]{5,})['"]?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |passwd|(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|-S\b))"#,
+            r#"^(?:-n\s+|-e\s+|['"]?%s(?:\\n)?['"]?\s+)*['"]?([^\s'"|]{5,})['"]?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |passwd|(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
         )
     });
     let value = PIPE.captures(near(text, at.end))?;
