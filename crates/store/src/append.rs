@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::disk::{FileSystem, RealFileSystem};
 use crate::identity::FileId;
@@ -45,11 +44,6 @@ pub struct AppendOutcome {
 /// loop may win many times; the limit only prevents an endless loop.
 pub(crate) const LOCK_ATTEMPTS: usize = 1000;
 
-/// How often, and how long each time, an append waits for the end of an incomplete line. A process that
-/// crashed leaves such a line for good.
-const NEWLINE_POLLS: usize = 5;
-const NEWLINE_INTERVAL: Duration = Duration::from_millis(10);
-
 /// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a full disk,
 /// none.
 ///
@@ -68,21 +62,16 @@ pub fn append<L: AsRef<[u8]>>(
     {
         return Err(AppendError::Replaced { path: path.to_owned() });
     }
-    wait_for_newline(&mut file, |time| RealFileSystem.pause(time))?;
     write_lines(&RealFileSystem, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
-/// Calls `pause` a few times while the last line is incomplete: a program that writes a line in several parts
-/// completes it meanwhile.
-pub(crate) fn wait_for_newline(file: &mut File, mut pause: impl FnMut(Duration)) -> io::Result<()> {
-    for _ in 0..NEWLINE_POLLS {
+/// Waits a short time while the last line is incomplete: a program that writes a line in several parts
+/// completes it meanwhile. Returns whether the last line is complete.
+pub(crate) fn wait_for_newline(fs: &dyn FileSystem, file: &mut File) -> io::Result<bool> {
+    fs.wait_until(&mut || {
         let end = file.metadata()?.len();
-        if !is_incomplete_at(file, end)? {
-            return Ok(());
-        }
-        pause(NEWLINE_INTERVAL);
-    }
-    Ok(())
+        Ok(!is_incomplete_at(file, end)?)
+    })
 }
 
 /// A write of lines that was not completed.
@@ -100,22 +89,33 @@ impl From<io::Error> for PartialWrite {
     }
 }
 
-/// Appends whole lines to a locked file in a single write, after terminating an incomplete last line.
+/// Appends whole lines to a locked file in a single write. An incomplete last line is terminated, if no other
+/// program completes it soon.
 pub(crate) fn write_lines(
     fs: &dyn FileSystem,
     file: &mut File,
     lines: &[u8],
 ) -> Result<AppendOutcome, PartialWrite> {
-    let end = file.seek(SeekFrom::End(0))?;
-    let closed_torn_line = !lines.is_empty() && is_incomplete_at(file, end)?;
-    let mut bytes = if closed_torn_line { vec![b'\n'] } else { Vec::new() };
+    let is_complete = lines.is_empty() || wait_for_newline(fs, file)?;
+    write_at_end(fs, file, lines, !is_complete)
+}
+
+/// Appends lines in a single write, with `closes_torn_line` after a newline.
+pub(crate) fn write_at_end(
+    fs: &dyn FileSystem,
+    file: &mut File,
+    lines: &[u8],
+    closes_torn_line: bool,
+) -> Result<AppendOutcome, PartialWrite> {
+    let mut bytes = if closes_torn_line { vec![b'\n'] } else { Vec::new() };
     bytes.extend(lines);
+    file.seek(SeekFrom::End(0))?;
     let start = match fs.write(file, &bytes)? {
         written if written == bytes.len() => file.stream_position()? - written as u64,
         written => complete_write(fs, file, &bytes, written)?,
     };
     // A program that ignores locks may have written first, so the position is only known after the write.
-    Ok(AppendOutcome { byte_offset: start + u64::from(closed_torn_line), closed_torn_line })
+    Ok(AppendOutcome { byte_offset: start + u64::from(closes_torn_line), closed_torn_line: closes_torn_line })
 }
 
 /// Completes a partial write, or removes the part that was written. Returns the offset where it begins.
@@ -266,21 +266,6 @@ mod tests {
             assert_eq!(appended.closed_torn_line, torn);
             assert_eq!(appended.byte_offset, before.len() as u64 + u64::from(torn));
         }
-    }
-
-    #[test]
-    fn a_line_that_is_being_written_is_completed_first() {
-        let (_dir, path) = file_with("x\nto");
-        let open = || fs_err::OpenOptions::new().read(true).append(true).open(&path).unwrap();
-        let (mut file, mut other) = (open().into_file(), open());
-        let mut parts = ["r", "n\n", "never"].into_iter();
-        wait_for_newline(&mut file, |_| other.write_all(parts.next().unwrap().as_bytes()).unwrap()).unwrap();
-        assert_eq!(fs_err::read_to_string(&path).unwrap(), "x\ntorn\n");
-        // A process that crashed does not complete its line.
-        other.write_all(b"torn").unwrap();
-        let mut n_pauses = 0;
-        wait_for_newline(&mut file, |_| n_pauses += 1).unwrap();
-        assert_eq!(n_pauses, NEWLINE_POLLS);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use fs_err::OpenOptions;
 
@@ -74,12 +74,17 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()>;
     /// Sleeps.
     fn pause(&self, time: Duration);
+    /// Calls `is_ready` until it returns `true`, for a short time. Returns whether it did.
+    fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool>;
 
     /// Whether another process has the file open for writing, as far as this can be determined.
     fn is_written_elsewhere(&self, _: &Path) -> bool {
         false
     }
 }
+
+/// How long to wait for another program that may have crashed.
+const WAIT: Duration = Duration::from_millis(50);
 
 /// Whether the operating system can exchange the names of two files; a file system of it may still not
 /// support it.
@@ -247,6 +252,18 @@ impl FileSystem for RealFileSystem {
         std::thread::sleep(time);
     }
 
+    fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool> {
+        let start = Instant::now();
+        // Without sleep: a program that writes line after line in parts ends one and begins the next within
+        // microseconds.
+        loop {
+            match is_ready()? {
+                false if start.elapsed() < WAIT => std::hint::spin_loop(),
+                ready => return Ok(ready),
+            }
+        }
+    }
+
     #[cfg(target_os = "linux")]
     fn is_written_elsewhere(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -274,6 +291,18 @@ impl FileSystem for RealFileSystem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A few polls with sleeps in between would miss a line that is complete for a moment.
+    #[test]
+    fn a_wait_looks_often_and_ends() {
+        let mut n_looks = 0;
+        let mut is_ready = || {
+            n_looks += 1;
+            Ok(n_looks == 1000)
+        };
+        assert!(RealFileSystem.wait_until(&mut is_ready).unwrap());
+        assert!(!RealFileSystem.wait_until(&mut || Ok(false)).unwrap());
+    }
 
     #[test]
     fn the_time_of_a_read_only_file_is_set_and_errors_name_the_file() {

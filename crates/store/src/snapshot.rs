@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::append::wait_for_newline;
+use crate::disk::RealFileSystem;
 use crate::fingerprint::{Fingerprint, PrefixEnds};
 use crate::identity::FileId;
 use crate::op::FileDigest;
@@ -44,7 +45,7 @@ impl FileSnapshot {
     /// incomplete last line, which another program may be writing.
     pub fn take_whole_lines(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut file = regular_file::open(path.as_ref())?.into_file();
-        wait_for_newline(&mut file, std::thread::sleep)?;
+        wait_for_newline(&RealFileSystem, &mut file)?;
         Self::take(path)
     }
 

@@ -13,7 +13,7 @@ use super::install::cannot_write;
 use super::status::Status;
 use super::version::{ContentMatch, Version, match_open_file};
 use super::{OpError, ReceiptFile};
-use crate::append::{is_incomplete_at, wait_for_newline, write_lines};
+use crate::append::{is_incomplete_at, write_lines};
 use crate::disk::Visibility;
 
 impl Executor<'_> {
@@ -88,7 +88,6 @@ impl Executor<'_> {
             self.append_missing_lines(&kept, end, &file.path, start)?;
         }
         let mut log = crate::append::open_locked(self.fs, &file.path)?;
-        wait_for_newline(&mut log, |time| self.fs.pause(time))?;
         let appended = write_lines(self.fs, &mut log, &lines);
         if let Err(failed) = appended {
             if let Some(range) = failed.left {

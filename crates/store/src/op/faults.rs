@@ -214,7 +214,8 @@ impl World {
             let open = || std::fs::OpenOptions::new().read(true).append(true).open(&path).ok();
             Writer {
                 open_file: if writing == Writing::Holding { open() } else { None },
-                saves: writing == Writing::Saving,
+                half: None,
+                writing,
                 log: path.clone(),
                 from,
                 limit,
@@ -244,7 +245,8 @@ impl World {
                 .find_undone("a")
                 .and_then(|receipt| self.operations.redo(&receipt, true).map(drop)),
         };
-        let writer = self.disk.plan().writer.take();
+        let mut writer = self.disk.plan().writer.take();
+        writer.iter_mut().for_each(Writer::complete);
         self.written.extend(writer.into_iter().flat_map(|writer| writer.written));
         *self.disk.plan() = Plan { crosses_devices: conditions.crosses_devices, ..Plan::default() };
         result
@@ -476,7 +478,7 @@ fn count(changes: &'static [Change], phase: Phase, conditions: Conditions) -> (u
 #[test]
 fn nothing_is_lost_wherever_it_stops() {
     let faults = [Fault::Stop, Fault::Error(ENOSPC), Fault::Error(EIO), Fault::Short];
-    let writers = [None, Some(Writing::Reopening), Some(Writing::Holding)];
+    let writers = [None, Some(Writing::Reopening), Some(Writing::Holding), Some(Writing::Halving)];
     let mut combinations = Vec::new();
     for (name, changes) in OPERATIONS {
         for phase in [Phase::Do, Phase::Undo, Phase::Redo] {
@@ -489,7 +491,7 @@ fn nothing_is_lost_wherever_it_stops() {
                     }
                     // A file on another file system can only be copied and removed: bytes that a program
                     // writes to it after the pause are lost.
-                    if writing == Some(Writing::Holding) && crosses_devices {
+                    if matches!(writing, Some(Writing::Holding | Writing::Halving)) && crosses_devices {
                         continue;
                     }
                     for fault in faults {
@@ -559,6 +561,27 @@ fn a_line_that_is_completed_late_stays_whole() {
             for at in [writing_calls, writing_calls - 1, writing_calls - 4] {
                 let writer = Some((Writing::Reopening, calls * 2 / 3, 40));
                 run(changes, phase, Conditions { fault: Some((at, Fault::Stop)), writer, ..NOTHING });
+            }
+        }
+    }
+}
+
+/// A program writes half of a line before any call, the rest three calls later, and opens the log again.
+#[test]
+fn a_line_that_is_written_in_two_parts_stays_whole() {
+    const OPERATIONS: &[&[Change]] = &[
+        &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))],
+        &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))],
+        &[log("p/s.jsonl", Some(LOG), After::Moved("q/s.jsonl", OTHER))],
+    ];
+    for changes in OPERATIONS {
+        for phase in [Phase::Do, Phase::Undo, Phase::Redo] {
+            let (calls, _) = count(changes, phase, NOTHING);
+            for from in 0..calls {
+                for limit in [2, 40] {
+                    let writer = Some((Writing::Halving, from, limit));
+                    run(changes, phase, Conditions { writer, ..NOTHING });
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use super::ReceiptFile;
 use super::displaced::Slot;
 use super::executor::Executor;
 use super::version::{Version, VersionFile};
-use crate::append::{line_start, lock, write_lines};
+use crate::append::{line_start, lock, wait_for_newline, write_at_end};
 use crate::disk::write_all;
 
 /// How much of the appended bytes is copied.
@@ -54,24 +54,27 @@ impl Executor<'_> {
         Ok(end)
     }
 
-    /// Appends lines of another program to a locked file. If its last line is incomplete and one of them
+    /// Appends lines of another program to a locked file. If its last line stays incomplete and one of them
     /// begins with it, that line is completed first.
     fn append_lines(&self, new: &mut File, added: &[u8]) -> io::Result<()> {
-        let end = new.seek(SeekFrom::End(0))?;
-        let start = line_start(new, end)?;
-        let part = read_from(new, start)?;
-        let mut at = 0;
-        for line in lines(added).filter(|_| !part.is_empty()) {
-            let (before, after) = (&added[..at], &added[at + line.len()..]);
-            // A line without its end must stay the last one.
-            if let Some(rest) = line.strip_prefix(&*part)
-                && (line.ends_with(b"\n") || before.is_empty())
-            {
-                return write_all(self.fs, new, &[rest, before, after].concat());
+        let is_complete = wait_for_newline(self.fs, new)?;
+        if !is_complete {
+            let end = new.metadata()?.len();
+            let start = line_start(new, end)?;
+            let part = read_from(new, start)?;
+            let mut at = 0;
+            for line in lines(added) {
+                let (before, after) = (&added[..at], &added[at + line.len()..]);
+                // A line without its end must stay the last one.
+                if let Some(rest) = line.strip_prefix(&*part)
+                    && (line.ends_with(b"\n") || before.is_empty())
+                {
+                    return write_all(self.fs, new, &[rest, before, after].concat());
+                }
+                at += line.len();
             }
-            at += line.len();
         }
-        write_lines(self.fs, new, added).map(drop).map_err(|failed| failed.error)
+        write_at_end(self.fs, new, added, !is_complete).map(drop).map_err(|failed| failed.error)
     }
 
     /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the

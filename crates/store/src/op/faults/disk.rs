@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::disk::{FileSystem, RealFileSystem, Visibility};
+use crate::identity::FileId;
 
 /// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(super) enum Writing {
     Reopening,
     /// It keeps the log open.
     Holding,
+    /// It opens the log for every line, writes half of the line, and the rest before a later call.
+    Halving,
     /// It saves the file: it writes another one and renames it over the file.
     Saving,
 }
@@ -36,13 +39,18 @@ pub(super) enum Writing {
 /// The part of a line that a log may end with. The other program is writing that line, and completes it.
 pub(super) const PART: &str = "{\"n\":2";
 
+/// The number of calls until a half line is completed. An append waits longer.
+const CALLS_PER_HALF: usize = 3;
+
 /// Another program, which appends a line between two calls.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) log: PathBuf,
+    pub(super) writing: Writing,
+    /// The log, if it keeps it open.
     pub(super) open_file: Option<File>,
-    /// Whether it replaces the file instead of appending to it.
-    pub(super) saves: bool,
+    /// The file that has half a line, the line, and the call before which it is completed.
+    pub(super) half: Option<(File, String, usize)>,
     /// The first call before which it writes, and how many lines.
     pub(super) from: usize,
     pub(super) limit: usize,
@@ -50,12 +58,20 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    fn before_call(&mut self, call: usize) {
-        if call < self.from || self.written.len() >= self.limit {
+    fn before_call(&mut self, call: usize, is_write: bool) {
+        if self.half.as_ref().is_some_and(|(_, _, end)| call >= *end) {
+            self.complete();
+            return;
+        }
+        if self.half.is_some() || call < self.from || self.written.len() >= self.limit {
+            return;
+        }
+        // A line that begins between the last look at the file and the write is torn by any program.
+        if self.writing == Writing::Halving && is_write {
             return;
         }
         let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
-        if self.saves {
+        if self.writing == Writing::Saving {
             let new = self.log.with_extension("saved");
             std::fs::write(&new, &line).unwrap();
             std::fs::rename(&new, &self.log).unwrap();
@@ -77,8 +93,19 @@ impl Writer {
         if text == PART || text.ends_with(&format!("\n{PART}")) {
             file.write_all(b"}\n").unwrap();
             self.written.push(format!("{PART}}}\n"));
+        } else if self.writing == Writing::Halving {
+            file.write_all(&line.as_bytes()[..line.len() / 2]).unwrap();
+            self.half = Some((file, line, call + CALLS_PER_HALF));
         } else {
             file.write_all(line.as_bytes()).unwrap();
+            self.written.push(line);
+        }
+    }
+
+    /// Writes the rest of a half line.
+    pub(super) fn complete(&mut self) {
+        if let Some((mut file, line, _)) = self.half.take() {
+            file.write_all(&line.as_bytes()[line.len() / 2..]).unwrap();
             self.written.push(line);
         }
     }
@@ -110,6 +137,10 @@ impl FaultyDisk {
     }
 
     fn before_reading(&self) {
+        self.before_call(false);
+    }
+
+    fn before_call(&self, is_write: bool) {
         let mut plan = self.plan();
         plan.calls += 1;
         let call = plan.calls;
@@ -118,13 +149,13 @@ impl FaultyDisk {
             && !plan.is_full
             && let Some(writer) = &mut plan.writer
         {
-            writer.before_call(call);
+            writer.before_call(call, is_write);
         }
     }
 
     /// Whether the call is to be half done.
-    fn before_writing(&self) -> io::Result<bool> {
-        self.before_reading();
+    fn before_writing(&self, is_write: bool) -> io::Result<bool> {
+        self.before_call(is_write);
         let mut plan = self.plan();
         if plan.is_stopped {
             return Err(io::Error::other("the process has ended"));
@@ -147,7 +178,7 @@ impl FaultyDisk {
 
     /// Whether a call that cannot be half done fails instead.
     fn whole(&self) -> io::Result<()> {
-        if self.before_writing()? {
+        if self.before_writing(false)? {
             self.plan().is_full = false;
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }
@@ -180,7 +211,7 @@ impl FileSystem for FaultyDisk {
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
-        let half = self.before_writing()?;
+        let half = self.before_writing(true)?;
         let mut plan = self.plan();
         if !half && plan.is_full {
             // Until a file is removed, or another program freed space.
@@ -275,5 +306,24 @@ impl FileSystem for FaultyDisk {
     fn pause(&self, _: Duration) {
         // The other program continues during the pause.
         self.before_reading();
+    }
+
+    fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool> {
+        for _ in 0..=CALLS_PER_HALF {
+            if is_ready()? {
+                return Ok(true);
+            }
+            self.before_reading();
+        }
+        is_ready()
+    }
+
+    fn is_written_elsewhere(&self, path: &Path) -> bool {
+        let plan = self.plan();
+        let half = plan.writer.as_ref().and_then(|writer| writer.half.as_ref());
+        half.is_some_and(|(file, ..)| {
+            let (file, path) = (file.metadata(), std::fs::metadata(path));
+            file.is_ok_and(|file| path.is_ok_and(|path| FileId::of(&file) == FileId::of(&path)))
+        })
     }
 }
