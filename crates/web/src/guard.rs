@@ -114,14 +114,22 @@ impl AccessGuard {
     /// Checks the host of a request, and the page that sent it.
     fn foreign_request(&self, request: &Request) -> Option<PageError> {
         let headers = request.headers();
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        if !host.is_some_and(|host| self.is_own_host(host)) {
+        // Of several hosts, each program on the way may take another one: there must be one only. The target
+        // of a request may be a whole URL with a host of its own.
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = hosts.next().filter(|_| hosts.next().is_none()).and_then(|host| host.to_str().ok());
+        let target = request.uri().authority().map(|target| target.as_str());
+        if !host.is_some_and(|host| self.is_own_host(host))
+            || target.is_some_and(|target| !self.is_own_host(target))
+        {
             let problem = PageError::new(StatusCode::MISDIRECTED_REQUEST, "Wrong host name");
             return Some(problem.with_hint(format!("Use {} instead.", self.origin())));
         }
-        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-        let foreign = origin
-            .is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(|host| self.is_own_host(host)));
+        let is_own_origin = |origin: &HeaderValue| {
+            let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+            host.is_some_and(|host| self.is_own_host(host))
+        };
+        let foreign = !headers.get_all(header::ORIGIN).iter().all(is_own_origin);
         // A link on another site may lead here, but another site may not load our resources.
         let site = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let embedded = matches!(site("sec-fetch-site"), "cross-site" | "same-site")

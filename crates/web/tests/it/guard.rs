@@ -98,6 +98,25 @@ fn a_foreign_host_is_rejected_even_with_the_cookie() {
 }
 
 #[test]
+fn a_request_with_two_hosts_is_rejected() {
+    let home = home();
+    let served = TestServer::new(&home);
+    let (cookie, own) = (served.cookie(), format!("127.0.0.1:{}", served.port));
+    for hosts in [[&*own, "evil.example"], ["evil.example", &own], [&own, &own]] {
+        let headers = [("Host", hosts[0]), ("Host", hosts[1]), ("Cookie", &*cookie)];
+        let reply = served.request("GET", "/", &headers);
+        assert!(matches!(reply.status, 400 | 421), "{hosts:?}: {}", reply.status);
+    }
+    for (target, status) in [
+        ("http://evil.example/".to_owned(), 421),
+        (format!("http://evil.example:{}/", served.port), 421),
+        (format!("http://{own}/"), 200),
+    ] {
+        assert_eq!(served.request("GET", &target, &[("Cookie", &cookie)]).status, status, "{target}");
+    }
+}
+
+#[test]
 fn a_foreign_origin_is_rejected_even_with_the_cookie() {
     let home = home();
     let served = TestServer::new(&home);
