@@ -44,6 +44,10 @@ pub struct AppendOutcome {
 /// loop may win many times; the limit only prevents an endless loop.
 pub(crate) const LOCK_ATTEMPTS: usize = 1000;
 
+/// How often to wait for the end of an incomplete line while another program writes, 50 ms each time. On a
+/// busy machine, many lines may end while this process does not run.
+const NEWLINE_WAITS: usize = 40;
+
 /// Appends `lines`, given without newlines, in a single write under a lock: all of them or, on a full disk,
 /// none.
 ///
@@ -65,13 +69,22 @@ pub fn append<L: AsRef<[u8]>>(
     write_lines(&RealFileSystem, &mut file, &bytes).map_err(|failed| failed.error.into())
 }
 
-/// Waits a short time while the last line is incomplete: a program that writes a line in several parts
-/// completes it meanwhile. Returns whether the last line is complete.
+/// Waits while the last line is incomplete and another program writes to the file: if it writes a line in
+/// several parts, it completes it meanwhile. Returns whether the last line is complete.
 pub(crate) fn wait_for_newline(fs: &dyn FileSystem, file: &mut File) -> io::Result<bool> {
-    fs.wait_until(&mut || {
-        let end = file.metadata()?.len();
-        Ok(!is_incomplete_at(file, end)?)
-    })
+    for _ in 0..NEWLINE_WAITS {
+        let before = file.metadata()?;
+        let is_complete = fs.wait_until(&mut || {
+            let end = file.metadata()?.len();
+            Ok(!is_incomplete_at(file, end)?)
+        })?;
+        // A process that crashed leaves an incomplete line for good.
+        let has_grown = file.metadata()?.len() > before.len();
+        if is_complete || !has_grown && !fs.is_written_elsewhere(&before) {
+            return Ok(is_complete);
+        }
+    }
+    Ok(false)
 }
 
 /// A write of lines that was not completed.

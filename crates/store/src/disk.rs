@@ -77,8 +77,9 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Calls `is_ready` until it returns `true`, for a short time. Returns whether it did.
     fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool>;
 
-    /// Whether another process has the file open for writing, as far as this can be determined.
-    fn is_written_elsewhere(&self, _: &Path) -> bool {
+    /// Whether another process has the file with this metadata open for writing, as far as this can be
+    /// determined.
+    fn is_written_elsewhere(&self, _: &Metadata) -> bool {
         false
     }
 }
@@ -254,20 +255,26 @@ impl FileSystem for RealFileSystem {
 
     fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool> {
         let start = Instant::now();
-        // Without sleep: a program that writes line after line in parts ends one and begins the next within
-        // microseconds.
-        loop {
-            match is_ready()? {
-                false if start.elapsed() < WAIT => std::hint::spin_loop(),
-                ready => return Ok(ready),
+        // A program that writes line after line in parts ends one and begins the next within microseconds.
+        // If it runs on another processor, this is seen without sleeping; on the same one, only by waking up
+        // in between.
+        for n in 1.. {
+            if is_ready()? {
+                return Ok(true);
+            }
+            if start.elapsed() > WAIT {
+                break;
+            }
+            if n % 100 == 0 {
+                std::thread::sleep(Duration::from_micros(20));
             }
         }
+        Ok(false)
     }
 
     #[cfg(target_os = "linux")]
-    fn is_written_elsewhere(&self, path: &Path) -> bool {
+    fn is_written_elsewhere(&self, file: &Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
-        let Ok(file) = fs_err::metadata(path) else { return false };
         let own = std::process::id().to_string();
         let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit()) && name != own;

@@ -170,7 +170,10 @@ impl Executor<'_> {
                 now.push(self.copy_late_lines_of_one(displaced, Extent::WholeLines)?);
             }
             quiet = if now == lengths { quiet + 1 } else { 0 };
-            let is_open = || displaced.iter().any(|displaced| self.fs.is_written_elsewhere(&displaced.path));
+            let is_open = || {
+                let mut files = displaced.iter().filter_map(|file| fs_err::metadata(&file.path).ok());
+                files.any(|file| self.fs.is_written_elsewhere(&file))
+            };
             if quiet >= QUIET_POLLS_WHILE_OPEN || quiet > 0 && !is_open() {
                 for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {
                     let successor = version_file(&files[displaced.i], displaced.slot.successor());

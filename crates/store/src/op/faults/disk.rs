@@ -318,12 +318,9 @@ impl FileSystem for FaultyDisk {
         is_ready()
     }
 
-    fn is_written_elsewhere(&self, path: &Path) -> bool {
+    fn is_written_elsewhere(&self, of: &std::fs::Metadata) -> bool {
         let plan = self.plan();
         let half = plan.writer.as_ref().and_then(|writer| writer.half.as_ref());
-        half.is_some_and(|(file, ..)| {
-            let (file, path) = (file.metadata(), std::fs::metadata(path));
-            file.is_ok_and(|file| path.is_ok_and(|path| FileId::of(&file) == FileId::of(&path)))
-        })
+        half.is_some_and(|(file, ..)| file.metadata().is_ok_and(|file| FileId::of(&file) == FileId::of(of)))
     }
 }
