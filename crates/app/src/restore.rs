@@ -92,7 +92,7 @@ impl App {
     ) -> Result<RestorePlan, RestoreError> {
         let to = options.to.as_deref();
         let root = self.restore_root(session, history, to)?;
-        let mut files = FileRestore::plan_all(session, history, at, to, root.as_ref().ok())?;
+        let mut files = FileRestore::plan_all(session, history, at, root.as_ref().ok(), to.is_some())?;
         files.retain(|file| file.matches(&options.names, history.root()));
         FileRestore::block_conflicts(&mut files);
         files.sort_by_key(|file| file.risk);

@@ -108,20 +108,22 @@ enum PastContent {
 }
 
 impl FileRestore {
-    /// Plans every file of the session as it was at a moment, to be written below `to` or to its own path.
+    /// Plans every file of the session as it was at a moment, to be written to its own path, or with
+    /// `to_folder` below `root`.
     pub(super) fn plan_all(
         session: &SessionFile,
         history: &FileHistory,
         at: HistoryPoint,
-        to: Option<&Path>,
         root: Option<&WriteRoot>,
+        to_folder: bool,
     ) -> Result<Vec<Self>, AppError> {
+        let to = root.map(WriteRoot::path).filter(|_| to_folder);
         let mut files = Vec::new();
         for state in history.states_at(at) {
             let Past { content, source, note, backup } = Past::of(session, state.content)?;
             let label = relative_label(&state.path, history.root());
             let target = match to {
-                Some(dir) => std::path::absolute(dir)?.join(path_inside(&label)),
+                Some(dir) => dir.join(path_inside(&label)),
                 None => PathBuf::from(&state.path),
             };
             let now = read_regular(Path::new(&state.path)).ok();

@@ -105,8 +105,11 @@ fn a_folder_to_restore_to_is_never_overwritten() {
     let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
     session(&world, dir.path());
     let to = dir.path().join("to");
-    let options = RestoreOptions { to: Some(to.clone()), names: vec!["a.txt".to_owned()] };
+    // The folder may be given with `..`.
+    let named = dir.path().join("none/../to");
+    let options = RestoreOptions { to: Some(named), names: vec!["a.txt".to_owned()] };
     assert!(plan(&world, RestorePoint::Turn(1), &options).unwrap().apply(&world.app, false, &[]).is_ok());
+    let to = to.canonicalize().unwrap();
     assert_eq!(fs::read_to_string(to.join("a.txt")).unwrap(), "one\r\n");
     fs::write(to.join("a.txt"), "mine\n").unwrap();
     let again = plan(&world, RestorePoint::Turn(1), &options).unwrap();
