@@ -32,9 +32,59 @@ pub struct UserContext {
 const SYSTEM_DIRS: &[&str] =
     &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
 
-/// Names of files and folders from which other programs take commands: git (hooks, filters, pagers), Claude
-/// Code (hooks, agents, commands, MCP servers), direnv, editors.
-const COMMAND_SOURCES: &[&str] = &[".git", ".claude", ".mcp.json", ".envrc", ".vscode", ".husky"];
+/// Names of files and folders from which other programs take commands, or the programs that they run, without
+/// being asked to: version control and its hooks, coding agents (hooks, MCP servers), editors, environments
+/// of shells, settings of package managers. Not build files and scripts, which are the code of a project.
+const COMMAND_SOURCES: &[&str] = &[
+    // Version control.
+    ".git",
+    ".gitattributes",
+    ".gitmodules",
+    ".hg",
+    ".husky",
+    ".jj",
+    ".lefthook.yml",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    // Coding agents.
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".mcp.json",
+    ".windsurf",
+    // Editors and debuggers.
+    ".devcontainer",
+    ".devcontainer.json",
+    ".dir-locals.el",
+    ".exrc",
+    ".gdbinit",
+    ".idea",
+    ".lldbinit",
+    ".nvim.lua",
+    ".nvimrc",
+    ".vimrc",
+    ".vs",
+    ".vscode",
+    ".zed",
+    // Environments. A version in `.tool-versions` may be a folder with programs.
+    ".envrc",
+    ".mise",
+    ".mise.local.toml",
+    ".mise.toml",
+    ".tool-versions",
+    "mise.local.toml",
+    "mise.toml",
+    // Package managers.
+    ".bundle",
+    ".cargo",
+    ".mvn",
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".yarn",
+    ".yarnrc",
+    ".yarnrc.yml",
+];
 
 /// Why a file that a log names is written or removed only with the user's permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -278,6 +328,18 @@ mod tests {
             (".Mcp.json", Some(".mcp.json")),
             ("sub/.envrc", Some(".envrc")),
             (".vscode/tasks.json", Some(".vscode")),
+            (".cursor/mcp.json", Some(".cursor")),
+            (".devcontainer/devcontainer.json", Some(".devcontainer")),
+            (".cargo/config.toml", Some(".cargo")),
+            (".mise.toml", Some(".mise.toml")),
+            (".idea/workspace.xml", Some(".idea")),
+            (".gitattributes", Some(".gitattributes")),
+            ("sub/.npmrc", Some(".npmrc")),
+            (".tool-versions", Some(".tool-versions")),
+            ("package.json", None),
+            ("Cargo.toml", None),
+            (".editorconfig", None),
+            (".env", None),
         ] {
             let risk = source.map(|name| WriteRisk::CommandSource { name });
             assert_eq!(root.risk(&Path::new(&loom).join(name)), risk, "{name}");

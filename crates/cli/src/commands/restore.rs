@@ -55,7 +55,8 @@ pub(crate) struct RestoreArgs {
     ///
     /// The project is the directory that the session worked in, if you are in it or the log is in Claude
     /// Code's folder for it; with --to, that folder. Other programs run commands from .git, .claude, .vscode,
-    /// .husky, .mcp.json and .envrc, in any folder. The plan lists these files separately.
+    /// .husky, .cargo, .mcp.json, .envrc and the like (SECURITY.md lists them), in any folder. The plan lists
+    /// these files separately.
     #[arg(long, requires = "at")]
     outside: bool,
 
