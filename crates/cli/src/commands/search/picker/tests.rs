@@ -205,11 +205,13 @@ fn sessions_are_sorted_by_relevance_or_newest_first() {
     let home = threadline_testkit::TestHome::new();
     home.session("often", "u1 user \"loom loom\" @2026-01-01T10:00:00Z\nu2 <- u1 user \"the loom again\"");
     home.session("later", "u1 user \"hello\" @2026-01-03T10:00:00Z\na1 <- u1 reply m1 text \"a loom\"");
+    // A log without a conversation has the time of its file, and is last active.
+    std::fs::write(home.session("empty", "u1 user \"x\""), "").unwrap();
     let config = threadline_app::AppConfig { homes: vec![home.root().to_owned()], ..Default::default() };
     let app = std::sync::Arc::new(threadline_app::App::new(config));
     let (mut search, results) = background_search::BackgroundSearch::start(app, None);
-    let mut ids = |sort: Sort| {
-        let number = search.request("loom", sort);
+    let mut ids = |text: &str, sort: Sort| {
+        let number = search.request(text, sort);
         let mut ids = Vec::new();
         for (of, message) in results.iter().filter(|(of, _)| *of == number) {
             assert_eq!(of, number);
@@ -225,8 +227,9 @@ fn sessions_are_sorted_by_relevance_or_newest_first() {
     };
     let (often, later) =
         (threadline_testkit::session_uuid("often"), threadline_testkit::session_uuid("later"));
-    assert_eq!(ids(Sort::Relevance), [often.clone(), later.clone()]);
-    assert_eq!(ids(Sort::Newest), [later, often]);
+    assert_eq!(ids("loom", Sort::Relevance), [often.clone(), later.clone()]);
+    assert_eq!(ids("loom", Sort::Newest), [later.clone(), often.clone()]);
+    assert_eq!(ids("", Sort::Newest), [later, often]);
 }
 
 #[test]
