@@ -5,6 +5,7 @@ mod blame;
 mod card;
 mod compare;
 mod context;
+mod export;
 mod inventory;
 mod operation;
 mod overview;
@@ -29,8 +30,9 @@ pub use compare::{
     ProducedFileObject,
 };
 pub use context::{CacheMissObject, ContextObject, PartObject, WindowItemObject, context_objects};
+pub use export::{ExportAllObject, ExportObject, ReplacedObject, ResumeObject};
 pub use inventory::{DriftObject, InventoryObject, UnknownObject};
-pub use operation::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
+pub use operation::{NoSecretsObject, ReceiptFileObject, ReceiptObject, SkippedFileObject};
 pub use overview::{
     BinObject, CalendarDayObject, CommandFiguresObject, FileFiguresObject, ModelUsageObject,
     OpenSessionObject, OverviewObject, OverviewRecordObject, PeriodFiguresObject, PeriodObject,

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::LineObserver;
+use threadline_app::{LineObserver, RedactionReport};
 use threadline_entry::Entry;
 use threadline_html::{
     ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
 };
 use threadline_store::SessionFile;
+use threadline_view::wire::{ExportObject, ReplacedObject};
 use threadline_view::{DetailLevel, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader};
 
 use super::show::LevelChoice;
@@ -108,19 +109,30 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             // Uses this thread as a worker too, so that small jobs need not wake another one.
             let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
             let outcome = Cell::new(CommandOutcome::Done);
-            write_output(cx, &args.output.clone().unwrap_or_else(name), |out| {
-                outcome.set(write_html(cx, &file, args, out)?.1);
+            let replaced = Cell::new(None);
+            let path = args.output.clone().unwrap_or_else(name);
+            write_output(cx, &path, |out| {
+                let page = write_html(cx, &file, args, out)?;
+                outcome.set(page.outcome);
+                replaced.set(page.replaced);
                 Ok(())
             })?;
+            print_object(cx, &file, "html", &path, replaced.take().as_ref())?;
             Ok(outcome.get())
         }
         ExportCommand::Markdown(args) => {
             let file = cx.app.find(&args.session)?;
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
-            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
-                Ok(loaded.write_markdown(args.level.into(), out)?)
-            })?;
+            let path = args.output.as_deref().unwrap_or("-".as_ref());
+            write_output(cx, path, |out| Ok(loaded.write_markdown(args.level.into(), out)?))?;
+            print_object(
+                cx,
+                &file,
+                "markdown",
+                path,
+                cx.app.config().redaction.as_ref().map(|_| &loaded.redacted),
+            )?;
             // Freeing a large session takes longer than exiting.
             std::mem::forget(loaded);
             Ok(outcome)
@@ -129,9 +141,15 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let file = cx.app.find(&args.session)?;
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
-            write_output(cx, args.output.as_deref().unwrap_or("-".as_ref()), |out| {
-                Ok(loaded.write_json(out)?)
-            })?;
+            let path = args.output.as_deref().unwrap_or("-".as_ref());
+            write_output(cx, path, |out| Ok(loaded.write_json(out)?))?;
+            print_object(
+                cx,
+                &file,
+                "json",
+                path,
+                cx.app.config().redaction.as_ref().map(|_| &loaded.redacted),
+            )?;
             std::mem::forget(loaded);
             Ok(outcome)
         }
@@ -157,13 +175,50 @@ impl HtmlArgs {
     }
 }
 
-/// Writes the page of a session. Returns the facts about it, and whether all of it could be read.
+/// A page that was written.
+struct WrittenPage {
+    header: TranscriptHeader,
+    /// What was masked, if anything had to be.
+    replaced: Option<RedactionReport>,
+    /// Whether the whole session could be read.
+    outcome: CommandOutcome,
+}
+
+/// Prints the file that was written as JSON. An export to stdout is the output itself.
+fn print_object(
+    cx: &Context,
+    session: &SessionFile,
+    format: &'static str,
+    path: &Path,
+    replaced: Option<&RedactionReport>,
+) -> Result<(), CommandError> {
+    if !cx.json || path == Path::new("-") {
+        return Ok(());
+    }
+    let replaced = replaced.map(|replaced| ReplacedObject {
+        secrets: replaced.secrets.iter().map(|(kind, count)| (kind.clone(), *count as u64)).collect(),
+        paths: replaced.paths as u64,
+        names: replaced.names as u64,
+    });
+    let mut answer = cx.ui.output();
+    answer.json(&ExportObject {
+        session: &session.id,
+        format,
+        path: std::path::absolute(path)?.to_string_lossy().into_owned(),
+        size_bytes: std::fs::metadata(path)?.len(),
+        replaced,
+    })?;
+    answer.finish()?;
+    Ok(())
+}
+
+/// Writes the page of a session.
 fn write_html(
     cx: &Context,
     file: &SessionFile,
     args: &HtmlArgs,
     out: &mut dyn Write,
-) -> Result<(TranscriptHeader, CommandOutcome), CommandError> {
+) -> Result<WrittenPage, CommandError> {
     let level = args.level();
     let filter = TranscriptFilter::up_to_level(level);
     // The raw lines are compressed while the log is read.
@@ -173,8 +228,9 @@ fn write_html(
     let app = shared.as_ref().unwrap_or(&*cx.app);
     let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options(cx.theme()));
     let loaded = read?;
-    if app.config().redaction.is_some() && !args.all {
-        cx.ui.note(&format!("replaced: {}", loaded.redacted));
+    let replaced = app.config().redaction.is_some().then(|| loaded.redacted.clone());
+    if let Some(replaced) = replaced.as_ref().filter(|_| !args.all) {
+        cx.ui.note(&format!("replaced: {replaced}"));
     }
     let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
     let family = &loaded.family;
@@ -190,7 +246,7 @@ fn write_html(
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);
     }
-    Ok((header, outcome))
+    Ok(WrittenPage { header, replaced, outcome })
 }
 
 /// Adds the lines of the log to the page while they are read.

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use threadline_app::SessionSummary;
 use threadline_store::SessionFile;
+use threadline_view::wire::ResumeObject;
 use threadline_view::{resume_command_with, shell_word};
 
 use super::search;
@@ -50,7 +51,11 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
         let home = non_default_home.as_ref().map(|home| home.to_string_lossy());
         let command = resume_command_with(&words, cwd.as_deref(), home.as_deref());
         let mut answer = cx.ui.output();
-        answer.data(&format!("{command}\n"))?;
+        if cx.json {
+            answer.json(&ResumeObject { session: &file.id, cwd: cwd.as_deref(), command: &command })?;
+        } else {
+            answer.data(&format!("{command}\n"))?;
+        }
         answer.finish()?;
         return Ok(CommandOutcome::Done);
     }

@@ -79,6 +79,11 @@ fn resume_prints_the_command_in_the_right_folder() {
         text(&printed),
         format!("cd /home/ada/loom && CLAUDE_CONFIG_DIR={root} claude --resume {id}\n")
     );
+    let object = run(none.path(), &["--home", root, "resume", "last", "--print", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&object.stdout).unwrap();
+    assert_eq!(object["command"], text(&printed).trim_end());
+    assert_eq!(object["session"], *id);
+    assert_eq!(object["cwd"], "/home/ada/loom");
     // A relative folder would be looked for in the folder of the session.
     let (parent, name) = (home.root().parent().unwrap(), home.root().file_name().unwrap());
     let relative =

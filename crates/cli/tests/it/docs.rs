@@ -35,6 +35,7 @@ fn every_json_field_is_documented() {
         &["usage", "--blocks"],
         &["usage", "--explain"],
         &["edit", "clone", "last"],
+        &["resume", "last", "--print"],
         &["trace", "push", "--all", "--dry-run"],
         &["trace", "install"],
     ] {

@@ -149,6 +149,8 @@ fn check_reports_secrets_with_its_exit_code() {
     let clean = EditFixture::new();
     clean.home.session("loom", "u1 user \"hi\"\n");
     assert_eq!(clean.run(&["edit", "redact", "--check"]).code, 0);
+    let checked = clean.run(&["edit", "redact", "--check", "--json"]);
+    assert_eq!(checked.json(), serde_json::json!({"sessions": 1, "reason": "no secrets found"}));
 }
 
 #[test]
@@ -233,6 +235,16 @@ fn a_shared_page_contains_no_secrets_local_paths_or_user_names() {
     assert!(run.out.contains("/project") && run.out.contains("\"raw\":null"), "{run}");
     assert!(run.err.contains("replaced: ") && run.err.contains("github-token (1)"), "{}", run.err);
     assert!(run.err.contains("local path") && run.err.contains("user name"), "{}", run.err);
+    let page = world.home.root().join("page.html");
+    let written = world.run(&["export", "html", "last", "--share", "--json", "-o", page.to_str().unwrap()]);
+    let (object, size) = (written.json(), std::fs::metadata(&page).unwrap().len());
+    assert_eq!((&object["format"], &object["size_bytes"]), (&"html".into(), &size.into()), "{written}");
+    assert_eq!(object["path"], "[home]/page.html");
+    assert_eq!(object["replaced"]["secrets"]["github-token"], 1, "{written}");
+    let folder = world.home.root().join("pages");
+    let all = world.run(&["export", "html", "--all", "--json", "-o", folder.to_str().unwrap()]);
+    let expected = serde_json::json!({"path": "[home]/pages/index.html", "sessions": 1, "written": 1});
+    assert_eq!(all.json(), expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! JSON of `op`: receipts of applied edits.
+//! JSON of `op`: receipts of applied edits; and of an `edit redact --check` without secrets.
 
 use serde::Serialize;
 
@@ -37,4 +37,12 @@ pub struct ReceiptFileObject<'a> {
 pub struct SkippedFileObject {
     pub path: String,
     pub reason: String,
+}
+
+/// The result of `edit redact --check` if there are no secrets.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct NoSecretsObject {
+    pub sessions: u64,
+    pub reason: &'static str,
 }

@@ -5,7 +5,7 @@ use threadline_app::edit::{SecretHit, SecretReport};
 use threadline_secret::Rules;
 use threadline_term::{TextLabel, visible};
 use threadline_view::humanize::plural;
-use threadline_view::wire::FindingObject;
+use threadline_view::wire::{FindingObject, NoSecretsObject};
 
 use super::args::{TargetArgs, WriteArgs};
 use super::finish::{finish, open};
@@ -153,6 +153,9 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
         let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
         let path = page.paint(TextLabel::Title, format!("{}{line}", visible(&path)));
         writeln!(answer, "{path}: {}: {}{}", hit.description, visible(&hit.masked), visible(&key))?;
+    }
+    if cx.json && report.hits.is_empty() {
+        answer.json(&NoSecretsObject { sessions: n_sessions as u64, reason: "no secrets found" })?;
     }
     answer.finish()?;
     for error in &unread {

@@ -17,6 +17,7 @@ use threadline_store::SessionFile;
 use threadline_usage::{Money, UsageTotals};
 use threadline_view::TranscriptHeader;
 use threadline_view::humanize::plural;
+use threadline_view::wire::ExportAllObject;
 
 use super::{HtmlArgs, write_file, write_html};
 use crate::context::Context;
@@ -83,9 +84,9 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
                 None => {
                     let header = Cell::new(None);
                     write_file(&page, &|out| {
-                        let (page, outcome) = write_html(cx, file, args, out)?;
-                        header.set(Some(page));
-                        if outcome != CommandOutcome::Done {
+                        let page = write_html(cx, file, args, out)?;
+                        header.set(Some(page.header));
+                        if page.outcome != CommandOutcome::Done {
                             incomplete.store(true, Ordering::Relaxed);
                         }
                         Ok(())
@@ -113,6 +114,15 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
     let index = threadline_html::index(&listed, &crate::env::time_zone(), cx.theme());
     write_file(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
     write_file(&folder.join(MANIFEST_FILE), &|out| Ok(serde_json::to_writer(out, &after)?))?;
+    if cx.json {
+        let mut answer = cx.ui.output();
+        answer.json(&ExportAllObject {
+            path: std::path::absolute(folder.join("index.html"))?.to_string_lossy().into_owned(),
+            sessions: listed.len() as u64,
+            written: written as u64,
+        })?;
+        answer.finish()?;
+    }
     cx.ui.note(&format!(
         "wrote {written} of {} to {}",
         plural(listed.len() as u64, "session"),
