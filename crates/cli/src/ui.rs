@@ -210,9 +210,9 @@ pub(crate) fn with_source_options(text: &str) -> String {
 }
 
 fn add_source_options(text: &str, options: &str) -> String {
-    /// The commands that find sessions in the homes. Those of `op` with an id work in any home.
-    const COMMANDS: [&str; 10] =
-        ["check", "context", "edit", "list", "op forget", "op log", "restore", "resume", "search", "show"];
+    /// The commands that find sessions in the homes.
+    const COMMANDS: [&str; 9] =
+        ["check", "context", "edit", "list", "op", "restore", "resume", "search", "show"];
     const START: &str = "`threadline ";
     let mut parts = text.split(START);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -479,8 +479,8 @@ mod tests {
         let add = |text: &str| add_source_options(text, options);
         assert_eq!(add("see `threadline show x` or `y`"), "see `threadline --home practice show x` or `y`");
         assert_eq!(add("`threadline list`"), "`threadline --home practice list`");
-        for same in ["`threadline search --help`", "`threadline op undo 1`", "`threadline shower`", "list it"]
-        {
+        assert_eq!(add("`threadline op undo 1`"), "`threadline --home practice op undo 1`");
+        for same in ["`threadline search --help`", "`threadline shower`", "list it"] {
             assert_eq!(add(same), same);
         }
         assert_eq!(add_source_options("`threadline list`", ""), "`threadline list`");

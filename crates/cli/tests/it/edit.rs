@@ -142,7 +142,10 @@ fn an_undo_of_a_changed_file_fails_and_names_the_file() {
         undo.err.contains(".jsonl has changed since: 16 bytes were added\nhint: nothing was changed"),
         "{undo}"
     );
-    assert!(undo.err.contains(&format!("`threadline op undo {id} --partial --apply`")), "{undo}");
+    assert!(
+        undo.err.contains(&format!("`threadline --home [home] op undo {id} --partial --apply`")),
+        "{undo}"
+    );
     assert_eq!(read(&clone), continued);
     let undo = world.run(&["op", "undo", "--apply", "--partial", "--json"]);
     assert_eq!(undo.code, 2, "{undo}");
@@ -685,12 +688,12 @@ fn undo_is_limited_to_the_homes_and_only_plans_without_apply() {
 }
 
 #[test]
-fn the_undo_command_that_an_edit_prints_works_without_the_home() {
+fn the_undo_command_that_an_edit_prints_names_the_home_and_works_without_it() {
     let world = EditFixture::new();
     let path = world.home.session("loom", LOOM);
     let before = read(&path);
     let edit = world.run(&["edit", "title", "last", "New", "--apply"]);
-    let (_, id) = edit.err.split_once("`threadline op undo ").unwrap();
+    let (_, id) = edit.err.split_once("`threadline --home [home] op undo ").unwrap();
     let id = id.split_once('`').unwrap().0;
     let other = threadline_testkit::TestHome::new();
     let mut undo = command(["--home", other.root().to_str().unwrap(), "op", "undo", id, "--apply"]);
