@@ -117,7 +117,7 @@ impl App {
     }
 
     /// Finds a receipt by its id, or one of the homes by the beginning of its id; `last` is the newest
-    /// operation in the homes that is not undone.
+    /// operation in the homes that was interrupted, or else the newest that is not undone.
     ///
     /// # Errors
     ///
@@ -137,7 +137,8 @@ impl App {
         operations.undo(&receipt, partial).map_err(failed(&receipt))
     }
 
-    /// Finds a receipt of the homes like [`App::find_operation`]; `last` is the operation undone last.
+    /// Finds a receipt of the homes like [`App::find_operation`]; `last` is the newest operation that was
+    /// interrupted, or else the one undone last.
     ///
     /// # Errors
     ///
@@ -146,12 +147,12 @@ impl App {
         self.operations()?.find_undone_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)
     }
 
-    /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is the one undone
-    /// last. With `partial`, files that have changed since are skipped.
+    /// Redoes an operation that was undone, or finishes one that was interrupted; `last` is that of
+    /// [`App::find_undone_operation`]. With `partial`, files that have changed since are skipped.
     ///
     /// # Errors
     ///
-    /// The same as of [`App::undo_operation`].
+    /// The same as of [`App::undo_operation`], and if the operation was interrupted before it changed a file.
     pub fn redo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
         let receipt = self.find_undone_operation(id)?;

@@ -64,7 +64,7 @@ pub use listing::Listing;
 pub use live::{LiveEvidence, detect_live, session_of_process};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{
-    ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
+    Attempt, ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,
     Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, ReceiptFilter, Reversal, Step, StepAction,
 };
 pub use preview::{PreviewReader, SessionPreview, keep_last_active, preview_all, read_session_preview};

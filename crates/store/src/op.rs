@@ -27,7 +27,7 @@ mod version;
 
 pub use apply::NewOperation;
 pub use digest::FileDigest;
-pub use error::{ChangedFile, OpError};
+pub use error::{Attempt, ChangedFile, OpError};
 pub use operation::{FileAction, Operation, OperationState};
 pub use operations::{Operations, ReceiptFilter};
 pub use receipt::{RECEIPT_FORMAT, Receipt, ReceiptFile};

@@ -1,5 +1,5 @@
 use threadline_app::OperationError;
-use threadline_store::{FileAction, OpError, Receipt, Reversal};
+use threadline_store::{FileAction, OpError, OperationState, Receipt, Reversal};
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, visible};
 use threadline_view::humanize::{plural, short_id};
 use threadline_view::shell_word;
@@ -26,7 +26,7 @@ pub(crate) enum OpCommand {
     /// is done; --partial undoes the other files. Of a `restore`, files that have changed are always skipped
     /// and listed.
     Undo(ReverseArgs),
-    /// Redo the last undone operation, or finish an interrupted one
+    /// Finish an interrupted operation, or redo the last undone one
     ///
     /// The rules are those of `undo`.
     Redo(RedoArgs),
@@ -36,14 +36,14 @@ pub(crate) enum OpCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneArgs {
-    /// Operation id or unique prefix; `last` is the newest that is not undone
+    /// Operation id or unique prefix; `last` is an interrupted one, else the newest that is not undone
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReverseArgs {
-    /// Operation id or unique prefix; `last` is the newest that is not undone
+    /// Operation id or unique prefix; `last` is an interrupted one, else the newest that is not undone
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
@@ -65,7 +65,7 @@ struct ReversalArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedoArgs {
-    /// Operation id or unique prefix; `last` is the one that was undone last
+    /// Operation id or unique prefix; `last` is an interrupted one, else the one that was undone last
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 
@@ -115,6 +115,9 @@ fn log(cx: &Context) -> Result<CommandOutcome, CommandError> {
     if listing.found.is_empty() {
         cx.ui.note("no operations on sessions of these homes");
     }
+    for receipt in listing.found.iter().filter(|_| !cx.json) {
+        note_if_interrupted(cx, receipt);
+    }
     Ok(match (listing.errors.is_empty(), listing.found.is_empty()) {
         (false, _) => CommandOutcome::Partial,
         (true, true) => CommandOutcome::Negative,
@@ -155,13 +158,24 @@ fn receipt_table(cx: &Context, receipts: &[Receipt]) -> TermText {
 fn show(cx: &Context, args: &OneArgs) -> Result<CommandOutcome, CommandError> {
     let receipt = cx.app.find_operation(&args.id)?;
     write_receipt(cx, &receipt)?;
-    if receipt.state.is_interrupted() && !cx.json {
-        let id = &receipt.id;
-        cx.ui.note(&format!(
-            "interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
-        ));
+    if !cx.json {
+        note_if_interrupted(cx, &receipt);
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Names the commands that undo, finish or remove an operation that was interrupted.
+fn note_if_interrupted(cx: &Context, receipt: &Receipt) {
+    let id = &receipt.id;
+    match receipt.state {
+        OperationState::Done | OperationState::Undone => {}
+        OperationState::Begun => cx.ui.note(&format!(
+            "{id} was interrupted before it changed a file; remove its private files: `threadline op undo {id}`"
+        )),
+        OperationState::Applying | OperationState::Undoing | OperationState::Redoing => cx.ui.note(&format!(
+            "{id} was interrupted; undo: `threadline op undo {id}`, finish: `threadline op redo {id}`"
+        )),
+    }
 }
 
 /// Writes an operation and its files.
@@ -233,7 +247,14 @@ fn redo(cx: &Context, args: &RedoArgs) -> Result<CommandOutcome, CommandError> {
         return Ok(CommandOutcome::Done);
     }
     let redone = cx.app.redo_operation(&receipt.id, args.write.partial);
-    let redone = redone.map_err(|error| not_reversed(error, "redo"))?;
+    let redone = redone.map_err(|error| match error {
+        OperationError::Failed { source: OpError::NeverApplied { .. }, .. } => {
+            let command: Vec<_> = receipt.command.iter().map(|word| shell_word(word)).collect();
+            CommandError::from(error)
+                .hint(format!("nothing was changed; run it again: `{}`", command.join(" ")))
+        }
+        error => not_reversed(error, "redo"),
+    })?;
     reversed(cx, &redone, "redone")
 }
 

@@ -687,6 +687,74 @@ fn undo_is_limited_to_the_homes_and_only_plans_without_apply() {
     assert_eq!(read(&path), before);
 }
 
+/// Sets the state in the receipt of the only operation, and returns its id.
+fn set_state(world: &EditFixture, state: &str) -> String {
+    let folder = world.state.path().join("threadline/operations");
+    let folder = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap();
+    let path = folder.path().join("receipt.json");
+    let mut receipt: Value = serde_json::from_str(&read(&path)).unwrap();
+    receipt["state"] = state.into();
+    std::fs::write(path, receipt.to_string()).unwrap();
+    folder.file_name().into_string().unwrap()
+}
+
+#[test]
+fn an_interrupted_operation_is_named_and_finished_or_undone_without_its_id() {
+    for (verb, is_done) in [("redo", true), ("undo", false)] {
+        let world = EditFixture::new();
+        let path = world.home.session("loom", LOOM);
+        let before = read(&path);
+        assert_eq!(world.run(&["edit", "title", "last", "New", "--apply"]).code, 0);
+        let after = read(&path);
+        std::fs::write(&path, &before).unwrap();
+        let id = set_state(&world, "applying");
+        let log = world.run(&["op", "log"]);
+        assert!(log.err.contains(&format!("finish: `threadline --home [home] op redo {id}`")), "{log}");
+        let finished = world.run(&["op", verb, "--apply"]);
+        assert_eq!((finished.code, read(&path)), (0, if is_done { after } else { before }), "{finished}");
+        assert_eq!(world.run(&["op", "log"]).err, "");
+    }
+}
+
+#[test]
+fn an_operation_that_was_interrupted_before_its_first_change_is_removed() {
+    for (verb, code) in [("undo", 0), ("redo", 2)] {
+        let world = EditFixture::new();
+        let path = world.home.session("loom", LOOM);
+        let before = read(&path);
+        assert_eq!(world.run(&["edit", "title", "last", "New", "--apply"]).code, 0);
+        std::fs::write(&path, &before).unwrap();
+        let id = set_state(&world, "begun");
+        std::fs::write(path.with_file_name(format!(".threadline-{id}-0.new-before")), "staged").unwrap();
+        let log = world.run(&["op", "log"]);
+        let hint = format!("remove its private files: `threadline --home [home] op undo {id}`");
+        assert!(log.err.contains(&hint), "{log}");
+        let removed = world.run(&["op", verb, "--apply"]);
+        assert_eq!((removed.code, world.receipts()), (code, 0), "{removed}");
+        let is_named = removed.err.contains(" --home [home] edit title last New --apply`");
+        assert_eq!(is_named, verb == "redo", "{removed}");
+        assert_eq!(all_files(&world).len(), 1, "{removed}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_undo_that_fails_says_what_was_changed_and_how_to_finish_it() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let before = read(&path);
+    assert_eq!(world.run(&["edit", "strip", "last", "--tools", "--in-place", "--apply"]).code, 0);
+    let after = read(&path);
+    let failed = with_file_size_limit(&world.command(&["op", "undo", "--apply"]), 2).output().unwrap();
+    let stderr = String::from_utf8(failed.stderr).unwrap();
+    assert_eq!((failed.status.code(), read(&path) == after), (Some(2), true), "{stderr}");
+    assert!(stderr.contains("cause: nothing was changed"), "{stderr}");
+    assert!(stderr.contains("hint: try again: `threadline --home "), "{stderr}");
+    assert_eq!(all_files(&world).len(), 1, "{stderr}");
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
+    assert_eq!(read(&path), before);
+}
+
 #[test]
 fn the_undo_command_that_an_edit_prints_names_the_home_and_works_without_it() {
     let world = EditFixture::new();

@@ -6,9 +6,9 @@ use std::time::UNIX_EPOCH;
 use super::error::changed;
 use super::executor::Executor;
 use super::status::Status;
-use super::version::Version;
+use super::version::{Version, version_file};
 use super::{
-    ChangedFile, FileAction, FileDigest, FileKind, OpError, Operation, OperationState, Operations,
+    Attempt, ChangedFile, FileAction, FileDigest, FileKind, OpError, Operation, OperationState, Operations,
     RECEIPT_FORMAT, Receipt, ReceiptFile, Step, StepAction,
 };
 use crate::disk::{Visibility, write_all};
@@ -213,8 +213,12 @@ impl Operations {
         let reverted = self.revert(&mut receipt, &mut executor);
         match reverted {
             Ok(reverted) => OpError::NotDone { source: Box::new(source), reverted },
+            // Nothing was changed, and there is no receipt.
+            Err(_) if Receipt::read(&self.folder(&receipt.id)).is_err() => {
+                OpError::NotDone { source: Box::new(source), reverted: 0 }
+            }
             // The receipt stays; it can be undone and redone.
-            Err(_) => self.stopped(&receipt, &executor, source),
+            Err(_) => self.stopped(&receipt, &executor, Attempt::Apply, source),
         }
     }
 
@@ -240,16 +244,33 @@ impl Operations {
         Ok(switched.files)
     }
 
-    /// The error for an operation that failed half-way, with the version that each file has.
-    pub(super) fn stopped(&self, receipt: &Receipt, executor: &Executor<'_>, source: OpError) -> OpError {
+    /// The error for an attempt that failed half-way, with the files that it changed.
+    pub(super) fn stopped(
+        &self,
+        receipt: &Receipt,
+        executor: &Executor<'_>,
+        attempt: Attempt,
+        source: OpError,
+    ) -> OpError {
+        let from = if attempt == Attempt::Undo { Version::After } else { Version::Before };
         let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
         for (i, file) in receipt.files.iter().enumerate() {
-            match executor.status(i, file, Version::Before, false) {
-                Ok(Status::AlreadyThere) => unchanged.push(file.path.clone()),
-                _ => changed.push(file.current_path(Version::Before).to_owned()),
+            let is_at = |version| {
+                let path = version_file(file, version).map(|version| version.path);
+                let is_there = path.is_none_or(|path| self.fs.metadata(path).is_ok_and(|now| now.is_some()));
+                is_there && matches!(executor.status(i, file, version, false), Ok(Status::AlreadyThere))
+            };
+            let is_staged_only = receipt.state == OperationState::Begun;
+            if is_staged_only || is_at(from) || !executor.has_touched(i) && !is_at(from.opposite()) {
+                unchanged.push(file.current_path(from.opposite()).to_owned());
+            } else {
+                changed.push(file.current_path(from).to_owned());
             }
         }
-        OpError::Stopped { id: receipt.id.clone(), source: Box::new(source), changed, unchanged }
+        // The receipt may have been written although the call failed.
+        let state = Receipt::read(&self.folder(&receipt.id)).map_or(receipt.state, |receipt| receipt.state);
+        let source = Box::new(source);
+        OpError::Stopped { id: receipt.id.clone(), attempt, state, source, changed, unchanged }
     }
 }
 

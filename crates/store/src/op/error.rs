@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::OperationState;
 use crate::append::AppendError;
 
 /// A file that is not as an operation left it.
@@ -12,6 +13,17 @@ pub struct ChangedFile {
     pub path: PathBuf,
     /// The difference.
     pub what: String,
+}
+
+/// An attempt to change the files of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The operation was being applied.
+    Apply,
+    /// It was being undone.
+    Undo,
+    /// It was being redone or finished.
+    Redo,
 }
 
 /// Why an operation could not be applied, undone, redone or found.
@@ -34,16 +46,20 @@ pub enum OpError {
         reverted: usize,
     },
 
-    /// The operation, or its undo or redo, failed half-way.
+    /// The operation failed half-way, or its undo or redo failed.
     #[error("{source}")]
     Stopped {
         /// The operation.
         id: String,
+        /// What failed.
+        attempt: Attempt,
+        /// The state that the operation is in.
+        state: OperationState,
         /// Why it failed.
         source: Box<Self>,
-        /// The files that have their new version.
+        /// The files that the attempt changed, or that had the version that it was to create.
         changed: Vec<PathBuf>,
-        /// The files that have their previous version.
+        /// The files that are as they were before the attempt.
         unchanged: Vec<PathBuf>,
     },
 
@@ -84,7 +100,8 @@ pub enum OpError {
         id: String,
     },
 
-    /// The operation was interrupted before it changed a file, so its new content is lost.
+    /// The operation was interrupted before it changed a file, so its new content is lost. Its receipt is
+    /// removed.
     #[error("operation {id} was interrupted before it changed anything")]
     NeverApplied {
         /// The operation.

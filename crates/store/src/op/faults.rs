@@ -376,6 +376,76 @@ impl World {
         assert!(lines.is_empty(), "{lines:?} is too much in {files:#?}");
     }
 
+    /// Returns which version of a file is there; `None` for neither and for both.
+    fn version(&self, change: &Change) -> Option<Version> {
+        let read = |path| std::fs::read_to_string(self.at(path)).ok();
+        let now = read(change.path);
+        let has = |text: &str| now.as_ref().is_some_and(|now| now.starts_with(text));
+        let (is_before, is_after) = match (change.read(), change.after) {
+            (None, After::Content(text)) => (now.is_none(), has(text)),
+            (Some(before), After::Content(text) | After::Lines(text)) => {
+                // The longer one, if one begins with the other.
+                let is_after = has(text) && !(has(before) && before.len() > text.len());
+                (has(before) && !is_after, is_after)
+            }
+            (Some(before), After::Appended(line)) => {
+                let is_appended = now.as_ref().is_some_and(|now| now.contains(line));
+                (has(before) && !is_appended, is_appended)
+            }
+            (Some(before), After::Moved(to, text)) => {
+                let moved = read(to);
+                let is_moved = moved.as_ref().is_some_and(|moved| moved.starts_with(text));
+                (has(before) && moved.is_none(), now.is_none() && is_moved)
+            }
+            (before, _) => (before.is_some_and(has), now.is_none()),
+        };
+        match (is_before, is_after) {
+            (true, false) => Some(Version::Before),
+            (false, true) => Some(Version::After),
+            _ => None,
+        }
+    }
+
+    /// Checks that an error says which files were changed, and the state that the operation is in.
+    fn check_error(&self, phase: Phase, error: &OpError) {
+        let from = if phase == Phase::Undo { Version::After } else { Version::Before };
+        let mut n_named = 0;
+        for change in self.changes {
+            let version = self.version(change);
+            let is_unchanged = match error {
+                OpError::Stopped { changed, unchanged, .. } => {
+                    n_named = changed.len() + unchanged.len();
+                    let target = match change.after {
+                        After::Moved(to, _) => to,
+                        _ => change.path,
+                    };
+                    unchanged.iter().any(|path| *path == self.at(change.path) || *path == self.at(target))
+                }
+                // All other errors mean that nothing was changed, or changed back.
+                _ => true,
+            };
+            assert_eq!(
+                version == Some(from),
+                is_unchanged,
+                "{}: {error:?} in {:#?}",
+                change.path,
+                self.files()
+            );
+        }
+        if let OpError::Stopped { attempt, state, .. } = error {
+            assert_eq!(n_named, self.changes.len(), "{error:?}");
+            assert_eq!(
+                *attempt,
+                match phase {
+                    Phase::Do => Attempt::Apply,
+                    Phase::Undo => Attempt::Undo,
+                    Phase::Redo => Attempt::Redo,
+                }
+            );
+            assert_eq!(*state, self.operations.find("a").unwrap().state, "{error:?}");
+        }
+    }
+
     /// Checks after a run, which may have failed, that nothing is lost, and that undo, redo and another run
     /// succeed.
     fn check_ends(&mut self, failed: bool) {
@@ -398,10 +468,18 @@ impl World {
             self.check(Version::After);
         }
         let state = self.operations.find("a").unwrap().state;
+        if state.is_interrupted() {
+            assert_eq!(self.operations.find("last").unwrap().id, "a");
+            assert_eq!(self.operations.find_undone("last").unwrap().id, "a");
+        }
         if state == OperationState::Begun {
-            assert!(matches!(self.operations.find("last"), Err(OpError::NoSuch { .. })));
-            let receipt = self.operations.find("a").unwrap();
-            assert_eq!(self.operations.undo(&receipt, false).unwrap().files, 0);
+            let receipt = self.operations.find("last").unwrap();
+            if self.written.len() % 2 == 1 {
+                let redone = self.operations.redo(&receipt, false);
+                assert!(matches!(redone, Err(OpError::NeverApplied { .. })), "{redone:?}");
+            } else {
+                assert_eq!(self.operations.undo(&receipt, false).unwrap().files, 0);
+            }
             self.check(Version::Before);
             self.perform(Phase::Do, NOTHING).unwrap();
         }
@@ -451,6 +529,12 @@ fn run(changes: &'static [Change], phase: Phase, conditions: Conditions) {
         world.perform(*phase, Conditions { fault: None, writer: None, ..conditions }).unwrap();
     }
     let result = world.perform(phase, conditions);
+    if let Err(error) = &result
+        && conditions.writer.is_none()
+        && !matches!(conditions.fault, Some((_, Fault::Stop)))
+    {
+        world.check_error(phase, error);
+    }
     world.is_cut = matches!(conditions.fault, Some((_, Fault::Short))) && !world.written.is_empty();
     world.check_ends(result.is_err());
 }
@@ -654,6 +738,35 @@ fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
             check(&world);
         }
     }
+}
+
+/// The error of an operation, an undo or a redo names the files that were changed and those that were not.
+#[test]
+fn an_error_says_which_files_were_changed() {
+    let mut n_stopped = 0;
+    let names = ["restore", "mixed", "move with side files"];
+    for (_, changes) in OPERATIONS.iter().filter(|(name, _)| names.contains(name)) {
+        for phase in [Phase::Do, Phase::Undo, Phase::Redo] {
+            for has_no_links in [false, true] {
+                let conditions = Conditions { has_no_links, ..NOTHING };
+                let (_, writing_calls) = count(changes, phase, conditions);
+                for at in 0..writing_calls {
+                    for fault in [Fault::Error(EIO), Fault::Errors(ENOSPC)] {
+                        let mut world = World::new(changes);
+                        for phase in [Phase::Do, Phase::Undo].into_iter().take_while(|of| *of != phase) {
+                            world.perform(phase, conditions).unwrap();
+                        }
+                        let fault = Some((at, fault));
+                        if let Err(error) = world.perform(phase, Conditions { fault, ..conditions }) {
+                            n_stopped += usize::from(matches!(error, OpError::Stopped { .. }));
+                            world.check_error(phase, &error);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(n_stopped > 100, "{n_stopped}");
 }
 
 #[test]

@@ -76,20 +76,20 @@ impl Operations {
         (listing, bad)
     }
 
-    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the newest operation that
-    /// changed a file and is not undone.
+    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the newest operation that was
+    /// interrupted, or else the newest that is not undone.
     ///
     /// # Errors
     ///
     /// [`OpError::NoSuch`], [`OpError::Ambiguous`], and [`OpError::BadReceipt`] if the receipt that `id`
     /// names, or one that is newer than the last operation, cannot be read.
     pub fn find_in(&self, id: &str, scope: ReceiptFilter<'_>) -> Result<Receipt, OpError> {
-        let counts =
-            |receipt: &Receipt| !matches!(receipt.state, OperationState::Undone | OperationState::Begun);
         let (mut listing, bad) = self.read_all();
         listing.found.retain(scope);
         if id == LAST {
-            let last = listing.found.into_iter().find(counts);
+            let last = take_interrupted(&mut listing.found).or_else(|| {
+                listing.found.into_iter().find(|receipt| receipt.state != OperationState::Undone)
+            });
             // An unreadable receipt may be the one that is meant. Ids begin with the time.
             let newer = bad.into_iter().filter(|bad| last.as_ref().is_none_or(|last| bad.id > last.id));
             if let Some(bad) = newer.max_by(|a, b| a.id.cmp(&b.id)) {
@@ -100,21 +100,23 @@ impl Operations {
         find_by_id(id, listing.found, bad)
     }
 
-    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the operation that was undone
-    /// last.
+    /// Finds a receipt in `scope` by its id or the beginning of it; `last` is the newest operation that was
+    /// interrupted, or else the one that was undone last.
     ///
     /// # Errors
     ///
     /// The same as of [`Operations::find_in`].
     pub fn find_undone_in(&self, id: &str, scope: ReceiptFilter<'_>) -> Result<Receipt, OpError> {
-        use OperationState::{Redoing, Undoing, Undone};
-        let counts = |receipt: &Receipt| matches!(receipt.state, Undone | Undoing | Redoing);
         let (mut listing, bad) = self.read_all();
         listing.found.retain(scope);
         if id == LAST {
-            // Receipts of format 1 all have number 0: of these, the newest is first.
-            let undone = listing.found.into_iter().filter(counts).rev();
-            return undone.max_by_key(|receipt| receipt.undo_order).ok_or_else(|| no_such(id));
+            let last = take_interrupted(&mut listing.found).or_else(|| {
+                let is_undone = |receipt: &Receipt| receipt.state == OperationState::Undone;
+                // Receipts of format 1 all have number 0: of these, the newest is first.
+                let undone = listing.found.into_iter().filter(is_undone).rev();
+                undone.max_by_key(|receipt| receipt.undo_order)
+            });
+            return last.ok_or_else(|| no_such(id));
         }
         find_by_id(id, listing.found, bad)
     }
@@ -170,6 +172,12 @@ impl Operations {
         }
         Err(OpError::Busy)
     }
+}
+
+/// Takes the first receipt of an operation that was interrupted.
+fn take_interrupted(receipts: &mut Vec<Receipt>) -> Option<Receipt> {
+    let i = receipts.iter().position(|receipt| receipt.state.is_interrupted())?;
+    Some(receipts.swap_remove(i))
 }
 
 /// Finds the receipt whose id is `id`, or the only one whose id begins with it.

@@ -1,9 +1,10 @@
 //! Undoes and redoes operations.
 
 use super::apply::Switched;
+use super::executor::Executor;
 use super::status::Status;
 use super::version::Version;
-use super::{ChangedFile, OpError, OperationState, Operations, Receipt};
+use super::{Attempt, ChangedFile, OpError, OperationState, Operations, Receipt};
 
 /// The result of an undo or a redo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,8 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// The same as of [`Operations::undo`].
+    /// The same as of [`Operations::undo`], and [`OpError::NeverApplied`] if the operation was interrupted
+    /// before it changed a file: then its private files and its receipt are removed.
     pub fn redo(&self, receipt: &Receipt, partial: bool) -> Result<Reversal, OpError> {
         self.reverse(receipt, Version::After, partial)
     }
@@ -47,10 +49,14 @@ impl Operations {
         // Another process may have changed it since the caller read it.
         let mut receipt = Receipt::read(&self.folder(&receipt.id))?;
         let id = receipt.id.clone();
-        match (receipt.state, to) {
+        let before = receipt.state;
+        match (before, to) {
             (OperationState::Undone, Version::Before) => return Err(OpError::AlreadyUndone { id }),
             (OperationState::Done, Version::After) => return Err(OpError::AlreadyDone { id }),
-            (OperationState::Begun, Version::After) => return Err(OpError::NeverApplied { id }),
+            (OperationState::Begun, Version::After) => {
+                self.abandon(&receipt)?;
+                return Err(OpError::NeverApplied { id });
+            }
             (OperationState::Begun, Version::Before) => {
                 self.abandon(&receipt)?;
                 receipt.state = OperationState::Undone;
@@ -60,7 +66,42 @@ impl Operations {
             _ => {}
         }
         let mut executor = self.executor(&receipt);
-        executor.recover(&mut receipt)?;
+        match self.switch_all(&mut receipt, to, partial, &mut executor) {
+            Ok(Switched { files, skipped }) => {
+                let untouched = receipt.files.len() - files - skipped.len();
+                let foreign_bytes = executor.foreign_bytes;
+                Ok(Reversal { receipt, files, untouched, skipped, foreign_bytes })
+            }
+            Err(error @ OpError::Changed { .. }) if receipt.state == before => Err(error),
+            Err(source) => {
+                if !matches!(source, OpError::StillWritten { .. }) {
+                    // Files that have lost their name get it back, and private files are removed, if possible.
+                    executor.forget_displaced();
+                    let _ =
+                        executor.recover(&mut receipt).and_then(|()| executor.clear_staged(&receipt, true));
+                }
+                let attempt = if to == Version::Before { Attempt::Undo } else { Attempt::Redo };
+                let mut error = self.stopped(&receipt, &executor, attempt, source);
+                if let OpError::Stopped { changed, state, .. } = &mut error
+                    && changed.is_empty()
+                    && self.set_state(&mut receipt, before).is_ok()
+                {
+                    *state = before;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Changes all files to version `to`, and the state of the operation.
+    fn switch_all(
+        &self,
+        receipt: &mut Receipt,
+        to: Version,
+        partial: bool,
+        executor: &mut Executor<'_>,
+    ) -> Result<Switched, OpError> {
+        executor.recover(receipt)?;
         // All files are checked before the first is changed.
         if !receipt.independent && !partial {
             let mut files = Vec::new();
@@ -81,23 +122,14 @@ impl Operations {
             let orders = self.list().found.into_iter().map(|receipt| receipt.undo_order);
             receipt.undo_order = orders.max().unwrap_or(0) + 1;
         }
-        self.set_state(&mut receipt, intermediate)?;
-        let result = self.switch_to(&mut receipt, to, false, &mut executor).and_then(|switched| {
-            executor.clear_staged(&receipt, true)?;
-            if to == Version::Before {
-                executor.set_times(&receipt)?;
-                self.remove_created_folders(&receipt);
-            }
-            self.set_state(&mut receipt, end)?;
-            Ok(switched)
-        });
-        match result {
-            Ok(Switched { files, skipped }) => {
-                let untouched = receipt.files.len() - files - skipped.len();
-                let foreign_bytes = executor.foreign_bytes;
-                Ok(Reversal { receipt, files, untouched, skipped, foreign_bytes })
-            }
-            Err(source) => Err(self.stopped(&receipt, &executor, source)),
+        self.set_state(receipt, intermediate)?;
+        let switched = self.switch_to(receipt, to, false, executor)?;
+        executor.clear_staged(receipt, true)?;
+        if to == Version::Before {
+            executor.set_times(receipt)?;
+            self.remove_created_folders(receipt);
         }
+        self.set_state(receipt, end)?;
+        Ok(switched)
     }
 }

@@ -1,12 +1,11 @@
 //! Converts errors of edits to messages with causes and hints.
 
 use std::io;
-use std::path::PathBuf;
 
 use threadline_app::OperationError;
 use threadline_app::edit::EditError;
 use threadline_app::restore::RestoreError;
-use threadline_store::{AppendError, OpError};
+use threadline_store::{AppendError, Attempt, OpError, OperationState};
 use threadline_term::visible;
 
 use crate::error::CommandError;
@@ -91,25 +90,48 @@ fn op_error(error: OpError) -> CommandError {
             });
             with_remedy(message, source)
         }
-        OpError::Stopped { id, source, changed, unchanged } => {
-            let name = |path: &PathBuf| visible(&path.to_string_lossy()).into_owned();
+        OpError::Stopped { id, attempt, state, source, changed, unchanged } => {
             let mut message = with_remedy(message, source);
-            message = message.cause(match (changed.len(), unchanged.len()) {
-                (0, _) => "nothing was changed".to_owned(),
-                (_, 0) => "all files were changed".to_owned(),
-                (n, m) => format!("{n} of {} files were changed", n + m),
+            let name = match attempt {
+                Attempt::Apply => "the operation",
+                Attempt::Undo => "the undo",
+                Attempt::Redo => "the redo",
+            };
+            let all = changed.len() + unchanged.len();
+            message = message.cause(match changed.len() {
+                0 => "nothing was changed".to_owned(),
+                1 if all == 1 => format!("{name} changed the file"),
+                n if n == all => format!("{name} changed all {n} files"),
+                n => format!("{name} changed {n} of {all} files"),
             });
-            for path in changed.iter().take(MAX_LISTED) {
-                message = message.cause(format!("new: {}", name(path)));
+            for (label, paths) in [("changed", changed), ("not changed", unchanged)] {
+                for path in paths.iter().take(if changed.is_empty() { 0 } else { MAX_LISTED }) {
+                    message = message.cause(format!("{label}: {}", visible(&path.to_string_lossy())));
+                }
             }
-            message
-                .hint(format!("undo it: `threadline op undo {id}`"))
-                .hint(format!("finish it: `threadline op redo {id}`"))
+            stopped_hints(id, *attempt, *state).into_iter().fold(message, CommandError::hint)
         }
         OpError::Changed { .. } | OpError::BadPath { .. } => message.hint("nothing was changed"),
         OpError::StillWritten { .. } => message.hint("end that program and run the command again"),
         OpError::Busy => message.hint("wait until it has ended"),
         error => with_remedy(message, error),
+    }
+}
+
+/// The commands that finish an attempt that failed, or take it back.
+fn stopped_hints(id: &str, attempt: Attempt, state: OperationState) -> Vec<String> {
+    use OperationState::{Applying, Begun, Done, Redoing, Undoing, Undone};
+    let undo = |label: &str| format!("{label}: `threadline op undo {id}`");
+    let redo = |label: &str| format!("{label}: `threadline op redo {id}`");
+    match (attempt, state) {
+        (_, Begun) => vec![undo("remove its private files")],
+        (Attempt::Apply, _) => vec![undo("undo it"), redo("finish it")],
+        (Attempt::Undo, Undone) => vec![redo("take it back")],
+        (Attempt::Undo, Done) => vec![undo("try again")],
+        (Attempt::Undo, Applying | Undoing | Redoing) => vec![undo("finish it"), redo("take it back")],
+        (Attempt::Redo, Done) => vec![undo("take it back")],
+        (Attempt::Redo, Undone) => vec![redo("try again")],
+        (Attempt::Redo, Applying | Undoing | Redoing) => vec![redo("finish it"), undo("take it back")],
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) enum Fault {
     Stop,
     /// This call fails with an error of the system.
     Error(i32),
+    /// This call and all later ones that write fail.
+    Errors(i32),
     /// A write lets half of the bytes through, and the next one finds the disk full.
     Short,
 }
@@ -168,6 +170,7 @@ impl FaultyDisk {
                 Err(io::Error::other("the process has ended"))
             }
             Some((at, Fault::Error(errno))) if at == n => Err(io::Error::from_raw_os_error(errno)),
+            Some((at, Fault::Errors(errno))) if at <= n => Err(io::Error::from_raw_os_error(errno)),
             Some((at, Fault::Short)) if at == n => {
                 plan.is_full = true;
                 Ok(true)

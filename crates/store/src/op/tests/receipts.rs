@@ -198,3 +198,16 @@ fn an_older_unreadable_receipt_does_not_hide_the_last_operation() {
     hand_written(&world, "3", "transmogrify", "done", "create");
     assert!(matches!(world.operations.find("last"), Err(OpError::BadReceipt { .. })));
 }
+
+/// In each state, an interrupted operation is undone or finished before others.
+#[test]
+fn an_interrupted_operation_is_found_first() {
+    for state in ["begun", "applying", "undoing", "redoing"] {
+        let world = World::new();
+        hand_written(&world, "1", "strip", "undone", "create");
+        hand_written(&world, "2", "strip", state, "create");
+        hand_written(&world, "3", "strip", "done", "create");
+        assert_eq!(world.operations.find("last").unwrap().id, "2", "{state}");
+        assert_eq!(world.operations.find_undone("last").unwrap().id, "2", "{state}");
+    }
+}
