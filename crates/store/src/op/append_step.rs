@@ -2,19 +2,20 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::displaced::Slot;
 use super::error::changed;
 use super::executor::Executor;
-use super::foreign_lines::{Extent, read_from};
+use super::foreign_lines::{Extent, lines, read_from, read_lines_from, whole_length};
 use super::install::cannot_write;
 use super::status::Status;
 use super::version::{ContentMatch, Version, match_open_file};
 use super::{OpError, ReceiptFile};
-use crate::append::{is_incomplete_at, write_lines};
-use crate::disk::Visibility;
+use crate::append::{is_incomplete_at, line_start, wait_for_newline, write_lines};
+use crate::disk::{Visibility, write_all};
 
 impl Executor<'_> {
     /// Returns whether the lines of an append can be added or removed.
@@ -68,6 +69,10 @@ impl Executor<'_> {
         let tail = read_from(now, start)?;
         let starts_line = |at: usize| if at == 0 { !torn } else { tail[at - 1] == b'\n' };
         let found = memmem::find_iter(&tail, &lines).find(|&at| starts_line(at));
+        // Another program may have written the first part of its line at the same moment. No other line ends
+        // with a whole object.
+        let is_object = lines.starts_with(b"{");
+        let found = found.or_else(|| memmem::find(&tail, &lines).filter(|_| is_object));
         Ok(Ok(found.map(|at| {
             let end = at + lines.len();
             // The newline that completed a torn line belongs to the operation, too, as long as nothing
@@ -79,23 +84,52 @@ impl Executor<'_> {
 
     /// Appends the operation's lines in one write.
     pub(super) fn append(&mut self, i: usize, file: &ReceiptFile) -> Result<(), OpError> {
-        let lines = fs_err::read(self.lines_path(i))?;
+        let added = fs_err::read(self.lines_path(i))?;
         // A program may have written to the log that an undo displaced.
         let kept = self.backup_path(i, file, Slot::Version(Version::After));
         if self.fs.metadata(&kept)?.is_some()
-            && let Ok(Some((start, end))) = self.find_appended(i, file, &mut self.fs.open(&kept)?)?
+            && let Ok(Some(range)) = self.find_appended(i, file, &mut self.fs.open(&kept)?)?
         {
-            self.append_missing_lines(&kept, end, &file.path, start)?;
+            let end = self.end_of_appended(&kept, range, &file.path)?;
+            self.append_missing_lines(&kept, end, &file.path, range.0)?;
         }
         let mut log = crate::append::open_locked(self.fs, &file.path)?;
-        let appended = write_lines(self.fs, &mut log, &lines);
-        if let Err(failed) = appended {
-            if let Some(range) = failed.left {
-                self.partial.insert(i, range);
+        let appended = match write_lines(self.fs, &mut log, &added) {
+            Ok(appended) => appended,
+            Err(failed) => {
+                if let Some(range) = failed.left {
+                    self.partial.insert(i, range);
+                }
+                return Err(cannot_write(&file.path, &failed.error).into());
             }
-            return Err(cannot_write(&file.path, &failed.error).into());
+        };
+        if is_inside_line(&mut log, appended.byte_offset)? {
+            drop(log);
+            self.remove_appended(i, file)?;
+            return Err(changed(&file.path, "another program wrote to it at the same moment"));
         }
         Ok(())
+    }
+
+    /// Returns the offset in `old` after the operation's own lines. If these are inside of a line of another
+    /// program that is whole in `new`, it is the offset after that line.
+    pub(super) fn end_of_appended(
+        &self,
+        old: &Path,
+        (start, end): (u64, u64),
+        new: &Path,
+    ) -> io::Result<u64> {
+        let mut old = self.fs.open(old)?;
+        if !is_inside_line(&mut old, start)? {
+            return Ok(end);
+        }
+        let line = line_start(&mut old, start)?;
+        let mut whole = read_from(&mut old, line)?;
+        whole.drain((start - line) as usize..(end - line) as usize);
+        whole.truncate(memchr(b'\n', &whole).map_or(whole.len(), |newline| newline + 1));
+        let (_, present) = read_lines_from(&mut self.fs.open(new)?, start)?;
+        let is_joined = lines(&present).any(|line| line == whole);
+        Ok(if is_joined { line + whole.len() as u64 + (end - start) } else { end })
     }
 
     /// Removes the operation's own lines from a log.
@@ -113,11 +147,30 @@ impl Executor<'_> {
         let mut new = self.fs.create_new(&staged, Visibility::Private)?;
         old.seek(SeekFrom::Start(0))?;
         self.copy(&mut (&mut old).take(start), &mut new)?;
-        let offset = self.append_rest(&mut old, end, &mut new, Extent::WholeLines)?;
+        let offset = if is_inside_line(&mut old, start)? {
+            // The lines are inside of a line of another program: its parts are joined.
+            wait_for_newline(self.fs, &mut old)?;
+            let mut rest = read_from(&mut old, end)?;
+            rest.truncate(whole_length(&rest));
+            write_all(self.fs, &mut new, &rest)?;
+            self.foreign_bytes += rest.len() as u64;
+            end + rest.len() as u64
+        } else {
+            self.append_rest(&mut old, end, &mut new, Extent::WholeLines)?
+        };
         self.fs.set_permissions(&new, old.metadata()?.permissions())?;
         self.fs.sync(&new)?;
         self.swap(i, Slot::Version(Version::After), &old, None, &staged, &file.path, offset)?;
         self.partial.remove(&i);
         Ok(())
     }
+}
+
+/// Whether an appended range begins inside of a line of another program. The newline that completed a torn
+/// line belongs to the range.
+fn is_inside_line(file: &mut File, start: u64) -> io::Result<bool> {
+    let mut first = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(1).read_to_end(&mut first)?;
+    Ok(first != b"\n" && is_incomplete_at(file, start)?)
 }

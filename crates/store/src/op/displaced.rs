@@ -117,8 +117,9 @@ impl Executor<'_> {
         {
             offset = if file.action == FileAction::Append {
                 let range = self.find_appended(i, file, &mut self.fs.open(&displaced)?)?.unwrap_or_default();
-                let (start, end) = range.unwrap_or_default();
-                self.append_missing_lines(&displaced, end, successor_path, start)?
+                let range = range.unwrap_or_default();
+                let end = self.end_of_appended(&displaced, range, successor_path)?;
+                self.append_missing_lines(&displaced, end, successor_path, range.0)?
             } else {
                 let successor_base = successor.as_ref().map_or(0, VersionFile::length);
                 self.append_missing_lines(&displaced, offset, successor_path, successor_base)?

@@ -671,6 +671,31 @@ fn a_line_that_is_written_in_two_parts_stays_whole() {
     }
 }
 
+/// A program begins its line at the moment of the append: nothing is appended.
+#[test]
+fn an_append_at_the_moment_of_another_one_is_taken_back() {
+    const APPEND: &[Change] = &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))];
+    let mut n_failed = 0;
+    for phase in [Phase::Do, Phase::Redo] {
+        let (calls, _) = count(APPEND, phase, NOTHING);
+        for from in 0..calls {
+            let mut world = World::new(APPEND);
+            for phase in [Phase::Do, Phase::Undo].iter().take_while(|_| phase == Phase::Redo) {
+                world.perform(*phase, NOTHING).unwrap();
+            }
+            let result =
+                world.perform(phase, Conditions { writer: Some((Writing::Racing, from, 1)), ..NOTHING });
+            if let Err(error) = &result {
+                n_failed += 1;
+                world.check_error(phase, error);
+                world.check(Version::Before);
+            }
+            world.check_ends(result.is_err());
+        }
+    }
+    assert!(n_failed > 0);
+}
+
 /// A log that may be read and not written.
 #[test]
 fn an_append_to_a_read_only_log_changes_nothing_and_leaves_no_receipt() {

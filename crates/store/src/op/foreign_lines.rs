@@ -127,14 +127,14 @@ impl Executor<'_> {
 
 /// Reads the lines of a file that end after `offset`, and returns where they begin: before `offset` if that
 /// is inside a line that has grown since.
-fn read_lines_from(file: &mut File, offset: u64) -> io::Result<(u64, Vec<u8>)> {
+pub(super) fn read_lines_from(file: &mut File, offset: u64) -> io::Result<(u64, Vec<u8>)> {
     let has_grown = file.metadata()?.len() > offset;
     let start = if has_grown { line_start(file, offset)? } else { offset };
     Ok((start, read_from(file, start)?))
 }
 
 /// The length of the lines of a text that have a newline.
-fn whole_length(lines: &[u8]) -> usize {
+pub(super) fn whole_length(lines: &[u8]) -> usize {
     memrchr(b'\n', lines).map_or(0, |newline| newline + 1)
 }
 
@@ -170,7 +170,7 @@ fn has_line_with(text: &[u8], part: &[u8]) -> bool {
 }
 
 /// Splits a text into lines with their newlines.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
     let ends = memchr_iter(b'\n', text).map(|newline| newline + 1).chain([text.len()]);
     ends.filter_map(move |end| {

@@ -268,6 +268,20 @@ fn lines_of_others_stay_in_every_version() {
     assert_eq!(world.read("home/appended.jsonl"), "line\ntorn\nthree\nmore\n");
 }
 
+/// A program began its line at the moment of the append: an undo makes it whole again.
+#[test]
+fn lines_inside_of_a_line_of_another_program_are_removed() {
+    let world = World::new();
+    let path = world.put("home/s.jsonl", "{1}\n");
+    let steps = vec![append(path.clone(), "{1}\n", "{\"title\"}")];
+    let done = world.operations.apply(operation("a"), steps).unwrap();
+    fs_err::write(&path, "{1}\n{2}\n{\"th{\"title\"}\neirs\"}\n{4").unwrap();
+    world.operations.undo(&done, false).unwrap();
+    assert_eq!(world.read("home/s.jsonl"), "{1}\n{2}\n{\"theirs\"}\n{4");
+    world.operations.redo(&done, false).unwrap();
+    assert_eq!(world.read("home/s.jsonl"), "{1}\n{2}\n{\"theirs\"}\n{4\n{\"title\"}\n");
+}
+
 #[test]
 fn a_clone_that_was_continued_is_not_removed() {
     let world = World::new();

@@ -34,6 +34,8 @@ pub(super) enum Writing {
     Holding,
     /// It opens the log for every line, writes half of the line, and the rest before a later call.
     Halving,
+    /// The same, and it may begin between the last look at the file and a write to it.
+    Racing,
     /// It saves the file: it writes another one and renames it over the file.
     Saving,
 }
@@ -68,7 +70,7 @@ impl Writer {
         if self.half.is_some() || call < self.from || self.written.len() >= self.limit {
             return;
         }
-        // A line that begins between the last look at the file and the write is torn by any program.
+        // Lines of others that are copied at this moment are inside of its line.
         if self.writing == Writing::Halving && is_write {
             return;
         }
@@ -95,7 +97,7 @@ impl Writer {
         if text == PART || text.ends_with(&format!("\n{PART}")) {
             file.write_all(b"}\n").unwrap();
             self.written.push(format!("{PART}}}\n"));
-        } else if self.writing == Writing::Halving {
+        } else if matches!(self.writing, Writing::Halving | Writing::Racing) {
             file.write_all(&line.as_bytes()[..line.len() / 2]).unwrap();
             self.half = Some((file, line, call + CALLS_PER_HALF));
         } else {
