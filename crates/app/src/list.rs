@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_entry::{Millis, project_directory};
+use threadline_entry::project_directory;
 use threadline_store::{
-    Listing, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
+    Listing, LiveRule, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
     read_session_preview,
 };
 use threadline_view::{Selection, SessionCard, SessionCardFigures};
@@ -23,10 +23,6 @@ use crate::labels::SessionLabels;
 use crate::scope::ProjectScope;
 use crate::sync::lock;
 use crate::time::millis;
-
-/// A session whose log was written to within this time, and whose last message is as recent, is live. The
-/// modification time alone says nothing: a copied or restored log is new, too.
-const LIVE: Duration = Duration::from_secs(120);
 
 /// Which sessions to list.
 #[derive(Clone, Debug, Default)]
@@ -190,12 +186,13 @@ impl App {
             unread.push(error.to_string());
             SessionLabels::default()
         });
+        let live_rule = LiveRule::read(self.store().homes());
         let mut cards = Vec::new();
         for (session, preview) in own.into_iter().zip(previews) {
             match preview {
                 Ok(preview) if preview.is_listed() || (filter.untitled && !preview.is_sidechain) => {
                     let counted = figures.get(&*session.file.id).cloned();
-                    cards.push(card(session, &preview, counted, &labels, now));
+                    cards.push(card(session, &preview, counted, &labels, &live_rule, now));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -298,13 +295,14 @@ impl CardList {
             unread.push(error.to_string());
             SessionLabels::default()
         });
+        let live_rule = LiveRule::read(app.store().homes());
         let mut cards: Vec<SessionCard> = logs
             .iter()
             .filter_map(|session| {
                 let preview =
                     previews.get(&session.own.as_ref()?.path).filter(|preview| preview.is_listed())?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some(card(session, preview, figures, &labels, now))
+                Some(card(session, preview, figures, &labels, &live_rule, now))
             })
             .collect();
         app.redact_cards(&mut cards);
@@ -353,12 +351,14 @@ fn card(
     preview: &SessionPreview,
     figures: Option<SessionCardFigures>,
     labels: &SessionLabels,
+    live_rule: &LiveRule,
     now: SystemTime,
 ) -> SessionCard {
-    let written = session.logs().map(|log| log.modified).max().unwrap_or(UNIX_EPOCH);
     let file = &session.file;
     let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     let label = labels.get(&file.id);
+    // A log without a time was last active when it was modified.
+    let last_message = preview.created.as_ref().map(|_| preview.last_active);
     SessionCard {
         id: file.id.to_string(),
         pinned: label.is_pinned,
@@ -376,12 +376,7 @@ fn card(
         started: created.map(|at| at.as_millisecond()),
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
-        live: is_live(millis(written), millis(preview.last_active), millis(now)),
+        live: live_rule.evidence(&file.id, session.modified(), last_message, now).is_some(),
         figures,
     }
-}
-
-/// Returns whether a session is being written to, from the times of its last modification and message.
-pub(crate) fn is_live(written: Millis, last_active: Millis, now: Millis) -> bool {
-    [written, last_active].iter().all(|time| now.saturating_sub(*time) < LIVE.as_millis() as Millis)
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use threadline_session::{
     Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
 };
-use threadline_store::{AgentFile, SessionFile, read_last_active};
+use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
     FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter,
@@ -21,8 +21,8 @@ use threadline_view::{
 use crate::error::AppError;
 use crate::excerpt_mask::ExcerptMask;
 use crate::inherited::OwnCalls;
-use crate::list::{SessionSummary, is_live};
-use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange};
+use crate::list::SessionSummary;
+use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange, strip_abridged_length};
 use crate::load::{agent, cwd, kept_output, live_at};
 use crate::page_layout::PageLayout;
 use crate::redaction::{DisplayRedaction, SessionMask};
@@ -116,6 +116,8 @@ pub struct LiveSession {
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
+    /// Whether the session was live at the last update.
+    was_live: bool,
     mask: Option<Arc<SessionMask>>,
     /// Whether the mask has learnt the secrets of all lines that were read.
     is_learnt: bool,
@@ -186,6 +188,7 @@ impl LiveSession {
             page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
+            was_live: false,
             mask,
             is_learnt,
         };
@@ -328,9 +331,13 @@ impl LiveSession {
         if self.refresh()? == LiveChange::Replaced {
             self.reopen()?;
         }
-        // A call stops running without a change of the log if Claude Code exits.
+        // A call stops running without a change of the log if Claude Code exits. It is shown as running if a
+        // process has opened the session since.
+        let is_live = self.is_live();
+        let was_live = std::mem::replace(&mut self.was_live, is_live);
         let is_running = self.page_layouts.values().any(|cached| cached.layout.has_running_calls());
-        if is_running && live_at(&self.file).is_none() {
+        let is_new = is_live && !was_live && !self.page_layouts.is_empty();
+        if is_new && !is_running || !is_live && is_running {
             self.mark_changed();
         }
         Ok(())
@@ -473,15 +480,9 @@ impl LiveSession {
         cwd(&self.family.main)
     }
 
-    /// Returns whether the session is being written to, by the rule of the session list. Reads the end of the
-    /// log.
+    /// Returns whether the session is live, by the rule of the session list. Reads the end of the log.
     pub fn is_live(&self) -> bool {
-        let paths = self.agents.iter().map(|agent| &agent.file.path).chain([&self.file.path]);
-        let written = paths.filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
-        let last_active = read_last_active(&self.file.path).ok();
-        written.zip(last_active).is_some_and(|(written, last_active)| {
-            is_live(millis(written), millis(last_active), millis(now()))
-        })
+        live_at(&self.file).is_some()
     }
 
     /// Approximate memory in bytes.
@@ -538,6 +539,8 @@ impl LiveSession {
             layout.header.first_prompt = summary.preview.first_prompt.or(layout.header.first_prompt);
         }
         self.redact_layout(&mut layout);
+        layout.turns.iter_mut().for_each(|turn| strip_abridged_length(&mut turn.line.title));
+        layout.branches.iter_mut().for_each(|branch| strip_abridged_length(&mut branch.title));
         Ok(layout)
     }
 

@@ -22,6 +22,15 @@ use crate::redaction::SessionMask;
 /// Strings longer than this many bytes are truncated in an abridged line.
 pub(crate) const MAX_ABRIDGED_STRING: usize = 192;
 
+/// Removes the length that abridging has added to a text: `the beginning…461` becomes `the beginning…`.
+pub(crate) fn strip_abridged_length(text: &mut String) {
+    let kept = text.trim_end_matches(|ch: char| ch.is_ascii_digit()).len();
+    let is_length = text[kept..].parse().is_ok_and(|length: usize| length > MAX_ABRIDGED_STRING);
+    if is_length && kept >= MAX_ABRIDGED_STRING / 2 && text[..kept].ends_with('…') {
+        text.truncate(kept);
+    }
+}
+
 /// Memory of an entry besides its text: itself, its place in the tree, its uuid, its index.
 pub(crate) const ENTRY: usize = 600;
 

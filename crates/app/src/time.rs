@@ -1,6 +1,6 @@
 //! Parsing of times and time ranges.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Zoned;
 use threadline_entry::Millis;
@@ -10,6 +10,11 @@ use crate::error::AppError;
 /// Returns the milliseconds since 1970; 0 for earlier times.
 pub fn millis(time: SystemTime) -> Millis {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
+}
+
+/// Returns a time, given in milliseconds since 1970; earlier times are 1970.
+pub(crate) fn from_millis(millis: Millis) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
 /// Returns the current time. How long a call has been running depends on when it is shown.

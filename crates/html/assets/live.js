@@ -147,10 +147,9 @@ async function apply(change) {
     index.stamp = change.stamp;
     try {
       const frame = await (await fetch(url('frame', {}))).json();
-      const alive = !$('live').hidden;
       $('opening').innerHTML = frame.opening;
       $('ending').innerHTML = frame.ending;
-      $('live').hidden = !alive;
+      $('live').hidden = !isLive;
     } catch { /* retried with the next change */ }
   }
   main.dispatchEvent(new CustomEvent('changed', { detail: { pieces: index.pieces, turns: index.turns, bad: index.bad, tools: index.tools, last: index.last } }));
@@ -163,13 +162,9 @@ async function apply(change) {
 // Changes are applied one after the other. If one fails, the page reconnects and receives the full state,
 // because a page that missed a change would stay out of date.
 let queue = Promise.resolve();
-let liveTimer = 0, connection = null;
-// A session without new lines for two minutes is not live, as in the list.
-function hideLiveLater() {
-  clearTimeout(liveTimer);
-  liveTimer = setTimeout(() => { if ($('live')) $('live').hidden = true; }, 120000);
-}
-if (!$('live').hidden) hideLiveLater();
+let connection = null;
+// The server decides whether the session is live.
+let isLive = !$('live').hidden;
 function reconnect(source, pause) {
   if (source !== connection) return;
   source.close();
@@ -188,11 +183,10 @@ function connect() {
   });
   source.addEventListener('change', event => {
     const change = JSON.parse(event.data);
-    const live = $('live');
     queue = queue.then(() => source === connection && apply(change)).catch(() => reconnect(source, 500));
-    if (live && change.last > index.last) {
-      live.hidden = false;
-      hideLiveLater();
+    if ('live' in change) {
+      isLive = change.live;
+      if ($('live')) $('live').hidden = !isLive;
     }
   });
   source.addEventListener('gone', event => {

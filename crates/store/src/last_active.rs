@@ -38,6 +38,14 @@ pub fn last_active_in(log: &mut File) -> io::Result<SystemTime> {
     Ok(time_or(search_back(log, metadata.len())?, metadata.modified()?))
 }
 
+/// Returns when the last message of the log at `path` was written, if it has one and can be read.
+pub(crate) fn read_last_message(path: &Path) -> Option<SystemTime> {
+    let mut log = open_regular(path).ok()?;
+    let size = log.metadata().ok()?.len();
+    let millis = u64::try_from(search_back(&mut log, size).ok()??).ok()?;
+    Some(UNIX_EPOCH + Duration::from_millis(millis))
+}
+
 /// Returns the timestamp of a line, if it has one. A line that was not written to its end is no message.
 pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
     line.trim_ascii_end().ends_with(b"}").then_some(())?;

@@ -1,11 +1,13 @@
 //! Detects whether a session is open in Claude Code.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use threadline_entry::{Entry, Json, key};
 
-use crate::file_window::{FileWindow, lines_back};
+use crate::home::Home;
+use crate::last_active::read_last_message;
 use crate::regular_file;
 use crate::session_file::SessionFile;
 
@@ -18,55 +20,75 @@ pub enum LiveEvidence {
     RecentLine(Duration),
 }
 
-/// A session with a more recent last line is considered open.
-const LIVE_AGE: Duration = Duration::from_secs(60);
+/// A session is live without a process if its log was modified, and its last message written, within this
+/// time. The modification time alone says nothing: a file that was edited or copied is new, but not in use.
+const LIVE_AGE: Duration = Duration::from_secs(120);
 
-/// Returns whether the session is in use at `now`, and how this was detected.
-///
-/// Older versions of Claude Code keep no list of processes, so a log that has just grown counts too. The
-/// timestamp of its last line decides, not the modification time: a file that was edited or copied is new,
-/// but not in use.
-pub fn detect_live(file: &SessionFile, now: SystemTime) -> Option<LiveEvidence> {
-    process(file)
-        .map(LiveEvidence::Process)
-        .or_else(|| recent_line_age(&file.path, now).map(LiveEvidence::RecentLine))
+/// The sessions that processes of Claude Code have open, and the one rule by which a session is live.
+#[derive(Clone, Debug, Default)]
+pub struct LiveRule {
+    pids: HashMap<String, u64>,
 }
 
-/// Returns the age of the last line of a log that has just grown.
-fn recent_line_age(path: &Path, now: SystemTime) -> Option<Duration> {
-    let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified()).ok()?;
-    if now.duration_since(modified).is_ok_and(|age| age >= LIVE_AGE) {
-        return None;
+impl LiveRule {
+    /// Reads Claude Code's lists of processes in some homes. Entries may be stale: one counts only while its
+    /// process exists.
+    pub fn read<'a>(homes: impl IntoIterator<Item = &'a Home>) -> Self {
+        let mut pids = HashMap::new();
+        for home in homes {
+            let Ok(entries) = fs_err::read_dir(home.root().join("sessions")) else { continue };
+            for (id, pid) in entries.flatten().filter_map(|entry| process_entry(&entry.path())) {
+                if process_exists(pid) {
+                    pids.entry(id).and_modify(|known: &mut u64| *known = pid.min(*known)).or_insert(pid);
+                }
+            }
+        }
+        Self { pids }
     }
-    let mut window = FileWindow::default();
-    window.read(path).ok()?;
-    let time = lines_back(window.tail()).find_map(|line| Entry::parse(line).0.timestamp())?;
-    let written = UNIX_EPOCH + Duration::from_millis(u64::try_from(time).ok()?);
-    let age = now.duration_since(written).unwrap_or_default();
-    (age < LIVE_AGE).then_some(age)
+
+    /// Returns whether a session is live at `now`, and how this was detected, given when its log was modified
+    /// and when its last message was written, if it has one.
+    ///
+    /// Older versions of Claude Code keep no list of processes, so a log that has just grown counts, too.
+    pub fn evidence(
+        &self,
+        id: &str,
+        modified: SystemTime,
+        last_message: Option<SystemTime>,
+        now: SystemTime,
+    ) -> Option<LiveEvidence> {
+        if let Some(pid) = self.pids.get(id) {
+            return Some(LiveEvidence::Process(*pid));
+        }
+        // A time in the future is that of another clock.
+        let age = |time: SystemTime| now.duration_since(time).unwrap_or_default();
+        let age_of_message = age(last_message?);
+        (age(modified) < LIVE_AGE && age_of_message < LIVE_AGE)
+            .then_some(LiveEvidence::RecentLine(age_of_message))
+    }
 }
 
-/// Returns the process that has the session open. Entries may be stale: one counts only while its process
-/// exists.
-fn process(file: &SessionFile) -> Option<u64> {
-    let sessions = file.home.as_ref()?.root().join("sessions");
-    let entries = fs_err::read_dir(sessions).ok()?;
-    let found = entries.flatten().filter_map(|entry| {
-        let path = entry.path();
-        let (entry, _) = Entry::parse(regular_file::read(&path).ok()?.trim_ascii());
-        let named = entry.get(key::SESSION_ID).is_some_and(|id| id.is_str(&file.id));
-        let by_name = || path.file_stem()?.to_str()?.parse().ok();
-        named.then(|| entry.get("pid").and_then(Json::as_u64).or_else(by_name)).flatten()
-    });
-    found.filter(|&pid| process_exists(pid)).min()
+/// Returns whether one session is live at `now`, and how this was detected; see [`LiveRule`].
+pub fn detect_live(file: &SessionFile, now: SystemTime) -> Option<LiveEvidence> {
+    let modified = fs_err::metadata(&file.path).and_then(|metadata| metadata.modified());
+    let is_recent = |modified: &SystemTime| now.duration_since(*modified).unwrap_or_default() < LIVE_AGE;
+    // The log of a session that was not modified need not be read.
+    let modified = modified.ok().filter(is_recent);
+    let last_message = modified.and_then(|_| read_last_message(&file.path));
+    LiveRule::read(&file.home).evidence(&file.id, modified.unwrap_or(UNIX_EPOCH), last_message, now)
+}
+
+/// Returns the session and the process of an entry in Claude Code's list of processes.
+fn process_entry(path: &Path) -> Option<(String, u64)> {
+    let (entry, _) = Entry::parse(regular_file::read(path).ok()?.trim_ascii());
+    let id = entry.get(key::SESSION_ID)?.as_str()?.into_owned();
+    let by_name = || path.file_stem()?.to_str()?.parse().ok();
+    Some((id, entry.get("pid").and_then(Json::as_u64).or_else(by_name)?))
 }
 
 /// Returns the id of the session that a process of Claude Code has open, given the folder of the home.
 pub fn session_of_process(home: &Path, pid: u32) -> Option<String> {
-    let path = home.join("sessions").join(format!("{pid}.json"));
-    let (entry, _) = Entry::parse(regular_file::read(&path).ok()?.trim_ascii());
-    let id = entry.get(key::SESSION_ID)?.as_str()?;
-    Some(id.into_owned())
+    Some(process_entry(&home.join("sessions").join(format!("{pid}.json")))?.0)
 }
 
 /// Whether a process with this id exists.
@@ -123,7 +145,8 @@ mod tests {
             detect_live(&file, said + Duration::from_secs(seconds))
         };
         assert_eq!(after(5, 1), Some(LiveEvidence::RecentLine(Duration::from_secs(5))));
-        assert_eq!(after(61, 1), None, "idle for too long");
+        assert_eq!(after(119, 1), Some(LiveEvidence::RecentLine(Duration::from_secs(119))));
+        assert_eq!(after(121, 1), None, "idle for too long");
         assert_eq!(after(600, 599), None, "modified without a new message");
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct SessionFact {
     pub(super) branch: Option<u32>,
     pub(super) started: Option<Millis>,
     pub(super) last_active: Millis,
-    /// When a log of the session was last modified.
+    /// When the log of the session was last modified.
     pub(super) modified: Millis,
     /// How its log ends; names are those of the facts.
     pub(super) ending: LogEnding,

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
+use threadline_store::LiveRule;
 use threadline_usage::UsageTotals;
 use threadline_view::{
     CommandFigures, FileFigures, OpenSessionFigure, OpenState, Overview, OverviewPeriod, PeriodFigures,
@@ -19,8 +20,7 @@ use threadline_view::{
 use super::facts::{MarkFact, OverviewFacts, SessionFact, UNDATED};
 use super::period::OverviewRange;
 use crate::config::App;
-use crate::list::is_live;
-use crate::time::TimeRange;
+use crate::time::{TimeRange, from_millis};
 
 /// The numbers of rows that an overview shows.
 const MAX_PROJECTS: usize = 8;
@@ -303,12 +303,14 @@ impl Computation<'_> {
         let mut sessions: Vec<&SessionFact> =
             self.facts.sessions.iter().filter(|session| session.title.is_some()).collect();
         sessions.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| a.id.cmp(&b.id)));
+        let live_rule = LiveRule::read(self.app.store().homes());
         for session in sessions {
             let age = now.saturating_sub(session.last_active);
-            if age > CALL_WAITS {
-                break;
+            let [modified, last_active, at] = [session.modified, session.last_active, now].map(from_millis);
+            let is_live = live_rule.evidence(&session.id, modified, Some(last_active), at).is_some();
+            if age > CALL_WAITS && !is_live {
+                continue;
             }
-            let is_live = is_live(session.modified, session.last_active, now);
             let state = match session.ending {
                 LogEnding::Empty | LogEnding::Working => OpenState::Working,
                 LogEnding::Called(id) => OpenState::Calling(tool(id)),
@@ -317,7 +319,7 @@ impl Computation<'_> {
             };
             let waits = match state {
                 OpenState::Working => false,
-                OpenState::Asking(_) => true,
+                OpenState::Asking(_) => age <= CALL_WAITS,
                 OpenState::Calling(_) => !is_live,
                 OpenState::Replied => age <= REPLY_WAITS,
             };

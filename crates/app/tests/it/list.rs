@@ -3,7 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_app::{CardList, ListFilter, SessionCounter};
+use threadline_app::{
+    CardList, ListFilter, LiveLimits, LiveSession, OverviewOptions, OverviewRange, SessionCounter,
+    SessionSelector,
+};
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
@@ -117,4 +120,38 @@ fn a_log_that_cannot_be_read_is_named_once() {
         .list_cards(&Default::default(), &TimeZone::UTC, Some(&options), SystemTime::UNIX_EPOCH, &|| ())
         .unwrap();
     assert_eq!((cards.len(), unread.len()), (1, 1), "{unread:?}");
+}
+
+/// A call that has been running for longer than the limit for recent messages.
+#[test]
+#[cfg(unix)]
+fn a_session_that_a_process_has_open_is_live_everywhere() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"make\"}");
+    let app = app(&home);
+    let states = || {
+        let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
+        let cards =
+            CardList::default().list(&app, &counter, SystemTime::now(), Duration::from_secs(60)).cards;
+        let facts = app.overview_facts(&OverviewOptions::default(), SystemTime::now(), &|| ()).unwrap();
+        let now = jiff::Zoned::now();
+        let range = OverviewRange::parse(None, None, "30d", &now).unwrap();
+        let overview = facts.overview(&range, &now, &app);
+        let file = app.find("last").unwrap();
+        let open = LiveSession::open(file.clone(), app.prices().unwrap(), LiveLimits::default()).unwrap();
+        let builder_time = app.load(&file).unwrap().transcript_builder(&|_| None).live_at;
+        (cards[0].live, overview.live.len(), open.is_live(), builder_time.is_some())
+    };
+    assert_eq!(states(), (false, 0, false, false));
+    let file = app.find("last").unwrap();
+    let mut open = LiveSession::open(file, app.prices().unwrap(), LiveLimits::default()).unwrap();
+    let mut is_running = || {
+        open.update().unwrap();
+        open.page_layout(&SessionSelector::default()).unwrap().layout.has_running_calls()
+    };
+    assert!(!is_running());
+    let (pid, id) = (std::process::id(), session_uuid("loom"));
+    home.file(format!("sessions/{pid}.json"), format!("{{\"pid\":{pid},\"sessionId\":\"{id}\"}}"));
+    assert_eq!(states(), (true, 1, true, true));
+    assert!(is_running(), "without a new line");
 }

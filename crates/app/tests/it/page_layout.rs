@@ -238,6 +238,16 @@ fn findings_and_costs_of_a_large_log_are_computed_later() {
 }
 
 #[test]
+fn the_title_of_a_long_prompt_ends_with_an_ellipsis() {
+    let home = TestHome::new();
+    let path = home.session("one", &format!("u1 user \"{}\"", "weave the cloth ".repeat(40)));
+    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
+    let layout = live.page_layout(&SessionSelector::default()).unwrap();
+    let title = &layout.layout.turns.as_slice()[0].line.title;
+    assert!(title.starts_with("weave the cloth") && title.ends_with('…'), "{title}");
+}
+
+#[test]
 fn a_replaced_file_is_read_again() {
     let home = TestHome::new();
     let path = home.session("one", "u1 user \"first\"\na1 <- u1 reply m1 text \"a\"");

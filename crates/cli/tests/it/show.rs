@@ -290,6 +290,9 @@ u3 <- a3  user   "third question"
     let home = TestHome::new();
     let path = home.session("live", "u1 user \"x\"");
     std::fs::write(&path, &whole[..ends[3]]).unwrap();
+    let id = threadline_testkit::session_uuid("live");
+    let pid = std::process::id();
+    home.file(format!("sessions/{pid}.json"), format!("{{\"pid\":{pid},\"sessionId\":\"{id}\"}}"));
     let root = home.root().to_str().unwrap();
     let args = ["--home", root, "show", "last", "--follow", "--turns", "-1"];
     let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();

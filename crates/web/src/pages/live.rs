@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, Query};
 use axum::http::HeaderMap;
@@ -16,6 +17,9 @@ use crate::response::PageError;
 use crate::server::shutdown_started;
 use crate::state::{ServerState, ServerStates};
 use crate::watch::SessionWatch;
+
+/// How often a page learns whether its session is still live, if the log does not change.
+const LIVE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Sends the differences since the page was rendered, and then every change.
 pub(crate) async fn live(
@@ -82,6 +86,8 @@ struct ClientPageState {
     bad: Vec<String>,
     tools: Vec<(String, usize)>,
     stamp: String,
+    /// Whether the session is marked as live, once that was sent.
+    is_live: Option<bool>,
 }
 
 impl LiveUpdates {
@@ -93,18 +99,21 @@ impl LiveUpdates {
                 tokio::select! {
                     changed = version.changed() => changed.ok()?,
                     () = shutdown_started(self.state.shutdown.subscribe()) => return None,
+                    () = tokio::time::sleep(LIVE_CHECK_INTERVAL) => {}
                 }
             }
             let first = !std::mem::replace(&mut self.has_sent, true);
             version.mark_unchanged();
             let (state, id, selector) = (self.state.clone(), self.id.clone(), self.selector.clone());
             let layout = tokio::task::spawn_blocking(move || {
-                state.with_session(&id, |live| Ok(live.page_layout(&selector)?))
+                state.with_session(&id, |live| Ok((live.page_layout(&selector)?, live.is_live())))
             });
             match layout.await {
-                Ok(Ok(layout)) => {
-                    if let Some(change) =
-                        self.client.update_to(&layout).or_else(|| first.then(|| json!({"same": true})))
+                Ok(Ok((layout, is_live))) => {
+                    if let Some(change) = self
+                        .client
+                        .update_to(&layout, is_live)
+                        .or_else(|| first.then(|| json!({"same": true})))
                     {
                         return Event::default().event("change").data(change.to_string()).into();
                     }
@@ -122,7 +131,7 @@ fn gone_event(problem: &PageError) -> Event {
 
 impl ClientPageState {
     /// Returns the update that brings a page to this layout, or `None` if it is up to date.
-    fn update_to(&mut self, layout: &PageLayout) -> Option<Value> {
+    fn update_to(&mut self, layout: &PageLayout, is_live: bool) -> Option<Value> {
         let parts: Vec<_> =
             layout.parts.iter().map(|(part, _)| (part.name.clone(), part.stamp.clone())).collect();
         let rail: Vec<_> = layout.outline_parts.iter().map(|rail| rail.stamp.clone()).collect();
@@ -149,6 +158,9 @@ impl ClientPageState {
         if self.stamp != layout.stamp {
             change["stamp"] = json!(layout.stamp);
         }
+        if self.is_live != Some(is_live) {
+            change["live"] = json!(is_live);
+        }
         let known = change.as_object().is_some_and(|change| change.is_empty());
         change["last"] = json!(layout.lines);
         *self = Self {
@@ -158,6 +170,7 @@ impl ClientPageState {
             bad: layout.layout.error_anchors.clone(),
             tools: layout.layout.tools.clone(),
             stamp: layout.stamp.clone(),
+            is_live: Some(is_live),
         };
         (!known).then_some(change)
     }

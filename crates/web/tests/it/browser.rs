@@ -137,6 +137,9 @@ fn an_appended_line_appears_and_is_marked_new_on_the_next_visit() {
             .write_all(&threadline_testkit::log_of(&id, notation))
             .unwrap();
     };
+    assert_eq!(browser.run("return document.getElementById('live').hidden"), true);
+    let pid = std::process::id();
+    home.file(format!("sessions/{pid}.json"), format!("{{\"pid\":{pid},\"sessionId\":\"{id}\"}}"));
     add("u2 <- ?a1 user \"second prompt\"");
     browser.wait_for("return document.getElementById('m3')?.textContent.includes('second prompt')");
     browser.wait_for("return document.querySelector('#rail').textContent.includes('second prompt')");

@@ -18,7 +18,7 @@ use crate::ui::OutputStream;
 /// Interval between two polls of a followed log.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// After this time without a change, calls without a result are shown as running, and a turn as ended.
+/// After this time without a change, calls without a result are shown, and a turn as ended.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// Shows a session, and then every change to it.
@@ -93,7 +93,7 @@ struct Shown {
     ended: (usize, u64),
     /// The last turn, with its calls without a result.
     last: Option<TurnView>,
-    /// Anchors of calls that were shown as running.
+    /// Anchors of calls that were shown without a result.
     running: HashSet<String>,
     /// Whether the last output did not end with an empty line.
     is_tight: bool,
@@ -221,7 +221,7 @@ impl Shown {
         Ok(())
     }
 
-    /// Shows running calls and the end of a turn, after a while without a change.
+    /// Shows calls without a result, and the end of a turn, after a while without a change.
     fn rest(
         &mut self,
         session: &mut LiveSession,
@@ -230,8 +230,13 @@ impl Shown {
         answer: &mut OutputStream,
     ) -> Result<(), LiveError> {
         let Some(mut turn) = self.last.take() else { return Ok(()) };
+        let is_live = !turn.items.is_empty() && session.is_live();
         for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
-            answer.text(&render_running(&item, cx.ui.page(), &style(args.level())))?;
+            let (page, style) = (cx.ui.page(), style(args.level()));
+            answer.text(&match is_live {
+                true => render_running(&item, page, &style),
+                false => render_items(&[item], page, &style),
+            })?;
         }
         if !turn.open && turn.number <= self.headed {
             session.count();
