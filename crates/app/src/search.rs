@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
-use threadline_search::{HitCount, Searcher, SessionScan, directories, retain_matching};
+use threadline_search::{HitCount, SearchHit, Searcher, SessionScan, directories, retain_matching};
 pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
 use threadline_store::{SessionFile, SessionLogs, open_regular};
 use threadline_view::humanize;
@@ -418,10 +418,7 @@ impl PendingHits<'_> {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let mask = ExcerptMask::new(self.redaction, &texts, &self.scope.sessions[session].logs);
         for hit in hits.iter_mut().filter_map(|hit| hit.hit.as_mut()) {
-            if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
-                hit.ranges = self.query.highlight(&clean);
-                hit.text = clean;
-            }
+            mask_hit(hit, &mask, self.query);
             hit.tool = hit.tool.take().map(|tool| mask.mask(&tool, [false; 2]).into_owned());
         }
         for hit in hits {
@@ -430,6 +427,26 @@ impl PendingHits<'_> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Masks secrets in the excerpts of a hit. Each is masked by itself, since a secret may be cut at the gap.
+fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
+    let Some(gap) = hit.gap.clone() else {
+        if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
+            hit.ranges = query.highlight(&clean);
+            hit.text = clean;
+        }
+        return;
+    };
+    let (first, last) = (&hit.text[..gap.start], &hit.text[gap.end..]);
+    let masked = [mask.mask(first, [hit.cut[0], true]), mask.mask(last, [true, hit.cut[1]])];
+    if masked.iter().any(|text| matches!(text, Cow::Owned(_))) {
+        let [first, last] = masked;
+        let clean = format!("{first}{}{last}", &hit.text[gap.clone()]);
+        hit.gap = Some(first.len()..first.len() + gap.len());
+        hit.ranges = query.highlight(&clean);
+        hit.text = clean;
     }
 }
 

@@ -15,7 +15,7 @@ use crate::call::{CallInfo, CallLookup, command_of, path_of};
 use crate::needle::count_lines;
 use crate::piece::{PieceRole, TextKind, TextPiece, text_pieces};
 use crate::query::{FieldCondition, Query};
-use crate::snippet;
+use crate::snippet::{self, Excerpts};
 use crate::term::{FoldCache, Term};
 
 /// Lines of at least this length are reported.
@@ -73,11 +73,13 @@ pub struct SearchHit {
     pub timestamp: Option<Millis>,
     /// A key that is equal for all copies of the block, in any file.
     pub key: Option<u64>,
-    /// An excerpt of the block's text around the match.
+    /// An excerpt of the block's text around the match; two, joined by an ellipsis, if terms are far apart.
     pub text: String,
     /// The matches, as byte ranges of `text`.
     pub ranges: Vec<Range<usize>>,
-    /// The byte range of `text` in the block's text.
+    /// The byte range of the ellipsis between two excerpts in `text`.
+    pub gap: Option<Range<usize>>,
+    /// The byte range in the block's text from the beginning of the first excerpt to the end of the last.
     pub within: Range<usize>,
     /// Whether `text` begins or ends within a line.
     pub cut: [bool; 2],
@@ -396,13 +398,22 @@ impl MatchRef<'_> {
         let text = &*self.piece.text;
         let folded = FoldCache::new(text);
         let found: Vec<Vec<_>> = self.highlighted_terms().map(|term| occurrences(term, &folded)).collect();
-        let within = snippet::choose_excerpt(text, &found, context);
+        let Excerpts { parts, joint } = snippet::choose_excerpts(text, &found, context);
         let all = snippet::merge(found.into_iter().flatten().collect());
-        let n_matches = all.len();
-        let seen = all.into_iter().filter(|range| range.start < within.end && range.end > within.start);
-        let ranges = seen.map(|range| {
-            range.start.max(within.start) - within.start..range.end.min(within.end) - within.start
-        });
+        let (mut shown, mut ranges, mut gap) = (String::new(), Vec::new(), None);
+        for part in &parts {
+            if !shown.is_empty() {
+                gap = Some(shown.len()..shown.len() + joint.len());
+                shown.push_str(joint);
+            }
+            let seen = all.iter().filter(|range| range.start < part.end && range.end > part.start);
+            ranges.extend(seen.map(|range| {
+                let [start, end] = [range.start.max(part.start), range.end.min(part.end)];
+                shown.len() + start - part.start..shown.len() + end - part.start
+            }));
+            shown.push_str(&text[part.clone()]);
+        }
+        let within = parts.first().map_or(0, |first| first.start)..parts.last().map_or(0, |last| last.end);
         SearchHit {
             line_no: self.at.line_no,
             byte_offset: self.at.byte_offset,
@@ -413,11 +424,12 @@ impl MatchRef<'_> {
             tool: self.piece.tool.as_deref().or(self.call.map(|call| &*call.tool)).map(str::to_owned),
             timestamp: self.entry.timestamp(),
             key: self.key(),
-            ranges: ranges.collect(),
-            text: text[within.clone()].to_owned(),
+            ranges,
+            text: shown,
+            gap,
             cut: snippet::is_truncated(text, &within),
             within,
-            n_matches,
+            n_matches: all.len(),
         }
     }
 

@@ -12,6 +12,14 @@ const GAP: usize = 40;
 /// The number of bytes that each line of context may add.
 const CONTEXT_LINE: usize = 400;
 
+/// The separator between two excerpts of a block, and the one if they have lines of context.
+const JOINT: &str = " … ";
+const CONTEXT_JOINT: &str = "\n…\n";
+
+/// The bytes of a line that are kept around a match in each of two excerpts.
+const JOINED_BEFORE: usize = 60;
+const JOINED_AFTER: usize = 120;
+
 /// Sorts the ranges and merges those that overlap or touch.
 pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
@@ -26,16 +34,41 @@ pub(crate) fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
+/// The parts of a text to show for a match.
+pub(crate) struct Excerpts {
+    /// One part, or two in the order of the text.
+    pub(crate) parts: Vec<Range<usize>>,
+    /// The text between two parts.
+    pub(crate) joint: &'static str,
+}
+
 /// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around
-/// it.
+/// it. If a term does not occur in it, a second part contains most of the missing terms.
 ///
-/// `found` contains the occurrences of each term. The result is truncated if lines are very long, and has no
-/// white space at its ends.
-pub(crate) fn choose_excerpt(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Range<usize> {
+/// `found` contains the occurrences of each term. Parts are truncated if lines are very long, and have no
+/// white space at their ends.
+pub(crate) fn choose_excerpts(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Excerpts {
+    let joint = if context > 0 { CONTEXT_JOINT } else { JOINT };
     let best = best_window(text, found);
+    let only = excerpt_around(text, &best, context, [BEFORE, AFTER]);
+    let is_missing = |ranges: &&Vec<Range<usize>>| {
+        let is_shown = |range: &Range<usize>| only.start <= range.start && range.end <= only.end;
+        !ranges.is_empty() && !ranges.iter().any(is_shown)
+    };
+    let missing: Vec<Vec<Range<usize>>> = found.iter().filter(is_missing).cloned().collect();
+    if missing.is_empty() {
+        return Excerpts { parts: vec![only], joint };
+    }
+    let windows = [best, best_window(text, &missing)];
+    let around = |window| excerpt_around(text, &window, context, [JOINED_BEFORE, JOINED_AFTER]);
+    Excerpts { parts: merge(windows.map(around).into()), joint }
+}
+
+/// Returns the lines around a window, truncated to `reach` bytes before and after it.
+fn excerpt_around(text: &str, best: &Range<usize>, context: usize, reach: [usize; 2]) -> Range<usize> {
     let (from, to) = (line_start(text, best.start), line_end(text, best.end));
-    let mut start = from.max(floor(text, best.start.saturating_sub(BEFORE)));
-    let mut end = to.min(ceil(text, best.end.saturating_add(AFTER)));
+    let mut start = from.max(floor(text, best.start.saturating_sub(reach[0])));
+    let mut end = to.min(ceil(text, best.end.saturating_add(reach[1])));
     if context > 0 {
         let (mut above, mut below) = (from, to);
         for _ in 0..context {
@@ -123,12 +156,13 @@ fn ceil(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn shown<'t>(text: &'t str, words: &[&str], context: usize) -> &'t str {
+    fn shown(text: &str, words: &[&str], context: usize) -> String {
         let found: Vec<_> = words
             .iter()
             .map(|word| text.match_indices(word).map(|(at, _)| at..at + word.len()).collect())
             .collect();
-        &text[choose_excerpt(text, &found, context)]
+        let Excerpts { parts, joint } = choose_excerpts(text, &found, context);
+        parts.into_iter().map(|part| &text[part]).collect::<Vec<_>>().join(joint)
     }
 
     #[test]
@@ -150,6 +184,22 @@ mod tests {
         let words = format!("{}slow {}", "before ".repeat(50), "behind ".repeat(90));
         let cut = shown(&words, &["slow"], 0);
         assert!(cut.starts_with("before before") && cut.ends_with("behind behind"), "{cut}");
+    }
+
+    #[test]
+    fn terms_that_are_far_apart_are_shown_in_two_excerpts() {
+        let text = format!("one\nslow loom\n{}and fast reed\nend", "filler\n".repeat(100));
+        assert_eq!(shown(&text, &["slow", "fast"], 0), "slow loom … and fast reed");
+        assert_eq!(shown(&text, &["fast", "slow"], 0), "slow loom … and fast reed");
+        assert_eq!(
+            shown(&text, &["slow", "fast"], 1),
+            "one\nslow loom\nfiller\n…\nfiller\nand fast reed\nend"
+        );
+        assert_eq!(shown(&text, &["slow", "absent"], 0), "slow loom");
+        let line = format!("slow {}fast", "filler ".repeat(100));
+        let both = shown(&line, &["slow", "fast"], 0);
+        assert!(both.starts_with("slow filler") && both.contains("filler … filler"), "{both}");
+        assert!(both.ends_with("filler fast") && both.len() < 300, "{both}");
     }
 
     #[test]

@@ -52,6 +52,7 @@ mod outline;
 mod overview;
 mod page_part;
 mod program_output;
+mod query_text;
 mod selection;
 mod session_card;
 mod shell;
@@ -87,6 +88,7 @@ pub use overview::{
 };
 pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};
+pub use query_text::add_condition;
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime};
 pub use session_card::{LogCountScan, LogCounts, LogTally, SessionCard, SessionCardFigures};
 pub use shell::{resume_command, resume_command_with, shell_word};

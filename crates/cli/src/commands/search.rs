@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use threadline_app::App;
 use threadline_app::search::SearchLimits;
 use threadline_search::{Query, QueryError};
+use threadline_view::add_condition;
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -64,16 +65,35 @@ pub(crate) struct SearchArgs {
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
+    /// Only messages at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+
+    /// Only messages before the end of this day or time
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+
     /// Order of sessions [default: relevance, or newest with --lines and --json]
     #[arg(long, value_name = "ORDER")]
     sort: Option<Sort>,
 }
 
 impl SearchArgs {
+    /// Returns the query with the conditions of the options that are fields, too.
+    fn query_text(&self) -> String {
+        let mut text = self.query.join(" ");
+        for (field, value) in [("since", &self.since), ("until", &self.until)] {
+            if let Some(value) = value {
+                add_condition(&mut text, field, value);
+            }
+        }
+        text
+    }
+
     /// Returns texts that every line with a match contains. It is empty if other sessions matter, too.
     pub(crate) fn index_texts(&self) -> Vec<String> {
         // An invalid query is reported later.
-        match parse(&self.query.join(" ")) {
+        match parse(&self.query_text()) {
             Ok(query) if !self.interactive && self.project.is_none() && !query.selects_sessions() => {
                 query.index_texts()
             }
@@ -155,9 +175,9 @@ pub(crate) fn pick_session(
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {
     if args.interactive {
         let sort = args.sort.unwrap_or_default();
-        return picker::run(cx, &args.query.join(" "), sort, args.project.as_deref());
+        return picker::run(cx, &args.query_text(), sort, args.project.as_deref());
     }
-    let query = parse(&args.query.join(" "))?;
+    let query = parse(&args.query_text())?;
     let scope = cx.app.search_scope(Some(&query), args.project.as_deref());
     let context = (!(args.list || args.count)).then_some(args.context);
     let sort = args.sort.unwrap_or(if args.lines || cx.json { Sort::Newest } else { Sort::Relevance });

@@ -161,6 +161,20 @@ fn project_and_session_filters_narrow_the_search() {
 }
 
 #[test]
+fn since_and_until_are_options_and_fields() {
+    let home = home();
+    let ids = |args: &[&str]| at_home(&home, &[&["search", "slow", "-l"], args].concat()).out;
+    let (old, new) = ("aaaaaaaa-0000-4000-8000-000000000001\n", "bbbbbbbb-0000-4000-8000-000000000002\n");
+    assert_eq!(ids(&["--since", "2026-01-01T12:00:00Z"]), new);
+    assert_eq!(ids(&["since:2026-01-01T12:00:00Z"]), new);
+    assert_eq!(ids(&["--until", "2026-01-01T12:00:00Z"]), old);
+    assert_eq!(ids(&["--since", "2026-01-01", "--until", "2026-01-01"]), [old, new].concat());
+    let wrong = at_home(&home, &["search", "slow", "--since", "soon"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("expected a time such as"), "{wrong}");
+}
+
+#[test]
 fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     let home = TestHome::new();
     let talk = TALK

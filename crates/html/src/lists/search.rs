@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::footer::foot;
 use super::link;
-use threadline_view::{FilterChoices, humanize, short_tool};
+use threadline_view::{FilterChoices, add_condition, humanize, short_tool};
 
 use crate::markup::Markup;
 use crate::text_format;
@@ -61,10 +61,7 @@ impl SearchFilters {
     pub fn query(&self, typed: &str) -> String {
         let mut query = typed.trim().to_owned();
         for (name, value) in &self.set {
-            // A quote would end the value.
-            let value = value.replace('"', " ");
-            let space = if query.is_empty() { "" } else { " " };
-            query.push_str(&format!("{space}{name}:\"{}\"", value.trim()));
+            add_condition(&mut query, name, value);
         }
         query
     }

@@ -1,5 +1,6 @@
 //! Output of a search: matches grouped by session for people, one object per line for programs.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
@@ -376,19 +377,14 @@ fn render_hit(hit: &SearchHit, copies: usize, context: bool, page: TermPage, out
         if i > 0 {
             out.push(" ".repeat(INDENT));
         }
-        let (line, ranges) = truncate_around_match(
-            line,
-            at,
-            &hit.ranges,
-            page.width.map(|width| width.saturating_sub(INDENT + 2)),
-        );
+        let forks = if i == 0 && copies > 0 { format!("  (+{copies} in forks)") } else { String::new() };
+        let width = page.width.map(|width| width.saturating_sub(INDENT + 2 + forks.len()));
+        let (line, ranges) = truncate_around_match(line, at, &hit.ranges, width);
         let more = |cut: bool, fitted: bool| if cut && !fitted { "…" } else { "" };
         out.push(more(i == 0 && hit.cut[0], line.starts_with('…')));
         out.push(highlight(&line, &ranges, page));
         out.push(more(i == last && hit.cut[1], line.ends_with('…')));
-        if i == 0 && copies > 0 {
-            out.push(page.paint(TextLabel::Dim, format!("  (+{copies} in forks)")));
-        }
+        out.push(page.paint(TextLabel::Dim, forks));
         out.push("\n");
         at += hit.text[at..].find('\n').map_or(0, |newline| newline + 1);
     }
@@ -397,8 +393,8 @@ fn render_hit(hit: &SearchHit, copies: usize, context: bool, page: TermPage, out
     }
 }
 
-/// Truncates a line to the width, around its first match. `at` is the offset of the line in the text that
-/// `ranges` refer to.
+/// Truncates a line to the width, around as many different matches as possible. `at` is the offset of the line
+/// in the text that `ranges` refer to.
 fn truncate_around_match(
     line: &str,
     at: usize,
@@ -407,40 +403,114 @@ fn truncate_around_match(
 ) -> (String, Vec<Range<usize>>) {
     let end = at + line.len();
     let within = ranges.iter().filter(|range| range.start < end && range.end > at);
-    let mut ranges: Vec<_> = within.map(|range| range.start.max(at) - at..range.end.min(end) - at).collect();
-    let columns = |text: &str| text.chars().map(|ch| if ch >= '\u{1100}' { 2 } else { 1 }).sum::<usize>();
+    let ranges: Vec<_> = within.map(|range| range.start.max(at) - at..range.end.min(end) - at).collect();
     let Some(width) = width.map(|width| width.max(20)).filter(|width| columns(line) > *width) else {
         return (line.to_owned(), ranges);
     };
-    // A third of the width precedes the first of the matches that fit together best.
-    let n_within = |from: &Range<usize>| {
-        let fits = |range: &&Range<usize>| {
-            range.start >= from.start && columns(&line[from.start..range.end]) <= width * 2 / 3
-        };
-        ranges.iter().filter(fits).count()
-    };
-    let best = ranges.iter().take(100).rev().max_by_key(|range| n_within(range));
-    let first = best.map_or(0, |range| range.start);
-    let mut start = first;
-    while start > 0 && columns(&line[start..first]) < width / 3 {
-        start = line.floor_char_boundary(start - 1);
+    let (mut out, mut shown): (String, Vec<Range<usize>>) = (String::new(), Vec::new());
+    let mut done = 0;
+    for window in visible_windows(line, &ranges, width) {
+        out.push_str(match (done, window.start) {
+            (0, 0) => "",
+            (0, _) => "…",
+            _ => " … ",
+        });
+        let seen = ranges.iter().filter(|range| range.start < window.end && range.end > window.start);
+        shown.extend(seen.map(|range| {
+            let [start, end] = [range.start.max(window.start), range.end.min(window.end)];
+            out.len() + start - window.start..out.len() + end - window.start
+        }));
+        out.push_str(&line[window.clone()]);
+        done = window.end;
     }
-    let lead = if start > 0 { "…" } else { "" };
-    let mut stop = start;
-    let mut used = lead.len().min(1) + 1;
-    for ch in line[start..].chars() {
+    if done < line.len() {
+        out.push('…');
+    }
+    (out, shown)
+}
+
+/// Returns the approximate width of a text: that of the scripts with wide characters, which follow symbols
+/// such as the ellipsis.
+fn columns(text: &str) -> usize {
+    text.chars().map(|ch| if ch >= '\u{2e80}' { 2 } else { 1 }).sum()
+}
+
+/// Returns the parts of a line to show in `width` columns with the ellipses around them: the one with the most
+/// different matches, or two if these contain more of them.
+fn visible_windows(line: &str, ranges: &[Range<usize>], width: usize) -> Vec<Range<usize>> {
+    let whole = width - 2;
+    let half = (whole - " … ".chars().count()) / 2;
+    let (only, in_only) = best_window(line, ranges, whole, &BTreeSet::new());
+    let (first, in_first) = best_window(line, ranges, half, &BTreeSet::new());
+    let (second, in_second) = best_window(line, ranges, half, &in_first);
+    if in_first.len() + in_second.len() <= in_only.len() {
+        return vec![extended(line, &only, whole)];
+    }
+    let mut both = [extended(line, &first, half), extended(line, &second, half)];
+    both.sort_by_key(|window| window.start);
+    let [first, second] = both;
+    if second.start <= first.end { vec![first.start..second.end] } else { vec![first, second] }
+}
+
+/// Returns the shortest part of a line, at most `width` columns, with the most different matches that are not
+/// in `known`, and these matches.
+fn best_window(
+    line: &str,
+    ranges: &[Range<usize>],
+    width: usize,
+    known: &BTreeSet<String>,
+) -> (Range<usize>, BTreeSet<String>) {
+    let mut best = (0..0, BTreeSet::new());
+    for (i, first) in ranges.iter().enumerate().take(100) {
+        let (mut window, mut texts) = (first.clone(), BTreeSet::new());
+        for range in &ranges[i..] {
+            if range != first && columns(&line[first.start..range.end]) > width {
+                break;
+            }
+            let text = line[range.clone()].to_lowercase();
+            if !known.contains(&text) && texts.insert(text) {
+                window.end = range.end;
+            }
+        }
+        let is_better = texts.len() > best.1.len()
+            || texts.len() == best.1.len() && !texts.is_empty() && window.len() < best.0.len();
+        if is_better {
+            best = (window, texts);
+        }
+    }
+    best
+}
+
+/// Extends a part of a line to a width: a third of the rest is before it, unless the line ends sooner. A match
+/// that is longer than the width is truncated.
+fn extended(line: &str, window: &Range<usize>, width: usize) -> Range<usize> {
+    let rest = width.saturating_sub(columns(&line[window.clone()]));
+    let start = window.start - last_columns(&line[..window.start], rest / 3);
+    let stop = start + first_columns(&line[start..], width);
+    let rest = width.saturating_sub(columns(&line[start..stop]));
+    start - last_columns(&line[..start], rest)..stop
+}
+
+/// Returns the length in bytes of the beginning of a text that fits into `width` columns.
+fn first_columns(text: &str, width: usize) -> usize {
+    bytes_of_columns(text.chars(), width)
+}
+
+/// Returns the length in bytes of the end of a text that fits into `width` columns.
+fn last_columns(text: &str, width: usize) -> usize {
+    bytes_of_columns(text.chars().rev(), width)
+}
+
+fn bytes_of_columns(chars: impl Iterator<Item = char>, width: usize) -> usize {
+    let (mut used, mut bytes) = (0, 0);
+    for ch in chars {
         used += columns(ch.encode_utf8(&mut [0; 4]));
         if used > width {
             break;
         }
-        stop += ch.len_utf8();
+        bytes += ch.len_utf8();
     }
-    let tail = if stop < line.len() { "…" } else { "" };
-    ranges.retain(|range| range.start < stop && range.end > start);
-    for range in &mut ranges {
-        *range = range.start.max(start) - start + lead.len()..range.end.min(stop) - start + lead.len();
-    }
-    (format!("{lead}{}{tail}", &line[start..stop]), ranges)
+    bytes
 }
 
 /// Highlights the ranges of a line, and escapes control characters.
@@ -471,5 +541,34 @@ mod tests {
             lines.iter().all(|line| line.len() <= 80 && line.trim_end().ends_with("weaving")),
             "{lines:?}"
         );
+    }
+
+    fn fitted(line: &str, words: &[&str], width: usize) -> String {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for word in words {
+            ranges.extend(line.match_indices(word).map(|(at, _)| at..at + word.len()));
+        }
+        ranges.sort_by_key(|range| range.start);
+        let (text, shown) = truncate_around_match(line, 0, &ranges, Some(width));
+        assert!(columns(&text) <= width, "{text}");
+        shown.iter().for_each(|range| assert!(words.contains(&&text[range.clone()]), "{text}"));
+        text
+    }
+
+    #[test]
+    fn a_truncated_line_contains_as_many_different_matches_as_possible() {
+        let line =
+            "one svg here, then an encoder; svg again and again, as far as the encoder goes to the end";
+        assert_eq!(fitted(line, &["svg", "encoder"], 40), "…then an encoder; svg again and again, …");
+        assert_eq!(fitted(line, &["end"], 30), "… the encoder goes to the end");
+        let far = format!("markdownlint {}$global {}", "filler ".repeat(40), "more ".repeat(20));
+        let both = fitted(&far, &["markdownlint", "glob"], 52);
+        assert!(
+            both.contains("markdownlint fill") && both.contains(" … ") && both.contains("$global"),
+            "{both}"
+        );
+        let long = "x".repeat(90);
+        let range = 0..long.len();
+        assert_eq!(truncate_around_match(&long, 0, &[range], Some(20)), ("x".repeat(18) + "…", vec![0..18]));
     }
 }
