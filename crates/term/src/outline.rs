@@ -21,6 +21,11 @@ pub struct OutlineTable {
 }
 
 impl OutlineTable {
+    /// Returns whether there are no lines.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Adds the line of the next turn.
     pub fn add(&mut self, line: &OutlineLine) {
         let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::finding_summary::FindingSummary;
     use crate::line_note::LineNotes;
-    use crate::{layout, transcript};
+    use crate::{DetailLevel, Transcript, TranscriptFilter, TranscriptItem, TurnView, layout, transcript};
 
     /// Asserts that all ways to count the errors of a session agree, and returns their number.
     fn errors(bytes: &[u8]) -> usize {
@@ -100,6 +100,10 @@ mod tests {
         assert_eq!(laid_out.header.errors, count);
         let shown = transcript(&family, &|_| None);
         assert_eq!(shown.header.errors, count);
+        let mut failures = shown.clone();
+        TranscriptFilter { errors_only: true, ..TranscriptFilter::up_to_level(DetailLevel::Full) }
+            .apply(&mut failures);
+        assert_eq!(shown_errors(&failures), count);
         // Sub-agents of abandoned branches are shown with the branch.
         if laid_out.branches.is_empty() {
             let turns = crate::outline(&shown.turns);
@@ -113,6 +117,27 @@ mod tests {
             );
         }
         count
+    }
+
+    /// Counts the failed calls and errors of a transcript that was filtered by errors.
+    fn shown_errors(transcript: &Transcript) -> usize {
+        fn in_turns(turns: &[TurnView]) -> usize {
+            turns.iter().flat_map(|turn| &turn.items).map(in_item).sum()
+        }
+        fn in_item(item: &TranscriptItem) -> usize {
+            match &item.body {
+                ItemBody::Call(call) => {
+                    let agents = call.agents.iter().map(|agent| in_turns(&agent.turns));
+                    usize::from(call.is_error()) + agents.sum::<usize>()
+                }
+                ItemBody::Error { .. } => 1,
+                body => panic!("not an error: {body:?}"),
+            }
+        }
+        let end = &transcript.end;
+        let branches = end.branches.iter().map(|branch| &branch.turns);
+        let agents = end.agents.iter().map(|agent| &agent.turns);
+        in_turns(&transcript.turns) + branches.chain(agents).map(|turns| in_turns(turns)).sum::<usize>()
     }
 
     #[test]

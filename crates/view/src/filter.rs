@@ -2,7 +2,7 @@
 
 use threadline_session::InputKind;
 
-use crate::transcript::{ItemBody, Transcript, TranscriptEnd, TranscriptItem, TurnView};
+use crate::transcript::{BranchView, ItemBody, Transcript, TranscriptEnd, TranscriptItem, TurnView};
 
 /// The amount of detail to show. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub struct TranscriptFilter {
     pub level: DetailLevel,
     /// Only calls of these tools, unless empty.
     pub tools: Vec<String>,
-    /// Only errors.
+    /// Only counted errors, and the calls that contain them. See [`count_errors`](crate::count_errors).
     pub errors_only: bool,
     /// Only one role: `user` or `assistant`.
     pub role: Option<String>,
@@ -46,10 +46,21 @@ impl TranscriptFilter {
 
     /// Removes unwanted items from the end of a transcript, and turns and sub-agents without remaining items.
     pub fn apply_to_end(&self, end: &mut TranscriptEnd) {
-        for branch in &mut end.branches {
-            self.keep_turns(&mut branch.turns);
-        }
+        end.branches.retain_mut(|branch| self.keep_branch(branch));
         end.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns));
+    }
+
+    /// Removes unwanted items from an abandoned branch. Returns whether it is shown: unless the filter selects
+    /// items and none remain.
+    pub fn keep_branch(&self, branch: &mut BranchView) -> bool {
+        if self.errors_only {
+            // Errors of an abandoned branch do not count, but those of the sub-agents that it started.
+            for turn in &mut branch.turns {
+                turn.items.retain(TranscriptItem::has_errors_of_agents);
+            }
+        }
+        let selects_items = self.errors_only || !self.tools.is_empty() || self.role.is_some();
+        self.keep_turns(&mut branch.turns) || !selects_items
     }
 
     /// Removes unwanted items from a turn. Returns whether any remain.
@@ -63,9 +74,7 @@ impl TranscriptFilter {
         items.retain(|item| self.wants(item));
         for item in items {
             if let ItemBody::Call(call) = &mut item.body {
-                for agent in &mut call.agents {
-                    self.keep_turns(&mut agent.turns);
-                }
+                call.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns) || !self.errors_only);
             }
         }
     }

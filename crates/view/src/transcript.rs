@@ -171,13 +171,18 @@ pub struct TranscriptItem {
 }
 
 impl TranscriptItem {
-    /// Returns whether the item, or an item of a sub-agent inside it, is an error.
+    /// Returns whether the item, or an item of a sub-agent inside it, is counted as an error.
     pub fn is_error(&self) -> bool {
         match &self.body {
-            ItemBody::Call(call) => call.is_error() || call.agents.iter().any(|agent| agent.errors > 0),
-            ItemBody::Error { .. } | ItemBody::Unknown { .. } => true,
+            ItemBody::Call(call) => call.is_error() || self.has_errors_of_agents(),
+            ItemBody::Error { .. } => true,
             _ => false,
         }
+    }
+
+    /// Returns whether a sub-agent inside the item has errors.
+    pub(crate) fn has_errors_of_agents(&self) -> bool {
+        matches!(&self.body, ItemBody::Call(call) if call.agents.iter().any(|agent| agent.errors > 0))
     }
 
     /// Returns the anchors of the counted errors in the item: its own, and those of the sub-agents that it

@@ -224,6 +224,7 @@ fn show_by_turn(
     let mut conversation = None;
     // The last turn, if none of its items was wanted so far.
     let mut unwritten = None;
+    let mut is_empty = true;
     let wanted = |number, count| args.is_wanted(number, count);
     for part in parts(args, builder, &wanted).with_split_turns() {
         match part {
@@ -234,6 +235,7 @@ fn show_by_turn(
             }
             TranscriptPart::Turn(mut turn) => {
                 if filter.keep_turn(&mut turn) {
+                    is_empty = false;
                     renderer.turn(&turn)?;
                     unwritten = None;
                 } else {
@@ -242,6 +244,7 @@ fn show_by_turn(
             }
             TranscriptPart::MoreItems(mut items) => {
                 filter.keep_items(&mut items);
+                is_empty &= items.is_empty();
                 match unwritten.take() {
                     Some(turn) if items.is_empty() => unwritten = Some(turn),
                     Some(turn) => renderer.turn(&TurnView { items, ..*turn })?,
@@ -250,17 +253,21 @@ fn show_by_turn(
             }
             TranscriptPart::Agent(mut agent) => {
                 if filter.keep_turns(&mut agent.turns) {
+                    is_empty = false;
                     renderer.agent(&agent)?;
                 }
             }
             TranscriptPart::Branch(mut branch) => {
-                filter.keep_turns(&mut branch.turns);
-                renderer.branch(&branch, conversation)?;
+                if filter.keep_branch(&mut branch) {
+                    is_empty &= branch.turns.is_empty();
+                    renderer.branch(&branch, conversation)?;
+                }
             }
             TranscriptPart::Findings(findings) => renderer.findings(&findings)?,
         }
     }
     answer.finish()?;
+    args.note_no_errors(cx, is_empty);
     Ok(CommandOutcome::Done)
 }
 
@@ -303,6 +310,7 @@ fn show_outline(
         }
     }
     end_turn(open);
+    args.note_no_errors(cx, table.is_empty());
     let mut answer = cx.ui.paged_output();
     answer.text(&table.render(cx.ui.page()))?;
     answer.finish()?;
@@ -362,7 +370,7 @@ fn show_whole(
         let mut answer = cx.ui.output();
         let mut result = Ok(());
         wire::show(&transcript, &mut |object| {
-            if result.is_ok() {
+            if result.is_ok() && !(args.errors && object.is_call_without_error()) {
                 result = answer.json(&object);
             }
         });
@@ -382,14 +390,29 @@ fn show_whole(
     } else {
         // A match in the rest of a truncated line would be lost.
         let page = TermPage { whole_lines: query.is_some(), ..cx.ui.page() };
-        render_transcript_at(&transcript, page, &style(level), anchor)
+        let item = anchor.and_then(|anchor| shown_item(&transcript, anchor));
+        render_transcript_at(&transcript, page, &style(level), item)
     };
     write_highlighted(cx, &rendered, query.as_ref())?;
+    args.note_no_errors(cx, transcript.turns.is_empty());
     Ok(CommandOutcome::Done)
 }
 
+/// Returns the anchor of the item that shows a line: its own, or else the last one before it, since a result
+/// is shown with its call.
+fn shown_item<'t>(transcript: &'t Transcript, anchor: &'t str) -> Option<&'t str> {
+    let items = || transcript.turns.iter().flat_map(|turn| &turn.items);
+    if items().any(|item| item.anchor == anchor) {
+        return Some(anchor);
+    }
+    let line = anchor_line(anchor)?;
+    let before = items().filter(|item| item.line_no <= line).max_by_key(|item| item.line_no);
+    before.map(|item| &*item.anchor)
+}
+
 /// Writes a transcript with the matches of a query highlighted. The pager opens at the best match in the
-/// requested item, else at the best one below the header, and searches for the matches.
+/// requested item, else at the best one below the header, and searches for the matches. Without a match, the
+/// pager opens at the item, whose first line is highlighted.
 fn write_highlighted(
     cx: &Context,
     rendered: &RenderedTranscript,
@@ -411,11 +434,29 @@ fn write_highlighted(
     let found: Vec<(usize, BTreeSet<String>)> = lines.into_iter().zip(texts_by_line).collect();
     let in_item = |line: usize| rendered.item_lines.as_ref().is_some_and(|lines| lines.contains(&line));
     let line = best_line(&found, in_item).or_else(|| best_line(&found, |_| true));
+    let (marked, line) = match line {
+        Some(line) => (marked, Some(line)),
+        None => with_marked_item(rendered),
+    };
     let start = line.map(|line| PagerStart { line, pattern: pager_pattern(&matches) });
     let mut answer = cx.ui.paged_output_at(start.as_ref());
     answer.text(if cx.ui.page().color && line.is_some() { &marked } else { &rendered.text })?;
     answer.finish()?;
     Ok(())
+}
+
+/// Highlights the first line of the requested item, and returns its number.
+fn with_marked_item(rendered: &RenderedTranscript) -> (TermText, Option<usize>) {
+    let Some(item_lines) = &rendered.item_lines else { return (TermText::new(), None) };
+    let mut is_marked = false;
+    let (marked, lines) = rendered.text.highlighted(item_lines.start, &mut |line| {
+        if is_marked || line.trim().is_empty() {
+            return Vec::new();
+        }
+        is_marked = true;
+        vec![line.len() - line.trim_start().len()..line.len()]
+    });
+    (marked, lines.first().copied())
 }
 
 /// Returns the first line with most of the different matches in it and the two lines below it.
@@ -531,6 +572,13 @@ impl ShowArgs {
             0 => error,
             count => error.hint(format!("use --turns 1..{count}, or -1 for the last turn")),
         })
+    }
+
+    /// Says that `--errors` found none.
+    fn note_no_errors(&self, cx: &Context, is_empty: bool) {
+        if self.errors && is_empty {
+            cx.ui.note("no errors");
+        }
     }
 
     /// Returns whether a turn is in the range of `--turns`, given its number and the number of turns.

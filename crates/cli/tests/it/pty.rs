@@ -424,7 +424,7 @@ fn an_unwritable_stderr_causes_no_panic() {
     }
 }
 
-/// Shows an item of the session `loom` with `--find`. Returns the arguments of the pager and the line that it
+/// Shows an item of the session `loom`, with `--find` if there is a query. Returns the arguments of the pager and the line that it
 /// opens at.
 fn opened_in_pager(home: &TestHome, anchor: &str, query: &str) -> (String, String) {
     use std::os::unix::fs::PermissionsExt;
@@ -434,8 +434,12 @@ fn opened_in_pager(home: &TestHome, anchor: &str, query: &str) -> (String, Strin
     std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
     let env = [("PAGER", pager.to_str().unwrap().to_owned())];
     let item = format!("{}#{anchor}", threadline_testkit::session_uuid("loom"));
-    let args = ["--home", home.root().to_str().unwrap(), "show", &item, "--find", query];
-    let (code, written) = on_terminal(&args.map(OsStr::new), &env);
+    let mut args = vec!["--home", home.root().to_str().unwrap(), "show", &item];
+    if !query.is_empty() {
+        args.extend(["--find", query]);
+    }
+    let args: Vec<&OsStr> = args.into_iter().map(OsStr::new).collect();
+    let (code, written) = on_terminal(&args, &env);
     let written = String::from_utf8(written).unwrap().replace('\r', "");
     assert_eq!(code, Some(0), "{written}");
     let (arguments, text) = written.split_once('\n').unwrap();
@@ -456,9 +460,17 @@ fn the_pager_opens_at_the_match_in_the_item() {
             u1        user   "the warp (c++)"
             a1 <- u1  reply  m1 text "{filler}First warp (c++)."
             a2 <- a1  reply  m2 text "{filler}Second Warp (C++)."
+            a3 <- a2  reply  m3 tool t1 Read {{"file_path":"/loom.rs"}}
+            r1 <- a3  result t1 "1\tweave"
             "#
         ),
     );
+    // Without a query, the item itself is marked. A result is shown with its call.
+    for (anchor, expected) in [("m3", "\u{1b}[7mOne more line."), ("m5", "\u{1b}[7m▸ ")] {
+        let (arguments, line) = opened_in_pager(&home, anchor, "");
+        assert!(arguments.ends_with('g'), "{arguments:?}");
+        assert!(line.contains(expected), "{line}");
+    }
     for (anchor, expected) in
         [("m2", "First \u{1b}[7mwarp (c++)\u{1b}[27m"), ("m3", "Second \u{1b}[7mWarp (C++)\u{1b}[27m")]
     {

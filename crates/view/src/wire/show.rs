@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
+use threadline_session::ToolOutcome;
 use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
@@ -234,8 +235,13 @@ impl ShowWriter {
 
     /// Calls `sink` with the lines of a part. Findings have none.
     pub fn part(&mut self, part: TranscriptPart, sink: &mut dyn FnMut(ShowObject<'_>)) {
-        let sink = &mut |object: ShowObject<'_>| sink(object);
         let filter = self.filter.as_ref();
+        let errors_only = filter.is_some_and(|filter| filter.errors_only);
+        let sink = &mut |object: ShowObject<'_>| {
+            if !(errors_only && object.is_call_without_error()) {
+                sink(object);
+            }
+        };
         match part {
             TranscriptPart::Header(header) => {
                 sink(show_session(&header, header.n_turns, header.n_branches));
@@ -264,14 +270,21 @@ impl ShowWriter {
                 }
             }
             TranscriptPart::Branch(mut branch) => {
-                if let Some(filter) = filter {
-                    filter.keep_turns(&mut branch.turns);
-                }
                 self.n_branches += 1;
-                show_branch(&branch, self.n_branches, sink);
+                if filter.is_none_or(|filter| filter.keep_branch(&mut branch)) {
+                    show_branch(&branch, self.n_branches, sink);
+                }
             }
             TranscriptPart::Findings(_) => {}
         }
+    }
+}
+
+impl ShowObject<'_> {
+    /// Returns whether the line is a call that did not fail. Among errors, only its sub-agents are shown.
+    pub fn is_call_without_error(&self) -> bool {
+        let Self::Item { body: BodyObject::Call { outcome, .. }, .. } = self else { return false };
+        *outcome != ToolOutcome::Error.name()
     }
 }
 

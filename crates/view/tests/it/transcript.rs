@@ -207,7 +207,7 @@ fn levels_and_filters_select_items() {
     assert_eq!(levels, [6, 11, 17, 18]);
     assert_eq!(
         count(TranscriptFilter { errors_only: true, ..TranscriptFilter::up_to_level(DetailLevel::Full) }),
-        3
+        1
     );
     assert_eq!(
         count(TranscriptFilter {
