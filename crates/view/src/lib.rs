@@ -80,7 +80,7 @@ pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
 pub use markdown::{MarkdownRenderer, markdown};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
-pub use outline::{OutlineBuilder, OutlineLine, outline};
+pub use outline::{OutlineBuilder, OutlineLine, outline, turn_title};
 pub use overview::{
     BinSize, BranchFigures, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure,
     OpenState, Overview, OverviewPeriod, PeriodFigures, ProjectDetails, ProjectFigures, ToolFigures,

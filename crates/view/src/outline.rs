@@ -1,8 +1,9 @@
 //! The outline: one line per turn.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
-use threadline_session::ToolOutcome;
+use threadline_session::{EntryIndex, SessionFamily, ToolOutcome};
 use threadline_usage::UsageTotals;
 
 use crate::card::{ToolCard, first_line};
@@ -10,6 +11,8 @@ use crate::diff::Hunk;
 use crate::humanize::plural;
 use crate::inline_markdown::strip_markdown;
 use crate::transcript::{AttachedFile, ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView};
+use crate::transcript_builder::TranscriptBuilder;
+use crate::transcript_writer::{BlockContent, TranscriptWriter};
 
 /// One turn, summarised in a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -110,6 +113,16 @@ impl TitleSource {
     pub(crate) fn replaces(self, earlier: Option<Self>) -> bool {
         earlier.is_none_or(|earlier| earlier == Self::Files && self == Self::Prompt)
     }
+}
+
+/// Returns the title of the turn that a line of the session opens, as in the outline.
+pub fn turn_title(family: &SessionFamily, prompt: EntryIndex) -> Option<String> {
+    let visited = RefCell::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), None, &visited);
+    writer.contents(prompt).iter().find_map(|(_, content)| match content {
+        BlockContent::Body(body) => Some(item_title(body)?.1.into_owned()),
+        _ => None,
+    })
 }
 
 /// Returns the title that an item gives to its turn, if any.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
 use threadline_session::{EntryIndex, FileEdit, FileText, InputKind, SessionFamily};
 use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
-use threadline_view::{agent_anchor, anchor};
+use threadline_view::{agent_anchor, anchor, turn_title};
 
 use crate::error::AppError;
 use crate::load::{load_unpriced, main_line};
@@ -28,7 +28,7 @@ pub struct LoggedEdit {
     pub agent: Option<String>,
     /// The number of the turn, from 1; `None` on an abandoned branch.
     pub turn: Option<usize>,
-    /// The prompt of the turn, on one line.
+    /// The prompt of the turn, or the title of the notification that opened it, on one line.
     pub prompt: Option<String>,
     /// The anchor of the prompt.
     pub prompt_anchor: Option<String>,
@@ -321,7 +321,8 @@ impl SessionTurns {
         let prompt = prompt.and_then(|idx| {
             let mut search = FirstPromptSearch::default();
             search.examine(&main.entries()[idx]);
-            search.finish()
+            // A notification opens a turn, too, and nobody typed it.
+            search.finish().or_else(|| turn_title(family, idx))
         });
         TurnInfo { number, prompt, prompt_anchor }
     }

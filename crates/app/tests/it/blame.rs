@@ -465,6 +465,25 @@ fn programs_named_by_a_repository_are_not_run() {
 }
 
 #[test]
+fn an_edit_after_a_notification_has_its_title_as_prompt() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"
+u1        user   "test it"
+a1 <- u1  reply  m1 text "On it."
+u2 <- a1  user   "<task-notification><summary>Tests passed</summary></task-notification>"
+a2 <- u2  reply  m2 tool t1 Write {"file_path":"D:\\loom\\a.go","content":"x\n"}
+r1 <- a2  result t1 "ok" {"type":"create","filePath":"D:\\loom\\a.go","content":"x\n","originalFile":null}
+title "Slow loom"
+"#,
+    );
+    let found = crate::app(&home).file_edits(Path::new(r"D:\loom\a.go")).unwrap();
+    let prompts: Vec<_> = found.edits.iter().map(|edit| edit.prompt.as_deref()).collect();
+    assert_eq!(prompts, [Some("Background task finished: Tests passed")]);
+}
+
+#[test]
 fn paths_of_other_machines_have_edits_but_no_lines() {
     let mut project = TestProject::new();
     // The path of another system: a log from Windows on Unix, and a log from Unix on Windows.
