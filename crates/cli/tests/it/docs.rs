@@ -56,6 +56,16 @@ fn every_json_field_is_documented() {
 }
 
 #[test]
+fn the_plugin_has_the_version_of_the_workspace() {
+    let plugin: Value = serde_json::from_str(&read("plugin/.claude-plugin/plugin.json")).unwrap();
+    assert_eq!(plugin["version"], env!("CARGO_PKG_VERSION"));
+    let marketplace: Value = serde_json::from_str(&read(".claude-plugin/marketplace.json")).unwrap();
+    let versions =
+        marketplace["plugins"].as_array().unwrap().iter().filter_map(|plugin| plugin.get("version"));
+    versions.for_each(|version| assert_eq!(version, env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
 fn every_finding_is_documented() {
     let docs = read("docs/format.md");
     for code in Code::ALL {
