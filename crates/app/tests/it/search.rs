@@ -288,6 +288,24 @@ fn a_secret_at_the_edge_of_a_hit_is_masked() {
 }
 
 #[test]
+fn a_secret_at_the_gap_between_two_excerpts_is_masked() {
+    let home = TestHome::new();
+    let token = threadline_testkit::secrets(3).into_iter().find(|one| one.kind == "anthropic-key").unwrap();
+    let token = token.secret;
+    // The gap is within one of the tokens, wherever it is exactly.
+    for spaces in 0..12 {
+        let (pad, filler) = (" ".repeat(spaces), "x ".repeat(400));
+        let text = format!("loom {pad}{token} {token} {token} {filler}{token} {token}{pad} weft");
+        home.session("far", &format!("u1 user \"{text}\""));
+        for text in masked_hits(&app(&home), "loom weft") {
+            assert!(text.contains(" … ") && text.contains("[secret:anthropic-key]"), "{text}");
+            let part = (0..token.len() - 12).find(|at| text.contains(&token[*at..at + 12]));
+            assert_eq!(part, None, "{text}");
+        }
+    }
+}
+
+#[test]
 fn many_hits_of_a_session_are_masked_and_reported_in_order() {
     let home = TestHome::new();
     let mut log = "u0 user \"DB_PASSWORD=Heddle42weft\"\n".to_owned();
