@@ -81,6 +81,15 @@ impl History {
         Ok(SessionSummary::of(file)?)
     }
 
+    /// Returns a note that the project has no such results, and how to answer about other projects.
+    pub(crate) fn nothing_found(&self, nothing: &str) -> String {
+        let note = format!("{nothing} in {}", self.scope.label());
+        match self.scope {
+            ProjectScope::All => note,
+            _ => note + "; start `threadline mcp` with --all for all projects, or with --project for another",
+        }
+    }
+
     /// Returns the ids of the sessions of the scope; `None` if it is all of them.
     pub(crate) fn session_ids(&self) -> Option<HashSet<String>> {
         if self.scope == ProjectScope::All {

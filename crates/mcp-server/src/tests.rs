@@ -434,6 +434,25 @@ fn a_scope_hides_other_projects() {
 }
 
 #[test]
+fn answers_about_a_project_without_sessions_name_the_options_for_others() {
+    let home = loom();
+    let scope = ProjectScope::Folders(vec!["/home/ada/empty".to_owned()]);
+    with_client_of(server(&home, scope, true), async |peer| {
+        for (tool, arguments) in
+            [("list_sessions", json!({})), ("search_sessions", json!({ "query": "loom" }))]
+        {
+            let (_, text) = answer(&peer, tool, arguments).await;
+            assert!(text.contains("in /home/ada/empty") && text.contains("--all"), "{text}");
+            assert!(text.contains("--project"), "{text}");
+        }
+    });
+    with_client(&home, async |peer| {
+        let (_, text) = answer(&peer, "search_sessions", json!({ "query": "absent" })).await;
+        assert!(text.contains("in all projects") && !text.contains("--all"), "{text}");
+    });
+}
+
+#[test]
 fn resources_prompts_and_completion_name_sessions() {
     let home = loom();
     let slow = session_uuid("slow");

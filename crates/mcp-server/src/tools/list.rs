@@ -164,7 +164,7 @@ impl HistoryTool for ListSessions {
         let (items, mut text, next) = page.finish();
         let mut notes = unread;
         if cards.is_empty() {
-            notes.push(format!("no sessions in {} match", history.scope.label()));
+            notes.push(history.nothing_found("no matching sessions"));
         }
         let end = AnswerEnd::new(request, next, notes, &mut text);
         let text = format!("{}\n\n{text}", plural(cards.len() as u64, "session"));

@@ -159,7 +159,7 @@ pub(crate) fn search_sessions(
     let logs_searched = scope.sessions.iter().map(|session| session.logs.len() as u64).sum();
     if shown == 0 {
         let searched = plural(logs_searched, "log");
-        notes.push(format!("no matches in {} ({searched})", history.scope.label()));
+        notes.push(history.nothing_found(&format!("no matches in {searched}")));
     }
     let end = AnswerEnd::new(request, next, notes, &mut text);
     let data = SearchAnswer {
