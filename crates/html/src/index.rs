@@ -85,11 +85,7 @@ fn add_totals(out: &mut Markup, sessions: &[&IndexedSession], first: Option<Stri
 
 fn cost(out: &mut Markup, spent: &UsageTotals) {
     if spent.calls > 0 {
-        out.lit(" · <b title=\"")
-            .text(&cost_summary(spent))
-            .lit("\">")
-            .text(&text_format::cost(spent))
-            .lit("</b>");
+        out.lit(" · <b title=\"").text(&cost_summary(spent)).lit("\">").text(&spent.short_cost()).lit("</b>");
     }
 }
 

@@ -31,12 +31,8 @@ pub(crate) fn render_header(
         facts.push(humanize::plural(header.n_agents as u64, "sub-agent"));
     }
     if sum(|line| line.edits) > 0 {
-        facts.push(format!(
-            "{}, +{} −{}",
-            humanize::plural(sum(|line| line.edits) as u64, "edit"),
-            sum(|l| l.lines.0),
-            sum(|l| l.lines.1)
-        ));
+        let changed = humanize::line_change(sum(|line| line.lines.0), sum(|line| line.lines.1));
+        facts.push(format!("{}, {changed}", humanize::plural(sum(|line| line.edits) as u64, "edit")));
     }
     // The totals include sub-agents; the sums over turns are the fallback if no call was counted.
     let spent = &header.spent.tokens;

@@ -379,10 +379,10 @@ fn file_state(out: &mut Markup, file: &FileChange, counts: (usize, usize)) {
 /// Adds the numbers of added and removed lines, without zeros.
 fn line_counts(out: &mut Markup, (added, removed): (usize, usize)) {
     if added > 0 || removed == 0 {
-        out.lit("<span class=\"added\">+").num(added as u64).lit("</span>");
+        out.lit("<span class=\"added\">+").text(&humanize::count(added as u64)).lit("</span>");
     }
     if removed > 0 {
         out.lit(if added > 0 { " " } else { "" });
-        out.lit("<span class=\"removed\">−").num(removed as u64).lit("</span>");
+        out.lit("<span class=\"removed\">−").text(&humanize::count(removed as u64)).lit("</span>");
     }
 }

@@ -2,8 +2,8 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use threadline_view::Money;
 use threadline_view::humanize::plural;
-use threadline_view::{Money, UsageTotals};
 
 use crate::markup::Markup;
 
@@ -66,14 +66,6 @@ pub fn encode_url(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(part).collect()
-}
-
-/// Formats a cost: with `≥` if it is a lower bound, and as a dash if no call has a price.
-pub(crate) fn cost(totals: &UsageTotals) -> String {
-    match totals.calls > 0 && totals.unpriced_calls == totals.calls && totals.cost == Money::ZERO {
-        true => "–".to_owned(),
-        false => totals.short_cost(),
-    }
 }
 
 /// Formats money: `$1,234.50`, `$0.0040`.
@@ -180,7 +172,6 @@ mod tests {
     fn money_is_formatted() {
         let dollars = |amount| money(Money::from_f64(amount).unwrap());
         assert_eq!([dollars(1234.5), dollars(0.004), dollars(-3.0)], ["$1,234.50", "$0.0040", "-$3.00"]);
-        assert_eq!(cost(&UsageTotals { calls: 1, unpriced_calls: 1, ..UsageTotals::default() }), "–");
         assert_eq!(markdown("a [b](c)\n*d*"), "a \\[b\\](c) \\*d\\*");
     }
 }

@@ -1,7 +1,7 @@
 //! Rendering of the outline as a table with one row per turn.
 
 use threadline_view::OutlineLine;
-use threadline_view::humanize::{duration, short_count};
+use threadline_view::humanize::{duration, line_change, short_count};
 
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::table::{ColumnAlign, TableColumn, table};
@@ -29,8 +29,7 @@ impl OutlineTable {
     /// Adds the line of the next turn.
     pub fn add(&mut self, line: &OutlineLine) {
         let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
-        let changed =
-            if line.edits == 0 { String::new() } else { format!("+{} −{}", line.lines.0, line.lines.1) };
+        let changed = if line.edits == 0 { String::new() } else { line_change(line.lines.0, line.lines.1) };
         let compacted = if line.compactions > 0 { " ══" } else { "" };
         let open = if line.open { " …" } else { "" };
         self.has_compactions |= line.compactions > 0;

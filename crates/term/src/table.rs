@@ -29,7 +29,8 @@ pub struct TableColumn {
     pub keeps_end: bool,
     /// The minimum width of a truncated column, if it is more than the usual one.
     pub min_width: usize,
-    /// Columns with a drop order above 1 are left out until this column has this width, if it needs it.
+    /// Columns with a drop order above 1 are left out until this column has this width, if it needs it. A
+    /// column that keeps its end has it before other columns have more than their minimum.
     pub good_width: usize,
     /// The share of the column in spare space, relative to its minimum width; 0 is as 1.
     pub weight: usize,
@@ -85,14 +86,17 @@ fn fitted_widths(columns: &[TableColumn], natural: &[usize], available: usize) -
     let mut widths = narrowest.clone();
     for _ in widths.iter().sum::<usize>()..available {
         let can_grow = (0..widths.len()).filter(|&at| widths[at] < natural[at]);
+        let is_first = |at: usize| columns[at].keeps_end && widths[at] < columns[at].good_width;
         // The column that is narrowest for its share.
-        let Some(next) = can_grow.min_by_key(|&at| (widths[at] << 16) / share(at).max(1)) else { break };
+        let key = |&at: &usize| (!is_first(at), (widths[at] << 16) / share(at).max(1));
+        let Some(next) = can_grow.min_by_key(key) else { break };
         widths[next] += 1;
     }
     widths
 }
 
-/// Truncates the beginning of a text, so that it has at most `width` columns.
+/// Truncates the beginning of a text, so that it has at most `width` columns. A path begins with a whole
+/// component, unless the last one is too long.
 fn truncate_start(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -106,7 +110,8 @@ fn truncate_start(text: &str, width: usize) -> String {
         }
         start = at;
     }
-    format!("…{}", &text[start..])
+    let component = text[start..].find(['/', '\\']).unwrap_or(0);
+    format!("…{}", &text[start + component..])
 }
 
 /// Renders a table with a heading line. Cells are flattened to one line.
@@ -189,11 +194,11 @@ mod tests {
         path                       size   cache   cost
         /home/ada/projects/loom  1.5 kB  12,345  $1.00
         path                 size   cache   cost
-        …da/projects/loom  1.5 kB  12,345  $1.00
+        …/projects/loom    1.5 kB  12,345  $1.00
         path               size   cost
         …/projects/loom  1.5 kB  $1.00
         path            cost
-        …rojects/loom  $1.00
+        …/loom         $1.00
         ");
     }
 

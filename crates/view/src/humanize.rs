@@ -40,6 +40,15 @@ pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
+/// Formats added and removed lines: `+3,570 −541`, `+2`, `−1`.
+pub fn line_change(added: usize, removed: usize) -> String {
+    match (added as u64, removed as u64) {
+        (added, 0) => format!("+{}", count(added)),
+        (0, removed) => format!("−{}", count(removed)),
+        (added, removed) => format!("+{} −{}", count(added), count(removed)),
+    }
+}
+
 /// Formats a size in bytes in a fitting decimal unit: `1.5 kB`.
 pub fn bytes(size: u64) -> String {
     match size {
@@ -92,6 +101,12 @@ mod tests {
         assert_eq!(minute(Millis::MAX, &zone), "");
         assert_eq!(short_id("3f2a91c2-0000-4000-8000-000000000001"), "3f2a91c2");
         assert_eq!((short_id("größer als acht"), short_id("abc")), ("größer a", "abc"));
+    }
+
+    #[test]
+    fn changes_name_only_what_changed() {
+        let changes = [line_change(3570, 541), line_change(2, 0), line_change(0, 1), line_change(0, 0)];
+        assert_eq!(changes, ["+3,570 −541", "+2", "−1", "+0"]);
     }
 
     #[test]

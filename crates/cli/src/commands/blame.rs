@@ -6,7 +6,7 @@ use threadline_app::blame::{BlameError, BlameOptions, BlamedLine, FileBlame, Log
 use threadline_entry::Millis;
 use threadline_session::LineOrigin;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
-use threadline_view::humanize::{minute, plural, short_id};
+use threadline_view::humanize::{line_change, minute, plural, short_id};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -234,7 +234,7 @@ fn list_edits(cx: &Context, file: &Path) -> Result<CommandOutcome, CommandError>
                 edit.turn.map(|turn| turn.to_string()).unwrap_or_default(),
                 visible(&edit.tool).into_owned(),
                 edit.changed_lines()
-                    .map_or_else(|| "?".to_owned(), |(added, removed)| format!("+{added} −{removed}")),
+                    .map_or_else(|| "?".to_owned(), |(added, removed)| line_change(added, removed)),
                 visible(edit.object(&cx.app).label()).into_owned(),
             ]
         };

@@ -5,7 +5,7 @@ use threadline_app::compare::{
 };
 use threadline_entry::Millis;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
-use threadline_view::humanize::{count, duration, minute, plural, short_id};
+use threadline_view::humanize::{count, duration, line_change, minute, plural, short_id};
 use threadline_view::{FileChange, Hunk, shell_word, short_model};
 
 use crate::context::Context;
@@ -178,7 +178,7 @@ fn files(cx: &Context, files: &[ComparedFile]) -> TermText {
             || "–".to_owned(),
             |change| {
                 let (added, removed) = Hunk::counts(&change.hunks());
-                format!("+{added} −{removed}")
+                line_change(added, removed)
             },
         )
     };

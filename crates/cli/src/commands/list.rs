@@ -183,6 +183,9 @@ fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize
     cx.ui.note(&format!("hint: {EMPTY_HINT}"));
 }
 
+/// The width up to which the names of projects are whole, before further columns are shown.
+const MAX_NAME_WIDTH: usize = 24;
+
 fn render(
     cx: &Context,
     zone: &jiff::tz::TimeZone,
@@ -201,13 +204,21 @@ fn render(
         columns.push(TableColumn { drop_order: 6, ..TableColumn::number("errors") });
         columns.push(TableColumn::number("cost"));
     }
-    columns.push(TableColumn { keeps_end: true, drop_order: 1, ..TableColumn::text("project") });
+    // The last component of a path is its name.
+    let names = sessions.iter().filter_map(|session| session.project.rsplit(['/', '\\']).next());
+    let name_width = names.map(|name| name.chars().count() + 2).max().unwrap_or(0);
+    columns.push(TableColumn {
+        keeps_end: true,
+        drop_order: 1,
+        good_width: name_width.min(MAX_NAME_WIDTH),
+        ..TableColumn::text("project")
+    });
     columns.push(TableColumn { drop_order: 3, ..TableColumn::text("branch") });
     let has_labels = sessions.iter().any(|session| session.pinned || !session.tags.is_empty());
     if has_labels {
         columns.push(TableColumn { drop_order: 2, ..TableColumn::text("tags") });
     }
-    columns.push(TableColumn { min_width: 20, good_width: 40, weight: 3, ..TableColumn::text("title") });
+    columns.push(TableColumn { min_width: 18, good_width: 40, weight: 3, ..TableColumn::text("title") });
     keep_sort_column(&mut columns, sort);
     let shown = |at: i64| minute(at, zone);
     let home = cx.app.config().home_dir.as_deref().and_then(Path::to_str);

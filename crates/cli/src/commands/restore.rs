@@ -9,7 +9,7 @@ use threadline_app::restore::{
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, truncate, visible};
-use threadline_view::humanize::{bytes, plural};
+use threadline_view::humanize::{bytes, line_change, plural};
 use threadline_view::wire::RestoredFile;
 
 use crate::commands::edit::command_line;
@@ -89,14 +89,13 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     let options = RestoreOptions { to: args.to.clone(), names: args.files.clone() };
     let plan = cx.app.plan_restore(&file, &history, at, &options)?;
     let receipt = if args.apply { plan.apply(&cx.app, args.outside, &command_line())? } else { None };
-    let root = match &plan.root {
-        Ok(root) => visible(&root.path().to_string_lossy()).into_owned(),
+    let title = match &plan.root {
+        Ok(root) => format!("Files at {moment} in {}", visible(&root.path().to_string_lossy())),
         Err(why) => {
             cx.ui.note(why);
-            "no project".to_owned()
+            format!("Files at {moment}")
         }
     };
-    let title = format!("Files at {moment} in {root}");
     let receipt = receipt.as_ref().map(|receipt| &*receipt.id);
     report(cx, args, &family, &title, &plan.files, receipt, &mask)?;
     note_missing(cx, &file, &plan.files);
@@ -181,9 +180,9 @@ fn report(
     };
     let columns = [
         TableColumn { keeps_end: true, min_width: 24, ..text("file", true) },
-        TableColumn { drop_order: 2, ..text("restored size", false) },
+        TableColumn { drop_order: 2, ..text("size then", false) },
         text("current file", false),
-        text("source", true),
+        text("source", false),
     ];
     let turns = family.main.turns();
     let turn_of = |idx: EntryIndex| {
@@ -198,10 +197,10 @@ fn report(
             (ContentSource::Nothing, _) => "–".to_owned(),
             (source, ContentEvidence::Exact) => source.name().to_owned(),
             (source, ContentEvidence::Earlier(idx)) => {
-                format!("{}, unchanged since turn {}", source.name(), turn_of(idx))
+                format!("{}, turn {}", source.name(), turn_of(idx))
             }
             (source, ContentEvidence::Later(idx)) => {
-                format!("{} of turn {}, the first", source.name(), turn_of(idx))
+                format!("first {}, turn {}", source.name(), turn_of(idx))
             }
         };
         let applied = args.apply && is_written(file);
@@ -263,13 +262,13 @@ fn change(file: &FileRestore, applied: bool) -> String {
         action if applied && action.writes() => "written".to_owned(),
         RestoreAction::Keep => "the same".to_owned(),
         RestoreAction::Change => match file.changed_lines() {
-            Some((added, removed)) => format!("+{added} −{removed}"),
+            Some((added, removed)) => line_change(added, removed),
             None => "other bytes".to_owned(),
         },
         RestoreAction::Create => "not there".to_owned(),
         RestoreAction::Delete => "there".to_owned(),
         RestoreAction::Cannot => "–".to_owned(),
-        RestoreAction::Blocked => "cannot be written".to_owned(),
+        RestoreAction::Blocked => "not writable".to_owned(),
     }
 }
 

@@ -65,8 +65,8 @@ fn lines_are_shown_with_their_turns() {
     exit: 0
     ----- stdout -----
     edited            session      turn  tool   lines  prompt
-    2026-01-01 10:00  cdecefad#m2     1  Write  +2 −0  write the loom
-    2026-01-01 10:00  cdecefad#m5     2  Edit   +2 −0  add the ^[[31mshuttle^[[0m
+    2026-01-01 10:00  cdecefad#m2     1  Write     +2  write the loom
+    2026-01-01 10:00  cdecefad#m5     2  Edit      +2  add the ^[[31mshuttle^[[0m
     ----- stderr -----
     ");
     assert_snapshot!(blame(&home, &dir, ":9", &[]).to_string().replace(dir.to_str().unwrap(), "[dir]"), @r"

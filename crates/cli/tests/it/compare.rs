@@ -47,8 +47,8 @@ fn sessions_are_shown_side_by_side() {
     tool   A  B  B − A
     Write  1  1
 
-    file      A      B  result
-    a.rs  +1 −0  +1 −0  different
+    file   A   B  result
+    a.rs  +1  +1  different
 
        turn   cost   time  prompt
     A     1  $0.00  3.0 s  write first

@@ -59,9 +59,9 @@ fn turns_and_files_are_listed() {
     exit: 0
     ----- stdout -----
     Files at the beginning of turn 3 in [dir]
-    file       restored size  current file  source
-    a.txt      4 B            not there     backup
-    sub/b.txt  4 B            not there     edits
+    file       size then  current file  source
+    a.txt      4 B        not there     backup
+    sub/b.txt  4 B        not there     edits
     ----- stderr -----
     --diff shows the changes, --apply writes 2 files, --to DIR --apply writes elsewhere
     sub/b.txt: its backup is missing; restored from the edits in the log, with plain line ends

@@ -223,6 +223,7 @@ pub fn file(page: &FilePage<'_>) -> Markup {
             for (sign, count) in [("+", edit.lines_added), ("−", edit.lines_removed)] {
                 out.lit("<td class=\"n\">");
                 match count {
+                    Some(0) => &mut out,
                     Some(count) => out.lit(sign).num(count),
                     None => out.lit("?"),
                 };

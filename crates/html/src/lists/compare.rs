@@ -234,8 +234,8 @@ fn files(out: &mut Markup, compared: &CompareObject, diffs: &[Vec<Hunk>]) {
 fn changed_lines(out: &mut Markup, file: &ComparedFileObject) {
     for (letter, change) in [("A", &file.a), ("B", &file.b)] {
         if let Some(change) = change {
-            out.lit(" <span>·</span> ").lit(letter).lit(" +").num(change.lines_added).lit(" −");
-            out.num(change.lines_removed);
+            let lines = humanize::line_change(change.lines_added as usize, change.lines_removed as usize);
+            out.lit(" <span>·</span> ").lit(letter).lit(" ").text(&lines);
         }
     }
 }

@@ -215,7 +215,7 @@ fn sub_agents(out: &mut Markup, session: &str, agents: &[AgentContext]) {
         out.lit("</td><td class=\"n\">").num(agent.n_calls as u64).lit("</td><td class=\"n\">");
         out.text(&humanize::count(agent.peak)).lit("</td><td class=\"n\">");
         out.text(&humanize::count(agent.missed)).lit("</td><td class=\"n\">");
-        out.text(&text_format::cost(&agent.spent)).lit("</td></tr>\n");
+        out.text(&agent.spent.short_cost()).lit("</td></tr>\n");
     }
     out.lit("</tbody></table></section>\n");
 }

@@ -295,7 +295,7 @@ fn cost(figures: &SessionCardFigures) -> RowFigure {
         Some(caveat) => format!("at least ${}: {caveat}", totals.cost),
         None => format!("${}", totals.cost),
     };
-    RowFigure { shown: text_format::cost(totals), unit: "cost", exact: Some(exact) }
+    RowFigure { shown: totals.short_cost(), unit: "cost", exact: Some(exact) }
 }
 
 /// Adds the project, errors, branch, pin, tags, models and tools of a session.
@@ -418,7 +418,7 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
         if let Some(figures) = &card.figures {
             facts.push(humanize::plural(figures.tally.turns, "turn"));
             facts.push(format!("{} tokens", humanize::short_count(figures.totals.tokens.total())));
-            facts.push(text_format::cost(&figures.totals));
+            facts.push(figures.totals.short_cost());
             if figures.tally.errors > 0 {
                 facts.push(humanize::plural(figures.tally.errors, "error"));
             }

@@ -222,7 +222,7 @@ struct PeriodFigure {
 const PERIOD_FIGURES: &[PeriodFigure] = &[
     PeriodFigure {
         name: "Cost",
-        text: |figures| text_format::cost(&figures.usage),
+        text: |figures| figures.usage.short_cost(),
         value: |figures| figures.usage.cost.steps(),
         path: "/usage",
         parameters: &[],

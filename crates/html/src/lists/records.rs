@@ -181,7 +181,7 @@ fn row(
         cells.extend([FigureCell::plain(record.state.unwrap_or_default()), duration()]);
     }
     if columns.costs {
-        let cost = record.cost.as_ref().map(text_format::cost).unwrap_or_default();
+        let cost = record.cost.as_ref().map(|totals| totals.short_cost()).unwrap_or_default();
         let usage = link::href("/usage", [("session", &*record.session.0)]);
         cells.push(FigureCell::link(cost, usage));
     }

@@ -152,7 +152,7 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
         (days > 0).then(|| total.cost.to_f64() / days as f64).and_then(Money::from_f64).unwrap_or_default();
     out.lit("<dl class=\"totals\">");
     for (name, shown, title) in [
-        ("Cost", text_format::cost(total), format!("${}", total.cost)),
+        ("Cost", total.short_cost(), format!("${}", total.cost)),
         (
             "Average per active day",
             format!("{}{}", if total.is_lower_bound() { "≥ " } else { "" }, text_format::money(a_day)),
@@ -199,11 +199,7 @@ fn projects(out: &mut Markup, page: &UsagePage<'_>) {
             href: Some(page.sessions_link(&[("project", project)])),
             title: format!("{project}: {}", figures(totals)),
             value: if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 },
-            shown: if by_cost {
-                text_format::cost(totals)
-            } else {
-                humanize::short_count(totals.tokens.total())
-            },
+            shown: if by_cost { totals.short_cost() } else { humanize::short_count(totals.tokens.total()) },
         })
         .collect();
     chart::bars(out, "Cost by project", &bars);
@@ -254,7 +250,7 @@ pub fn usage_markdown(page: &UsagePage<'_>) -> String {
                 tokens.output,
                 tokens.cache_read,
                 tokens.cache_write(),
-                text_format::cost(totals)
+                totals.short_cost()
             );
         }
     };

@@ -3,7 +3,6 @@
 use threadline_view::{UsageTotals, humanize};
 
 use crate::markup::Markup;
-use crate::text_format;
 
 /// Returns the share of input tokens that were read from the cache.
 pub(super) fn cache_share(totals: &UsageTotals) -> Option<f64> {
@@ -19,7 +18,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
 pub(super) fn figures(totals: &UsageTotals) -> String {
     format!(
         "{}, {}, {} tokens",
-        text_format::cost(totals),
+        totals.short_cost(),
         humanize::plural(totals.calls, "call"),
         humanize::short_count(totals.tokens.total())
     )
@@ -91,7 +90,7 @@ pub(super) fn table<'a>(
 fn cells(out: &mut Markup, totals: &UsageTotals, why: Option<&str>, more: Option<&str>) {
     let tokens = totals.tokens;
     let counts = [totals.calls, tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()];
-    let shown = counts.map(humanize::count).into_iter().chain([text_format::cost(totals)]);
+    let shown = counts.map(humanize::count).into_iter().chain([totals.short_cost()]);
     for (n, figure) in shown.enumerate() {
         out.lit("<td class=\"n\"");
         if n == 5 {

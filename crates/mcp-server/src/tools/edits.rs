@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::blame::{BlameError, BlameOptions, LoggedEdit};
 use threadline_session::LineOrigin;
-use threadline_view::humanize::plural;
+use threadline_view::humanize::{line_change, plural};
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, shorten};
@@ -198,7 +198,7 @@ impl FoundEdit {
     fn form(&self, history: &History, edit: &LoggedEdit) -> String {
         let mut facts = vec![history.shown_time(edit.edit.at), self.tool.clone()];
         if let (Some(added), Some(removed)) = (self.lines_added, self.lines_removed) {
-            facts.push(format!("+{added} −{removed}"));
+            facts.push(line_change(added as usize, removed as usize));
         }
         facts.extend(self.turn.map(|turn| format!("turn {turn}")));
         facts.extend(self.project.clone());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use threadline_app::UsageNotes;
 use threadline_app::time::TimeRange;
 use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ScanOptions, UsageTotals};
-use threadline_view::humanize::plural;
+use threadline_view::humanize::{count, plural};
 
 use crate::answer::AnswerEnd;
 use crate::budget::AnswerPage;
@@ -184,10 +184,10 @@ impl UsageItem {
             one_line(&self.name),
             totals.short_cost(),
             plural(self.calls, "call"),
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_read_tokens,
-            self.cache_write_tokens
+            count(self.input_tokens),
+            count(self.output_tokens),
+            count(self.cache_read_tokens),
+            count(self.cache_write_tokens)
         )
     }
 }

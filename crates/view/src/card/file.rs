@@ -9,7 +9,7 @@ use threadline_entry::lens::{
 
 use super::{CallSummary, CardInput, ToolCard};
 use crate::diff::{Hunk, hunks};
-use crate::humanize::plural;
+use crate::humanize::{line_change, plural};
 
 impl CardInput<'_> {
     pub(super) fn read(&self) -> CallSummary {
@@ -116,7 +116,7 @@ impl CardInput<'_> {
             (true, _) => String::new(),
             (_, true) => format!("new, {}", plural(added as u64, "line")),
             (_, false) if added + removed == 0 => "unchanged".to_owned(),
-            _ => format!("+{added} −{removed}"),
+            _ => line_change(added, removed),
         };
         CallSummary { subject: path.clone(), card: ToolCard::Diff { path, created, hunks, by_hand }, gist }
     }

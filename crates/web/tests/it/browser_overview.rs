@@ -324,7 +324,7 @@ fn the_page_of_a_project_has_its_own_figures() {
         assert_eq!(count(&browser).to_string(), shown, "{href}");
     }
     browser.open(&served.url("/project?name=/nowhere"));
-    browser.wait_for("return document.body.textContent.includes('Project not found')");
+    browser.wait_for("return document.body.textContent.includes('No project named')");
 }
 
 #[test]

@@ -168,6 +168,9 @@ impl UsageReport<'_> {
             let mut answer = self.cx.ui.paged_output();
             answer.text(&self.window_table(&windows))?;
             answer.finish()?;
+            if windows.iter().any(|window| !window.stated) {
+                self.cx.ui.note("≈ estimated end: no log states it");
+            }
         }
         Ok(!windows.is_empty())
     }
@@ -175,7 +178,7 @@ impl UsageReport<'_> {
     fn window_table(&self, windows: &[LimitWindow]) -> TermText {
         let text =
             |name, drop_order| TableColumn { can_shrink: false, drop_order, ..TableColumn::text(name) };
-        let mut columns = vec![text("from", 0), text("to", 2), text("end", 6)];
+        let mut columns = vec![text("from", 0), text("to", 2)];
         columns.extend(self.total_columns());
         columns.push(TableColumn { drop_order: 7, ..TableColumn::number("per hour") });
         let is_active = windows.iter().any(|window| window.is_active(self.now));
@@ -185,8 +188,8 @@ impl UsageReport<'_> {
             at.map(|at| at.strftime("%H:%M").to_string()).unwrap_or_default()
         };
         let row = |window: &LimitWindow| {
-            let end = if window.stated { "stated" } else { "estimate" };
-            let mut row = vec![minute(window.start, self.zone), clock(window.end), end.to_owned()];
+            let estimate = if window.stated { "" } else { "≈" };
+            let mut row = vec![minute(window.start, self.zone), format!("{estimate}{}", clock(window.end))];
             row.extend(self.total_cells(&window.totals));
             row.push(window.cost_per_hour().map(Money::short).unwrap_or_default());
             let projected = window.projected(self.now).filter(|_| window.is_active(self.now));
@@ -332,8 +335,8 @@ fn key_table_columns(by: GroupBy) -> Vec<TableColumn> {
     }
 }
 
-/// Returns the change of the cost since the previous period, if groups are periods. A period without calls
-/// before it has none.
+/// Returns the change of the cost since the previous period; `None` without any. A period without calls before
+/// it has none.
 fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, String>> {
     if !matches!(by, GroupBy::Day | GroupBy::Week | GroupBy::Month) || groups.groups.len() < 2 {
         return None;
@@ -353,7 +356,8 @@ fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, Str
         };
         Some((pair[1].key.clone(), text))
     };
-    Some(periods.windows(2).filter_map(change).collect())
+    let changes: HashMap<CallGroupKey, String> = periods.windows(2).filter_map(change).collect();
+    (!changes.is_empty()).then_some(changes)
 }
 
 /// Returns the first day of a period.

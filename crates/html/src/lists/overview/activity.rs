@@ -235,7 +235,7 @@ pub(super) fn times(out: &mut Markup, figures: Figures<'_>) {
         vec![
             FigureCell::link("Agent calls", figures.records(&[("agents", "1")])),
             FigureCell::link(humanize::count(selected.agent_calls), figures.records(&[("agents", "1")])),
-            FigureCell::link(text_format::cost(usage), figures.records(&[("kind", "agent-costs")])),
+            FigureCell::link(usage.short_cost(), figures.records(&[("kind", "agent-costs")])),
         ],
         vec![
             FigureCell::link("Compactions", figures.records(&[("kind", "compactions")])),

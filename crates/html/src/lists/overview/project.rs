@@ -19,10 +19,7 @@ pub(super) fn details(out: &mut Markup, figures: Figures<'_>, details: &ProjectD
             FigureCell::plain(at),
             FigureCell::link(humanize::count(session.prompts), figures.records(&prompts)),
             FigureCell::link(humanize::count(session.calls), figures.records(&calls)),
-            FigureCell::link(
-                text_format::cost(&session.usage),
-                figures.link("/usage", &[("session", &session.id)]),
-            ),
+            FigureCell::link(session.usage.short_cost(), figures.link("/usage", &[("session", &session.id)])),
             FigureCell::plain(time(session.active)),
         ]
     });
@@ -51,7 +48,7 @@ fn branches(out: &mut Markup, figures: Figures<'_>, details: &ProjectDetails) {
             0 => FigureCell::plain(sessions),
             _ => FigureCell::link(sessions, figures.link("/sessions", &[("branch", &branch.branch)])),
         };
-        let cost = text_format::cost(&branch.usage);
+        let cost = branch.usage.short_cost();
         let cost = match &*branch.branch {
             "" => FigureCell::plain(cost),
             branch => FigureCell::link(cost, figures.link("/usage", &[("branch", branch)])),

@@ -78,7 +78,7 @@ fn legend(out: &mut Markup, figures: Figures<'_>) {
     for (model, totals) in own {
         key(out, SERIES[colors.series(model)]);
         out.lit("<a href=\"").text(&figures.link("/usage", &[("model", model)])).lit("\">");
-        out.text(short_model(model)).lit("</a> <span class=\"num\">").text(&text_format::cost(totals));
+        out.text(short_model(model)).lit("</a> <span class=\"num\">").text(&totals.short_cost());
         out.lit("</span></li>");
     }
     if !others.is_empty() {
@@ -153,7 +153,7 @@ pub(super) fn projects(out: &mut Markup, figures: Figures<'_>) {
             href: Some(project_link(&project.project)),
             title: format!("{}: {}", project.project, totals_text(&project.usage)),
             value: project.usage.cost.to_f64(),
-            shown: text_format::cost(&project.usage),
+            shown: project.usage.short_cost(),
         })
         .collect();
     chart::bars(out, "Cost by project", &bars);
@@ -164,7 +164,7 @@ pub(super) fn projects(out: &mut Markup, figures: Figures<'_>) {
             FigureCell::link(figures.path(&project.project), project_link(&project.project)),
             FigureCell::link(humanize::count(project.sessions), figures.link("/sessions", &name)),
             FigureCell::link(humanize::count(project.prompts), figures.records(&prompts)),
-            FigureCell::link(text_format::cost(&project.usage), figures.link("/usage", &name)),
+            FigureCell::link(project.usage.short_cost(), figures.link("/usage", &name)),
             FigureCell::plain(time(project.active)),
         ]
     });
@@ -190,7 +190,7 @@ pub(super) fn sessions(out: &mut Markup, figures: Figures<'_>) {
                 .titled(figures.path(&session.project)),
             FigureCell::link(humanize::count(session.prompts), figures.records(&prompts)),
             FigureCell::link(humanize::count(session.calls), figures.records(&calls)),
-            FigureCell::link(text_format::cost(&session.usage), figures.link("/usage", &id)),
+            FigureCell::link(session.usage.short_cost(), figures.link("/usage", &id)),
             FigureCell::plain(time(session.active)),
         ]
     });

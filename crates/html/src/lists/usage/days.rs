@@ -63,7 +63,7 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
                 for (model, totals) in &used.models {
                     let name = board.models.get(*model).map_or("", |(name, _)| name);
                     parts.push((colors.series(name), value(totals)));
-                    let _ = write!(title, "\n{}: {}", short_model(name), text_format::cost(totals));
+                    let _ = write!(title, "\n{}: {}", short_model(name), totals.short_cost());
                 }
             }
             let href = used.map(|_| page.sessions_link(&[("since", &date), ("until", &date)]));
@@ -93,7 +93,7 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
         out,
         ("model", None),
         board.models.iter().map(|(model, totals)| UsageTableRow {
-            name: model.clone(),
+            name: short_model(model).to_owned(),
             href: page.sessions_link(&[("model", model)]),
             explain_href: page.explain_link(&[("model", model)]),
             totals,
@@ -149,7 +149,7 @@ fn legend(
             .lit("</a> <a class=\"num\" href=\"")
             .text(&page.explain_link(&parameters))
             .lit("\">");
-        out.text(&text_format::cost(totals)).lit("</a></li>");
+        out.text(&totals.short_cost()).lit("</a></li>");
     }
     if !others.is_empty() {
         let mut rest = UsageTotals::default();
@@ -158,7 +158,7 @@ fn legend(
         key(out, SERIES[SERIES.len() - 1]);
         out.lit("<span title=\"").text(&names.join(", ")).lit("\">");
         out.text(&humanize::plural(names.len() as u64, "other"));
-        out.lit("</span> <span class=\"num\">").text(&text_format::cost(&rest)).lit("</span></li>");
+        out.lit("</span> <span class=\"num\">").text(&rest.short_cost()).lit("</span></li>");
     }
     out.lit("</ul>\n");
 }
