@@ -3,7 +3,8 @@
 //! Most of a line is strings, and most of the work is to find their ends. With a bit for every quote, that is
 //! a matter of counting zeros. The masks are computed with the widest vectors of the CPU, selected at run
 //! time; a portable fallback computes the same masks. There is no `unsafe` code here: `fearless_simd`
-//! contains it.
+//! contains it. Closures that use vectors are always inlined, because a function of its own would be compiled
+//! for the oldest CPU, and call a function for each instruction.
 
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
@@ -57,7 +58,7 @@ impl BackslashFinder {
     pub(super) fn find(&mut self, text: &[u8]) -> (&[u16], usize) {
         let text = &text[..text.len().min(Self::MAX_BYTES)];
         let count = match simd_level() {
-            Some(level) => dispatch!(level, simd => self.find_by(text, |block| {
+            Some(level) => dispatch!(level, simd => self.find_by(text, #[inline(always)] |block| {
                 u8x64::from_slice(simd, block).simd_eq(b'\\').to_bitmask()
             })),
             None => self.find_by(text, |block| quote_masks_portable(block).1),
@@ -251,7 +252,10 @@ impl<'a> QuoteScanner<'a> {
     fn fill_masks(&mut self) -> bool {
         match simd_level() {
             Some(level) => {
-                dispatch!(level, simd => self.fill_masks_by(|block| block_masks_simd(simd, block)))
+                dispatch!(level, simd => self.fill_masks_by(
+                    #[inline(always)]
+                    |block| block_masks_simd(simd, block),
+                ))
             }
             None => self.fill_masks_by(block_masks_portable),
         }
@@ -309,8 +313,10 @@ pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
             dispatch!(level, simd => end_of_container_by(
                 bytes,
                 start,
+                #[inline(always)]
                 |block| bracket_masks_simd(simd, block),
-                |at| end_of_string_by(bytes, at, |block| quote_masks_simd(simd, block)),
+                #[inline(always)]
+                |at| end_of_string_by(bytes, at, #[inline(always)] |block| quote_masks_simd(simd, block)),
             ))
         }
         None => end_of_container_by(bytes, start, bracket_masks_portable, |at| {
@@ -325,7 +331,12 @@ pub(super) fn end_of_container(bytes: &[u8], start: usize) -> usize {
 pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
     match simd_level() {
         Some(level) => {
-            dispatch!(level, simd => end_of_string_by(bytes, start, |block| quote_masks_simd(simd, block)))
+            dispatch!(level, simd => end_of_string_by(
+                bytes,
+                start,
+                #[inline(always)]
+                |block| quote_masks_simd(simd, block),
+            ))
         }
         None => end_of_string_by(bytes, start, quote_masks_portable),
     }
