@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
             ContentPolicy::Full,
         ][usize::from(how) % 4],
         limit: (how & 4 != 0).then_some(100),
-        redact: Some(rules),
+        redact: Some(rules.into()),
         dialect: if how & 8 == 0 { Dialect::Langfuse } else { Dialect::GenAi },
         user: None,
         tags: &[],

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_entry::{LineReader, parse_line};
+use threadline_entry::{LineReader, OutlineReader, parse_line};
 use threadline_fuzz::log;
 use threadline_session::{Session, SessionFamily};
 use threadline_term::{TermPage, TranscriptStyle, render_outline, render_transcript};
@@ -15,13 +15,14 @@ use unicode_width::UnicodeWidthStr;
 /// Checks that a scan of outlines counts as the session does, for a log of plain lines.
 fn check_counts(bytes: &[u8]) {
     let mut scan = LogCountScan::default();
+    let mut outlines = OutlineReader::default();
     let mut lines = LineReader::new(bytes);
     let mut is_plain = true;
     while let Some(block) = lines.next_block().expect("reading from memory") {
         for line in block.lines() {
             parse_line(&line, |_, findings| is_plain &= findings.is_empty());
         }
-        scan.block(&block);
+        outlines.read_block(&block, |line, outline| scan.line(line, outline));
     }
     if let Some(counts) = scan.finish().filter(|_| is_plain) {
         assert_eq!(counts, LogCounts::of(Session::from_bytes(bytes)));
@@ -45,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     TranscriptFilter::up_to_level(level).apply(&mut view);
     let style = TranscriptStyle { level, zone: jiff::tz::TimeZone::UTC };
     for (width, color) in [(None, false), (Some(80), false), (Some(20 + usize::from(how)), true)] {
-        let page = TermPage { width, color, links: false };
+        let page = TermPage { width, color, links: false, whole_lines: false };
         let text = render_transcript(&view, page, &style) + &render_outline(&outline(&view.turns), page);
         let text = text.as_str();
         for (at, ch) in text.char_indices().filter(|(_, ch)| ch.is_control() && *ch != '\n') {

@@ -152,7 +152,7 @@ impl KnownSecrets {
             is_decoded || range.len() >= MIN_UNBOUNDED || is_whole()
         };
         let mut copies = Vec::new();
-        self.pieces.find(bytes, is_alone, |range, name| found(range, name), |at| copies.push(at));
+        self.pieces.find(bytes, is_alone, &mut *found, |at| copies.push(at));
         if depth > 0 && !copies.is_empty() {
             let mut decoder = CopyDecoder::new(bytes, self.pieces.longest());
             for at in copies {

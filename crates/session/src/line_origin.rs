@@ -392,7 +392,7 @@ impl ReplacementStep {
         };
         let start = line_start(range.start);
         let around = LinesAround {
-            n_before: memchr_iter(b'\n', text[..start].as_bytes()).count(),
+            n_before: memchr_iter(b'\n', &text.as_bytes()[..start]).count(),
             n_after: memchr_iter(b'\n', rest.as_bytes()).count()
                 + usize::from(!rest.is_empty() && !rest.ends_with('\n')),
             between: start..after.len() - rest.len(),

@@ -129,11 +129,12 @@ fn a_session_that_a_process_has_open_is_live_everywhere() {
     let home = TestHome::new();
     home.session("loom", "u1 user \"weave\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"make\"}");
     let app = app(&home);
+    // Long after the last message and the modification of the log.
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
     let states = || {
         let counter = SessionCounter::new(app.prices().unwrap(), TimeZone::UTC, || ());
-        let cards =
-            CardList::default().list(&app, &counter, SystemTime::now(), Duration::from_secs(60)).cards;
-        let facts = app.overview_facts(&OverviewOptions::default(), SystemTime::now(), &|| ()).unwrap();
+        let cards = CardList::default().list(&app, &counter, now, Duration::from_secs(60)).cards;
+        let facts = app.overview_facts(&OverviewOptions::default(), now, &|| ()).unwrap();
         let now = jiff::Zoned::now();
         let range = OverviewRange::parse(None, None, "30d", &now).unwrap();
         let overview = facts.overview(&range, &now, &app);

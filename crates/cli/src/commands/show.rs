@@ -454,7 +454,7 @@ fn with_marked_item(rendered: &RenderedTranscript) -> (TermText, Option<usize>) 
             return Vec::new();
         }
         is_marked = true;
-        vec![line.len() - line.trim_start().len()..line.len()]
+        std::iter::once(line.len() - line.trim_start().len()..line.len()).collect()
     });
     (marked, lines.first().copied())
 }
