@@ -1,5 +1,6 @@
 //! Appends whole lines to a session file.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -74,14 +75,13 @@ pub fn append<L: AsRef<[u8]>>(
 pub(crate) fn wait_for_newline(fs: &dyn FileSystem, file: &mut File) -> io::Result<bool> {
     for _ in 0..NEWLINE_WAITS {
         let before = file.metadata()?;
-        let is_complete = fs.wait_until(&mut || {
-            let end = file.metadata()?.len();
-            Ok(!is_incomplete_at(file, end)?)
-        })?;
+        // Few calls: another program may begin its next line before the write.
+        if fs.wait_until(&mut || ends_with_newline(file))? {
+            return Ok(true);
+        }
         // A process that crashed leaves an incomplete line for good.
-        let has_grown = file.metadata()?.len() > before.len();
-        if is_complete || !has_grown && !fs.is_written_elsewhere(&before) {
-            return Ok(is_complete);
+        if file.metadata()?.len() == before.len() && !fs.is_written_elsewhere(&before) {
+            return Ok(false);
         }
     }
     Ok(false)
@@ -120,9 +120,13 @@ pub(crate) fn write_at_end(
     lines: &[u8],
     closes_torn_line: bool,
 ) -> Result<AppendOutcome, PartialWrite> {
-    let mut bytes = if closes_torn_line { vec![b'\n'] } else { Vec::new() };
-    bytes.extend(lines);
-    file.seek(SeekFrom::End(0))?;
+    let bytes = match closes_torn_line {
+        true => Cow::Owned([b"\n", lines].concat()),
+        false => Cow::Borrowed(lines),
+    };
+    if bytes.is_empty() {
+        file.seek(SeekFrom::End(0))?;
+    }
     let start = match fs.write(file, &bytes)? {
         written if written == bytes.len() => file.stream_position()? - written as u64,
         written => complete_write(fs, file, &bytes, written)?,
@@ -223,6 +227,19 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     match file.lock() {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
         locked => locked,
+    }
+}
+
+/// Whether a file is empty or its last line is complete.
+fn ends_with_newline(file: &mut File) -> io::Result<bool> {
+    match file.seek(SeekFrom::End(-1)) {
+        // An empty file has no byte before its end.
+        Err(_) if file.metadata()?.len() == 0 => Ok(true),
+        Err(error) => Err(error),
+        Ok(_) => {
+            let mut last = [0];
+            Ok(file.read(&mut last)? == 1 && last == [b'\n'])
+        }
     }
 }
 

@@ -86,6 +86,8 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
 
 /// How long to wait for another program that may have crashed.
 const WAIT: Duration = Duration::from_millis(50);
+/// The part of it without sleeping.
+const SPIN: Duration = Duration::from_millis(2);
 
 /// Whether the operating system can exchange the names of two files; a file system of it may still not
 /// support it.
@@ -257,19 +259,14 @@ impl FileSystem for RealFileSystem {
         let start = Instant::now();
         // A program that writes line after line in parts ends one and begins the next within microseconds.
         // If it runs on another processor, this is seen without sleeping; on the same one, only by waking up
-        // in between.
-        for n in 1.. {
-            if is_ready()? {
-                return Ok(true);
-            }
-            if start.elapsed() > WAIT {
-                break;
-            }
-            if n % 100 == 0 {
-                std::thread::sleep(Duration::from_micros(20));
+        // in between, which the system does promptly for a process that sleeps most of the time.
+        loop {
+            match is_ready()? {
+                false if start.elapsed() < SPIN => std::hint::spin_loop(),
+                false if start.elapsed() < WAIT => std::thread::sleep(Duration::from_micros(20)),
+                ready => return Ok(ready),
             }
         }
-        Ok(false)
     }
 
     #[cfg(target_os = "linux")]
