@@ -77,6 +77,27 @@ fn a_plan_lists_secrets_without_revealing_them() {
 }
 
 #[test]
+fn plans_are_masked_with_the_secrets_of_the_whole_session() {
+    let world = EditFixture::new();
+    let password = "kQ8zR4tVbN2xLm7pWs5d";
+    world.home.session(
+        "loom",
+        &format!(
+            "u1 user \"export SERVICE_PASSWORD={password}\"\na1 <- u1 reply m1 text \"ok\"\n\
+             u2 <- a1 user \"it is {password}\"\na2 <- u2 reply m2 text \"{password}\"\ntitle \"{password}\"\n"
+        ),
+    );
+    let id = session_uuid("loom");
+    for args in [&["edit", "clone", &*id, "--diff"][..], &["edit", "clone", &id], &["edit", "delete", &id]] {
+        let plain = world.run(args);
+        let masked = world.run(&[&["--redact"], args].concat());
+        assert_eq!((plain.code, masked.code), (0, 0), "{masked}");
+        assert!(plain.to_string().contains(password), "{plain}");
+        assert!(!masked.to_string().contains(password), "{args:?}: {masked}");
+    }
+}
+
+#[test]
 fn a_secret_that_is_a_key_is_not_printed() {
     let token = token(2);
     let world = EditFixture::new();

@@ -79,8 +79,9 @@ fn report(
         return Ok(());
     }
     let page = cx.ui.page();
+    let mask = cx.app.session_text_mask(std::slice::from_ref(&file.path));
     let title =
-        session.title().map(|title| format!(" “{}”", visible(&cx.app.redacted(&title)))).unwrap_or_default();
+        session.title().map(|title| format!(" “{}”", visible(&mask.text(&title)))).unwrap_or_default();
     writeln!(answer, "{}", page.paint(TextLabel::Title, format!("delete {}{title}", file.id)))?;
     let size: u64 = files.iter().filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
     let size = if receipt.is_some() { String::new() } else { format!(", {}", bytes(size)) };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use threadline_app::SessionTextMask;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::ChangeKind;
 use threadline_entry::Entry;
@@ -17,12 +18,16 @@ const AROUND: usize = 24;
 /// Maximum number of characters of a difference.
 const LONGEST: usize = 160;
 
-pub(super) fn write(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+pub(super) fn write(
+    out: &mut OutputStream,
+    cx: &Context,
+    edit: &PlannedEdit<'_>,
+    mask: &SessionTextMask,
+) -> std::io::Result<()> {
     let page = cx.ui.page();
     let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
-    let mask = cx.app.session_text_mask(&[edit.source_path().to_owned()]);
     // The old line may contain secrets; the new line does not, or they are masked.
     let secret = edit.hides_content() || cx.app.config().redaction.is_some();
     let summary = |entry: &Entry| {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use threadline_app::SessionTextMask;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
 use threadline_entry::{Entry, Finding, Kind, key, value};
@@ -32,13 +33,14 @@ pub(super) fn show(
     let page = cx.ui.page();
     let plan = edit.plan();
     let mut out = if diff { cx.ui.paged_output() } else { cx.ui.output() };
-    write_head(&mut out, cx, edit)?;
-    write_turns(&mut out, cx, plan, diff)?;
+    let mask = cx.app.session_text_mask(&[edit.source_path().to_owned()]);
+    write_head(&mut out, cx, edit, &mask)?;
+    write_turns(&mut out, cx, plan, diff, &mask)?;
     write_reasons(&mut out, page, plan)?;
     write_side_files(&mut out, page, plan)?;
     write_findings(&mut out, page, edit.findings(), diff)?;
     if diff {
-        super::diff::write(&mut out, cx, edit)?;
+        super::diff::write(&mut out, cx, edit, &mask)?;
     }
     out.finish()?;
     Ok(())
@@ -71,7 +73,12 @@ fn json(cx: &Context, edit: &PlannedEdit<'_>, receipt: Option<&str>) -> Result<(
     Ok(())
 }
 
-fn write_head(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> std::io::Result<()> {
+fn write_head(
+    out: &mut OutputStream,
+    cx: &Context,
+    edit: &PlannedEdit<'_>,
+    mask: &SessionTextMask,
+) -> std::io::Result<()> {
     let page = cx.ui.page();
     let plan = edit.plan();
     let session = plan.session();
@@ -79,7 +86,7 @@ fn write_head(out: &mut OutputStream, cx: &Context, edit: &PlannedEdit<'_>) -> s
     let title = session
         .title()
         .filter(|_| !edit.hides_content())
-        .map(|title| format!(" “{}”", one_line(&cx.app.redacted(&title), 60)))
+        .map(|title| format!(" “{}”", one_line(&mask.text(&title), 60)))
         .unwrap_or_default();
     let destination = match edit.new_session() {
         Some(id) => format!("a new session {id}"),
@@ -128,7 +135,13 @@ fn share(page: TermPage, before: u64, after: u64) -> TermText {
     page.paint(TextLabel::Dim, format!("  ({share:+.0} %)"))
 }
 
-fn write_turns(out: &mut OutputStream, cx: &Context, plan: &EditPlan<'_>, all: bool) -> std::io::Result<()> {
+fn write_turns(
+    out: &mut OutputStream,
+    cx: &Context,
+    plan: &EditPlan<'_>,
+    all: bool,
+    mask: &SessionTextMask,
+) -> std::io::Result<()> {
     let page = cx.ui.page();
     let turns = plan.turns();
     if turns.is_empty() {
@@ -156,7 +169,7 @@ fn write_turns(out: &mut OutputStream, cx: &Context, plan: &EditPlan<'_>, all: b
                 pair(turn.lines, count),
                 pair(turn.tokens, short_count),
                 pair(turn.bytes, bytes),
-                one_line(&cx.app.redacted(&turn.prompt), 80),
+                one_line(&mask.text(&turn.prompt), 80),
             ]
         })
         .collect();
