@@ -432,7 +432,7 @@ impl PendingHits<'_> {
 
 /// Masks secrets in the excerpts of a hit. Each is masked by itself, since a secret may be cut at the gap.
 fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
-    let Some(gap) = hit.gap.clone() else {
+    let Some(gap) = hit.gap.as_deref().cloned() else {
         if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
             hit.ranges = query.highlight(&clean);
             hit.text = clean;
@@ -444,7 +444,7 @@ fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
     if masked.iter().any(|text| matches!(text, Cow::Owned(_))) {
         let [first, last] = masked;
         let clean = format!("{first}{}{last}", &hit.text[gap.clone()]);
-        hit.gap = Some(first.len()..first.len() + gap.len());
+        hit.gap = Some(Box::new(first.len()..first.len() + gap.len()));
         hit.ranges = query.highlight(&clean);
         hit.text = clean;
     }

@@ -126,7 +126,6 @@ pub enum LogProblem {
 }
 
 /// The events of a scan, grouped by session.
-#[expect(clippy::large_enum_variant, reason = "most events are hits")]
 pub enum ScanEvent {
     /// A match in this session.
     Hit(usize, LogHit),

@@ -77,8 +77,8 @@ pub struct SearchHit {
     pub text: String,
     /// The matches, as byte ranges of `text`.
     pub ranges: Vec<Range<usize>>,
-    /// The byte range of the ellipsis between two excerpts in `text`.
-    pub gap: Option<Range<usize>>,
+    /// The byte range of the ellipsis between two excerpts in `text`. Few hits have one.
+    pub gap: Option<Box<Range<usize>>>,
     /// The byte range in the block's text from the beginning of the first excerpt to the end of the last.
     pub within: Range<usize>,
     /// Whether `text` begins or ends within a line.
@@ -403,7 +403,7 @@ impl MatchRef<'_> {
         let (mut shown, mut ranges, mut gap) = (String::new(), Vec::new(), None);
         for part in &parts {
             if !shown.is_empty() {
-                gap = Some(shown.len()..shown.len() + joint.len());
+                gap = Some(Box::new(shown.len()..shown.len() + joint.len()));
                 shown.push_str(joint);
             }
             let seen = all.iter().filter(|range| range.start < part.end && range.end > part.start);
