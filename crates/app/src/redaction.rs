@@ -268,8 +268,8 @@ impl App {
         }
     }
 
-    /// Returns the mask for texts of the session with these logs. Reads the logs if the configuration requires
-    /// masking. A log that cannot be read identifies no secrets.
+    /// Returns the mask for texts of the session with these logs. Reads the logs if the configuration
+    /// requires masking. A log that cannot be read identifies no secrets.
     pub fn session_text_mask(&self, logs: &[PathBuf]) -> SessionTextMask {
         let mask = self.config().redaction.as_ref().map(|redaction| {
             let mut mask = SessionMask::new(Arc::clone(redaction));

@@ -450,8 +450,8 @@ fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
     }
 }
 
-/// Returns the text of a hit with the words of the query blanked out: the person who searches for a word knows
-/// it. The matches of a pattern remain, since it may match anything.
+/// Returns the text of a hit with the words of the query blanked out: the person who searches for a word
+/// knows it. The matches of a pattern remain, since it may match anything.
 fn without_words_of(query: &Query, hit: &str) -> String {
     let mut text = hit.as_bytes().to_vec();
     let is_letter = |at: Option<usize>| {

@@ -153,8 +153,8 @@ impl<'a> CheckedText<'a> {
 /// is followed by a comma and a key, and the members from there on lead to a value that contains the hit.
 /// Braces in strings may be mistaken for such an end, but no end is missed.
 ///
-/// Also returns `None` if that would take much longer than reading the line: an object of very many objects has
-/// a brace before each of its members.
+/// Also returns `None` if that would take much longer than reading the line: an object of very many objects
+/// has a brace before each of its members.
 pub fn jump_to_hit(line: &[u8], content: usize, hit: usize) -> Option<usize> {
     let before = line.get(content..hit)?.trim_ascii_end();
     let comma = content + before.len().checked_sub(1)?;

@@ -230,8 +230,8 @@ impl Query {
         Self::ranges(self.terms.iter(), text)
     }
 
-    /// Returns the byte ranges of the words and phrases in a text, like [`Query::highlight`], but not those of
-    /// patterns, which match texts that the query does not contain.
+    /// Returns the byte ranges of the words and phrases in a text, like [`Query::highlight`], but not those
+    /// of patterns, which match texts that the query does not contain.
     pub fn highlight_literals(&self, text: &str) -> Vec<Range<usize>> {
         Self::ranges(self.terms.iter().filter(|term| !matches!(term, Term::Pattern { .. })), text)
     }

@@ -1,8 +1,8 @@
 //! Values assigned to a name: `api_key = "…"`, `"password": "…"`, `DB_PASSWORD=…`, `--token …`.
 //!
 //! The name suggests a secret, but code is full of such names, so the value decides. It must look random,
-//! unless it is a password in a line of an `.env` file: those are often chosen by people, and any value counts
-//! that is neither a placeholder nor code.
+//! unless it is a password in a line of an `.env` file: those are often chosen by people, and any value
+//! counts that is neither a placeholder nor code.
 
 use std::ops::Range;
 use std::sync::LazyLock;

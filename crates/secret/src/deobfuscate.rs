@@ -2,8 +2,9 @@
 //! percent-encoded, escaped as in JSON, C or HTML, or encoded as base64 or hex.
 //!
 //! A [`DecodedView`] is a part of a text with such escapes decoded, and maps its offsets back to the text.
-//! [`encoded`] decodes runs of base64 and hex that contain readable text, and a [`CopyDecoder`] those that may
-//! contain a copy of a known secret. They use windows of bounded size, so memory does not grow with the text.
+//! [`encoded`] decodes runs of base64 and hex that contain readable text, and a [`CopyDecoder`] those that
+//! may contain a copy of a known secret. They use windows of bounded size, so memory does not grow with the
+//! text.
 
 use std::ops::Range;
 
@@ -452,8 +453,8 @@ impl<'t> CopyDecoder<'t> {
         }
     }
 
-    /// Returns whether the digits have to be decoded in this alignment. Otherwise they have been, up to the end
-    /// of the longest copy that may begin here.
+    /// Returns whether the digits have to be decoded in this alignment. Otherwise they have been, up to the
+    /// end of the longest copy that may begin here.
     fn is_new(&mut self, alignment: usize, at: usize, end: usize) -> bool {
         let done = &mut self.done[alignment];
         let is_new = end > *done && at + self.length / 2 > *done;

@@ -46,9 +46,9 @@ impl TokenForm {
         self.looks_real(&rest[..length]).then_some(at + self.prefix.len() + length)
     }
 
-    /// Returns whether a token of this form may begin here. A short prefix inside a longer word does not count:
-    /// `task-…` contains `sk-`. A prefix of several characters with a separator may follow a joined name:
-    /// `fix-ghp_…`.
+    /// Returns whether a token of this form may begin here. A short prefix inside a longer word does not
+    /// count: `task-…` contains `sk-`. A prefix of several characters with a separator may follow a joined
+    /// name: `fix-ghp_…`.
     fn may_begin(&self, text: &[u8], at: usize) -> bool {
         let is_joined = || at > 0 && matches!(text[at - 1], b'-' | b'_');
         let is_distinct = || self.prefix.len() >= 4 && self.prefix.ends_with(['_', '-', '.']);

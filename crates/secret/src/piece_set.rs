@@ -12,9 +12,9 @@ pub(crate) const MIN_PIECE: usize = 8;
 /// Texts of at least [`MIN_PIECE`] bytes with their names.
 ///
 /// A Bloom filter of the first bytes rejects almost all positions of a searched text; at the others, the
-/// longest text of the set is found by binary search. The filter also contains the first bytes of each text in
-/// base64 and hex, so that only their positions need to be decoded. An automaton would need several kilobytes
-/// per text.
+/// longest text of the set is found by binary search. The filter also contains the first bytes of each text
+/// in base64 and hex, so that only their positions need to be decoded. An automaton would need several
+/// kilobytes per text.
 pub(crate) struct PieceSet {
     /// The texts, sorted, without separators.
     text: String,
@@ -71,8 +71,8 @@ fn rehash(hash: u64) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Calls `visit` with the beginning of a text, and with those of its encodings: base64 at each offset, also in
-/// the URL-safe alphabet and encoded twice, and hex.
+/// Calls `visit` with the beginning of a text, and with those of its encodings: base64 at each offset, also
+/// in the URL-safe alphabet and encoded twice, and hex.
 fn each_prefix(piece: &[u8], mut visit: impl FnMut(&[u8])) {
     visit(piece);
     let head = &piece[..piece.len().min(3 * MIN_PIECE)];

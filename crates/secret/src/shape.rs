@@ -810,8 +810,8 @@ fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     number.iter().all(u8::is_ascii_digit).then(|| at.start + secret.start()..at.start + secret.end())
 }
 
-/// Returns the Discord token whose first part is a run of base64, whatever surrounds it. Its parts are random,
-/// and have the lengths of those of a token.
+/// Returns the Discord token whose first part is a run of base64, whatever surrounds it. Its parts are
+/// random, and have the lengths of those of a token.
 pub(crate) fn discord_token(text: &str, run: &Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if !(24..=28).contains(&run.len()) || !matches!(bytes[run.start], b'M' | b'N' | b'O') {

@@ -489,8 +489,8 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
     Some(out)
 }
 
-/// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match, or makes the text too
-/// long.
+/// Applies replacements in sequence. [`FileText::Unknown`] if one of them does not match, or makes the text
+/// too long.
 fn apply_replacements(
     before: &FileText,
     replacements: &[EditReplacement],

@@ -275,9 +275,9 @@ impl<'t> LineHistory<'t> {
         self.unplaced.push(UnplacedEdit { edit: number, lines });
     }
 
-    /// Applies the replacements of an edit to the current version. Returns `false` if there are none, or one of
-    /// them does not match, or matches more than once although the version is only assumed to be the one that
-    /// was edited.
+    /// Applies the replacements of an edit to the current version. Returns `false` if there are none, or one
+    /// of them does not match, or matches more than once although the version is only assumed to be the one
+    /// that was edited.
     fn apply_replacements(&mut self, number: usize, edit: &FileEdit) -> bool {
         let Some(text) = self.text.as_deref() else { return false };
         let is_certain = edit.is_before_logged;

@@ -118,8 +118,8 @@ fn make_all<R: Read, T>(
 /// The number of bytes of a log that one core reads at a time.
 const PART_BYTES: u64 = 4 << 20;
 
-/// Applies `make` to blocks of whole lines of the log at `path`, on all cores, and returns the results in file
-/// order. Lines are not numbered.
+/// Applies `make` to blocks of whole lines of the log at `path`, on all cores, and returns the results in
+/// file order. Lines are not numbered.
 ///
 /// Each core reuses one buffer. So this is faster than [`read_chunks`] for callers that keep little of a
 /// block.

@@ -227,8 +227,8 @@ impl SpanOptions<'_> {
         Some(if text.len() <= limit { text } else { self.shorten(tree, limit) })
     }
 
-    /// Returns the keys and values at the beginning of a JSON value, redacted. A tree of very many values takes
-    /// far more memory than its text, and would not fit anyway.
+    /// Returns the keys and values at the beginning of a JSON value, redacted. A tree of very many values
+    /// takes far more memory than its text, and would not fit anyway.
     fn redact_beginning(&self, json: Json<'_>, limit: usize) -> String {
         let mut text = String::new();
         let mut named = None;

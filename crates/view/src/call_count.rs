@@ -22,8 +22,8 @@ fn add(tools: &mut BTreeMap<String, u64>, tool: &str) {
     }
 }
 
-/// Returns the number of calls of each tool that a scan of model calls does not find: those of replies without
-/// figures.
+/// Returns the number of calls of each tool that a scan of model calls does not find: those of replies
+/// without figures.
 pub(crate) fn count_unbilled_tools(family: &SessionFamily) -> BTreeMap<String, u64> {
     let mut tools = BTreeMap::new();
     let mut seen = HashSet::new();

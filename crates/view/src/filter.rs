@@ -50,8 +50,8 @@ impl TranscriptFilter {
         end.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns));
     }
 
-    /// Removes unwanted items from an abandoned branch. Returns whether it is shown: unless the filter selects
-    /// items and none remain.
+    /// Removes unwanted items from an abandoned branch. Returns whether it is shown: unless the filter
+    /// selects items and none remain.
     pub fn keep_branch(&self, branch: &mut BranchView) -> bool {
         if self.errors_only {
             // Errors of an abandoned branch do not count, but those of the sub-agents that it started.

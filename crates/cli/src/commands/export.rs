@@ -295,8 +295,8 @@ fn write_output(
     Ok(())
 }
 
-/// Writes a file atomically. The file is private (0600 on Unix), as logs are. A device or a pipe is written to,
-/// not replaced.
+/// Writes a file atomically. The file is private (0600 on Unix), as logs are. A device or a pipe is written
+/// to, not replaced.
 fn write_file(path: &Path, work: WriteExport<'_>) -> Result<(), CommandError> {
     let could_not = |error: io::Error| CommandError::new(format!("cannot write {}: {error}", path.display()));
     if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {

@@ -65,8 +65,8 @@ pub(crate) struct UsageArgs {
 
     /// Group by five-hour windows of a subscription
     ///
-    /// Windows whose end Claude Code logged are exact. The others are estimates (≈) that start at the full hour
-    /// (UTC) of the first call. The cost of the active window at its end is an estimate: it assumes that
+    /// Windows whose end Claude Code logged are exact. The others are estimates (≈) that start at the full
+    /// hour (UTC) of the first call. The cost of the active window at its end is an estimate: it assumes that
     /// usage continues at the same rate.
     #[arg(long, conflicts_with_all = ["by", "only", "csv"])]
     blocks: bool,

@@ -424,8 +424,8 @@ fn an_unwritable_stderr_causes_no_panic() {
     }
 }
 
-/// Shows an item of the session `loom`, with `--find` if there is a query. Returns the arguments of the pager and the line that it
-/// opens at.
+/// Shows an item of the session `loom`, with `--find` if there is a query. Returns the arguments of the pager
+/// and the line that it opens at.
 fn opened_in_pager(home: &TestHome, anchor: &str, query: &str) -> (String, String) {
     use std::os::unix::fs::PermissionsExt;
     // The pager prints its arguments before the text.

@@ -75,7 +75,8 @@ impl Operations {
             Err(error @ OpError::Changed { .. }) if receipt.state == before => Err(error),
             Err(source) => {
                 if !matches!(source, OpError::StillWritten { .. }) {
-                    // Files that have lost their name get it back, and private files are removed, if possible.
+                    // Files that have lost their name get it back, and private files are removed, if
+                    // possible.
                     executor.forget_displaced();
                     let _ =
                         executor.recover(&mut receipt).and_then(|()| executor.clear_staged(&receipt, true));

@@ -393,8 +393,8 @@ fn render_hit(hit: &SearchHit, copies: usize, context: bool, page: TermPage, out
     }
 }
 
-/// Truncates a line to the width, around as many different matches as possible. `at` is the offset of the line
-/// in the text that `ranges` refer to.
+/// Truncates a line to the width, around as many different matches as possible. `at` is the offset of the
+/// line in the text that `ranges` refer to.
 fn truncate_around_match(
     line: &str,
     at: usize,
@@ -435,8 +435,8 @@ fn columns(text: &str) -> usize {
     text.chars().map(|ch| if ch >= '\u{2e80}' { 2 } else { 1 }).sum()
 }
 
-/// Returns the parts of a line to show in `width` columns with the ellipses around them: the one with the most
-/// different matches, or two if these contain more of them.
+/// Returns the parts of a line to show in `width` columns with the ellipses around them: the one with the
+/// most different matches, or two if these contain more of them.
 fn visible_windows(line: &str, ranges: &[Range<usize>], width: usize) -> Vec<Range<usize>> {
     let whole = width - 2;
     let half = (whole - " … ".chars().count()) / 2;
@@ -484,8 +484,8 @@ fn best_window(
     best
 }
 
-/// Extends a part of a line to a width: a third of the rest is before it, unless the line ends sooner. A match
-/// that is longer than the width is truncated.
+/// Extends a part of a line to a width: a third of the rest is before it, unless the line ends sooner. A
+/// match that is longer than the width is truncated.
 fn extended(line: &str, window: &Range<usize>, width: usize) -> Range<usize> {
     let rest = width.saturating_sub(columns(&line[window.clone()]));
     let start = window.start - last_columns(&line[..window.start], rest / 3);

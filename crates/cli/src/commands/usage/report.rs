@@ -335,8 +335,8 @@ fn key_table_columns(by: GroupBy) -> Vec<TableColumn> {
     }
 }
 
-/// Returns the change of the cost since the previous period; `None` without any. A period without calls before
-/// it has none.
+/// Returns the change of the cost since the previous period; `None` without any. A period without calls
+/// before it has none.
 fn changes(by: GroupBy, groups: &CallGroups) -> Option<HashMap<CallGroupKey, String>> {
     if !matches!(by, GroupBy::Day | GroupBy::Week | GroupBy::Month) || groups.groups.len() < 2 {
         return None;
