@@ -494,7 +494,6 @@ fn line_at(session: &Session, line_no: u64) -> Option<EntryIndex> {
 #[derive(Default)]
 struct ItemTally {
     tools: BTreeMap<String, ToolTally>,
-
     errors: usize,
     n_agents: usize,
     compactions: usize,

@@ -223,13 +223,11 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
         && get(at) == b')'
         && let Some(start) = default_start(&bytes[at + 1..bytes.len().min(at + 1 + LONGEST_NAME)])
     {
-        at += 1 + start;
-        let (quote, start) = (get(at - 1), at);
-        let (is_quoted, quote) = (true, Some(quote));
+        let start = at + 1 + start;
         return Some(AssignedValue {
             start,
-            quote,
-            is_quoted,
+            quote: Some(get(start - 1)),
+            is_quoted: true,
             plain_equals: false,
             by_space: false,
             is_argument: false,

@@ -178,7 +178,7 @@ impl HtmlArgs {
 /// A page that was written.
 struct WrittenPage {
     header: TranscriptHeader,
-    /// What was masked, if anything had to be.
+    /// The replacements, if the page is masked.
     replaced: Option<RedactionReport>,
     /// Whether the whole session could be read.
     outcome: CommandOutcome,

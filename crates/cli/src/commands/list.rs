@@ -1,8 +1,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use threadline_app::time::{TimeRange, end_of, start_of};
+use threadline_app::time::TimeRange;
 use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
+use threadline_entry::Millis;
 use threadline_term::{TableColumn, TermText};
 use threadline_view::humanize::{bytes, count, minute, plural, short_id};
 use threadline_view::wire::CardObject;
@@ -109,18 +110,15 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     let zone = cx.zone();
     let now = SystemTime::now();
     let today = jiff::Timestamp::try_from(now).unwrap_or_default().to_zoned(zone.clone());
-    TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &today)?;
-    let typed = |text: &Option<String>, end: bool| {
-        let at = |text: &String| if end { end_of(text, &today) } else { start_of(text, &today) };
-        text.as_ref()
-            .map(|text| Ok::<_, CommandError>(TypedTime { text: text.clone(), at: at(text)? }))
-            .transpose()
+    let range = TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &today)?;
+    let typed = |text: &Option<String>, at: Option<Millis>| {
+        text.clone().zip(at).map(|(text, at)| TypedTime { text, at })
     };
     let filter = CardFilter {
         selection: Selection {
             words: args.query.join(" "),
-            since: typed(&args.since, false)?,
-            until: typed(&args.until, true)?,
+            since: typed(&args.since, range.from),
+            until: typed(&args.until, range.to),
             tag: args.tag.clone(),
             pinned: args.pinned,
             sort: args.sort.into(),

@@ -51,7 +51,7 @@ pub enum OpError {
     Stopped {
         /// The operation.
         id: String,
-        /// What failed.
+        /// The attempt that failed.
         attempt: Attempt,
         /// The state that the operation is in.
         state: OperationState,

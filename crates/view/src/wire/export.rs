@@ -15,7 +15,7 @@ pub struct ExportObject<'a> {
     pub replaced: Option<ReplacedObject>,
 }
 
-/// What was masked in an export.
+/// The replacements in a masked export.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct ReplacedObject {
